@@ -1,5 +1,4 @@
-//! What the tools' own work costs a message: reading the clock, and recording.
-//! `cargo bench -p lanecast-measure`, or `-- --quick` for a look.
+//! Benchmarks of the tools' own work for a message: reading the clock, and recording.
 //!
 //! `message` is what a subscriber does with each stamped message: an ordered reading of the clock
 //! and both latencies. `short` ones lie below 4096 ns, `long` ones above.
@@ -12,7 +11,7 @@ use std::hint::black_box;
 
 /// Differences between one latency and the next, so that they do not all hit one counter.
 const SPREAD: u64 = 512;
-/// How long ago a message was sent, in ticks of the clock.
+/// Ages of messages, in ticks of the clock.
 const AGES: [(&str, u64); 2] = [("short", 300), ("long", 1_000_000)];
 
 fn clock(criterion: &mut Criterion) {

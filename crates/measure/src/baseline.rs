@@ -1,29 +1,29 @@
-//! What the machine can do right now, so that figures of different moments can be compared: the
-//! same program runs at another speed when other machines share the processor.
+//! Baseline of the machine at this moment. It makes figures of different times comparable: the same
+//! program runs at another speed when other virtual machines share the processor.
 
 use crate::core_to_core::{CoreToCore, Wait, median, pinned};
 use serde::Serialize;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The longest that either measurement takes, whoever disturbs it.
+/// Time limit of each measurement, also on a busy machine.
 const PATIENCE: Duration = Duration::from_millis(25);
-/// The most rounds of which the median is taken.
+/// Largest number of rounds of which the median is taken.
 const ROUNDS: usize = 101;
 /// Multiplications in a round.
 const MULTIPLICATIONS: u64 = 5000;
 
-/// How fast the machine is at this moment, in nanoseconds; absent where that cannot be found out.
+/// Speed of the machine at this moment, in nanoseconds. A value is absent if it cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Baseline {
-    /// A cache line handed to the other CPU and back.
+    /// Round trip of a cache line to the other CPU.
     pub line_ns: Option<f64>,
     /// One turn of a fixed loop of dependent multiplications on the publisher's CPU.
     pub loop_ns: Option<f64>,
 }
 
 impl Baseline {
-    /// Measures between two CPUs, in threads of its own, for some milliseconds.
+    /// Measures between two CPUs, in two new threads, for some milliseconds.
     pub fn measure(publisher_cpu: usize, subscriber_cpu: usize) -> Self {
         let line =
             CoreToCore { wait: Wait::Spin, patience: PATIENCE, rounds: ROUNDS, per_round: 100 };

@@ -1,4 +1,4 @@
-//! Under which conditions a figure was found.
+//! Conditions of a measurement: stored with every figure.
 
 use crate::interference::Interference;
 use crate::pinning::Cpus;
@@ -8,43 +8,43 @@ use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use serde::{Serialize, Serializer};
 
-/// What is known of a run before it starts, other than its own settings.
+/// Conditions of a run that are known before it starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// How this side waits.
+    /// Wait strategy of this side.
     pub wait: WaitStrategy,
     /// The size of the publisher's window, as configured on this side.
     pub window: Size,
-    /// What was done to the process's priority, and what is to be done.
+    /// Change of the process's priority, made or requested.
     pub raise: PriorityChange,
-    /// What times are read from.
+    /// Clock that all times are read from.
     pub clock: Clock,
 }
 
-/// What a figure is worth nothing without.
+/// Conditions of a measured thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct Conditions {
     /// The transport's name.
     pub transport: &'static str,
-    /// How this side waits.
+    /// Wait strategy of this side.
     #[serde(serialize_with = "as_text")]
     pub wait: WaitStrategy,
     /// The size of the publisher's window, as configured on this side.
     #[serde(serialize_with = "as_text")]
     pub window: Size,
-    /// How much of each message was written or read.
+    /// Part of each message that was written or read.
     pub touch: Touch,
-    /// Where the times come from.
+    /// Name of the clock.
     pub clock: &'static str,
-    /// What one reading of that clock costs.
+    /// Cost of one reading of that clock.
     pub clock_cost_ns: f64,
-    /// What recording one latency costs, with its reading of the clock.
+    /// Cost of recording one latency, with its reading of the clock.
     pub recording_cost_ns: f64,
-    /// Where the measured thread ran.
+    /// CPUs of the measured thread.
     pub cpus: Cpus,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
-    /// What disturbed the measured thread.
+    /// Interference with the measured thread.
     pub interference: Interference,
 }
 

@@ -1,5 +1,5 @@
-//! A cache line handed to and fro between two CPUs: by spinning threads, or by sleeping ones that
-//! wake each other.
+//! Core-to-core latency: a cache line goes back and forth between two CPUs, written by spinning
+//! threads or by sleeping threads that wake each other.
 
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicU32, Ordering};
@@ -9,39 +9,39 @@ use std::time::{Duration, Instant};
 
 /// The fewest rounds of which a median is taken.
 const ROUNDS_MIN: usize = 11;
-/// The longest sleep between two looks at the clock.
+/// Longest sleep between two checks of the deadline.
 const NAP: Duration = Duration::from_millis(5);
 
-/// The word in a cache line of its own: the first side counts to odd numbers, the second answers
-/// with the even ones that follow.
+/// Counter in its own cache line: the first side writes odd numbers, the second answers with the
+/// next even ones.
 type Word = CachePadded<AtomicU32>;
-/// No count: the other side has gone.
+/// Not a count: the other side has ended.
 const GONE: u32 = u32::MAX;
 
-/// How each side waits for the other.
+/// Wait strategy of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// It looks again and again.
+    /// Polls the word.
     Spin,
-    /// It sleeps until the other side wakes it.
+    /// Sleeps until the other side wakes it.
     Sleep,
 }
 
-/// What to measure.
+/// Parameters of a core-to-core measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreToCore {
     pub(crate) wait: Wait,
-    /// The longest that it takes, whoever disturbs it.
+    /// Time limit of the measurement, also on a busy machine.
     pub(crate) patience: Duration,
-    /// The most rounds of which the median is taken.
+    /// Largest number of rounds of which the median is taken.
     pub(crate) rounds: usize,
-    /// Ways there and back in a round.
+    /// Round trips in a round.
     pub(crate) per_round: u32,
 }
 
 impl CoreToCore {
-    /// The time there and back between threads on two CPUs, in nanoseconds: a median. None if the
-    /// CPUs are the same one, cannot be had, or too little was done in time.
+    /// Median round-trip time between threads on two CPUs, in nanoseconds. None if the CPUs are
+    /// equal or unavailable, or if too few rounds fit into the time limit.
     pub(crate) fn measure(&self, first: usize, second: usize) -> Option<f64> {
         if first == second {
             return None;
@@ -91,8 +91,8 @@ impl CoreToCore {
 }
 
 impl Wait {
-    /// Waits until the word holds `count`; gives up when the other side has gone, or at the
-    /// deadline.
+    /// Waits until the word holds `count`; false if the other side has ended or the deadline has
+    /// passed.
     fn until(self, word: &Word, count: u32, deadline: Instant) -> bool {
         let looks = if self == Self::Spin { 1000 } else { 1 };
         loop {
@@ -117,7 +117,7 @@ impl Wait {
     }
 }
 
-/// Runs `work` in a thread on `cpu`; nothing comes of it if the thread cannot be had there.
+/// Runs `work` in a thread pinned to `cpu`; none if the thread cannot be started or pinned.
 pub(crate) fn pinned<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     cpu: usize,
@@ -127,7 +127,8 @@ pub(crate) fn pinned<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, run).ok()
 }
 
-/// The median of rounds with so many turns each, in nanoseconds a turn; none of a few rounds.
+/// Median time of a turn in nanoseconds, of rounds with `turns` turns each; none for too few
+/// rounds.
 pub(crate) fn median(mut rounds: Vec<Duration>, turns: u64) -> Option<f64> {
     if rounds.len() < ROUNDS_MIN {
         return None;

@@ -1,38 +1,38 @@
-//! How times are distributed.
+//! Distributions of times, as results hold them.
 
 use serde::Serialize;
 
-/// How times are distributed. A percentile is the least time that so many per cent of the
+/// A distribution of times. A percentile is the smallest time that at least this percentage of
 /// samples do not exceed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// The shortest.
     pub min_ns: u64,
-    /// Half of the samples are at most this long.
+    /// Median: half of the samples take at most this long.
     pub p50_ns: u64,
-    /// 90 % are.
+    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99 % are.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9 % are.
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
-    /// 99.99 % are.
+    /// 99.99th percentile.
     pub p99_99_ns: u64,
-    /// 99.999 % are.
+    /// 99.999th percentile.
     pub p99_999_ns: u64,
     /// The longest.
     pub max_ns: u64,
     /// The average.
     pub mean_ns: f64,
-    /// How many there are.
+    /// Number of samples.
     pub samples: u64,
-    /// Pairs in ascending order: so many samples were at most so long, and longer than the pair
-    /// before says. Exact below [`EXACT_NS`](crate::EXACT_NS), within 0.1 % above.
+    /// Pairs `(ns, count)` in ascending order: `count` samples took at most `ns`, and longer than
+    /// the pair before. Exact below [`EXACT_NS`](crate::EXACT_NS), within 0.1 % above.
     pub buckets: Vec<(u64, u64)>,
 }
 
 impl Distribution {
-    /// Of samples in `buckets`, of which there is at least one; the sum of all is `sum_ns`.
+    /// A distribution of the samples in `buckets` (at least one), whose sum is `sum_ns`.
     pub(crate) fn new(buckets: Vec<(u64, u64)>, min_ns: u64, max_ns: u64, sum_ns: u128) -> Self {
         let samples = buckets.iter().map(|(_, count)| count).sum();
         let percentile = |in_100_000| percentile(&buckets, samples, in_100_000);
@@ -52,7 +52,7 @@ impl Distribution {
     }
 }
 
-/// The bound of the first bucket with which so many in 100 000 of the samples are reached.
+/// Upper bound of the first bucket that reaches this share of the samples, in 100,000ths.
 fn percentile(buckets: &[(u64, u64)], samples: u64, in_100_000: u32) -> u64 {
     let rank = (u128::from(samples) * u128::from(in_100_000)).div_ceil(100_000);
     let mut reached = 0;

@@ -1,13 +1,12 @@
-//! How long a run is expected to take: for progress bars and deadlines, never for a figure.
+//! Expected duration of a run, for progress bars and deadlines.
 
 use std::time::Duration;
 
-/// The longest that is reckoned with, a century: some thousands of them add up to a time that still
-/// fits, and a deadline that far away is still a time.
+/// Longest expected duration, a century: thousands of them can be added without overflow, and a
+/// deadline that far away is still valid.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// About how long `messages` take at `rate` a second. Too long a time, or a rate at which nothing
-/// moves, is a century.
+/// Expected time of `messages` at `rate` a second, at most a century.
 pub fn expected_time(messages: u64, rate: f64) -> Duration {
     // Converting panics where the quotient is infinite, negative, or beyond a duration's range.
     let time = Duration::try_from_secs_f64(messages as f64 / rate);

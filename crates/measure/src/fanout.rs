@@ -1,5 +1,5 @@
-//! The fan-out charts of the AMPS slides: bursts of messages from one publisher or five, each
-//! message for those of 50 subscribers whose filters let it through.
+//! The fan-out charts of the AMPS slides: bursts of messages from one or five publishers to 50
+//! subscribers with filters.
 //!
 //! The publishers and all subscribers are threads of the measuring process: raw sockets, frames
 //! counted as they come, nothing of a client library. Any server is measured alike, once somebody

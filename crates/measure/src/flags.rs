@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a publisher sends: bits 1, 2 and 4 of its `-f`.
+/// Modes of sending: bits 1, 2 and 4 of the publisher's `-f`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// 1: put the time of sending into each message.
@@ -31,7 +31,7 @@ impl Flags {
     }
 }
 
-/// Bits that mean nothing.
+/// Flag bits without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFlags(u8);
 

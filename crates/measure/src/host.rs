@@ -1,4 +1,4 @@
-//! The machine that a figure comes from, without its network name: pages are made to be shown.
+//! Description of the machine, without its network name, since report pages are shown to others.
 
 use crate::root::Root;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use std::path::Path;
 const CPUS: &str = "sys/devices/system/cpu";
 const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// What the kernel tells about the machine. What it does not tell is absent.
+/// The machine as the kernel describes it. Unknown members are absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
     /// The processor's name.
@@ -18,7 +18,7 @@ pub struct Host {
     pub cpus: Option<usize>,
     /// Hyper-threads of a core.
     pub threads_per_core: Option<usize>,
-    /// Parts of the machine with memory of their own.
+    /// NUMA nodes.
     pub numa_nodes: Option<usize>,
     /// The size of CPU 0's second cache.
     pub l2_bytes: Option<u64>,
@@ -28,18 +28,18 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// What the machine runs under, such as `kvm`; absent on bare metal.
+    /// Hypervisor, such as `kvm`; absent on bare metal.
     pub hypervisor: Option<String>,
     /// The frequency governor of CPU 0.
     pub governor: Option<String>,
     /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// How many threads wanted a CPU, over the last minute.
+    /// Load average of the last minute.
     pub load_average: Option<f64>,
 }
 
 impl Host {
-    /// What the files in `proc` and `sys` below `root` tell (`/` is this machine).
+    /// Reads `proc` and `sys` below `root` (`/` is this machine).
     pub fn read(root: &Path) -> Self {
         Self::look(&Root::new(root))
     }
@@ -81,7 +81,7 @@ fn cache_bytes(root: &Root, level: u32) -> Option<u64> {
     root.names(&caches).into_iter().find_map(size)
 }
 
-/// The hypervisor's name, from whatever names it; `unknown` if only its presence shows.
+/// Name of the hypervisor; `unknown` if only its presence is known.
 fn hypervisor(root: &Root) -> Option<String> {
     if let Some(name) = root.text("sys/hypervisor/type") {
         return Some(name);

@@ -1,4 +1,5 @@
-//! What disturbed a run: how long the measured thread was kept from its CPU, and by whom.
+//! Interference with a run: the time that other threads and other virtual machines took from the
+//! measured thread.
 
 use crate::names::named;
 use crate::pinning::Cpus;
@@ -9,15 +10,16 @@ use std::time::Instant;
 
 /// Nanoseconds in a tick of `/proc/stat`: USER_HZ is 100 on every Linux that lanecast runs on.
 const STAT_TICK_NS: u64 = 10_000_000;
-/// From this share of lost time on, a run's averages and high percentiles are the machine's.
+/// From this share of lost time on, averages and high percentiles show the machine rather than
+/// lanecast.
 const DOUBTFUL_PERCENT: f64 = 1.0;
-/// From so many forced switches a second on, tails are doubtful even if little time is lost: with
-/// some 20 us each, one message in a thousand meets one.
+/// From this number of involuntary switches a second on, tails are doubtful even if little time is
+/// lost: at some 20 us each, one message in a thousand meets one.
 const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 50.0;
-/// From such a gap on, a largest value is the machine's: longer than any interrupt's work takes.
+/// From this gap on, the maximum shows the machine: no interrupt takes that long.
 const DOUBTFUL_GAP_NS: u64 = 1_000_000;
-/// By so many threads more than there are CPUs, threads take turns. One more than the CPUs is
-/// what a run that uses all of them leaves behind for the next one to see.
+/// With this number of threads more than CPUs, threads take turns. One thread above the CPUs is
+/// left behind by a previous run that used all of them.
 const DOUBTFUL_LOAD_BEYOND_CPUS: f64 = 1.0;
 
 /// The counters of the calling thread and its host at one moment.
@@ -47,12 +49,12 @@ named! {
 }
 
 impl CounterSnapshot {
-    /// Reads the counters; steal is that of `cpu`, or of the whole host.
+    /// Reads the counters, with the stolen time of `cpu` or of the whole host.
     pub fn take(cpu: Option<usize>) -> Self {
         Self { taken: Instant::now(), cpu, counters: Counters::read(cpu) }
     }
 
-    /// What has happened to the calling thread since.
+    /// Interference with the calling thread since this snapshot.
     pub fn since(&self) -> Interference {
         let elapsed_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = Counters::read(self.cpu);
@@ -104,26 +106,25 @@ fn stolen(stat: &str, cpu: Option<usize>) -> Option<u64> {
     line.split_whitespace().nth(8)?.parse::<u64>().ok()?.checked_mul(STAT_TICK_NS)
 }
 
-/// What happened to a measured thread while it ran. A figure that the system does not tell is
-/// absent.
+/// Interference with a measured thread. Members that the system does not provide are absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interference {
-    /// How long the counters were watched.
+    /// Time between the two readings of the counters.
     pub elapsed_ns: u64,
-    /// How often the thread was taken off its CPU against its will.
+    /// Involuntary context switches of the thread.
     pub involuntary_switches: Option<u64>,
-    /// How often it gave its CPU away.
+    /// Voluntary context switches.
     pub voluntary_switches: Option<u64>,
-    /// How long it could have run, but another thread had the CPU.
+    /// Time the thread was runnable while another one had the CPU.
     pub waited_ns: Option<u64>,
-    /// How long the CPU (or, for a thread without one, all of them together) was given to other
-    /// virtual machines, in steps of 10 ms.
+    /// Time the CPU (without pinning: all CPUs together) was given to other virtual machines, in
+    /// steps of 10 ms.
     pub stolen_ns: Option<u64>,
-    /// The longest time for which a thread that only reads the clock was held up.
+    /// Longest gap between clock readings of a thread that does nothing else.
     pub longest_gap_ns: Option<u64>,
-    /// When that thread was watched.
+    /// Time at which gaps were watched.
     pub gap_watched: Option<Watched>,
-    /// Why the figures should be taken with care; empty for a quiet run.
+    /// Reasons to doubt the figures; empty for a quiet run.
     pub doubts: Vec<String>,
 }
 
@@ -146,13 +147,13 @@ impl Interference {
         found
     }
 
-    /// So much of the time in per cent, if that is worth a doubt.
+    /// Share of `ns` in per cent, if large enough for a doubt.
     fn share(&self, ns: Option<u64>) -> Option<f64> {
         let percent = 100.0 * ns? as f64 / self.elapsed_ns.max(1) as f64;
         (percent >= DOUBTFUL_PERCENT).then_some(percent)
     }
 
-    /// What is to be doubted because other threads had the CPU in between.
+    /// Doubts because other threads had the CPU: waiting time and involuntary switches.
     fn turns(&self) -> [Option<String>; 2] {
         let waited = self.share(self.waited_ns);
         let per_second = |count: u64| count as f64 * 1e9 / self.elapsed_ns.max(1) as f64;
@@ -167,13 +168,14 @@ impl Interference {
         ]
     }
 
-    /// Takes those back: the other threads are measured, too, so that the figure has them in it.
-    pub(crate) fn forgive_turns(&mut self) {
+    /// Removes these doubts where the other threads are measured, too: the figure includes their
+    /// turns.
+    pub(crate) fn remove_turns(&mut self) {
         let turns = self.turns();
         self.doubts.retain(|doubt| !turns.iter().flatten().any(|turn| turn == doubt));
     }
 
-    /// Adds the longest time for which a thread that only reads the clock was held up.
+    /// Adds the longest gap between clock readings.
     pub(crate) fn set_gap(&mut self, longest_ns: u64, watched: Watched) {
         self.longest_gap_ns = Some(longest_ns);
         self.gap_watched = Some(watched);
@@ -189,9 +191,9 @@ impl Interference {
         }
     }
 
-    /// Adds what can be doubted about where the thread ran, and what else runs there: `load` is
-    /// the machine's load average.
-    pub(crate) fn doubt_place(&mut self, cpus: &Cpus, load: Option<f64>) {
+    /// Adds doubts about the CPU: a thread without pinning, and other programs (`load` is the load
+    /// average).
+    pub(crate) fn doubt_cpu(&mut self, cpus: &Cpus, load: Option<f64>) {
         if cpus.pinned.is_none() {
             self.doubts.push("the thread was not kept on one CPU (see -a)".to_owned());
         }
@@ -204,14 +206,14 @@ impl Interference {
         }
     }
 
-    /// Adds that the thread had to give its real-time priority back before the end.
-    pub(crate) fn doubt_time_in_front(&mut self) {
+    /// Adds a doubt that the real-time priority ended before the measured part.
+    pub(crate) fn doubt_short_real_time(&mut self) {
         let ms = LONGEST.as_millis();
         self.doubts.push(format!("the thread ran in real time for the first {ms} ms only"));
     }
 
-    /// Adds a doubt if so many measured threads cannot have a CPU each.
-    pub(crate) fn doubt_crowd(&mut self, threads: usize, online: usize) {
+    /// Adds a doubt if there are more measured threads than CPUs.
+    pub(crate) fn doubt_shared_cpus(&mut self, threads: usize, online: usize) {
         if threads > online {
             let cpus = if online == 1 { "1 CPU".to_owned() } else { format!("{online} CPUs") };
             let doubt = format!("{threads} measured threads take turns on {cpus}");
@@ -219,7 +221,7 @@ impl Interference {
         }
     }
 
-    /// In words, what the figures are worth.
+    /// Summary of the doubts in words.
     pub fn verdict(&self) -> String {
         if self.doubts.is_empty() {
             return "quiet".to_owned();
@@ -273,8 +275,8 @@ mod tests {
         let mut found = Interference::new(1_000_000_000, busy);
         found.set_gap(4_060_000, Watched::Around);
         assert_eq!(found.doubts.len(), 4);
-        found.doubt_place(&Cpus { pinned: None, ..PINNED }, Some(3.04));
-        found.doubt_crowd(3, 2);
+        found.doubt_cpu(&Cpus { pinned: None, ..PINNED }, Some(3.04));
+        found.doubt_shared_cpus(3, 2);
         assert_eq!(found.doubts.len(), 7);
         let verdict = found.verdict();
         for part in [
@@ -303,7 +305,7 @@ mod tests {
         };
         let mut found = Interference::new(1_000_000_000, counters);
         assert_eq!(found.doubts.len(), 3);
-        found.forgive_turns();
+        found.remove_turns();
         assert_eq!(found.doubts, ["2.0 % of the time went to other virtual machines"]);
     }
 
@@ -311,9 +313,9 @@ mod tests {
     fn a_machine_in_use_by_the_run_alone_is_no_doubt() {
         let mut found = Interference::new(1_000_000_000, Counters::default());
         found.set_gap(DOUBTFUL_GAP_NS - 1, Watched::During);
-        found.doubt_place(&PINNED, Some(2.9));
-        found.doubt_place(&PINNED, None);
-        found.doubt_crowd(2, 2);
+        found.doubt_cpu(&PINNED, Some(2.9));
+        found.doubt_cpu(&PINNED, None);
+        found.doubt_shared_cpus(2, 2);
         assert_eq!(found.verdict(), "quiet");
         assert_eq!(
             (found.longest_gap_ns, found.gap_watched),

@@ -1,4 +1,4 @@
-//! How a thread is interrupted: the clock is read back to back, and gaps tell.
+//! The jitter test: reads the clock back to back and records the gaps.
 //!
 //! Gaps of up to a few microseconds are counted in a table, one addition each, so that looking
 //! does not lengthen what is looked at; rarer, longer ones go to a recorder.
@@ -13,11 +13,11 @@ use lanecast_base::clock::{Clock, Source};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Gaps that are not counted, before the others: they fill the caches and map the pages.
+/// Gaps before the counted ones: they fill caches and map pages.
 const WARM_UP: u64 = 10_000;
 /// Gaps, in ticks, below which the table counts.
 const TABLE: usize = 8192;
-/// Readings between two looks at the stop flag.
+/// Readings between two checks of the stop flag.
 const STRETCH: u64 = 1 << 16;
 /// Gaps longer than this are interruptions.
 const LONG_NS: u64 = 1000;
@@ -25,23 +25,23 @@ const LONG_NS: u64 = 1000;
 /// Which clock is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Read {
-    /// The clock that latencies are measured with: the cheapest that can be trusted.
+    /// The clock of latencies: the cheapest reliable one.
     #[default]
     Host,
     /// `CLOCK_MONOTONIC`, which the documents' tools read.
     Monotonic,
 }
 
-/// What the jitter test is to do.
+/// Parameters of the jitter test.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many gaps are looked at.
+    /// Number of gaps.
     pub loops: u64,
-    /// Where the thread runs.
+    /// CPU of the thread.
     pub place: Pinning,
     /// Which clock is read.
     pub read: Read,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
 }
 
@@ -73,12 +73,12 @@ pub fn run(settings: &Settings, stop: &dyn Fn() -> bool) -> Result<JitterResult,
     };
     let mut interference = baseline.since();
     if real_time.is_some_and(RealTime::end) {
-        interference.doubt_time_in_front();
+        interference.doubt_short_real_time();
     }
     let distribution = gaps.recorder.distribution().unwrap_or_default();
     let cpus = Cpus::now(place);
     interference.set_gap(distribution.max_ns, Watched::During);
-    interference.doubt_place(&cpus, load);
+    interference.doubt_cpu(&cpus, load);
     Ok(JitterResult {
         loops: gaps.recorder.samples(),
         ts_min_ns: distribution.min_ns,
@@ -114,7 +114,7 @@ impl Gaps {
     }
 }
 
-/// Looks at `loops` gaps between readings of `now`, which counts in ticks that `ns` converts.
+/// Records `loops` gaps between readings of `now`, in ticks that `ns` converts.
 fn watch(
     loops: u64,
     now: impl Fn() -> u64,
@@ -149,7 +149,7 @@ fn watch(
     gaps
 }
 
-/// What `CLOCK_MONOTONIC` costs: the median of many readings.
+/// Cost of reading `CLOCK_MONOTONIC`: a median.
 pub(crate) fn monotonic_cost_ns() -> f64 {
     const READS: u32 = 1000;
     let mut rounds: Vec<u128> = (0..31)

@@ -36,8 +36,8 @@ impl LatencyRecorder {
         Some(Latency { actual, intended })
     }
 
-    /// What recording one message costs with its reading of `clock`, in nanoseconds: the median
-    /// of many. Takes about a millisecond.
+    /// Cost of recording one message with its reading of `clock`, in nanoseconds: a median. Takes
+    /// about a millisecond.
     pub fn cost_ns(clock: Clock) -> f64 {
         const ROUNDS: usize = 31;
         const RECORDS: u64 = 1000;
@@ -66,9 +66,9 @@ impl LatencyRecorder {
 /// One-way latency of the stamped messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// From the time at which a message was sent.
+    /// Latency from the actual time of sending.
     pub actual: Distribution,
-    /// From the time at which the schedule wanted it sent.
+    /// Latency from the intended time of sending.
     pub intended: Distribution,
 }
 

@@ -1,4 +1,4 @@
-//! Lines of measurements: what `docs/protocol/measurements.md` defines.
+//! Measurement lines, as `docs/protocol/measurements.md` defines them.
 
 use crate::host::Host;
 use crate::names::named;
@@ -42,7 +42,7 @@ named! {
     }
 }
 
-/// Who wrote a line, where and when: made when the program starts.
+/// Head of a line: program, command, start and machine. Made when the program starts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Head {
     /// The version of lanecast.

@@ -8,11 +8,11 @@ use std::str::FromStr;
 /// The most buckets: 8 bytes each.
 const MOST_BUCKETS: u64 = 10_000_000;
 
-/// The percentiles that are told, each with its hundred-thousandths.
+/// The reported percentiles, each in per cent and in 100,000ths.
 const PERCENTILES: [(f64, u32); 5] =
     [(90.0, 90_000), (99.0, 99_000), (99.9, 99_900), (99.99, 99_990), (99.999, 99_999)];
 
-/// How many buckets, and how wide: `-H buckets,ns_per_bucket`.
+/// Number and width of buckets: `-H buckets,ns_per_bucket`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearShape {
     pub(crate) buckets: usize,
@@ -20,7 +20,7 @@ pub struct LinearShape {
 }
 
 impl LinearShape {
-    /// So many buckets of so many nanoseconds; none if there would be none, or too many.
+    /// A shape of `buckets` buckets of `width_ns` each; none for 0 or too many.
     pub fn new(buckets: u64, width_ns: u64) -> Option<Self> {
         let fits = (1..=MOST_BUCKETS).contains(&buckets) && width_ns > 0;
         let buckets = usize::try_from(buckets).ok().filter(|_| fits)?;
@@ -51,8 +51,8 @@ impl fmt::Display for LinearShape {
     }
 }
 
-/// Counts times in buckets of equal width; what lies beyond the last is an overflow. All memory
-/// is taken, and touched, when it is made.
+/// A histogram of equal-width buckets; longer times are overflows. All memory is allocated and
+/// touched at creation.
 #[derive(Clone, Debug)]
 pub struct Linear {
     shape: LinearShape,
@@ -99,7 +99,7 @@ impl Linear {
         self.sum_ns += other.sum_ns;
     }
 
-    /// What it has come to; all zero if nothing was counted.
+    /// The result; all zero if nothing was counted.
     pub fn result(&self) -> LinearResult {
         let samples = self.counts.iter().sum::<u64>() + self.overflows;
         LinearResult {
@@ -134,12 +134,12 @@ impl Linear {
     }
 }
 
-/// What a linear histogram came to.
+/// Result of a linear histogram.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinearResult {
-    /// How many buckets.
+    /// Number of buckets.
     pub buckets: usize,
-    /// How wide each is.
+    /// Width of each bucket.
     pub width_ns: u64,
     /// The samples in each.
     pub counts: Vec<u64>,
@@ -153,8 +153,8 @@ pub struct LinearResult {
     pub mean_ns: f64,
     /// All samples.
     pub samples: u64,
-    /// Pairs of a percentage and the time below which at least so many samples lie; −1 if the
-    /// overflows hide it.
+    /// Pairs `(per cent, ns)`: at least that percentage of samples lies below `ns`; −1 if overflows
+    /// hide it.
     pub percentiles: [(f64, i64); 5],
 }
 

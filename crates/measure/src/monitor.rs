@@ -1,4 +1,4 @@
-//! A run being watched, from its preparation to its end.
+//! Monitor of a run: collects the conditions of a measured thread from its preparation to its end.
 
 use crate::conditions::{Conditions, Setup};
 use crate::interference::{CounterSnapshot, Interference, Watched, load_average};
@@ -9,7 +9,7 @@ use crate::real_time::RealTime;
 use crate::touch::Touch;
 use lanecast_base::clock::Clock;
 
-/// What is known of a run; used in the measured thread.
+/// Monitor of the measured thread; used in that thread.
 #[derive(Debug)]
 pub(crate) struct RunMonitor {
     transport: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct RunMonitor {
 }
 
 impl RunMonitor {
-    /// Finds out what the tools cost, before anything is measured.
+    /// Measures the cost of the clock and of recording, before the run.
     pub(crate) fn new(transport: &'static str, setup: Setup, touch: Touch, place: Pinning) -> Self {
         Self {
             transport,
@@ -49,34 +49,34 @@ impl RunMonitor {
         self.setup.clock
     }
 
-    /// Puts the thread in its place, and counts from here on.
+    /// Pins the thread, prepares its priority, and resets the counters.
     ///
     /// # Errors
     /// If the system refuses a CPU that was asked for.
-    pub(crate) fn take_place(&mut self) -> Result<(), PinningError> {
+    pub(crate) fn pin(&mut self) -> Result<(), PinningError> {
         self.place.take()?;
         self.real_time = self.setup.raise.prepare();
         self.count_from_here();
         Ok(())
     }
 
-    /// The counters of the measured part begin here. Takes some ten microseconds.
+    /// Resets the counters at the start of the measured part. Takes some ten microseconds.
     pub(crate) fn count_from_here(&mut self) {
         self.baseline = CounterSnapshot::take(self.place.cpu);
     }
 
-    /// The measured part begins: from here on in front of everything else, if that was asked for.
+    /// Starts real-time scheduling for the measured part, if requested.
     pub(crate) fn raise(&self) {
         if let Some(real_time) = &self.real_time {
             real_time.begin();
         }
     }
 
-    /// The measured part is over: what disturbed it, if the thread was watched `during` it as it
-    /// waited; else with a look at it now.
+    /// Conditions at the end of the measured part. `during_ns` is the longest gap while the thread
+    /// waited; without one, gaps are measured now.
     pub(crate) fn conditions(mut self, during_ns: Option<u64>) -> Conditions {
         let mut interference = self.baseline.since();
-        let ran_out = self.real_time.take().is_some_and(RealTime::end);
+        let expired = self.real_time.take().is_some_and(RealTime::end);
         if let Some(ns) = during_ns {
             interference.set_gap(ns, Watched::During);
         } else {
@@ -84,9 +84,9 @@ impl RunMonitor {
             interference.set_gap(self.probe.longest_ns().unwrap_or_default(), Watched::Around);
         }
         let cpus = Cpus::now(self.place);
-        interference.doubt_place(&cpus, self.load);
-        if ran_out {
-            interference.doubt_time_in_front();
+        interference.doubt_cpu(&cpus, self.load);
+        if expired {
+            interference.doubt_short_real_time();
         }
         self.with(cpus, interference)
     }

@@ -1,43 +1,43 @@
-//! Which CPUs threads that talk to each other get, by the machine's nodes.
+//! Placement of communicating threads on NUMA nodes.
 
 use lanecast_os::topology::{Node, Topology};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// How nodes are looked at.
+/// Selection of a NUMA node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numa {
-    /// All on the node that has most room for them.
+    /// The node with most cores for the threads.
     #[default]
     Auto,
-    /// Not at all: threads stay where the system puts them.
+    /// None: the system places threads.
     Off,
-    /// On that node.
+    /// The node with this number.
     Node(usize),
 }
 
-/// Where threads are kept, one CPU each.
+/// Placement of threads, one CPU each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NumaPlacement {
-    /// The node; none if nothing is kept anywhere.
+    /// The node; none without pinning.
     pub node: Option<usize>,
-    /// A CPU for each thread; several threads share one if there are not enough. Empty if nothing
-    /// is kept anywhere.
+    /// A CPU for each thread; several threads share one if there are too few. Empty without
+    /// pinning.
     pub cpus: Vec<usize>,
-    /// What was decided, in words.
+    /// The decision in words.
     pub why: String,
 }
 
-/// Why threads cannot be seated.
+/// Errors of placement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumaPlacementError {
     /// There is no such node.
     #[error("there is no node {asked} with CPUs that are switched on: choose of {there:?}")]
     NoNode {
-        /// Which was asked for.
+        /// The requested node.
         asked: usize,
-        /// Those with CPUs.
+        /// Nodes with CPUs.
         there: Vec<usize>,
     },
     /// There are no CPUs at all.
@@ -46,10 +46,9 @@ pub enum NumaPlacementError {
 }
 
 impl NumaPlacement {
-    /// Seats so many threads that hand each other memory: on one node, so that none of it is far
-    /// away, and on a core each while there are cores. A node with memory comes before one
-    /// without, one with more cores before one with fewer, a lower number before a higher. What a
-    /// thread allocates once it is kept on a CPU lies on that CPU's node if there is room.
+    /// Places communicating threads on one node, so that all memory is local, and on one core each
+    /// while there are cores. Prefers nodes with memory, then with more cores, then the lowest
+    /// number. A pinned thread allocates memory of its own node if there is space.
     ///
     /// # Errors
     /// See [`NumaPlacementError`].
@@ -88,7 +87,7 @@ impl NumaPlacement {
     }
 }
 
-/// How many cores a node has, and its CPUs: first one of each core, then the second ones.
+/// The number of cores of a node, and its CPUs: one of each core, then the second ones.
 fn order(topology: &Topology, node: &Node) -> (usize, Vec<usize>) {
     let own = |core: &Vec<usize>| -> Vec<usize> {
         core.iter().copied().filter(|cpu| node.cpus.contains(cpu)).collect()

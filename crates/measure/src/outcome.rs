@@ -9,34 +9,34 @@ use crate::pinning::Cpus;
 use crate::priority::PriorityChange;
 use serde::Serialize;
 
-/// What a publisher's run came to.
+/// Result of a publisher.
 #[derive(Clone, Debug, Serialize)]
 pub struct PublisherResult {
-    /// The topic; of several, all of them with commas between.
+    /// The topic, or several separated by commas.
     pub topic: String,
-    /// The publisher's run, as 16 hexadecimal digits.
+    /// Session of the publisher, as 16 hexadecimal digits.
     pub session: String,
-    /// Where the bytes went.
+    /// Destination of the bytes.
     pub source: String,
     /// The length of each message, in bytes.
     pub size: usize,
     /// Measured messages that were sent.
     pub sent: u64,
-    /// Messages that were sent before, to warm up.
+    /// Messages sent as warm-up.
     pub warmup: u64,
-    /// Whether the run was ended before all were sent.
+    /// Whether the run ended before all messages were sent.
     pub interrupted: bool,
-    /// From before the first measured message to after the last.
+    /// Time from before the first measured message to after the last.
     pub duration_ns: u64,
     /// Measured messages a second.
     pub rate: f64,
-    /// Messages a second that were asked for; 0 and 999999999 mean as many as possible.
+    /// Requested messages a second; 0 and 999999999 mean flat out.
     pub rate_asked: u64,
     /// Messages that are due together; 1 for even spacing.
     pub burst: u64,
-    /// The most messages that were sent without a look at the clock.
+    /// Most messages sent between two readings of the clock.
     pub largest_burst: u64,
-    /// How often there was no room for a measured message, if the transport counts that.
+    /// Number of times the window was full, if the transport counts that.
     pub back_pressured: Option<u64>,
     /// Subscribers when the measured part began.
     pub subscribers_at_start: usize,
@@ -44,23 +44,23 @@ pub struct PublisherResult {
     pub subscribers_at_end: usize,
     /// Whether all subscribers had read everything when the publisher closed; none before.
     pub drained: Option<bool>,
-    /// By how much messages were sent after their time, if they were stamped and had one.
+    /// Delay of sending behind the schedule, for stamped messages with a schedule.
     pub lateness: Option<Distribution>,
-    /// How long each call took that sent a measured message, if that was asked for.
+    /// Duration of each call that sent a measured message, if requested.
     pub calls: Option<LinearResult>,
     /// The conditions of the run.
     #[serde(flatten)]
     pub conditions: Conditions,
 }
 
-/// What a subscriber saw of one publisher.
+/// Result of one stream at a subscriber.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamResult {
     /// The topic.
     pub topic: String,
-    /// The publisher's run, as 16 hexadecimal digits.
+    /// Session of the publisher, as 16 hexadecimal digits.
     pub session: String,
-    /// Where the bytes came through.
+    /// Source of the bytes.
     pub source: String,
     /// Why the stream ended; none if this side ended first.
     pub ended: Option<&'static str>,
@@ -74,21 +74,21 @@ pub struct StreamResult {
 pub struct Figures {
     /// Messages, with warm-up.
     pub received: u64,
-    /// Of these, messages of the warm-up.
+    /// Messages of the warm-up among them.
     pub warmup: u64,
-    /// Messages whose numbers are missing after the first one received.
+    /// Missing message numbers after the first one received.
     pub lost: u64,
-    /// Messages that the transport itself said were lost.
+    /// Messages that the transport reported as lost.
     pub told_lost: u64,
     /// Messages whose number had come before.
     pub duplicated: u64,
     /// Messages that arrived with other content than was written.
     pub damaged: u64,
-    /// Messages that could only be counted, being too small for a number or not from this tool.
+    /// Messages without a check: too small for a number, or from another program.
     pub unchecked: u64,
-    /// The number of the first message; those before it were sent before this side joined.
+    /// Number of the first message; earlier ones were sent before this side joined.
     pub first_number: Option<u64>,
-    /// From the first measured message to the last.
+    /// Time from the first measured message to the last.
     pub duration_ns: u64,
     /// Measured messages a second; all messages, where the warm-up cannot be told apart.
     pub rate: f64,
@@ -97,13 +97,13 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Whether every message from the first one on arrived once, and as it was written.
+    /// Whether every message from the first one on arrived once and undamaged.
     pub fn is_complete(&self) -> bool {
         self.lost == 0 && self.told_lost == 0 && self.duplicated == 0 && self.damaged == 0
     }
 }
 
-/// What a subscriber's run came to: the sums, then each stream by itself.
+/// Result of a subscriber: the sums, then each stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct SubscriberResult {
     /// All streams together.
@@ -111,11 +111,11 @@ pub struct SubscriberResult {
     pub figures: Figures,
     /// The histogram that the documents' latency tools print, if it was asked for.
     pub linear: Option<LinearResult>,
-    /// Whether only counts and order were looked at.
+    /// Whether only counts and order were checked.
     pub fast: bool,
     /// Empty iterations per message.
     pub spin: u64,
-    /// How many messages came by retransmission, if the transport counts that.
+    /// Messages received by retransmission, if the transport counts them.
     pub recovered: Option<u64>,
     /// The streams, in the order of joining.
     pub streams: Vec<StreamResult>,
@@ -124,12 +124,12 @@ pub struct SubscriberResult {
     pub conditions: Conditions,
 }
 
-/// How a thread was interrupted: the gaps between readings of a clock, taken back to back.
+/// Result of the jitter test: gaps between back-to-back clock readings.
 #[derive(Clone, Debug, Serialize)]
 pub struct JitterResult {
-    /// How many gaps.
+    /// Number of gaps.
     pub loops: u64,
-    /// The shortest: what a reading of the clock costs.
+    /// The shortest gap: the cost of a clock reading.
     pub ts_min_ns: u64,
     /// The longest interruption.
     pub ts_max_ns: u64,
@@ -139,19 +139,19 @@ pub struct JitterResult {
     pub long_gaps: u64,
     /// The time in these, as a share of all time.
     pub lost_share: f64,
-    /// How long it took.
+    /// Duration of the test.
     pub duration_ns: u64,
     /// The clock that was read.
     pub clock: &'static str,
-    /// What a reading costs when nothing is done with it.
+    /// Cost of a bare reading.
     pub clock_cost_ns: f64,
-    /// What a reading of `CLOCK_MONOTONIC` costs, which is what the documents' tools read.
+    /// Cost of reading `CLOCK_MONOTONIC`, the clock of the documents' tools.
     pub monotonic_cost_ns: f64,
-    /// Where the thread ran.
+    /// CPUs of the thread.
     pub cpus: Cpus,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
-    /// What disturbed the thread.
+    /// Interference with the thread.
     pub interference: Interference,
 }
 

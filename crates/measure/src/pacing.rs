@@ -1,4 +1,4 @@
-//! When messages are sent: on a schedule, or as fast as they go.
+//! Pacing of messages: on a schedule, or flat out.
 //!
 //! A schedule has bursts: so many messages that are due together, and evenly spaced bursts. An
 //! even schedule is one with bursts of one message. It catches up: it sends every message that
@@ -7,21 +7,21 @@
 //!
 //! The clock is an argument, so that a schedule can be tried without waiting.
 
-/// One message's turn.
+/// The slot of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Which message, counted from 0.
     pub index: u64,
-    /// When the schedule wants it sent, in ticks; none if there is no schedule.
+    /// Intended time in ticks; none without a schedule.
     pub due: Option<u64>,
 }
 
-/// Messages that are sent one after the other, without a look at the clock.
+/// Messages sent back to back, without reading the clock.
 pub trait Burst: Iterator<Item = Slot> {
-    /// How many messages of the whole run have been handed out.
+    /// Number of messages of the whole run handed out so far.
     fn sent(&self) -> u64;
 
-    /// Whether these are all.
+    /// Whether all messages of the run are handed out.
     fn run_is_over(&self) -> bool;
 }
 
@@ -40,14 +40,14 @@ pub trait Pace {
         stop: &dyn Fn() -> bool,
     ) -> Option<Self::Burst<'_>>;
 
-    /// How many messages were handed out.
+    /// Number of messages handed out.
     fn sent(&self) -> u64;
 
-    /// The most messages that were handed out between two looks at the clock.
+    /// Most messages handed out between two readings of the clock.
     fn largest_burst(&self) -> u64;
 
-    /// The longest time, in ticks, between two readings of the clock with nothing in between: how
-    /// long the thread was held up while it waited. None if it never read the clock twice.
+    /// The longest gap between two back-to-back readings of the clock while waiting, in ticks. None
+    /// if the clock was not read twice.
     fn longest_gap(&self) -> Option<u64>;
 }
 
@@ -60,10 +60,10 @@ pub trait Pace {
 pub struct Bursts {
     index: u64,
     count: u64,
-    /// Messages that are due together, and how many of these are still to come.
+    /// Messages due together, and the number of them still to send.
     burst: u64,
     left: u64,
-    /// What the latest look at the clock started at, and the most that one ever found due.
+    /// Index at the latest reading of the clock, and the most messages due at one reading.
     looked_at: u64,
     largest_burst: u64,
     due: u64,
@@ -71,7 +71,7 @@ pub struct Bursts {
     whole: u64,
     part: u64,
     rate: u64,
-    /// What of a tick is still owed, times `rate`; less than `rate`.
+    /// Fraction of a tick carried over to the next burst, times `rate`; less than `rate`.
     owed: u64,
     longest_gap: Option<u64>,
 }
@@ -110,8 +110,8 @@ impl Bursts {
         Self::new(rate, 1, count, start, ticks_per_second)
     }
 
-    /// The messages that are due at `now`, without waiting for any; none if there are none. A
-    /// thread that has other things to do meanwhile asks again after them.
+    /// The messages due at `now`, without waiting; none if no message is due. For threads with
+    /// other work in between.
     #[inline]
     pub fn due_at(&mut self, now: u64) -> Option<DueBurst<'_>> {
         self.largest_burst = self.largest_burst();
@@ -221,7 +221,7 @@ pub struct FlatOut {
     count: u64,
 }
 
-/// Messages between two looks at the stop flag.
+/// Messages between two checks of the stop flag.
 const STRETCH: u64 = 1 << 16;
 
 impl FlatOut {
@@ -251,7 +251,7 @@ impl Pace for FlatOut {
         self.index
     }
 
-    /// All of them: there is no look at the clock in between.
+    /// All messages: the clock is never read.
     fn largest_burst(&self) -> u64 {
         self.index
     }

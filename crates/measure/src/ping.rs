@@ -1,4 +1,4 @@
-//! The round trip of a message that is sent on a schedule: the ping's side.
+//! Round trips of messages on a schedule: the ping's side.
 //!
 //! In order: open, wait until the pong is there on both topics, warm up, send the measured part,
 //! wait for the last answers, tell the result, linger, close. Either with two hot threads, one
@@ -39,7 +39,7 @@ pub fn ping<C: Transport>(
     hooks: Hooks<'_, C::Subscriber>,
 ) -> Result<PingResult, PingError> {
     settings.check()?;
-    let mut watch =
+    let mut monitor =
         RunMonitor::new(transport.name(), settings.setup, Touch::Header, settings.sender);
     let open = |error| PingError::Open(error);
     let topics = &settings.topics;
@@ -53,30 +53,34 @@ pub fn ping<C: Transport>(
     let source = publisher.source().to_owned();
     let outlet = MessageSender::new(publisher, settings.generic, settings.size);
     let sender = Sender::new(outlet, settings, hooks.stop);
-    let answers = Replies::new(settings, hooks.notify);
+    let replies = Replies::new(settings, hooks.notify);
     let done = match settings.threads {
-        Threads::One => one_thread::run(settings, sender, subscriber, answers, &mut watch, &hooks),
-        Threads::Two => two_threads::run(settings, sender, subscriber, answers, &mut watch, &hooks),
+        Threads::One => {
+            one_thread::run(settings, sender, subscriber, replies, &mut monitor, &hooks)
+        }
+        Threads::Two => {
+            two_threads::run(settings, sender, subscriber, replies, &mut monitor, &hooks)
+        }
     }?;
-    let mut result = done.result(settings, source, watch);
+    let mut result = done.result(settings, source, monitor);
     (hooks.announce)(&result);
     result.drained = Some(done.sender.close(settings.linger));
     Ok(result)
 }
 
-/// A run that is over but for its end.
+/// A run before its result and its end.
 struct Done<'a, P> {
     sender: Sender<'a, P>,
-    answers: Replies<'a>,
+    replies: Replies<'a>,
     warmup: Sent,
     measured: Sent,
     recovered: Option<u64>,
-    /// The conditions of the receiving thread, where it is another one.
+    /// Conditions of the receiving thread, if it is another one.
     receiver: Option<Conditions>,
 }
 
 impl<P: Publish> Done<'_, P> {
-    fn result(&self, settings: &Settings, source: String, watch: RunMonitor) -> PingResult {
+    fn result(&self, settings: &Settings, source: String, monitor: RunMonitor) -> PingResult {
         let measured = &self.measured;
         let asked = Part::measured(settings).messages;
         PingResult {
@@ -93,16 +97,16 @@ impl<P: Publish> Done<'_, P> {
             largest_burst: measured.largest_burst,
             most_in_flight: measured.most_in_flight,
             back_pressured: measured.back_pressured,
-            traffic: Traffic { recovered: self.recovered, ..self.answers.traffic() },
-            pong_left: self.answers.left(),
-            linear: self.answers.linear(),
-            latency: self.answers.latency(),
+            traffic: Traffic { recovered: self.recovered, ..self.replies.traffic() },
+            pong_left: self.replies.left(),
+            linear: self.replies.linear(),
+            latency: self.replies.latency(),
             lateness: self.sender.lateness(),
             threads: settings.threads,
             generic: settings.generic,
             drained: None,
             receiver: self.receiver.clone(),
-            conditions: watch.conditions(measured.longest_gap_ns),
+            conditions: monitor.conditions(measured.longest_gap_ns),
         }
     }
 }

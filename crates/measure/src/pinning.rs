@@ -1,4 +1,4 @@
-//! Which CPU the measured thread is kept on.
+//! Pinning of measured threads to CPUs.
 
 use crate::names::named;
 use lanecast_os::affinity;
@@ -21,15 +21,15 @@ named! {
 /// The CPU for a measured thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pinning {
-    /// Its number, or none to leave the thread to the system.
+    /// Number of the CPU; none leaves the thread to the system.
     pub cpu: Option<usize>,
-    /// How it was chosen.
+    /// Reason for the CPU.
     pub choice: PinChoice,
 }
 
 impl Pinning {
-    /// The CPU to use: the one `asked` for; none for −1; if nothing was asked for, `default`,
-    /// if it is there. `online` lists those that are.
+    /// Chooses the CPU: `asked`, none for −1, or `default` if nothing was asked for and it is
+    /// online. `online` lists the CPUs online.
     ///
     /// # Errors
     /// If the CPU asked for is not there.
@@ -65,7 +65,8 @@ impl Pinning {
         self.cpu.and_then(|cpu| i64::try_from(cpu).ok()).unwrap_or(-1)
     }
 
-    /// Keeps the calling thread on the CPU. A default that the system refuses is given up.
+    /// Pins the calling thread to the CPU. Without a user's choice, a refusal by the system leaves
+    /// the thread unpinned.
     ///
     /// # Errors
     /// If the system refuses a CPU that was asked for.
@@ -82,21 +83,21 @@ impl Pinning {
     }
 }
 
-/// Where a measured thread ran.
+/// CPUs of a measured thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cpus {
-    /// The CPU that the thread was kept on, if any.
+    /// The CPU the thread was pinned to, if any.
     pub pinned: Option<usize>,
-    /// How that CPU was chosen.
+    /// Reason for that CPU.
     pub choice: PinChoice,
     /// The CPU that it ran on at the end.
     pub ran_on: usize,
-    /// How many CPUs are switched on.
+    /// Number of CPUs online.
     pub online: usize,
 }
 
 impl Cpus {
-    /// Where the calling thread is now, having been put at `place`.
+    /// CPUs of the calling thread, which was pinned by `place`.
     pub fn now(place: Pinning) -> Self {
         Self {
             pinned: place.cpu,
@@ -107,7 +108,7 @@ impl Cpus {
     }
 }
 
-/// Why a thread cannot be kept on a CPU.
+/// Errors of pinning.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PinningError {
@@ -122,7 +123,7 @@ pub enum PinningError {
     Refused {
         /// The CPU asked for.
         cpu: usize,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Raises a measuring process above background load, where that harms nobody.
+//! Raises the priority of a measuring process above background load, without harm to other users.
 //!
 //! With autogroups, a nice value counts only within one login session; what counts between
 //! sessions is the value of the session's group. A process that leads a session of its own
@@ -11,7 +11,7 @@ use crate::names::named;
 use crate::real_time::RealTime;
 use std::fs;
 
-/// The group's new value: −20 is the highest, and leaves nothing for what must come first.
+/// Nice value of the group. −20, the highest, would compete with the system's own threads.
 const NICE: &str = "-19";
 const AUTOGROUP: &str = "/proc/self/autogroup";
 const ENABLED: &str = "/proc/sys/kernel/sched_autogroup_enabled";
@@ -50,8 +50,8 @@ named! {
 }
 
 impl PriorityChange {
-    /// Does what is asked; real-time scheduling is only made sure of, and begins when the
-    /// measured part does.
+    /// Applies the request. Real-time scheduling is only checked here; it begins with the measured
+    /// part.
     pub fn by(asked: PriorityRequest) -> Self {
         match asked {
             PriorityRequest::Auto => Self::raise_session(),
@@ -63,7 +63,7 @@ impl PriorityChange {
         }
     }
 
-    /// Makes the calling thread ready to run in real time, if that is what was asked for.
+    /// Prepares real-time scheduling of the calling thread, if requested.
     pub(crate) fn prepare(&mut self) -> Option<RealTime> {
         let wanted = *self == Self::RealTime;
         let ready = wanted.then(RealTime::prepare)?;
@@ -73,7 +73,7 @@ impl PriorityChange {
         ready.ok()
     }
 
-    /// Raises this process, if it is alone in its session and permitted to.
+    /// Raises the group of this process, if it leads its session and is permitted to.
     fn raise_session() -> Self {
         if fs::read_to_string(ENABLED).is_ok_and(|enabled| enabled.trim() != "1")
             || fs::metadata(AUTOGROUP).is_err()

@@ -1,15 +1,15 @@
-//! The longest time for which a thread that only reads the clock is held up.
+//! Probe of interruptions: reads the clock back to back and keeps the longest gap.
 
 use lanecast_base::clock::Clock;
 
-/// Readings at a glance: some hundred nanoseconds.
+/// Readings of a glance: some hundred nanoseconds.
 const GLANCE: u32 = 16;
-/// How long a look takes. Longer ones would delay what is measured, or its result.
+/// Duration of a look. A longer one would delay the measurement or its result.
 const LOOK_NS: u64 = 5_000_000;
-/// The most glances of a look, should the clock stand still.
+/// Most glances of a look, in case the clock stands still.
 const MOST_GLANCES: u32 = 1 << 20;
 
-/// Watches a thread by reading the clock back to back.
+/// Keeps the longest gap between clock readings.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     clock: Clock,
@@ -26,7 +26,7 @@ impl Probe {
         self.longest_ns
     }
 
-    /// Takes in a gap that was found elsewhere.
+    /// Adds a gap measured elsewhere.
     pub(crate) fn note(&mut self, gap_ns: Option<u64>) {
         self.longest_ns = self.longest_ns.max(gap_ns);
     }

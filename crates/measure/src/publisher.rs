@@ -1,4 +1,4 @@
-//! The publisher's experiment: how fast one publisher sends, or a schedule to measure latency by.
+//! The publisher's experiment: its highest rate, or a schedule for latencies.
 //!
 //! In order: open, wait for subscribers, take the CPU, warm up, send the measured part, tell
 //! the result, linger, close. All of it in the calling thread.
@@ -20,57 +20,57 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// From this rate on (messages a second), a publisher sends as fast as it can.
+/// Rates (messages a second) from here on mean flat out.
 pub const FLAT_OUT_RATE: u64 = 999_999_999;
 
-/// The longest time between two looks at the stop flag while waiting for subscribers.
+/// Interval of checks of the stop flag while waiting for subscribers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a publisher is to do.
+/// Parameters of a publisher.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The topics: messages go to each in turn, and are numbered on each by itself.
     pub topics: Vec<String>,
     /// The length of each message, in bytes.
     pub size: usize,
-    /// How many messages are measured.
+    /// Number of measured messages.
     pub messages: u64,
     /// Messages a second; 0, or [`FLAT_OUT_RATE`] and more, for as many as possible.
     pub rate: u64,
-    /// Ends a run that sends as many as possible after so long, looked at every 65 536 messages.
+    /// Time limit of a flat-out run, checked every 65,536 messages.
     pub time: Option<Duration>,
-    /// How many messages are due together (1 or more); on average the rate holds.
+    /// Messages due together (1 or more), at the same average rate.
     pub burst: u64,
-    /// How many messages are sent before, to warm up.
+    /// Number of warm-up messages.
     pub warmup: u64,
     /// Messages a second of the warm-up; 0 as for `rate`.
     pub warmup_rate: u64,
-    /// How messages are sent.
+    /// Modes of sending.
     pub flags: Flags,
-    /// How much of each message is written.
+    /// Part of each message that is written.
     pub touch: Touch,
-    /// Where the thread runs.
+    /// CPU of the thread.
     pub place: Pinning,
-    /// What to wait for before the first message.
+    /// Condition for the first message.
     pub arrival: Arrival,
-    /// How long to wait, after the last message, until all have read everything.
+    /// Time limit, after the last message, for subscribers to read everything.
     pub linger: Duration,
-    /// Count, in this histogram, how long each call takes that sends a message.
+    /// Shape of the histogram of sending calls, if requested.
     pub calls: Option<LinearShape>,
-    /// What is known of the run already.
+    /// Conditions known before the run.
     pub setup: Setup,
 }
 
-/// What a publisher waits for before its first message.
+/// Condition for the first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// A fixed time, in which subscribers find it.
+    /// After a fixed time, in which subscribers join.
     Pause(Duration),
-    /// So many subscribers, however long they take.
+    /// After this number of subscribers has joined, without a time limit.
     Subscribers(usize),
 }
 
-/// Why a publisher's run failed.
+/// Errors of a publisher.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PublisherError {
@@ -97,7 +97,7 @@ pub enum PublisherError {
     /// Bursts without a schedule.
     #[error("--burst {burst} needs a rate: set -r, or leave out --burst to send flat out")]
     BurstWithoutRate {
-        /// How many messages at a time were asked for.
+        /// Requested burst.
         burst: u64,
     },
     /// More messages than a message's number can count.
@@ -112,9 +112,9 @@ pub enum PublisherError {
     /// A message was refused.
     #[error("sent {sent} of {of} messages, then: {error}")]
     Refused {
-        /// How many were sent, of this part (the warm-up or the measured part).
+        /// Messages sent of this part (warm-up or measured part).
         sent: u64,
-        /// How many that part has.
+        /// Messages of that part.
         of: u64,
         /// Why the next one was refused.
         error: ClaimError,
@@ -122,18 +122,18 @@ pub enum PublisherError {
     /// The stop flag was raised before there were as many subscribers as asked for.
     #[error("stopped while waiting for subscribers: {joined} of {wanted} were there")]
     NoSubscriber {
-        /// How many there were.
+        /// Number of subscribers.
         joined: usize,
-        /// How many were asked for.
+        /// Requested number.
         wanted: usize,
     },
 }
 
-/// What the experiment asks, and tells, while it runs.
+/// Callbacks of the experiment.
 pub struct Hooks<'a, P> {
     /// Ends the run early as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How often the publisher has found no room so far, if its transport counts that.
+    /// Number of times the window was full so far, if the transport counts that.
     pub back_pressured: &'a dyn Fn(&P) -> Option<u64>,
     /// Given the result before the publisher lingers and closes.
     pub announce: &'a mut dyn FnMut(&PublisherResult),
@@ -155,7 +155,7 @@ pub fn run<C: Transport>(
     hooks: Hooks<'_, C::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     settings.check()?;
-    let mut watch =
+    let mut monitor =
         RunMonitor::new(transport.name(), settings.setup, settings.touch, settings.place);
     let (mut publisher, topics) = open(transport, &settings.topics)?;
     let longest = publisher.longest_message();
@@ -163,14 +163,14 @@ pub fn run<C: Transport>(
         return Err(PublisherError::TooLong { size: settings.size, longest });
     }
     await_subscribers(&mut publisher, settings.arrival, hooks.stop)?;
-    watch.take_place()?;
+    monitor.pin()?;
     // Before the warm-up, so that nothing comes between that and the measured part.
-    watch.probe.look();
+    monitor.probe.look();
     let identity = Identity {
         session: publisher.session().to_string(),
         source: publisher.source().to_owned(),
     };
-    let (generic, line) = (settings.flags.generic, (settings, watch, identity, hooks));
+    let (generic, line) = (settings.flags.generic, (settings, monitor, identity, hooks));
     if topics.len() > 1 || settings.calls.is_some() {
         experiment(RoundRobin::new(publisher, topics, settings.calls, generic), line)
     } else if generic {
@@ -212,7 +212,7 @@ impl Settings {
         }
     }
 
-    /// When a run without a schedule is to end.
+    /// End of a run without a schedule.
     fn end(&self) -> Option<Instant> {
         self.time.filter(|_| is_flat_out(self.rate)).map(|time| Instant::now() + time)
     }
@@ -230,7 +230,7 @@ pub const fn is_flat_out(rate: u64) -> bool {
     rate == 0 || rate >= FLAT_OUT_RATE
 }
 
-/// Who published, for the result.
+/// Session and source of the publisher, for the result.
 struct Identity {
     session: String,
     source: String,
@@ -260,45 +260,45 @@ fn await_subscribers<P: Publish>(
     Ok(())
 }
 
-/// All that an experiment needs beside the way of sending.
+/// Parameters, monitor, identity and callbacks of an experiment.
 type Load<'a, 'hooks, P> = (&'a Settings, RunMonitor, Identity, Hooks<'hooks, P>);
 
 /// Warm-up, measured part, result, end.
 fn experiment<L: SendPath>(
     mut line: L,
-    (settings, mut watch, identity, hooks): Load<'_, '_, L::Publisher>,
+    (settings, mut monitor, identity, hooks): Load<'_, '_, L::Publisher>,
 ) -> Result<PublisherResult, PublisherError> {
     let mut lateness = Recorder::new();
-    let clock = watch.clock();
+    let clock = monitor.clock();
     let filled = settings.filled();
     let kind = WARM_UP | filled;
-    let form = MessageFormat { size: settings.size, first: 0, kind, non_blocking: false, clock };
+    let format = MessageFormat { size: settings.size, first: 0, kind, non_blocking: false, clock };
     let (rate_asked, messages) = (settings.warmup_rate, settings.warmup);
-    let task = Task { form, stop: hooks.stop, lateness: &mut lateness };
+    let task = Task { format, stop: hooks.stop, lateness: &mut lateness };
     let warmed = send(&mut line, task, rate_asked, 1, messages)?;
-    watch.probe.note(warmed.longest_gap_ns);
+    monitor.probe.note(warmed.longest_gap_ns);
 
     let stamped = if settings.flags.timestamp { TIMESTAMPED } else { 0 };
     let measured = MessageFormat {
         first: record::number(warmed.sent),
         kind: stamped | filled,
         non_blocking: settings.flags.non_blocking,
-        ..form
+        ..format
     };
-    let subscribers_at_start = line.ask(Publish::subscribers);
-    let pressed_before = line.ask(hooks.back_pressured);
-    watch.count_from_here();
+    let subscribers_at_start = line.with_publisher(Publish::subscribers);
+    let pressed_before = line.with_publisher(hooks.back_pressured);
+    monitor.count_from_here();
     let end = settings.end();
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
     let stop = || (hooks.stop)() || is_over();
-    watch.raise();
-    let task = Task { form: measured, stop: &stop, lateness: &mut lateness };
+    monitor.raise();
+    let task = Task { format: measured, stop: &stop, lateness: &mut lateness };
     let run = send(&mut line, task, settings.rate, settings.burst, settings.messages)?;
     let interrupted = run.sent < settings.messages && !is_over();
-    let pressed_after = line.ask(hooks.back_pressured);
-    let subscribers_at_end = line.ask(Publish::subscribers);
-    let mut conditions = watch.conditions(run.longest_gap_ns);
-    conditions.interference.doubt_crowd(subscribers_at_start + 1, conditions.cpus.online);
+    let pressed_after = line.with_publisher(hooks.back_pressured);
+    let subscribers_at_end = line.with_publisher(Publish::subscribers);
+    let mut conditions = monitor.conditions(run.longest_gap_ns);
+    conditions.interference.doubt_shared_cpus(subscribers_at_start + 1, conditions.cpus.online);
 
     let mut result = PublisherResult {
         topic: settings.topics.join(","),
@@ -338,7 +338,7 @@ fn send<L: SendPath>(
     let sent = if is_flat_out(rate) {
         line.send_all(task, |_| FlatOut::new(messages))
     } else {
-        let second = task.form.clock.from_ns(1_000_000_000);
+        let second = task.format.clock.from_ns(1_000_000_000);
         line.send_all(task, |start| Bursts::new(rate, burst, messages, start, second))
     };
     sent.map_err(|SendError { sent, error }| PublisherError::Refused { sent, of: messages, error })

@@ -1,4 +1,4 @@
-//! The measured thread in front of everything else, for a moment.
+//! Real-time scheduling of the measured thread, for a limited time.
 //!
 //! A thread that spins at a real-time priority gets its CPU to itself, so long as that does not
 //! last: the system takes its share of each second back, and two such threads on one CPU stop
@@ -11,13 +11,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the measured thread stays in front.
+/// Longest time of real-time scheduling.
 pub(crate) const LONGEST: Duration = Duration::from_millis(900);
 /// The measured thread's priority, and the watchdog's.
 const PRIORITY: u8 = 10;
 const WATCHDOG_PRIORITY: u8 = 11;
 
-/// Real-time scheduling of the thread that made it, when it begins and until it ends.
+/// Real-time scheduling of the thread that created it, from `begin` to `end`.
 #[derive(Debug)]
 pub(crate) struct RealTime {
     measured: Thread,
@@ -35,8 +35,8 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
-    InFront(Instant),
-    RanOut,
+    Active(Instant),
+    Expired,
     Over,
 }
 
@@ -48,7 +48,7 @@ impl Shared {
     /// Sets the state, if the watchdog has not acted; gives the one in force.
     fn set(&self, wanted: State) -> State {
         let mut state = self.lock();
-        if *state != State::RanOut {
+        if *state != State::Expired {
             *state = wanted;
         }
         self.changed.notify_one();
@@ -57,7 +57,7 @@ impl Shared {
 }
 
 impl RealTime {
-    /// Makes ready for the calling thread, which stays as it is.
+    /// Prepares real-time scheduling of the calling thread, without starting it.
     ///
     /// # Errors
     /// If this process may not use real-time priorities.
@@ -84,25 +84,25 @@ impl RealTime {
         Ok(ready)
     }
 
-    /// Puts the thread in front. To be called by that thread.
+    /// Starts real-time scheduling. Called by that thread.
     pub(crate) fn begin(&self) {
         // First the watchdog, so that it is awake whatever happens next.
-        self.shared.set(State::InFront(Instant::now() + self.longest));
+        self.shared.set(State::Active(Instant::now() + self.longest));
         // The watchdog got a higher priority, so this one is allowed.
         let _ = self.measured.make_real_time(PRIORITY);
     }
 
-    /// Takes the thread back; whether the watchdog had to, because the time was over.
+    /// Ends real-time scheduling; true if the watchdog had ended it before.
     pub(crate) fn end(mut self) -> bool {
         self.finish()
     }
 
     fn finish(&mut self) -> bool {
         let Some(watchdog) = self.watchdog.take() else { return false };
-        let ran_out = self.shared.set(State::Over) == State::RanOut;
+        let expired = self.shared.set(State::Over) == State::Expired;
         let _ = watchdog.join();
         let _ = self.measured.make_normal();
-        ran_out
+        expired
     }
 }
 
@@ -118,17 +118,17 @@ fn watch(shared: &Shared, measured: Thread) {
     loop {
         state = match *state {
             State::Ready => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            State::InFront(until) => {
+            State::Active(until) => {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     let _ = measured.make_normal();
-                    *state = State::RanOut;
+                    *state = State::Expired;
                     return;
                 }
                 let waited = shared.changed.wait_timeout(state, left);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            State::RanOut | State::Over => return,
+            State::Expired | State::Over => return,
         };
     }
 }
@@ -137,7 +137,7 @@ fn watch(shared: &Shared, measured: Thread) {
 mod tests {
     use super::*;
 
-    /// Where the system does not permit it, there is a refusal to look at instead.
+    /// Real-time scheduling, if the system permits it; else checks the refusal.
     fn prepared(longest: Duration) -> Option<RealTime> {
         match RealTime::prepare_for(longest) {
             Ok(ready) => Some(ready),

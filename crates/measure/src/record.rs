@@ -1,4 +1,4 @@
-//! What a measuring message carries: its number, and the times at which it was sent.
+//! Layout of a measuring message: its number and the times of sending.
 //!
 //! ```text
 //!  0        8        16       24
@@ -38,9 +38,9 @@ pub const HIGHEST_NUMBER: u64 = NUMBER_MASK;
 /// The times that a stamped message carries, in ticks of the host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// When the schedule wanted it sent.
+    /// Intended time of sending.
     pub intended: u64,
-    /// When it was sent.
+    /// Actual time of sending.
     pub actual: u64,
 }
 
@@ -100,7 +100,7 @@ pub fn stamps(bytes: &[u8]) -> Option<Stamps> {
     Some(Stamps { intended: u64::from_le_bytes(*intended), actual: u64::from_le_bytes(*actual) })
 }
 
-/// Where the body of a message with `word` starts.
+/// Position of the body of a message with `word`.
 #[inline(always)]
 const fn body_start(word: u64) -> usize {
     if word & TIMESTAMPED != 0 { STAMPED } else { NUMBERED }

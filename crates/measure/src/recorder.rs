@@ -1,4 +1,4 @@
-//! Recording of times.
+//! The recorder of times: counters of an HdrHistogram.
 //!
 //! The counters are those of an HdrHistogram with three significant digits: one for each
 //! nanosecond at first, then 1024 for each doubling. They are our own because recording is on
@@ -14,9 +14,9 @@ pub const EXACT_NS: u64 = 4096;
 const SHORT: usize = EXACT_NS as usize;
 /// Counters of each doubling above: neighbours differ by less than a thousandth.
 const STEP_BITS: u32 = 10;
-/// How far a time of the first doubling is shifted to give its counter.
+/// Shift from a time of the first doubling to its counter.
 const FIRST_SHIFT: u32 = EXACT_NS.ilog2() - STEP_BITS;
-/// From here on, times are not told apart: 68.7 s.
+/// Times from here on share one counter: 68.7 s.
 const LONGEST_NS: u64 = 1 << 36;
 const LONG: usize = ((LONGEST_NS.ilog2() - EXACT_NS.ilog2()) as usize) << STEP_BITS;
 
@@ -81,7 +81,7 @@ impl Recorder {
         self.long_sum_ns += other.long_sum_ns;
     }
 
-    /// How many times were counted. Adds up the counters: for the end of a run.
+    /// Number of recorded times. Sums all counters: for the end of a run.
     pub fn samples(&self) -> u64 {
         self.short.iter().chain(&self.long).sum()
     }

@@ -88,7 +88,7 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     calls + &text + &conditions(&result.conditions)
 }
 
-/// What all streams brought together, as the UM tools say it.
+/// Counts of all streams together, in the format of the UM tools.
 pub fn subscriber_end(result: &SubscriberResult) -> String {
     format!(
         "Rcv: num_rcv_msgs={}, num_rx_msgs={}, num_unrec_loss={}, \n",
@@ -98,18 +98,18 @@ pub fn subscriber_end(result: &SubscriberResult) -> String {
     )
 }
 
-/// How the publisher ended, once it has lingered.
+/// Whether all subscribers had read everything when the publisher closed.
 pub fn publisher_end(result: &PublisherResult) -> String {
     let drained = result.drained.map_or_else(|| "unknown".to_owned(), |all| all.to_string());
     format!("drained={drained}, \n")
 }
 
-/// That a publisher is there.
+/// A publisher has joined.
 pub fn joined(stream: &Stream) -> String {
     format!("rcv event BOS, topic_name='{}', source={}, \n", stream.topic, stream.source)
 }
 
-/// That the transport lost messages.
+/// The transport lost messages.
 pub fn lost(gap: &Gap<'_>) -> String {
     format!(
         "rcv event LOST, topic_name='{}', source={}, first={}, count={}, why='{}', \n",
@@ -121,8 +121,7 @@ pub fn lost(gap: &Gap<'_>) -> String {
     )
 }
 
-/// That a stream ended (`EOS`), or that this side ended before it did (`stopped`), and what
-/// came of it.
+/// A stream ended (`EOS`), or this side ended before it did (`stopped`), with its counts.
 pub fn stream_result(result: &StreamResult) -> String {
     let event = if result.ended.is_some() { "rcv event EOS" } else { "rcv stopped" };
     let figures = &result.figures;

@@ -1,4 +1,4 @@
-//! The files in which the kernel tells about itself: `/proc` and `/sys`, below any root.
+//! Files of the kernel in `/proc` and `/sys`, below any root.
 //!
 //! Whatever is missing or makes no sense is absent, never an error: kernels and containers differ
 //! in what they tell.
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// No file that is read here is longer.
+/// Longest part of a file that is read.
 const LONGEST_BYTES: u64 = 4 << 20;
 
 /// The directory above `proc` and `sys`.

@@ -17,7 +17,7 @@ use lanecast_base::clock::Clock;
 use lanecast_transport::{Claim, ClaimError, Publish, Shared};
 use std::time::Duration;
 
-/// What the messages of a run look like, and what is done when there is no room for one.
+/// Format of the messages of a run, and behaviour at a full window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageFormat {
     pub(crate) size: usize,
@@ -41,45 +41,45 @@ impl MessageFormat {
 
 /// A run of messages to be sent.
 pub(crate) struct Task<'a> {
-    pub(crate) form: MessageFormat,
+    pub(crate) format: MessageFormat,
     /// Ends the run early as soon as it is true.
     pub(crate) stop: &'a dyn Fn() -> bool,
-    /// By how much stamped messages missed their time.
+    /// Delay of stamped messages behind the schedule.
     pub(crate) lateness: &'a mut Recorder,
 }
 
-/// What a run of messages came to.
+/// Result of a run of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) sent: u64,
     pub(crate) duration_ns: u64,
     pub(crate) largest_burst: u64,
-    /// How long the waiting thread was held up, if its schedule let it wait.
+    /// Longest gap between clock readings, if the schedule had waits.
     pub(crate) longest_gap_ns: Option<u64>,
 }
 
-/// Why a run ended early.
+/// A run that ended early.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendError {
     pub(crate) sent: u64,
     pub(crate) error: ClaimError,
 }
 
-/// A way of sending on one publisher.
+/// A send path of one publisher: in place, by copying, or round robin over topics.
 pub(crate) trait SendPath: Sized {
     type Publisher: Publish;
 
-    /// Sends by the pace that `pace` makes of the starting time.
+    /// Sends all messages by the pace that `pace` creates for the start time.
     fn send_all<T: Pace>(
         &mut self,
         task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
     ) -> Result<Run, SendError>;
 
-    /// Asks the publisher something.
-    fn ask<R>(&self, question: impl FnOnce(&Self::Publisher) -> R) -> R;
+    /// Calls `question` with the publisher.
+    fn with_publisher<R>(&self, question: impl FnOnce(&Self::Publisher) -> R) -> R;
 
-    /// How long the calls took that sent measured messages, if they were timed.
+    /// Durations of the calls that sent measured messages, if timed.
     fn calls(&self) -> Option<LinearResult> {
         None
     }
@@ -87,7 +87,7 @@ pub(crate) trait SendPath: Sized {
     fn close(self, linger: Duration) -> bool;
 }
 
-/// Messages are written where they are read.
+/// Writes messages in place.
 #[derive(Debug)]
 pub(crate) struct InPlace<P>(pub(crate) P);
 
@@ -100,7 +100,7 @@ impl<P: Publish> SendPath for InPlace<P> {
         pace: impl FnOnce(u64) -> T,
     ) -> Result<Run, SendError> {
         let publisher = &mut self.0;
-        match (task.form.is_stamped(), task.form.is_filled()) {
+        match (task.format.is_stamped(), task.format.is_filled()) {
             (false, false) => in_place::<false, false, P, T>(publisher, task, pace),
             (false, true) => in_place::<false, true, P, T>(publisher, task, pace),
             (true, false) => in_place::<true, false, P, T>(publisher, task, pace),
@@ -108,7 +108,7 @@ impl<P: Publish> SendPath for InPlace<P> {
         }
     }
 
-    fn ask<R>(&self, question: impl FnOnce(&P) -> R) -> R {
+    fn with_publisher<R>(&self, question: impl FnOnce(&P) -> R) -> R {
         question(&self.0)
     }
 
@@ -117,7 +117,7 @@ impl<P: Publish> SendPath for InPlace<P> {
     }
 }
 
-/// Messages are written into a buffer, and copied by the thread-safe call.
+/// Writes messages to a buffer and copies them by the thread-safe call.
 #[derive(Debug)]
 pub(crate) struct Copying<P>(pub(crate) Shared<P>);
 
@@ -129,7 +129,7 @@ impl<P: Publish> SendPath for Copying<P> {
         task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
     ) -> Result<Run, SendError> {
-        match (task.form.is_stamped(), task.form.is_filled()) {
+        match (task.format.is_stamped(), task.format.is_filled()) {
             (false, false) => copying::<false, false, P, T>(&self.0, task, pace),
             (false, true) => copying::<false, true, P, T>(&self.0, task, pace),
             (true, false) => copying::<true, false, P, T>(&self.0, task, pace),
@@ -137,7 +137,7 @@ impl<P: Publish> SendPath for Copying<P> {
         }
     }
 
-    fn ask<R>(&self, question: impl FnOnce(&P) -> R) -> R {
+    fn with_publisher<R>(&self, question: impl FnOnce(&P) -> R) -> R {
         question(&self.0.lock())
     }
 
@@ -152,29 +152,29 @@ fn in_place<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
 ) -> Result<Run, SendError> {
-    if task.form.non_blocking {
+    if task.format.non_blocking {
         trying::<STAMP, FILL, P, T>(publisher, task, pace)
     } else {
         waiting::<STAMP, FILL, P, T>(publisher, task, pace)
     }
 }
 
-/// Claims the first message's room before the clock starts, and each next one's together with a
-/// commit, so that waiting for room comes after publication; the last claim is given back.
+/// Claims the first message before the clock starts, and each next one together with a commit, so
+/// that waiting for space comes after publication. The last claim is returned.
 fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &mut P,
     task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
 ) -> Result<Run, SendError> {
-    let Task { form, stop, lateness } = task;
-    let claimed = publisher.claim(form.size);
+    let Task { format, stop, lateness } = task;
+    let claimed = publisher.claim(format.size);
     let mut claim = claimed.map_err(|error| SendError { sent: 0, error })?;
-    let start = form.clock.ticks_ordered();
+    let start = format.clock.ticks_ordered();
     let mut pace = pace(start);
-    'run: while let Some(mut burst) = pace.next_burst(|| form.clock.ticks(), stop) {
+    'run: while let Some(mut burst) = pace.next_burst(|| format.clock.ticks(), stop) {
         loop {
             // A transport may refuse the next claim instead of waiting: the burst goes on later.
-            let error = match write_burst::<STAMP, FILL, _>(claim, &mut burst, &form, lateness) {
+            let error = match write_burst::<STAMP, FILL, _>(claim, &mut burst, &format, lateness) {
                 Ok(next) => {
                     claim = next;
                     break;
@@ -186,10 +186,10 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
             }
             let refused = |error| SendError { sent: burst.sent(), error };
             let ClaimError::BackPressured(_) = error else { return Err(refused(error)) };
-            claim = publisher.claim(form.size).map_err(refused)?;
+            claim = publisher.claim(format.size).map_err(refused)?;
         }
     }
-    Ok(run_since(start, &pace, &form))
+    Ok(run_since(start, &pace, &format))
 }
 
 /// Writes and publishes messages until the burst is over, or there is no room for another.
@@ -197,37 +197,37 @@ fn waiting<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
 fn write_burst<const STAMP: bool, const FILL: bool, C: Claim>(
     mut claim: C,
     burst: &mut impl Burst,
-    form: &MessageFormat,
+    format: &MessageFormat,
     lateness: &mut Recorder,
 ) -> Result<C, ClaimError> {
     for slot in burst {
-        let late = write::<STAMP, FILL>(&mut claim, slot, form);
-        let next = claim.commit_and_claim_next(form.size);
-        count_late(late, form, lateness);
+        let late = write::<STAMP, FILL>(&mut claim, slot, format);
+        let next = claim.commit_and_claim_next(format.size);
+        count_late(late, format, lateness);
         claim = next?;
     }
     Ok(claim)
 }
 
-/// Claims each message's room when it is due, and gives up where there is none.
+/// Claims each message when it is due; ends with an error if the window is full.
 fn trying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     publisher: &mut P,
     task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
 ) -> Result<Run, SendError> {
-    let Task { form, stop, lateness } = task;
-    let start = form.clock.ticks_ordered();
+    let Task { format, stop, lateness } = task;
+    let start = format.clock.ticks_ordered();
     let mut pace = pace(start);
-    while let Some(burst) = pace.next_burst(|| form.clock.ticks(), stop) {
+    while let Some(burst) = pace.next_burst(|| format.clock.ticks(), stop) {
         for slot in burst {
             let refused = |error| SendError { sent: slot.index, error };
-            let mut claim = publisher.try_claim(form.size).map_err(refused)?;
-            let late = write::<STAMP, FILL>(&mut claim, slot, &form);
+            let mut claim = publisher.try_claim(format.size).map_err(refused)?;
+            let late = write::<STAMP, FILL>(&mut claim, slot, &format);
             claim.commit();
-            count_late(late, &form, lateness);
+            count_late(late, &format, lateness);
         }
     }
-    Ok(run_since(start, &pace, &form))
+    Ok(run_since(start, &pace, &format))
 }
 
 fn copying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
@@ -235,41 +235,44 @@ fn copying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
     task: Task<'_>,
     pace: impl FnOnce(u64) -> T,
 ) -> Result<Run, SendError> {
-    let Task { form, stop, lateness } = task;
-    let mut buffer = vec![0; form.size];
-    let start = form.clock.ticks_ordered();
+    let Task { format, stop, lateness } = task;
+    let mut buffer = vec![0; format.size];
+    let start = format.clock.ticks_ordered();
     let mut pace = pace(start);
-    while let Some(burst) = pace.next_burst(|| form.clock.ticks(), stop) {
+    while let Some(burst) = pace.next_burst(|| format.clock.ticks(), stop) {
         for slot in burst {
-            let late = write::<STAMP, FILL>(&mut buffer, slot, &form);
-            let sent =
-                if form.non_blocking { publisher.offer(&buffer) } else { publisher.send(&buffer) };
+            let late = write::<STAMP, FILL>(&mut buffer, slot, &format);
+            let sent = if format.non_blocking {
+                publisher.offer(&buffer)
+            } else {
+                publisher.send(&buffer)
+            };
             sent.map_err(|error| SendError { sent: slot.index, error })?;
-            count_late(late, &form, lateness);
+            count_late(late, &format, lateness);
         }
     }
-    Ok(run_since(start, &pace, &form))
+    Ok(run_since(start, &pace, &format))
 }
 
-fn run_since(start: u64, pace: &impl Pace, form: &MessageFormat) -> Run {
-    let duration_ns = form.clock.ns(form.clock.ticks_ordered().wrapping_sub(start));
+fn run_since(start: u64, pace: &impl Pace, format: &MessageFormat) -> Run {
+    let duration_ns = format.clock.ns(format.clock.ticks_ordered().wrapping_sub(start));
     Run {
         sent: pace.sent(),
         duration_ns,
         largest_burst: pace.largest_burst(),
-        longest_gap_ns: pace.longest_gap().map(|ticks| form.clock.ns(ticks)),
+        longest_gap_ns: pace.longest_gap().map(|ticks| format.clock.ns(ticks)),
     }
 }
 
-/// Writes one message. The times come last: what is written before them is not latency. Gives
-/// the ticks by which a stamped message missed its time, if it had one.
+/// Writes one message, its times last, so that writing it does not count as latency. Returns the
+/// delay behind the schedule in ticks, for a stamped message with a schedule.
 #[inline(always)]
 fn write<const STAMP: bool, const FILL: bool>(
     bytes: &mut [u8],
     slot: Slot,
-    form: &MessageFormat,
+    format: &MessageFormat,
 ) -> Option<u64> {
-    let word = form.first.wrapping_add(slot.index) | form.kind;
+    let word = format.first.wrapping_add(slot.index) | format.kind;
     if FILL {
         record::fill_body(bytes, word);
     }
@@ -277,15 +280,15 @@ fn write<const STAMP: bool, const FILL: bool>(
     if !STAMP {
         return None;
     }
-    let actual = form.clock.ticks();
+    let actual = format.clock.ticks();
     let intended = slot.due.unwrap_or(actual);
     record::put_stamps(bytes, Stamps { intended, actual });
     slot.due.map(|due| actual.saturating_sub(due))
 }
 
 #[inline(always)]
-fn count_late(late: Option<u64>, form: &MessageFormat, lateness: &mut Recorder) {
+fn count_late(late: Option<u64>, format: &MessageFormat, lateness: &mut Recorder) {
     if let Some(ticks) = late {
-        lateness.record(form.clock.ns(ticks));
+        lateness.record(format.clock.ns(ticks));
     }
 }

@@ -1,6 +1,6 @@
-//! The floor: what the system's own sockets can do between two threads of this process, over the
-//! loopback interface. No protocol can be faster than what it is built on, so figures of a network
-//! transport are judged beside these.
+//! The socket baseline: speed of the system's own sockets between two threads of this process, over
+//! the loopback interface. No protocol can be faster than its sockets, so figures of network
+//! transports are compared with these.
 //!
 //! Each case has two threads of its own: one that sends (and, of round trips, times what comes
 //! back) and one that receives (and sends back). The calling thread only waits for them.
@@ -34,12 +34,12 @@ use std::time::Duration;
 use stream::Stream;
 use thiserror::Error;
 
-/// Between two looks of the calling thread.
+/// Polling interval of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// The longest message: what one datagram holds.
 pub const LONGEST: usize = lanecast_os::udp::RUN_BYTES_MAX;
 
-/// What one case is to do.
+/// Parameters of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The case.
@@ -48,26 +48,25 @@ pub struct Settings {
     pub size: usize,
     /// Round trips: messages a second.
     pub rate: u64,
-    /// Round trips: how many messages are measured.
+    /// Round trips: number of measured messages.
     pub messages: u64,
-    /// Round trips: how many messages are sent before, at the same rate.
+    /// Round trips: number of warm-up messages, at the same rate.
     pub warmup: u64,
-    /// One way: for how long messages are sent, once that has been done shortly to warm up.
+    /// One way: duration of the measured part, after a short warm-up.
     pub time: Duration,
-    /// The length of a datagram into which messages are packed, in bytes; a longer message has
-    /// one of its own.
+    /// Length of a datagram of packed messages, in bytes; a longer message has its own datagram.
     pub datagram_bytes: usize,
-    /// Where the sending thread runs.
+    /// CPU of the sending thread.
     pub sender: Pinning,
-    /// Where the receiving thread runs.
+    /// CPU of the receiving thread.
     pub receiver: Pinning,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
-    /// What times are read from.
+    /// Clock that all times are read from.
     pub clock: Clock,
 }
 
-/// Why the floor cannot be measured.
+/// Errors of the socket baseline.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SocketBaselineError {
@@ -83,9 +82,9 @@ pub enum SocketBaselineError {
     /// The sockets.
     #[error("{socket} over the loopback interface does not work")]
     Sockets {
-        /// Of which kind.
+        /// Kind of the sockets.
         socket: SocketKind,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// A thread's CPU.
@@ -99,7 +98,7 @@ pub enum SocketBaselineError {
     Stopped,
 }
 
-/// Measures one case; `stop`, which the calling thread looks at, ends it early as an error.
+/// Measures one case. The calling thread polls `stop`, which ends the case with an error.
 ///
 /// # Errors
 /// If the settings do not fit together, or the system refuses.
@@ -124,15 +123,15 @@ pub fn run(
     }
 }
 
-/// What both threads share: how far it is, and whether it is over.
+/// Progress of the case, shared by both threads.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Messages that the receiver has seen, or knows to be lost. A count: nothing is handed over
-    /// through it.
+    /// Messages received or known to be lost. A count only: no data is published through it, so
+    /// `Relaxed` suffices.
     accounted: AtomicU64,
-    /// The sender wants no more.
+    /// The sender has ended.
     is_off: AtomicBool,
-    /// The calling thread wants no more.
+    /// The calling thread stops the case.
     is_stopped: AtomicBool,
 }
 
@@ -152,36 +151,36 @@ fn over<E: SocketEnd>(
     (mut near, mut far): (E, E),
     stop: &dyn Fn() -> bool,
 ) -> Result<SocketBaseline, SocketBaselineError> {
-    let course = Progress::default();
+    let progress = Progress::default();
     let window = Size(far.room_bytes() as u64);
     let send = || -> Result<_, SocketBaselineError> {
-        let mut watch = settings.watch(settings.sender, window);
+        let mut monitor = settings.monitor(settings.sender, window);
         let done = match settings.case.experiment {
-            Experiment::RoundTrip => rounds::ping(settings, &mut near, &mut watch, &course),
-            Experiment::OneWay => one_way::send(settings, load, &near, &mut watch, &course),
+            Experiment::RoundTrip => rounds::ping(settings, &mut near, &mut monitor, &progress),
+            Experiment::OneWay => one_way::send(settings, load, &near, &mut monitor, &progress),
         };
-        course.is_off.store(true, Ordering::Relaxed);
-        Ok((done?, watch.conditions(None)))
+        progress.is_off.store(true, Ordering::Relaxed);
+        Ok((done?, monitor.conditions(None)))
     };
     let receive = || -> Result<_, SocketBaselineError> {
-        let mut watch = settings.watch(settings.receiver, window);
+        let mut monitor = settings.monitor(settings.receiver, window);
         let done = match settings.case.experiment {
-            Experiment::RoundTrip => rounds::pong(settings, &mut far, &mut watch, &course),
-            Experiment::OneWay => one_way::receive(settings, &mut far, &mut watch, &course),
+            Experiment::RoundTrip => rounds::pong(settings, &mut far, &mut monitor, &progress),
+            Experiment::OneWay => one_way::receive(settings, &mut far, &mut monitor, &progress),
         };
         // A receiver that failed lets nobody wait for it.
-        course.is_stopped.fetch_or(done.is_err(), Ordering::Relaxed);
-        Ok((done?, watch.conditions(None)))
+        progress.is_stopped.fetch_or(done.is_err(), Ordering::Relaxed);
+        Ok((done?, monitor.conditions(None)))
     };
     let (sent, received) = std::thread::scope(|scope| {
         let receiving = Builder::new().name("floor-receiver".into()).spawn_scoped(scope, receive);
         let receiving = receiving.map_err(SocketBaselineError::Thread)?;
         let sending = Builder::new().name("floor-sender".into()).spawn_scoped(scope, send);
-        course.is_stopped.fetch_or(sending.is_err(), Ordering::Relaxed);
+        progress.is_stopped.fetch_or(sending.is_err(), Ordering::Relaxed);
         let sending = sending.map_err(SocketBaselineError::Thread)?;
         while !(sending.is_finished() && receiving.is_finished()) {
             if stop() {
-                course.is_stopped.store(true, Ordering::Relaxed);
+                progress.is_stopped.store(true, Ordering::Relaxed);
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -194,7 +193,7 @@ fn over<E: SocketEnd>(
     Ok(SocketBaseline::new(settings, load, sent, received, receiver, conditions))
 }
 
-/// What a thread came to.
+/// Result of a thread.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -204,7 +203,7 @@ impl Settings {
         SocketBaselineError::Sockets { socket: self.case.socket, source }
     }
 
-    fn watch(&self, place: Pinning, window: Size) -> RunMonitor {
+    fn monitor(&self, place: Pinning, window: Size) -> RunMonitor {
         let Self { case, raise, clock, .. } = *self;
         let setup = Setup { wait: case.wait, window, raise, clock };
         RunMonitor::new(case.socket.name(), setup, Touch::Header, place)

@@ -1,4 +1,4 @@
-//! What a subscriber has seen of one publisher: counts, order, times.
+//! Statistics of one stream at a subscriber: counts, order, times.
 //!
 //! The path of a message is a load, a compare and two additions. Whatever is out of turn (the
 //! first message, the end of the warm-up, a gap) takes another, slow path.
@@ -13,7 +13,7 @@ use lanecast_transport::Stream;
 #[derive(Clone, Debug)]
 pub(crate) struct StreamStats {
     pub(crate) stream: Stream,
-    /// The word that comes next, if nothing is lost and its kind does not change.
+    /// Next expected word, without losses or a change of flags.
     expected: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
@@ -23,9 +23,9 @@ pub(crate) struct StreamStats {
     /// Messages without a number, or with one that no measuring publisher writes.
     pub(crate) unchecked: u64,
     pub(crate) first_number: Option<u64>,
-    /// How many had been received before the first measured one, and when that one came.
+    /// Messages received before the first measured one, and its time.
     measured_from: Option<(u64, u64)>,
-    /// When the last message was known to have come, and how many there were then.
+    /// Latest count of messages and the time it was noted.
     last: Option<(u64, u64)>,
     pub(crate) latency: LatencyRecorder,
     /// Latencies from the actual time again, if this histogram was asked for.
@@ -33,14 +33,14 @@ pub(crate) struct StreamStats {
     pub(crate) clock: Clock,
 }
 
-/// No publisher writes it: unknown flags are set.
-const NOTHING_YET: u64 = u64::MAX;
+/// A word that no publisher writes, since unknown flags are set.
+const NONE_SEEN: u64 = u64::MAX;
 
 impl StreamStats {
     pub(crate) fn new(stream: Stream, clock: Clock, linear: Option<LinearShape>) -> Self {
         Self {
             stream,
-            expected: NOTHING_YET,
+            expected: NONE_SEEN,
             received: 0,
             lost: 0,
             told_lost: 0,
@@ -80,7 +80,7 @@ impl StreamStats {
         }
     }
 
-    /// Apart, so that the path of a message without stamps stays short.
+    /// Not inlined, so that the path of a message without stamps stays short.
     #[inline(never)]
     fn time_stamped(&mut self, bytes: &[u8]) {
         let now = self.clock.ticks_ordered();
@@ -123,7 +123,7 @@ impl StreamStats {
             return;
         }
         let number = record::number(word);
-        if self.expected == NOTHING_YET {
+        if self.expected == NONE_SEEN {
             self.first_number = Some(number);
         } else {
             let expected = record::number(self.expected);
@@ -139,8 +139,8 @@ impl StreamStats {
         }
     }
 
-    /// Notes the time if messages have come since the last note: to be called when there was
-    /// nothing to read, so that no message need be timed by itself.
+    /// Notes the time if messages have come since the last note. Called when there was nothing to
+    /// read, so that not every message reads the clock.
     #[inline]
     pub(crate) fn note_time(&mut self) {
         if self.last.is_none_or(|(received, _)| received != self.received) && self.received > 0 {
@@ -153,7 +153,7 @@ impl StreamStats {
         self.measured_from.is_some()
     }
 
-    /// How many of the messages belong to the warm-up.
+    /// Number of warm-up messages.
     pub(crate) fn warm_up(&self) -> u64 {
         self.measured_from.map_or(self.received, |(before, _)| before)
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use lanecast_transport::{SessionId, TopicId};
 
-    fn tally() -> StreamStats {
+    fn stats() -> StreamStats {
         let stream = Stream {
             session: SessionId(1),
             topic: "t".into(),
@@ -181,86 +181,86 @@ mod tests {
     }
 
     fn counted(words: &[u64]) -> StreamStats {
-        let mut tally = tally();
+        let mut stats = stats();
         for word in words {
-            tally.count(&word.to_le_bytes());
+            stats.count(&word.to_le_bytes());
         }
-        tally.note_time();
-        tally
+        stats.note_time();
+        stats
     }
 
     #[test]
     fn a_stream_in_order_has_nothing_lost() {
         let words: Vec<u64> = (0..3).map(|n| n | WARM_UP).chain(3..10).collect();
-        let tally = counted(&words);
-        assert_eq!((tally.received, tally.warm_up(), tally.first_number), (10, 3, Some(0)));
-        assert_eq!((tally.lost, tally.duplicated, tally.unchecked), (0, 0, 0));
-        let (first, last) = tally.span().unwrap();
+        let stats = counted(&words);
+        assert_eq!((stats.received, stats.warm_up(), stats.first_number), (10, 3, Some(0)));
+        assert_eq!((stats.lost, stats.duplicated, stats.unchecked), (0, 0, 0));
+        let (first, last) = stats.span().unwrap();
         assert!(first <= last);
     }
 
     #[test]
     fn gaps_and_repetitions_are_counted_and_counting_goes_on() {
-        let tally = counted(&[0, 1, 5, 6, 6, 5, 7, 9]);
-        assert_eq!((tally.received, tally.lost, tally.duplicated), (8, 3 + 1, 2));
+        let stats = counted(&[0, 1, 5, 6, 6, 5, 7, 9]);
+        assert_eq!((stats.received, stats.lost, stats.duplicated), (8, 3 + 1, 2));
     }
 
     #[test]
     fn a_gap_across_the_end_of_the_warm_up_is_counted() {
-        let tally = counted(&[WARM_UP, 1 | WARM_UP, 4, 5]);
-        assert_eq!((tally.lost, tally.warm_up()), (2, 2));
+        let stats = counted(&[WARM_UP, 1 | WARM_UP, 4, 5]);
+        assert_eq!((stats.lost, stats.warm_up()), (2, 2));
     }
 
     #[test]
     fn what_came_before_the_first_message_is_not_lost() {
-        let tally = counted(&[500, 501]);
-        assert_eq!((tally.lost, tally.first_number, tally.warm_up()), (0, Some(500), 0));
+        let stats = counted(&[500, 501]);
+        assert_eq!((stats.lost, stats.first_number, stats.warm_up()), (0, Some(500), 0));
     }
 
     #[test]
     fn the_warm_up_alone_is_not_measured() {
-        let tally = counted(&[WARM_UP, 1 | WARM_UP]);
-        assert_eq!((tally.warm_up(), tally.span()), (2, None));
+        let stats = counted(&[WARM_UP, 1 | WARM_UP]);
+        assert_eq!((stats.warm_up(), stats.span()), (2, None));
     }
 
     #[test]
     fn messages_of_others_do_not_spoil_the_order() {
-        let mut tally = counted(&[0, 1]);
-        tally.count(b"not ours, at all");
-        tally.count(b"short");
-        tally.count(&2u64.to_le_bytes());
-        assert_eq!((tally.received, tally.unchecked, tally.lost), (5, 2, 0));
+        let mut stats = counted(&[0, 1]);
+        stats.count(b"not ours, at all");
+        stats.count(b"short");
+        stats.count(&2u64.to_le_bytes());
+        assert_eq!((stats.received, stats.unchecked, stats.lost), (5, 2, 0));
     }
 
     #[test]
     fn stamps_are_recorded_and_missing_ones_noticed() {
-        let mut tally = tally();
+        let mut stats = stats();
         let mut bytes = [0; record::STAMPED];
         let now = Clock::host().ticks();
         record::put_word(&mut bytes, TIMESTAMPED);
         record::put_stamps(&mut bytes, record::Stamps { intended: now - 1000, actual: now });
-        tally.time(&bytes, TIMESTAMPED);
-        tally.time(&bytes[..8], TIMESTAMPED);
-        tally.time(&bytes, 0);
-        let latency = tally.latency.latency().unwrap();
-        assert_eq!((latency.actual.samples, tally.damaged), (1, 1));
+        stats.time(&bytes, TIMESTAMPED);
+        stats.time(&bytes[..8], TIMESTAMPED);
+        stats.time(&bytes, 0);
+        let latency = stats.latency.latency().unwrap();
+        assert_eq!((latency.actual.samples, stats.damaged), (1, 1));
         assert!(latency.intended.min_ns >= latency.actual.min_ns);
-        let linear = tally.linear.unwrap().result();
+        let linear = stats.linear.unwrap().result();
         assert_eq!((linear.samples, linear.min_ns), (1, latency.actual.min_ns));
     }
 
     #[test]
     fn a_changed_body_is_damage_only_where_it_was_filled() {
-        let mut tally = tally();
+        let mut stats = stats();
         let mut bytes = [0; 30];
         record::fill_body(&mut bytes, 7 | FILLED);
-        tally.read_whole(&bytes, Some(7 | FILLED));
-        assert_eq!(tally.damaged, 0);
+        stats.read_whole(&bytes, Some(7 | FILLED));
+        assert_eq!(stats.damaged, 0);
         bytes[29] ^= 1;
-        tally.read_whole(&bytes, Some(7));
-        tally.read_whole(&bytes, None);
-        assert_eq!(tally.damaged, 0);
-        tally.read_whole(&bytes, Some(7 | FILLED));
-        assert_eq!(tally.damaged, 1);
+        stats.read_whole(&bytes, Some(7));
+        stats.read_whole(&bytes, None);
+        assert_eq!(stats.damaged, 0);
+        stats.read_whole(&bytes, Some(7 | FILLED));
+        assert_eq!(stats.damaged, 1);
     }
 }

@@ -17,15 +17,15 @@ use std::error::Error;
 use std::hint::black_box;
 use thiserror::Error;
 
-/// Messages between two looks at the stop flag.
+/// Messages between two checks of the stop flag.
 const BATCH: usize = 256;
 
-/// What a subscriber is to do.
+/// Parameters of a subscriber.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The topics.
     pub topics: Vec<String>,
-    /// Where the thread runs from the first stream's beginning on.
+    /// CPU of the thread, from the first stream on.
     pub place: Pinning,
     /// Look at counts and order only: no latencies, no spinning.
     pub fast: bool,
@@ -33,15 +33,15 @@ pub struct Settings {
     pub linear: Option<LinearShape>,
     /// Empty iterations per message, as work that the reader has to do.
     pub spin: u64,
-    /// How much of each message is read.
+    /// Part of each message that is read.
     pub touch: Touch,
     /// End with the first publisher whose streams have ended.
     pub once: bool,
-    /// What is known of the run already.
+    /// Conditions known before the run.
     pub setup: Setup,
 }
 
-/// What happened, told as it happens.
+/// A notice about the progress of a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Notice<'a> {
@@ -49,13 +49,13 @@ pub enum Notice<'a> {
     Joined(&'a Stream),
     /// Messages are lost.
     Lost(&'a Gap<'a>),
-    /// A stream ended: what came of it.
+    /// A stream ended, with its result.
     Left(&'a StreamResult),
-    /// The run ends while the stream goes on: what came of it so far.
+    /// The run ends before the stream, with its result so far.
     Stopped(&'a StreamResult),
 }
 
-/// Why a subscriber's run failed.
+/// Errors of a subscriber.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SubscriberError {
@@ -67,9 +67,9 @@ pub enum SubscriberError {
     Pinning(#[from] PinningError),
 }
 
-/// Runs the experiment over `transport` until `stop` is true, or a stream ends if that was asked
-/// for. `notify` is called in between, by the measured thread; `recovered` is asked, at the end,
-/// how many messages came by retransmission.
+/// Runs the experiment over `transport` until `stop` is true, or a stream ends if requested. The
+/// measured thread calls `notify`; `recovered` returns, at the end, the number of messages received
+/// by retransmission.
 ///
 /// # Errors
 /// If the transport refuses, or the CPU asked for cannot be taken.
@@ -81,7 +81,7 @@ pub fn run<C: Transport>(
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<SubscriberResult, SubscriberError> {
     let topics: Vec<&str> = settings.topics.iter().map(String::as_str).collect();
-    let watch = RunMonitor::new(transport.name(), settings.setup, settings.touch, settings.place);
+    let monitor = RunMonitor::new(transport.name(), settings.setup, settings.touch, settings.place);
     let subscriber =
         transport.subscriber(&topics).map_err(|error| SubscriberError::Open(Box::new(error)))?;
     let reader = Reader {
@@ -91,9 +91,9 @@ pub fn run<C: Transport>(
         current: 0,
         session: SessionId(0),
         topic: TopicId::FIRST,
-        tallies: Vec::new(),
+        stats: Vec::new(),
         ended: Vec::new(),
-        watch,
+        monitor,
         failed: None,
         notify,
     };
@@ -106,7 +106,7 @@ pub fn run<C: Transport>(
     }
 }
 
-/// What is to be done, who is asked for recovered messages, and when it is over.
+/// Parameters, counter of retransmissions, and stop flag of a run.
 type Run<'a, S> = (&'a Settings, fn(&mut S) -> Option<u64>, &'a dyn Fn() -> bool);
 
 struct Reader<'a> {
@@ -114,14 +114,14 @@ struct Reader<'a> {
     linear: Option<LinearShape>,
     /// Whether no measured message has come yet.
     is_warming_up: bool,
-    /// The stream of the latest message, as an index; it is that topic of that publisher's run.
+    /// Index of the latest message's stream, and its session and topic.
     current: usize,
     session: SessionId,
     topic: TopicId,
-    tallies: Vec<StreamStats>,
+    stats: Vec<StreamStats>,
     /// Why each stream ended, by the same index.
     ended: Vec<Option<CloseReason>>,
-    watch: RunMonitor,
+    monitor: RunMonitor,
     failed: Option<PinningError>,
     notify: &'a mut dyn FnMut(Notice<'_>),
 }
@@ -135,10 +135,10 @@ impl Reader<'_> {
         while !stop() && self.failed.is_none() {
             let work = subscriber.poll(BATCH, |event| match event {
                 Event::Message(message) => self.read::<FAST, WHOLE>(&message),
-                other => self.turn(&other),
+                other => self.on_event(&other),
             });
             if work == 0 {
-                self.tallies.iter_mut().for_each(StreamStats::note_time);
+                self.stats.iter_mut().for_each(StreamStats::note_time);
             }
             if self.is_warming_up {
                 self.warm_up(work);
@@ -157,9 +157,9 @@ impl Reader<'_> {
         Ok(self.finish(settings, recovered))
     }
 
-    /// Whether all streams have ended that a publisher had.
+    /// Whether all streams of some publisher have ended.
     fn a_session_is_over(&self) -> bool {
-        let streams = || self.tallies.iter().zip(&self.ended);
+        let streams = || self.stats.iter().zip(&self.ended);
         streams().filter(|(_, why)| why.is_some()).any(|(ended, _)| {
             let session = ended.stream.session;
             streams().all(|(tally, why)| tally.stream.session != session || why.is_some())
@@ -170,11 +170,11 @@ impl Reader<'_> {
     fn read<const FAST: bool, const WHOLE: bool>(&mut self, message: &Message<'_>) {
         let stream = message.stream();
         let is_other = stream.session != self.session || stream.topic_id != self.topic;
-        if is_other || self.tallies.is_empty() {
+        if is_other || self.stats.is_empty() {
             self.switch_to(stream);
         }
         let bytes = message.bytes();
-        let tally = &mut self.tallies[self.current];
+        let tally = &mut self.stats[self.current];
         let word = tally.count(bytes);
         if !FAST {
             if let Some(word) = word {
@@ -189,13 +189,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything that is no message.
+    /// Handles events other than messages.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, event: &Event<'_>) {
+    fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Joined(stream) => {
-                if self.tallies.is_empty() {
+                if self.stats.is_empty() {
                     self.begin();
                 }
                 self.switch_to(stream);
@@ -203,38 +203,37 @@ impl Reader<'_> {
             }
             Event::Lost(gap) => {
                 self.switch_to(gap.stream);
-                let tally = &mut self.tallies[self.current];
+                let tally = &mut self.stats[self.current];
                 tally.told_lost = tally.told_lost.saturating_add(gap.count.unwrap_or(1));
                 (self.notify)(Notice::Lost(gap));
             }
             Event::Left(stream, why) => {
                 self.switch_to(stream);
-                self.tallies[self.current].note_time();
+                self.stats[self.current].note_time();
                 self.ended[self.current] = Some(*why);
-                let result = stream_result(&self.tallies[self.current], Some(*why));
+                let result = stream_result(&self.stats[self.current], Some(*why));
                 (self.notify)(Notice::Left(&result));
             }
             _ => {}
         }
     }
 
-    /// Takes the CPU, as soon as there is something to measure.
+    /// Pins the thread when the first stream begins.
     fn begin(&mut self) {
-        if let Err(error) = self.watch.take_place() {
+        if let Err(error) = self.monitor.pin() {
             self.failed = Some(error);
         }
     }
 
-    /// Between messages of the warm-up there is time to watch the thread; with the first
-    /// measured one, that ends.
+    /// Watches the thread between warm-up messages; the first measured message ends that.
     #[cold]
     #[inline(never)]
     fn warm_up(&mut self, work: usize) {
-        if self.tallies.iter().any(StreamStats::is_measured) {
+        if self.stats.iter().any(StreamStats::is_measured) {
             self.is_warming_up = false;
-            self.watch.raise();
-        } else if work == 0 && !self.tallies.is_empty() {
-            self.watch.probe.glance();
+            self.monitor.raise();
+        } else if work == 0 && !self.stats.is_empty() {
+            self.monitor.probe.glance();
         }
     }
 
@@ -244,18 +243,18 @@ impl Reader<'_> {
         (self.session, self.topic) = (stream.session, stream.topic_id);
         let is_it =
             |known: &Stream| (known.session, known.topic_id) == (stream.session, stream.topic_id);
-        let known = self.tallies.iter().position(|tally| is_it(&tally.stream));
+        let known = self.stats.iter().position(|tally| is_it(&tally.stream));
         self.current = known.unwrap_or_else(|| {
-            self.tallies.push(StreamStats::new(stream.clone(), self.watch.clock(), self.linear));
+            self.stats.push(StreamStats::new(stream.clone(), self.monitor.clock(), self.linear));
             self.ended.push(None);
-            self.tallies.len() - 1
+            self.stats.len() - 1
         });
     }
 
     fn finish(mut self, settings: &Settings, recovered: Option<u64>) -> SubscriberResult {
-        self.tallies.iter_mut().for_each(StreamStats::note_time);
-        let mut streams = Vec::with_capacity(self.tallies.len());
-        for (tally, why) in self.tallies.iter().zip(&self.ended) {
+        self.stats.iter_mut().for_each(StreamStats::note_time);
+        let mut streams = Vec::with_capacity(self.stats.len());
+        for (tally, why) in self.stats.iter().zip(&self.ended) {
             let result = stream_result(tally, *why);
             if why.is_none() {
                 (self.notify)(Notice::Stopped(&result));
@@ -263,17 +262,17 @@ impl Reader<'_> {
             streams.push(result);
         }
         SubscriberResult {
-            figures: sum(&self.tallies),
+            figures: sum(&self.stats),
             recovered,
             linear: self.linear.map(|shape| {
                 let mut linear = Linear::new(shape);
-                self.tallies.iter().filter_map(|t| t.linear.as_ref()).for_each(|l| linear.merge(l));
+                self.stats.iter().filter_map(|t| t.linear.as_ref()).for_each(|l| linear.merge(l));
                 linear.result()
             }),
             fast: settings.fast,
             spin: settings.spin,
             streams,
-            conditions: self.watch.conditions(None),
+            conditions: self.monitor.conditions(None),
         }
     }
 }
@@ -288,19 +287,19 @@ fn stream_result(tally: &StreamStats, why: Option<CloseReason>) -> StreamResult 
     }
 }
 
-/// The figures of streams together. The time is from the first measured message of any of them
-/// to the last of any.
-fn sum(tallies: &[StreamStats]) -> Figures {
+/// Sums the figures of streams, over the time from the first measured message of any to the last of
+/// any.
+fn sum(stats: &[StreamStats]) -> Figures {
     let total =
-        |count: fn(&StreamStats) -> u64| tallies.iter().map(count).fold(0, u64::saturating_add);
+        |count: fn(&StreamStats) -> u64| stats.iter().map(count).fold(0, u64::saturating_add);
     let measured = total(|tally| tally.received - tally.warm_up());
-    let spans = || tallies.iter().filter_map(StreamStats::span);
+    let spans = || stats.iter().filter_map(StreamStats::span);
     let first = spans().map(|(first, _)| first).min();
     let last = spans().map(|(_, last)| last).max();
     let duration_ns =
-        first.zip(last).map_or(0, |(first, last)| tallies[0].clock.ns(last.saturating_sub(first)));
+        first.zip(last).map_or(0, |(first, last)| stats[0].clock.ns(last.saturating_sub(first)));
     let mut latency = crate::latency::LatencyRecorder::default();
-    tallies.iter().for_each(|tally| latency.merge(&tally.latency));
+    stats.iter().for_each(|tally| latency.merge(&tally.latency));
     Figures {
         received: total(|tally| tally.received),
         warmup: total(StreamStats::warm_up),
@@ -309,7 +308,7 @@ fn sum(tallies: &[StreamStats]) -> Figures {
         duplicated: total(|tally| tally.duplicated),
         damaged: total(|tally| tally.damaged),
         unchecked: total(|tally| tally.unchecked),
-        first_number: tallies.iter().filter_map(|tally| tally.first_number).min(),
+        first_number: stats.iter().filter_map(|tally| tally.first_number).min(),
         duration_ns,
         // The first message starts the time, so it is not one that was carried in it.
         rate: rate(measured.saturating_sub(1), duration_ns),

@@ -1,5 +1,5 @@
-//! What the experiments between threads share: the threads, how much they send, whether
-//! everything arrived, and what became of it.
+//! Common parts of the experiments between threads: thread groups, quotas, delivery checks and
+//! results.
 
 mod block;
 mod delivery_check;

@@ -1,9 +1,9 @@
-//! How much of a message is written and read.
+//! Part of a message that is written and read.
 
 use crate::names::named;
 
 named! {
-    /// How much of each message the tool touches: a rate says little without it.
+    /// The part of each message that is written and read, an essential condition of a rate.
     #[derive(Default)]
     pub enum Touch: "touch" {
         /// The message's number, and its times if it is stamped.

@@ -3,7 +3,7 @@
 use crate::document::{Axis, Scale};
 use crate::number;
 
-/// From zero to a round number above `most`.
+/// A linear axis from zero to a round number above `most`.
 pub(crate) fn linear(label: &str, most: f64, show: fn(f64) -> number::Quantity) -> Axis {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
     let rough = most / 4.0;
@@ -110,7 +110,7 @@ pub(crate) fn doublings(label: &str, most: f64) -> Axis {
     }
 }
 
-/// One place after another, evenly spaced, whatever their values are.
+/// An axis of evenly spaced names.
 pub(crate) fn places(label: &str, names: Vec<String>) -> Axis {
     let to = (names.len() as f64 - 0.5).max(0.5);
     let ticks = names.into_iter().enumerate().map(|(at, name)| (at as f64, name)).collect();
@@ -118,7 +118,7 @@ pub(crate) fn places(label: &str, names: Vec<String>) -> Axis {
 }
 
 impl Axis {
-    /// Where `value` lies, from 0 to 1; what is outside lies at the end.
+    /// Position of `value` from 0 to 1, clamped.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),

@@ -14,7 +14,7 @@ pub(crate) struct Cases<'a> {
     pub(crate) lines: &'a [Line],
     /// Names of the series that are compared with one another: mostly one for each file.
     pub(crate) sets: Vec<String>,
-    /// By experiment.
+    /// Groups by experiment.
     groups: BTreeMap<&'a str, Vec<Group<'a>>>,
 }
 

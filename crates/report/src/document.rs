@@ -83,7 +83,7 @@ pub(crate) enum Piece {
     /// Commands and names of members.
     Code(String),
     Figure(Figure),
-    /// From one figure to another, in small print.
+    /// A range between two figures, in small print.
     Range(Figure, Figure),
     /// A link to a line, by its id and name.
     Line(usize, String),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Steps on the way to each halving of what remains, as HdrHistogram's own tools take them.
 const TICKS: u32 = 5;
-/// How many values a bucket of the library's histogram tells apart, at its number of digits.
+/// Sub-buckets of the library's histogram at its number of digits.
 const SUB_BUCKETS: u32 = 32_768;
 
 /// `times` in nanoseconds, by percentile.
@@ -54,7 +54,7 @@ fn shares(counted: u64) -> impl Iterator<Item = f64> {
 mod tests {
     use super::*;
 
-    /// What HdrHistogram's plotter takes from a line: four columns, the first and the last.
+    /// The plotter's view of a line: the first and the last of four columns.
     fn plotted(text: &str) -> Vec<(f64, f64)> {
         let rows = text.lines().filter(|line| !line.starts_with('#'));
         rows.filter_map(|line| {

@@ -27,7 +27,7 @@ pub(crate) struct Line {
     times: Vec<(String, Distribution)>,
 }
 
-/// What a line holds: the member `kind`.
+/// The kind of a line: its member `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Publisher,

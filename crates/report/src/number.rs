@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// What is beyond this is nonsense, and would only be long.
+/// Largest number shown; larger ones are invalid.
 const HIGHEST: f64 = 1e20;
 
 /// A number and its unit, kept apart so that a range can name the unit once.
@@ -99,14 +99,14 @@ fn short(mut quantity: Quantity) -> Quantity {
     quantity
 }
 
-/// How many times as much, such as `×1.25`.
+/// A ratio, such as `×1.25`.
 pub(crate) fn ratio(times: f64) -> Quantity {
     let times = times.clamp(0.0, HIGHEST);
     let digits = if times < 10.0 { 2 } else { 1 };
     Quantity::new(format!("×{times:.digits$}"), "")
 }
 
-/// How many of one for each of another, such as `1.25`, or `1/2500` where that is little.
+/// A share, such as `1.25`, or `1/2500` if small.
 pub(crate) fn share(share: f64) -> Quantity {
     match share.clamp(0.0, HIGHEST) {
         s if (1.0 / HIGHEST..0.1).contains(&s) => Quantity::new(format!("1/{:.0}", 1.0 / s), ""),

@@ -1,4 +1,4 @@
-//! Where lines come from.
+//! Sources of lines.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 /// A file of measurements, in memory.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What the report calls it.
+    /// Name in the report.
     pub(crate) name: String,
     pub(crate) format: Format,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a source holds.
+/// Content of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Measurement lines.

@@ -17,10 +17,10 @@ mod tests {
     const LOAD: Load = Load { wanted: Wanted::Quarter, subscribers: 2 };
 
     /// Takes `bytes` apart in two pieces, cut anywhere; the bodies and the answers.
-    fn apart(speech: &impl ServerProtocol, bytes: &[u8], cut: usize) -> (Vec<Vec<u8>>, u64) {
+    fn apart(protocol: &impl ServerProtocol, bytes: &[u8], cut: usize) -> (Vec<Vec<u8>>, u64) {
         let mut bodies = Vec::new();
-        let first = speech.split(&bytes[..cut], |body| bodies.push(body.to_vec())).unwrap();
-        let rest = speech.split(&bytes[first.used..], |body| bodies.push(body.to_vec())).unwrap();
+        let first = protocol.split(&bytes[..cut], |body| bodies.push(body.to_vec())).unwrap();
+        let rest = protocol.split(&bytes[first.used..], |body| bodies.push(body.to_vec())).unwrap();
         assert_eq!(first.used + rest.used, bytes.len(), "cut at {cut}");
         (bodies, first.answers + rest.answers)
     }

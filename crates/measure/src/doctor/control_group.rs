@@ -1,4 +1,4 @@
-//! What the process's control group (a container's, a service's) allows it: versions 1 and 2.
+//! Limits of the process's control group (of a container or service), versions 1 and 2.
 
 use super::finding::{Check, Finding};
 use crate::root::Root;
@@ -6,11 +6,11 @@ use lanecast_base::Size;
 
 const QUOTA: Check = Check::new("cpu-quota", "CPU quota");
 const MEMORY: Check = Check::new("memory-limit", "memory limit");
-/// What version 1 writes for no limit is a little below 2^63.
+/// Version 1 writes a number a little below 2^63 if there is no limit.
 const NO_LIMIT: u64 = 1 << 60;
-/// A publisher and a subscriber that spin, and something for everybody else.
+/// CPUs for a spinning publisher and subscriber, and a share for other programs.
 const CPUS_WANTED: f64 = 2.5;
-/// Less memory than so many windows is little.
+/// Memory for fewer windows than this is reported.
 const WINDOWS_WANTED: u64 = 32;
 
 /// The limits of the process's control group and of those above it, tightest first.
@@ -18,12 +18,12 @@ const WINDOWS_WANTED: u64 = 32;
 pub(super) struct ControlGroup {
     /// CPUs it may use; none: all.
     pub(super) cpus: Option<Vec<usize>>,
-    /// How many CPUs' time it may use, and in which period.
+    /// CPU quota: CPUs, and period in microseconds.
     quota: Option<(f64, u64)>,
-    /// How often it has been stopped because it used up its time.
+    /// Number of times it was throttled for using up its quota.
     throttled: Option<u64>,
     memory_bytes: Option<u64>,
-    /// Whether the system tells anything at all.
+    /// False if the system gives no information.
     known: bool,
 }
 
@@ -145,7 +145,7 @@ impl ControlGroup {
     }
 }
 
-/// The folder of a group and those above it, below `base`.
+/// Directories of a group and of its ancestors, below `base`.
 fn folders(base: &str, path: &str) -> Vec<String> {
     let mut parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
     if parts.contains(&"..") {

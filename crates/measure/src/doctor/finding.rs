@@ -1,4 +1,4 @@
-//! What one check found.
+//! Findings of checks.
 
 use crate::names::named;
 use serde::Serialize;
@@ -17,30 +17,30 @@ named! {
     }
 }
 
-/// What a check found, what that does to measurements, and how to mend it.
+/// A finding, its effect on measurements, and its remedy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The check's name, which never changes.
     pub id: &'static str,
     /// The check's name for people.
     pub title: &'static str,
-    /// How it bears on measurements.
+    /// Severity for measurements.
     pub state: State,
-    /// What was found.
+    /// Description of the finding.
     pub found: String,
-    /// What it does to measurements, with its measured size where it was measured.
+    /// Effect on measurements, with its size if measured.
     pub effect: Option<String>,
     /// A command, or advice; none if nothing need or can be done.
     pub mend: Option<String>,
 }
 
 impl Finding {
-    /// Says what it does to measurements.
+    /// Adds the effect on measurements.
     pub(super) fn effect(self, effect: impl Into<String>) -> Self {
         Self { effect: Some(effect.into()), ..self }
     }
 
-    /// Says how to mend it.
+    /// Adds the remedy.
     pub(super) fn mend(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }

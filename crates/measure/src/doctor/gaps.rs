@@ -1,5 +1,5 @@
-//! How threads are kept from their CPUs: two at a time read the clock, as a publisher and a
-//! subscriber would, and gaps tell. From these follows the noise to expect.
+//! Gaps of threads that read the clock back to back, two CPUs at a time, as a publisher and a
+//! subscriber would. The expected noise follows from these gaps.
 
 use super::finding::{Check, Finding};
 use super::interrupts::Interrupts;
@@ -12,22 +12,22 @@ use serde::Serialize;
 use std::time::Duration;
 
 const GAPS: Check = Check::new("interruptions", "interruptions");
-/// Shorter gaps are none: reading the clock takes so long now and then.
+/// Shorter gaps are not counted: a reading of the clock can take that long.
 const LONG_NS: u64 = 1000;
-/// A watch ends when it has seen so many.
+/// A watch ends after this number of gaps.
 const GAPS_MAX: usize = 1 << 16;
-/// From this share of lost time, or from this longest gap on, interruptions disturb.
+/// Interruptions of this share of the time, or with this longest gap, disturb measurements.
 const DISTURBING_SHARE: f64 = 0.01;
 const DISTURBING_NS: u64 = 500_000;
-/// Below this longest gap, they do not matter.
+/// Interruptions with a shorter longest gap are harmless.
 const SHORT_NS: u64 = 20_000;
 
-/// How a thread that had a CPU to itself was kept from it.
+/// Gaps of a spinning thread that had a CPU to itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuGaps {
     /// The CPU.
     pub cpu: usize,
-    /// How long it was watched.
+    /// Duration of the watch.
     pub duration_ns: u64,
     /// Gaps of more than a microsecond.
     pub long_gaps: u64,
@@ -60,7 +60,7 @@ impl CpuGaps {
     }
 }
 
-/// Watches two CPUs (or one) for so long; a CPU that cannot be had is left out.
+/// Watches one or two CPUs for `length`; skips CPUs that cannot be used.
 pub(super) fn watch(root: &Root, cpus: &[usize], length: Duration) -> Vec<CpuGaps> {
     let clock = Clock::host();
     let before = Interrupts::read(root);
@@ -101,8 +101,8 @@ fn watch_one(cpu: usize, clock: Clock, length: Duration) -> CpuGaps {
     CpuGaps::new(cpu, clock.ns(last.saturating_sub(start)), gaps)
 }
 
-/// The delay that so small a share of messages exceeds, if each can fall into any gap of either
-/// side at any moment; 0 if fewer messages meet any gap at all.
+/// Delay that this share of messages exceeds, if each can fall into any gap of either side at any
+/// moment; 0 if fewer messages meet a gap.
 ///
 /// A message that comes `t` after the start of a gap of `g` waits `g − t`: of all moments, a
 /// share of `(g − x) / duration` waits for more than `x`.
@@ -122,7 +122,7 @@ pub(super) fn noise_ns(sides: &[&CpuGaps], share: f64) -> u64 {
     low
 }
 
-/// What the gaps of all CPUs come to; those of the proposed pair are judged.
+/// Rates the gaps of the proposed pair of CPUs.
 pub(super) fn check(gaps: &[CpuGaps], proposal: Option<Proposal>) -> Finding {
     let is_judged =
         |gaps: &&CpuGaps| proposal.is_none_or(|proposal| proposal.pair().contains(&gaps.cpu));

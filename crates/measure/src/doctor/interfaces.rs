@@ -15,7 +15,7 @@ const FOLDER: &str = "sys/class/net";
 const UP: u32 = 0x1;
 const IS_LOOPBACK: u32 = 0x8;
 const MULTICAST: u32 = 0x1000;
-/// What any Ethernet carries.
+/// MTU of any Ethernet.
 const COMMON_MTU: u32 = 1_500;
 
 /// An interface that is switched on.
@@ -24,7 +24,7 @@ struct Link {
     name: String,
     flags: u32,
     mtu: u32,
-    /// Whether it is connected to something.
+    /// Whether the link is up.
     is_running: bool,
     /// Whether there is a device behind it, real or virtual, with interrupts.
     is_card: bool,
@@ -36,7 +36,7 @@ impl Link {
     }
 }
 
-/// Everything that is told for each interface.
+/// Checks of all interfaces.
 pub(super) fn check(root: &Root) -> Vec<Finding> {
     let links = links(root);
     vec![
@@ -64,7 +64,7 @@ fn links(root: &Root) -> Vec<Link> {
     found.filter(|link| link.is(UP)).collect()
 }
 
-/// Those that lead out of this host.
+/// Interfaces that lead out of this host.
 fn outer(links: &[Link]) -> impl Iterator<Item = &Link> + Clone {
     links.iter().filter(|link| !link.is(IS_LOOPBACK))
 }
@@ -120,7 +120,8 @@ fn check_links(links: &[Link]) -> Finding {
     LINKS.note(found).effect(joined(effects)).mend(mends.join("; "))
 }
 
-/// Whether the kernel drops what comes by another interface than an answer would go by.
+/// Checks reverse-path filtering: the kernel may drop packets from another interface than the one
+/// that answers would take.
 fn check_sources(root: &Root, links: &[Link]) -> Finding {
     let mode = |name: &str| root.value::<u8>(&format!("proc/sys/net/ipv4/conf/{name}/rp_filter"));
     let Some(all) = mode("all") else { return SOURCES.unknown("not told") };
@@ -144,7 +145,7 @@ fn check_sources(root: &Root, links: &[Link]) -> Finding {
         .mend(set(&settings))
 }
 
-/// Whether programs that name no interface can send to a group.
+/// Checks the multicast route, which programs need that name no interface.
 fn check_route(root: &Root, links: &[Link]) -> Finding {
     let Some(text) = root.text("proc/net/route") else {
         return ROUTE.unknown("not told");
@@ -170,7 +171,7 @@ fn check_route(root: &Root, links: &[Link]) -> Finding {
         .mend(format!("sudo ip route add 224.0.0.0/4 dev {}", link.name))
 }
 
-/// How many queues cards have, and how long they put interrupts off, as far as files tell.
+/// Reports queues and interrupt delays of network cards, as far as files show them.
 fn check_queues(root: &Root, links: &[Link]) -> Finding {
     if links.is_empty() {
         return QUEUES.unknown("not told");

@@ -1,4 +1,4 @@
-//! Which interrupts land on which CPU.
+//! Interrupts of each CPU.
 
 use super::finding::{Check, Finding};
 use super::gaps::CpuGaps;
@@ -7,7 +7,7 @@ use super::words::joined;
 use crate::root::Root;
 
 const INTERRUPTS: Check = Check::new("interrupts", "interrupts");
-/// More than the timer's, a second: that ticks up to a thousand times.
+/// Interrupts a second above those of the timer, which ticks up to 1,000 times.
 const NOTED: f64 = 1200.0;
 const DISTURBING: f64 = 3000.0;
 
@@ -51,7 +51,7 @@ impl Interrupts {
         Some(Self { cpus, sources })
     }
 
-    /// How many interrupts a CPU got since `before`, and from where most came.
+    /// Interrupts of a CPU since `before`, and their main source.
     pub(super) fn since(&self, before: &Self, cpu: usize) -> Option<(u64, Option<String>)> {
         let column = |interrupts: &Self| interrupts.cpus.iter().position(|&other| other == cpu);
         let (now, then) = (column(self)?, column(before)?);
@@ -67,7 +67,7 @@ impl Interrupts {
     }
 }
 
-/// What the watched CPUs got; those of the proposed pair are judged.
+/// Rates the interrupts of the proposed pair of CPUs.
 pub(super) fn check(gaps: &[CpuGaps], proposal: Option<Proposal>) -> Finding {
     let is_judged =
         |gaps: &&CpuGaps| proposal.is_none_or(|proposal| proposal.pair().contains(&gaps.cpu));

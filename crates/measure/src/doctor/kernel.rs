@@ -1,4 +1,4 @@
-//! The kernel: its clock, what it offers, and what a call of it costs.
+//! The kernel: its clock source, its features, and the cost of its calls.
 
 use super::finding::{Check, Finding};
 use super::words::{joined, time};
@@ -15,21 +15,21 @@ const FEATURES: Check = Check::new("kernel", "kernel");
 const CALLS: Check = Check::new("system-calls", "cost of a system call");
 const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// What the kernel lets this process do.
+/// Kernel features that this process can use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelFeatures {
-    /// Fences on other processors' behalf.
+    /// Fences on all processors by one call.
     pub(super) membarrier: bool,
     /// Sleeping on several words.
     pub(super) futex_waitv: bool,
     /// Whether latencies are stamped with the processor's counter.
     pub(super) counter: bool,
-    /// Cutting a run of bytes into datagrams.
+    /// UDP segmentation offload.
     pub(super) segmentation: bool,
 }
 
 impl KernelFeatures {
-    /// Tries each.
+    /// Tries each feature.
     pub(super) fn try_now() -> Self {
         Self {
             membarrier: barrier::register(),
@@ -40,7 +40,7 @@ impl KernelFeatures {
     }
 }
 
-/// What calls cost, in nanoseconds.
+/// Costs of calls, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub(super) clock: f64,
@@ -49,7 +49,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Measures each: the median of many.
+    /// Measures each cost as a median.
     pub(super) fn measure() -> Self {
         Self {
             clock: Clock::host().cost_ns(),
@@ -59,7 +59,7 @@ impl Costs {
     }
 }
 
-/// What a system call costs that does nothing: waking whoever sleeps on a word, when nobody does.
+/// Cost of a system call that does nothing: waking a word without sleepers.
 fn system_call_ns() -> f64 {
     const CALLS: u32 = 200;
     let word = AtomicU32::new(0);
@@ -76,23 +76,23 @@ fn system_call_ns() -> f64 {
     rounds[rounds.len() / 2] as f64 / f64::from(CALLS)
 }
 
-/// What the kernel offers.
-pub(super) fn check(root: &Root, abilities: KernelFeatures) -> Vec<Finding> {
-    vec![check_clock(root, abilities), check_features(root, abilities)]
+/// Checks the clock source and the features.
+pub(super) fn check(root: &Root, features: KernelFeatures) -> Vec<Finding> {
+    vec![check_clock(root, features), check_features(root, features)]
 }
 
-fn check_clock(root: &Root, abilities: KernelFeatures) -> Finding {
+fn check_clock(root: &Root, features: KernelFeatures) -> Finding {
     let Some(source) = root.text(&format!("{CLOCKS}/current_clocksource")) else {
         return CLOCK.unknown("not told");
     };
-    let counted = if abilities.counter { "tsc" } else { "clock_gettime" };
+    let counted = if features.counter { "tsc" } else { "clock_gettime" };
     let found = format!("{source}; lanecast stamps with {counted}");
     // These are read without entering the kernel.
     let is_cheap = ["tsc", "arch_sys_counter", "kvm-clock"].contains(&source.as_str())
         || source.starts_with("hyperv_clocksource_tsc");
     let offered = root.text(&format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
     let has_counter = offered.split_whitespace().any(|name| name == "tsc");
-    if is_cheap && (abilities.counter || source == "arch_sys_counter") {
+    if is_cheap && (features.counter || source == "arch_sys_counter") {
         return CLOCK.good(found);
     }
     let mend = if has_counter {
@@ -104,13 +104,13 @@ fn check_clock(root: &Root, abilities: KernelFeatures) -> Finding {
     finding.effect("stamping a message costs more than carrying it").mend(mend)
 }
 
-fn check_features(root: &Root, abilities: KernelFeatures) -> Finding {
+fn check_features(root: &Root, features: KernelFeatures) -> Finding {
     let found = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "not told".to_owned());
     let mut effects = Vec::new();
-    if !abilities.membarrier {
+    if !features.membarrier {
         effects.push("no membarrier: each message pays for a fence");
     }
-    if !abilities.futex_waitv {
+    if !features.futex_waitv {
         effects.push("no futex_waitv: a sleeper on several streams looks every millisecond");
     }
     if effects.is_empty() {
@@ -122,7 +122,7 @@ fn check_features(root: &Root, abilities: KernelFeatures) -> Finding {
         .mend("Linux 5.16 and later; in a container, a seccomp profile that allows both")
 }
 
-/// What was measured of calls.
+/// Rates the measured costs of calls.
 pub(super) fn check_costs(root: &Root, costs: Costs) -> Vec<Finding> {
     vec![check_clock_cost(costs), check_system_call(root, costs)]
 }

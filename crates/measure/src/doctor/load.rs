@@ -1,4 +1,4 @@
-//! Who else uses the CPUs: other processes, and other virtual machines.
+//! CPU use of other processes and of other virtual machines.
 
 use super::finding::{Check, Finding};
 use super::words::{joined, percent};
@@ -12,13 +12,13 @@ const STEAL: Check = Check::new("steal", "time for other machines");
 /// Ticks of `/proc/stat` and `/proc/PID/stat` in a second: USER_HZ is 100 on every Linux that
 /// lanecast runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// CPUs in use by others, from which on that is noted, and from which on it disturbs.
+/// CPUs in use by others: the lower bounds of a note and of a disturbance.
 const NOTED_CPUS: f64 = 0.05;
 const DISTURBING_CPUS: f64 = 0.2;
-/// Shares of stolen time, likewise.
+/// Shares of stolen time: the lower bounds of a note and of a disturbance.
 const NOTED_STEAL: f64 = 0.001;
 const DISTURBING_STEAL: f64 = 0.01;
-/// So many processes are named.
+/// Number of processes that are named.
 const NAMED: usize = 3;
 
 /// The CPU times of the machine and of its processes at one moment, in ticks since its start.
@@ -29,7 +29,7 @@ pub(super) struct Snapshot {
     processes: BTreeMap<u32, (String, u64)>,
 }
 
-/// Of all CPUs together.
+/// CPU times of all CPUs together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Times {
     busy: u64,
@@ -75,12 +75,12 @@ fn process_time(stat: &str) -> Option<(String, u64)> {
     Some((name, user.saturating_add(system)))
 }
 
-/// What happened between two snapshots.
+/// CPU use between two snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Load {
-    /// How many CPUs others kept busy.
+    /// CPUs that others kept busy.
     pub(super) busy_cpus: Option<f64>,
-    /// Who: names, and how many CPUs each kept busy, most first.
+    /// Names of processes and the CPUs each kept busy, largest first.
     top: Vec<(String, f64)>,
 }
 
@@ -128,7 +128,7 @@ impl Load {
     }
 }
 
-/// Without measuring: how many threads wanted a CPU lately.
+/// Rates the load average, which needs no measurement.
 pub(super) fn check_average(root: &Root) -> Finding {
     let load = root.value::<f64>("proc/loadavg").filter(|load| load.is_finite());
     let Some(load) = load else { return LOAD.unknown("not told") };
@@ -142,7 +142,7 @@ pub(super) fn check_average(root: &Root) -> Finding {
         .mend("lanecast doctor (without --quick) names them")
 }
 
-/// How much time other virtual machines got, between the snapshots and since the start.
+/// Rates the time stolen by other virtual machines, between the snapshots and since the start.
 pub(super) fn check_steal(before: &Snapshot, after: &Snapshot) -> Finding {
     let (Some(before), Some(now)) = (before.times, after.times) else {
         return STEAL.unknown("not told");

@@ -1,4 +1,4 @@
-//! The memory: where windows lie, how its pages are kept, and which node they belong to.
+//! Memory: the directory of windows, pages, and NUMA nodes.
 
 use super::finding::{Check, Finding};
 use super::topology::Topology;
@@ -15,11 +15,11 @@ const SWAP: Check = Check::new("swap", "swap");
 const DOMAIN: Check = Check::new("domain-memory", "memory of the domain");
 
 const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage";
-/// Room for fewer windows than this is worth a word; for fewer than the second, a warning.
+/// Space for fewer windows than this is noted; for fewer than the second bound, it disturbs.
 const WINDOWS_WANTED: u64 = 64;
 const WINDOWS_NEEDED: u64 = 4;
 
-/// What the kernel does with memory.
+/// Checks the kernel's memory settings.
 pub(super) fn check(root: &Root, topology: &Topology) -> Vec<Finding> {
     vec![
         check_nodes(root, topology),
@@ -93,8 +93,8 @@ fn check_swap(root: &Root) -> Finding {
     }
 }
 
-/// Whether the domain's directory is on memory, with room for windows; `space` tells of its file
-/// system.
+/// Checks that the domain's directory is in memory and has space for windows; `space` describes its
+/// file system.
 pub(super) fn check_domain(
     root: &Root,
     directory: &Path,
@@ -140,7 +140,7 @@ struct Mount {
     read_only: bool,
 }
 
-/// The mount that a path is on: the longest that leads to it, and of those the last.
+/// The mount of a path: the longest prefix of it, and of equal ones the last.
 fn mount_of(root: &Root, path: &Path) -> Option<Mount> {
     let mounts = root.text("proc/self/mounts")?;
     let mount = |line: &str| {

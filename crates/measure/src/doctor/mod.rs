@@ -1,4 +1,5 @@
-//! What on this machine disturbs measurements, how much, and how to mend it.
+//! Finds conditions of this machine that disturb measurements, measures their effect, and proposes
+//! remedies.
 //!
 //! Most checks read `/proc` and `/sys`; some measure for a few seconds. Nothing is mended.
 
@@ -36,50 +37,49 @@ use std::time::Duration;
 use topology::Topology;
 use words::time;
 
-/// Messages later than the noise that is told: one in a thousand.
+/// Share of messages later than the reported noise: one in a thousand.
 const NOISY_SHARE: f64 = 0.001;
-/// Each CPU is watched for at least this long.
+/// Shortest watch of a CPU.
 const SHORTEST_WATCH: Duration = Duration::from_millis(50);
 
-/// What the examination needs to know.
+/// Parameters of an examination.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where windows lie.
+    /// Directory of windows.
     pub directory: PathBuf,
     /// The size of a publisher's window.
     pub window: Size,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
-    /// How long to measure, in all; none to only look.
+    /// Total time for measurements; none to measure nothing.
     pub time: Option<Duration>,
 }
 
-/// What was found.
+/// Result of an examination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Examination {
-    /// What each check found, the worst first.
+    /// Findings, the worst first.
     pub findings: Vec<Finding>,
-    /// Where to measure; none with fewer than two CPUs.
+    /// Proposed CPUs; none with fewer than two CPUs.
     pub proposal: Option<Proposal>,
-    /// How the CPUs are kept from their threads; empty without measuring.
+    /// Gaps of each CPU; empty without measurement.
     pub gaps: Vec<CpuGaps>,
-    /// How fast the machine is; none without measuring.
+    /// Speed of the machine; none without measurement.
     pub baseline: Option<Baseline>,
-    /// The delay by interruptions alone that one message in a thousand exceeds; none without
-    /// measuring.
+    /// Delay by interruptions that one message in a thousand exceeds; none without measurement.
     pub noise_p99_9_ns: Option<u64>,
-    /// All of this in a sentence.
+    /// Summary in a sentence.
     pub verdict: String,
 }
 
 impl Examination {
-    /// Whether anything disturbs measurements.
+    /// Whether a finding disturbs measurements.
     pub fn is_disturbed(&self) -> bool {
         self.findings.iter().any(|finding| finding.state == State::Disturbs)
     }
 }
 
-/// Examines this machine; `progress` is told what is being done.
+/// Examines this machine and reports each step to `progress`.
 pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examination {
     let root = Root::new(Path::new("/"));
     progress("looking");
@@ -108,12 +108,12 @@ pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examinati
     }
 }
 
-/// Everything that can be told without measuring, and the CPUs to measure on.
+/// All findings without measurement, and the CPUs to measure on.
 fn look(
     root: &Root,
     settings: &Settings,
     space: Option<Space>,
-    abilities: KernelFeatures,
+    features: KernelFeatures,
 ) -> (Vec<Finding>, Option<Proposal>) {
     let group = ControlGroup::read(root);
     let topology = Topology::read(root, &group);
@@ -124,13 +124,13 @@ fn look(
     findings.push(memory::check_domain(root, &settings.directory, settings.window, space));
     findings.extend(permission::check(root, settings.raise));
     findings.extend(group.check(settings.window));
-    findings.extend(kernel::check(root, abilities));
-    findings.extend(network::check(root, abilities.segmentation));
+    findings.extend(kernel::check(root, features));
+    findings.extend(network::check(root, features.segmentation));
     findings.extend(interfaces::check(root));
     (findings, proposal)
 }
 
-/// What takes time to find out.
+/// Results of measurements.
 #[derive(Debug, Default)]
 struct Measured {
     findings: Vec<Finding>,
@@ -172,14 +172,14 @@ impl Measured {
     }
 }
 
-/// How long it takes to wake a thread on another CPU and to be woken by it.
+/// Round-trip time of waking a thread on another CPU and being woken by it.
 fn wake_ns(proposal: Proposal) -> Option<f64> {
     let patience = Duration::from_millis(100);
     let waking = CoreToCore { wait: Wait::Sleep, patience, rounds: 301, per_round: 1 };
     waking.measure(proposal.publisher_cpu, proposal.subscriber_cpu)
 }
 
-/// Watches the proposed pair for half of the time, then all others, two by two.
+/// Watches the proposed pair for half of the time, then all other CPUs in pairs.
 fn watch_all(
     root: &Root,
     proposal: Option<Proposal>,

@@ -1,4 +1,4 @@
-//! The kernel's network: room in sockets and queues, polling, segmentation, what it dropped.
+//! Network settings of the kernel: buffers, queues, polling, segmentation, drops.
 
 use super::finding::{Check, Finding};
 use super::permission::{NET_ADMIN, may};
@@ -12,17 +12,17 @@ const SEGMENTS: Check = Check::new("segmentation", "UDP segmentation");
 const GROUPS: Check = Check::new("multicast-groups", "multicast groups");
 const TRACKING: Check = Check::new("connection-tracking", "connection tracking");
 const DROPS: Check = Check::new("dropped-packets", "dropped packets");
-/// What lanecast asks for by default, in bytes.
+/// Buffer sizes that lanecast requests by default, in bytes.
 const RECEIVE_WANTED: u64 = 8 << 20;
 const SEND_WANTED: u64 = 2 << 20;
-/// Packets for bursts that come faster than a CPU takes them in.
+/// Queue length for bursts faster than a CPU can process.
 const BACKLOG_WANTED: u64 = 5_000;
-/// Groups that a socket may be in; what the kernel begins with.
+/// Multicast groups of a socket: the kernel's default.
 const GROUPS_WANTED: u64 = 20;
-/// Where settings are kept over a restart.
+/// File of settings that survive a restart.
 const KEPT: &str = "/etc/sysctl.d/90-lanecast.conf";
 
-/// Everything that is the same for all interfaces.
+/// Checks that concern all interfaces.
 pub(super) fn check(root: &Root, segmentation: bool) -> Vec<Finding> {
     vec![
         check_buffers(root),
@@ -35,7 +35,7 @@ pub(super) fn check(root: &Root, segmentation: bool) -> Vec<Finding> {
     ]
 }
 
-/// The command that sets these, and the one that keeps them set.
+/// Commands that apply settings now and after a restart.
 pub(super) fn set(settings: &[(&str, String)]) -> String {
     let all = settings.iter().map(|(name, value)| format!("{name}={value}"));
     let all: Vec<_> = all.collect();
@@ -149,8 +149,7 @@ fn check_tracking(root: &Root) -> Finding {
         )
 }
 
-/// What was dropped since the machine has started: on the way in for want of room in a socket,
-/// and for want of room in a CPU's queue.
+/// Rates drops since the start of the machine: by full sockets and by full queues of a CPU.
 fn check_drops(root: &Root) -> Finding {
     let (Some(sockets), Some(queues)) = (socket_drops(root), queue_drops(root)) else {
         return DROPS.unknown("not told");
@@ -174,7 +173,7 @@ fn check_drops(root: &Root) -> Finding {
         .mend(mends.join("; "))
 }
 
-/// Datagrams that came to a full socket.
+/// Datagrams dropped by full sockets.
 fn socket_drops(root: &Root) -> Option<u64> {
     let text = root.text("proc/net/snmp")?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
@@ -183,7 +182,7 @@ fn socket_drops(root: &Root) -> Option<u64> {
     values.split_whitespace().nth(at)?.parse().ok()
 }
 
-/// Packets that came to a full queue of a CPU: the second of each line's hexadecimal numbers.
+/// Packets dropped by full CPU queues: the second of each line's hexadecimal numbers.
 fn queue_drops(root: &Root) -> Option<u64> {
     let text = root.text("proc/net/softnet_stat")?;
     let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();

@@ -1,4 +1,4 @@
-//! What this process may do: its priority, its limits, its sandbox.
+//! Permissions of this process: its priority, limits and sandbox.
 
 use super::finding::{Check, Finding};
 use super::words::joined;
@@ -8,10 +8,10 @@ use crate::root::Root;
 const RAISE: Check = Check::new("priority", "priority");
 const LIMITS: Check = Check::new("limits", "limits");
 const SANDBOX: Check = Check::new("sandbox", "system call filter");
-/// Descriptors for some sessions: each takes two, and a subscriber's as many.
+/// Descriptors for some sessions: a publisher and each subscriber need two.
 const FILES_WANTED: u64 = 256;
 
-/// What was done to the priority, and what the limits leave.
+/// Checks priority, limits and system call filter.
 pub(super) fn check(root: &Root, raise: PriorityChange) -> Vec<Finding> {
     vec![check_raise(root, raise), check_limits(root), check_sandbox(root)]
 }

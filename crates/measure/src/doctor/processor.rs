@@ -1,4 +1,4 @@
-//! The processor: how many CPUs, how they share cores, how fast they run, how they rest.
+//! The processor: number of CPUs, cores, frequency, idle states.
 
 use super::finding::{Check, Finding};
 use super::topology::{Proposal, Topology, list};
@@ -14,12 +14,12 @@ const IDLE: Check = Check::new("idle-states", "idle states");
 const ISOLATED: Check = Check::new("isolated-cpus", "isolated CPUs");
 const VIRTUAL: Check = Check::new("virtual-machine", "virtual machine");
 
-/// A publisher, a subscriber, and two for everybody else.
+/// CPUs for a publisher, a subscriber, and two for other programs.
 const CPUS_WANTED: usize = 4;
-/// A CPU that wakes up within this time is not asleep for any purpose here.
+/// Idle states with at most this wake-up time are harmless.
 const LIGHT_SLEEP_US: u64 = 10;
 
-/// What can be told about the CPUs without measuring.
+/// Findings about the CPUs that need no measurement.
 pub(super) fn check(
     root: &Root,
     topology: &Topology,
@@ -204,12 +204,12 @@ fn check_virtual(root: &Root, hypervisor: Option<&str>) -> Finding {
     }
 }
 
-/// How long a woken thread takes to answer, there and back.
+/// Rates the round trip of waking a thread.
 pub(super) fn check_wake(root: &Root, round_trip_ns: Option<f64>) -> Finding {
     const WAKE: Check = Check::new("wake-up", "wake-up across CPUs");
     const QUICK_NS: f64 = 10_000.0;
     const SLOW_NS: f64 = 60_000.0;
-    /// How long an idle CPU of a virtual machine waits before it halts.
+    /// Time an idle CPU of a virtual machine polls before it halts.
     const POLLS: &str = "sys/module/haltpoll/parameters/guest_halt_poll_ns";
     let Some(ns) = round_trip_ns else { return WAKE.unknown("could not be measured") };
     let found = format!("{} there and back", time(ns));
@@ -225,7 +225,7 @@ pub(super) fn check_wake(root: &Root, round_trip_ns: Option<f64>) -> Finding {
     }
 }
 
-/// How long a cache line takes between the CPUs, there and back.
+/// Rates the round trip of a cache line between the CPUs.
 pub(super) fn check_line(line_ns: Option<f64>, proposal: Option<Proposal>) -> Finding {
     const LINE: Check = Check::new("cache-line", "cache line between CPUs");
     const FAR_NS: f64 = 300.0;

@@ -1,4 +1,4 @@
-//! Which CPUs there are, how they are related, and which ones to measure on.
+//! CPUs, their cores and nodes, and a proposal of CPUs to measure on.
 
 use super::control_group::ControlGroup;
 use crate::root::Root;
@@ -17,7 +17,7 @@ pub(super) struct Cpu {
     /// The CPUs of its core, itself among them.
     pub(super) siblings: Vec<usize>,
     pub(super) node: Option<usize>,
-    /// The scheduler puts nothing there by itself.
+    /// Whether the scheduler leaves it alone (`isolcpus`).
     pub(super) isolated: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Cpu {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topology {
     pub(super) cpus: Vec<Cpu>,
-    /// How many are switched on, if the system tells.
+    /// Number of CPUs online, if known.
     pub(super) online: Option<usize>,
 }
 
@@ -36,12 +36,13 @@ pub struct Proposal {
     pub publisher_cpu: usize,
     /// The subscriber's.
     pub subscriber_cpu: usize,
-    /// Where everything else can run; none if that leaves no CPU.
+    /// CPU for other programs; none if no CPU is left.
     pub rest_cpu: Option<usize>,
 }
 
 impl Proposal {
-    /// What is proposed here; none if there are not two CPUs, or the system does not tell.
+    /// The proposal for this host; none if there are fewer than two CPUs, or the system gives no
+    /// information.
     pub fn on_this_host() -> Option<Self> {
         let root = Root::new(Path::new("/"));
         Topology::read(&root, &ControlGroup::read(&root)).propose()
@@ -71,8 +72,8 @@ impl Topology {
         self.cpus.iter().find(|cpu| cpu.number == number)
     }
 
-    /// Two CPUs that are no hyper-threads of one core, of one node, isolated if there are such,
-    /// away from CPU 0 (which gets most interrupts); and another one for everything else.
+    /// Chooses two CPUs of different cores and of one node, preferably isolated and away from CPU
+    /// 0, which gets most interrupts; and another one for other programs.
     pub(super) fn propose(&self) -> Option<Proposal> {
         let cpus = &self.cpus[..self.cpus.len().min(LOOKED_AT)];
         let pairs = cpus
@@ -104,7 +105,7 @@ impl Topology {
         })
     }
 
-    /// How many nodes the CPUs belong to.
+    /// Number of nodes of the CPUs.
     pub(super) fn nodes(&self) -> usize {
         let mut nodes: Vec<_> = self.cpus.iter().filter_map(|cpu| cpu.node).collect();
         nodes.sort_unstable();

@@ -1,4 +1,4 @@
-//! How much is published, and how far it may run ahead.
+//! Size of bursts, and flow control of publishers by deliveries in flight.
 
 use super::load::Wanted;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 /// Bursts of messages.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Bursts {
-    /// How many publishers send them at the same time.
+    /// Number of publishers that send at the same time.
     pub publishers: usize,
-    /// How many bursts, one after the other: each begins when the last has arrived.
+    /// Number of bursts. Each begins when the one before has arrived.
     pub count: usize,
     /// Messages of a burst, all publishers' together.
     pub messages: u64,
 }
 
-/// When nothing has arrived for so long, nothing more will.
+/// Time without deliveries after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two looks.
+/// Interval of polling.
 const NAP: Duration = Duration::from_micros(50);
 
-/// What is owed to subscribers and what has reached them, as both sides see it.
+/// Deliveries expected and arrived, shared by publishers and subscribers.
 #[derive(Debug)]
 pub(super) struct DeliveryCount {
     owed: AtomicU64,
     arrived: AtomicU64,
     is_over: AtomicBool,
-    /// The most that may be on its way.
+    /// Most deliveries in flight.
     window: u64,
 }
 
@@ -41,28 +41,28 @@ impl DeliveryCount {
         Self { owed, arrived, is_over: AtomicBool::new(false), window }
     }
 
-    /// So many deliveries more are to come.
+    /// Adds `count` expected deliveries.
     #[inline]
-    pub(super) fn owe(&self, count: u64) {
+    pub(super) fn expect(&self, count: u64) {
         self.owed.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// So many have come.
+    /// Adds `count` arrived deliveries.
     #[inline]
     pub(super) fn arrive(&self, count: u64) {
         self.arrived.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// What is on its way.
+    /// Deliveries in flight.
     #[inline]
-    pub(super) fn open(&self) -> u64 {
+    pub(super) fn in_flight(&self) -> u64 {
         let owed = self.owed.load(Ordering::Relaxed);
         owed.saturating_sub(self.arrived.load(Ordering::Relaxed))
     }
 
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.open() > self.window
+        self.in_flight() > self.window
     }
 
     /// Ends the experiment for all threads.
@@ -75,7 +75,7 @@ impl DeliveryCount {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Waits until `done`; whether it came to that before everything stood still.
+    /// Waits until `done`; false if no delivery arrives for [`PATIENCE`].
     pub(super) fn wait(&self, done: impl Fn(&Self) -> bool) -> bool {
         let (mut seen, mut since) = (self.arrived.load(Ordering::Relaxed), Instant::now());
         while !done(self) && !self.is_over() {

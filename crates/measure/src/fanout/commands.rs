@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 const FRAME_MAX: usize = 1 << 20;
 const PUBLISH: &[u8] = br#"{"c":"p","t":"orders"}"#;
 
-/// lanecast's server: filters are the server's to evaluate.
+/// lanecast's own server, which evaluates filters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Commands;
 

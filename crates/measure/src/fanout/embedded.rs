@@ -1,10 +1,10 @@
-//! Fan-out without a server: publishers match, and hand each message once, with the numbers of
-//! those who want it, through a ring to the subscribers' thread.
+//! Fan-out without a server: publishers evaluate filters and send each message once, with the
+//! numbers of its recipients, through a ring to the subscribers' thread.
 
 use super::burst::{Bursts, DeliveryCount};
 use super::load::{Load, Order, stamp, stamped};
 use super::outcome::FanoutResult;
-use super::server::{BARRIERS, begin, keep_on};
+use super::server::{BARRIERS, begin, pin_to};
 use crate::recorder::Recorder;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
@@ -20,20 +20,19 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-/// Each publisher's ring.
+/// Size of each publisher's ring.
 const RING_BYTES: usize = 1 << 20;
-/// Messages that are published together, and how long they may wait for that.
+/// Messages published together, and the longest delay of the first one.
 const STRIDE: u32 = 64;
 const STRIDE_DELAY: Duration = Duration::from_micros(20);
-/// Messages that are read before they are counted.
+/// Messages read in one poll.
 const AT_ONCE: usize = 256;
-/// One message in so many carries the time.
+/// One message in this many carries the time of sending.
 const STAMPED: usize = 64;
 /// A subscriber's number in the ring.
 const ID_BYTES: usize = size_of::<u32>();
 
-/// Publishes bursts from threads to a thread. Publishers and subscribers are kept on the CPUs, if
-/// there are some.
+/// Publishes bursts from threads to a thread, pinned to `cpus` if there are any.
 ///
 /// # Errors
 /// If there is no memory, or the system refuses a CPU.
@@ -42,26 +41,28 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
     let mut ring = ring.wait(WaitStrategy::SpinYield).stride(STRIDE, STRIDE_DELAY);
     let consumer = ring.consumer();
     let producers = ring.producers().map_err(io::Error::other)?;
-    let (balance, barrier) = (DeliveryCount::new(load.wanted), Barrier::new(bursts.publishers + 1));
+    let (deliveries, barrier) =
+        (DeliveryCount::new(load.wanted), Barrier::new(bursts.publishers + 1));
     let (took, latency) = thread::scope(|scope| {
-        let listener = scope.spawn(|| keep_on(cpus[1]).map(|()| listen(consumer, load, &balance)));
+        let listener =
+            scope.spawn(|| pin_to(cpus[1]).map(|()| listen(consumer, load, &deliveries)));
         let publishers: Vec<_> = producers
             .into_iter()
             .enumerate()
             .map(|(number, producer)| {
                 let share = bursts.share(number) as usize;
-                let (balance, barrier) = (&balance, &barrier);
+                let (deliveries, barrier) = (&deliveries, &barrier);
                 scope.spawn(move || {
                     // What it needs is allocated on its CPU, and so on that CPU's node.
-                    let pinned = keep_on(cpus[0]);
+                    let pinned = pin_to(cpus[0]);
                     let publisher = Matcher::new(load);
                     match publisher {
                         Ok(matcher) => {
-                            run(matcher, producer, bursts.count, share, balance, barrier);
+                            run(matcher, producer, bursts.count, share, deliveries, barrier);
                             pinned
                         }
                         Err(error) => {
-                            balance.end();
+                            deliveries.end();
                             for _ in 0..BARRIERS * bursts.count {
                                 barrier.wait();
                             }
@@ -71,15 +72,16 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
                 })
             })
             .collect();
-        let took = bursts.time(&balance, &barrier);
+        let took = bursts.time(&deliveries, &barrier);
         for publisher in publishers {
             publisher.join().map_err(|_| io::Error::other("a publisher panicked"))??;
         }
-        balance.end();
-        let heard = listener.join().map_err(|_| io::Error::other("the subscribers panicked"))??;
-        Ok::<_, io::Error>((took, heard))
+        deliveries.end();
+        let latency =
+            listener.join().map_err(|_| io::Error::other("the subscribers panicked"))??;
+        Ok::<_, io::Error>((took, latency))
     })?;
-    let result = FanoutResult::new("embedded", load, bursts, (took, &balance), &latency);
+    let result = FanoutResult::new("embedded", load, bursts, (took, &deliveries), &latency);
     Ok(FanoutResult {
         publisher_cpus: cpus[0].to_vec(),
         subscriber_cpus: cpus[1].to_vec(),
@@ -87,7 +89,7 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
     })
 }
 
-/// What finds out who wants a message.
+/// Filter index of all subscribers.
 struct Matcher {
     load: Load,
     reader: Reader,
@@ -107,7 +109,7 @@ impl Matcher {
         Ok(Self { load: *load, reader, row: Row::new(), index, ids: Vec::new() })
     }
 
-    /// Leaves the numbers of those who want an order in `ids`.
+    /// Stores the recipients of an order in `ids`.
     #[inline]
     fn find(&mut self, order: &[u8]) {
         self.ids.clear();
@@ -126,7 +128,7 @@ fn run(
     mut producer: ByteProducer,
     bursts: usize,
     share: usize,
-    balance: &DeliveryCount,
+    deliveries: &DeliveryCount,
     barrier: &Barrier,
 ) {
     let (clock, orders) = (Clock::host(), matcher.load.orders());
@@ -146,12 +148,12 @@ fn run(
             }
         }
         producer.flush();
-        balance.owe(owed);
+        deliveries.expect(owed);
         barrier.wait();
     }
 }
 
-/// Puts a message into the ring: how many want it, who, and its bytes.
+/// Writes a message to the ring: number of recipients, recipients, bytes.
 #[inline]
 fn put(
     producer: &mut ByteProducer,
@@ -173,7 +175,7 @@ fn put(
     Ok(())
 }
 
-/// A subscriber: what it has seen.
+/// Counts of a subscriber.
 #[derive(Clone, Copy, Default)]
 struct Subscriber {
     messages: u64,
@@ -188,8 +190,8 @@ impl Subscriber {
     }
 }
 
-/// Calls each subscriber with each of its messages until everybody is done.
-fn listen(mut consumer: ByteConsumer, load: &Load, balance: &DeliveryCount) -> Recorder {
+/// Hands each message to its recipients until all publishers have ended.
+fn listen(mut consumer: ByteConsumer, load: &Load, deliveries: &DeliveryCount) -> Recorder {
     let (clock, mut latency) = (Clock::host(), Recorder::new());
     let mut subscribers = vec![Subscriber::default(); load.subscribers];
     while !consumer.is_closed() {
@@ -210,7 +212,7 @@ fn listen(mut consumer: ByteConsumer, load: &Load, balance: &DeliveryCount) -> R
             }
         });
         if count > 0 {
-            balance.arrive(count);
+            deliveries.arrive(count);
         }
         consumer.wait(work);
     }

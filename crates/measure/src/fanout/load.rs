@@ -1,14 +1,14 @@
-//! What is published, and who wants it.
+//! Orders that are published, and the filters of subscribers.
 
 use crate::names::named;
 
-/// Different orders; they are published in turn.
+/// Number of different orders, published in turn.
 const DECK: usize = 4_096;
-/// The tag before the time, and where the time is in an order.
+/// Start of an order, up to the time of sending, and the position of that time.
 const HEAD: &str = "8=FIX.4.4\u{1}35=D\u{1}60=";
 const TIME_AT: usize = HEAD.len();
 const TIME_BYTES: usize = 20;
-/// In place of a time.
+/// Placeholder of an order without a time.
 const UNSTAMPED: &str = "--------------------";
 
 named! {
@@ -21,12 +21,12 @@ named! {
     }
 }
 
-/// Orders, and the filters of those who want them.
+/// Orders and filters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// How much is wanted.
+    /// Share of messages that filters let through.
     pub wanted: Wanted,
-    /// By how many.
+    /// Number of subscribers.
     pub subscribers: usize,
 }
 
@@ -34,7 +34,7 @@ pub struct Load {
 #[derive(Clone, Debug)]
 pub struct Order {
     bytes: Box<[u8]>,
-    /// Its symbol's number; there are twice as many as subscribers.
+    /// Number of its symbol, below twice the number of subscribers.
     pub symbol: usize,
     /// Whether its quantity is 5,000 or more.
     pub is_large: bool,
@@ -50,7 +50,7 @@ impl Load {
         }
     }
 
-    /// The subscribers that want an order.
+    /// Number of subscribers whose filter lets the order through.
     pub fn recipients(&self, order: &Order) -> u64 {
         match self.wanted {
             Wanted::All => self.subscribers as u64,
@@ -91,7 +91,7 @@ fn order(number: usize, stock: usize, chance: u64) -> Order {
 }
 
 impl Order {
-    /// Its bytes, without a time.
+    /// Bytes of the order, without a time of sending.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,4 +1,4 @@
-//! What a run has shown.
+//! Result of a run.
 
 use super::burst::{Bursts, DeliveryCount};
 use super::load::Load;
@@ -11,35 +11,35 @@ use std::time::Duration;
 /// A run's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct FanoutResult {
-    /// Through what: a server's name, or `embedded`.
+    /// Name of the server, or `embedded`.
     pub through: &'static str,
-    /// How much was wanted.
+    /// Share of messages that filters let through.
     pub wanted: super::Wanted,
-    /// By how many subscribers.
+    /// Number of subscribers.
     pub subscribers: usize,
-    /// How much was published.
+    /// Bursts that were published.
     #[serde(flatten)]
     pub bursts: Bursts,
-    /// How long all bursts took together.
+    /// Duration of all bursts together.
     pub seconds: f64,
     /// Messages published a second.
     pub published_per_second: f64,
-    /// Messages that subscribers got a second, all together.
+    /// Deliveries a second, to all subscribers together.
     pub delivered_per_second: f64,
-    /// Deliveries that there should have been.
+    /// Expected deliveries.
     pub owed: u64,
-    /// Those of them that did not come.
+    /// Expected deliveries that did not arrive.
     pub lost: u64,
-    /// Deliveries that nobody had asked for.
+    /// Unexpected deliveries.
     pub excess: u64,
-    /// From when a message is gathered for sending until a subscriber has it, in a full burst: it
-    /// holds what waits before it. One message in 64.
+    /// Latency from gathering a message for sending to its arrival, of one message in 64. In a full
+    /// burst it includes queueing.
     pub latency: Option<Distribution>,
-    /// The clock of the latency.
+    /// Clock of the latency.
     pub clock: &'static str,
     /// CPUs that the publishers and the subscribers were kept on; empty for all.
     pub publisher_cpus: Vec<usize>,
-    /// See there.
+    /// CPUs of subscribers, likewise.
     pub subscriber_cpus: Vec<usize>,
 }
 
@@ -48,10 +48,10 @@ impl FanoutResult {
         through: &'static str,
         load: &Load,
         bursts: Bursts,
-        (took, balance): (Duration, &DeliveryCount),
+        (took, deliveries): (Duration, &DeliveryCount),
         latency: &Recorder,
     ) -> Self {
-        let (owed, arrived) = (balance.owed(), balance.arrived());
+        let (owed, arrived) = (deliveries.owed(), deliveries.arrived());
         let seconds = took.as_secs_f64().max(1e-9);
         Self {
             through,

@@ -13,21 +13,21 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is gathered before it is written.
+/// Bytes gathered before a write.
 const GATHERED: usize = 64 << 10;
-/// One message in so many carries the time.
+/// One message in this many carries the time of sending.
 const STAMPED: u64 = 64;
-/// For how long a server may take to listen, and between two attempts.
+/// Time limit for a server to start listening, and the interval of attempts.
 const LIMIT: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Publishes bursts through the server that listens `at`. Publishers and subscribers are kept on
-/// one of the CPUs each, if there are some.
+/// Publishes bursts through the server at `at`. Publishers and subscribers are pinned to the first
+/// CPU of their lists.
 ///
 /// # Errors
 /// If the server is not there, complains, or hangs up.
 pub fn over_sockets(
-    speech: &impl ServerProtocol,
+    protocol: &impl ServerProtocol,
     at: SocketAddr,
     load: &Load,
     bursts: Bursts,
@@ -36,47 +36,48 @@ pub fn over_sockets(
     let mut streams = Vec::new();
     for subscriber in 0..load.subscribers {
         let mut said = Vec::new();
-        speech.subscribe(load, subscriber, &mut said);
+        protocol.subscribe(load, subscriber, &mut said);
         let mut stream = connect(at)?;
         stream.write_all(&said)?;
         streams.push(stream);
     }
-    let mut crowd = SubscriberPool::new(streams);
-    crowd.wait_for_answers(speech)?;
-    let balance = DeliveryCount::new(load.wanted);
+    let mut pool = SubscriberPool::new(streams);
+    pool.wait_for_answers(protocol)?;
+    let deliveries = DeliveryCount::new(load.wanted);
     let publishers: Vec<TcpStream> =
         (0..bursts.publishers).map(|_| connect(at)).collect::<io::Result<_>>()?;
     let barrier = Barrier::new(bursts.publishers + 1);
     let (took, latency) = thread::scope(|scope| {
         let listener = scope.spawn(|| {
-            let heard = keep_on(cpus[1]).and_then(|()| crowd.listen(speech, &balance));
+            let latency = pin_to(cpus[1]).and_then(|()| pool.listen(protocol, &deliveries));
             // Whoever waits for what no longer comes is to hear of it.
-            balance.end();
-            heard
+            deliveries.end();
+            latency
         });
         let publishers = publishers.into_iter().enumerate().map(|(number, stream)| {
             let share = bursts.share(number);
-            let (balance, barrier) = (&balance, &barrier);
+            let (deliveries, barrier) = (&deliveries, &barrier);
             scope.spawn(move || {
-                let publisher = Publisher { speech, stream, load, balance };
+                let publisher = Publisher { protocol, stream, load, deliveries };
                 let done = publisher.run(cpus[0], bursts.count, share, barrier);
                 if done.is_err() {
-                    balance.end();
+                    deliveries.end();
                 }
                 done
             })
         });
         let publishers: Vec<_> = publishers.collect();
-        let took = bursts.time(&balance, &barrier);
-        balance.end();
+        let took = bursts.time(&deliveries, &barrier);
+        deliveries.end();
         for publisher in publishers {
             let stream = publisher.join().map_err(|_| io::Error::other("a publisher panicked"))?;
             drop(stream?);
         }
-        let heard = listener.join().map_err(|_| io::Error::other("the subscribers panicked"))??;
-        Ok::<_, io::Error>((took, heard))
+        let latency =
+            listener.join().map_err(|_| io::Error::other("the subscribers panicked"))??;
+        Ok::<_, io::Error>((took, latency))
     })?;
-    let result = FanoutResult::new(speech.name(), load, bursts, (took, &balance), &latency);
+    let result = FanoutResult::new(protocol.name(), load, bursts, (took, &deliveries), &latency);
     Ok(FanoutResult {
         publisher_cpus: cpus[0].to_vec(),
         subscriber_cpus: cpus[1].to_vec(),
@@ -84,12 +85,12 @@ pub fn over_sockets(
     })
 }
 
-/// Keeps the calling thread on the first of these CPUs.
-pub(super) fn keep_on(cpus: &[usize]) -> io::Result<()> {
+/// Pins the calling thread to the first of these CPUs.
+pub(super) fn pin_to(cpus: &[usize]) -> io::Result<()> {
     cpus.first().map_or(Ok(()), |cpu| affinity::pin(*cpu))
 }
 
-/// How often all wait for all in a burst: when they are ready, when the clock runs, at the end.
+/// Barriers in a burst: ready, clock started, end.
 pub(super) const BARRIERS: usize = 3;
 
 /// Waits until all are ready and the clock runs.
@@ -99,14 +100,14 @@ pub(super) fn begin(barrier: &Barrier) {
 }
 
 impl Bursts {
-    /// A publisher's part of a burst.
+    /// Messages of a publisher in a burst.
     pub(super) fn share(&self, number: usize) -> u64 {
         let publishers = self.publishers as u64;
         self.messages / publishers + u64::from((number as u64) < self.messages % publishers)
     }
 
-    /// Starts every burst when the last has arrived; how long they took.
-    pub(super) fn time(&self, balance: &DeliveryCount, barrier: &Barrier) -> Duration {
+    /// Starts each burst after the one before has arrived; returns their total time.
+    pub(super) fn time(&self, deliveries: &DeliveryCount, barrier: &Barrier) -> Duration {
         let mut took = Duration::ZERO;
         for _ in 0..self.count {
             barrier.wait();
@@ -116,8 +117,8 @@ impl Bursts {
             barrier.wait();
             // All is owed when the publishers are through.
             barrier.wait();
-            if !balance.wait(|balance| balance.open() == 0) {
-                balance.end();
+            if !deliveries.wait(|deliveries| deliveries.in_flight() == 0) {
+                deliveries.end();
             }
             took += start.elapsed();
         }
@@ -125,18 +126,18 @@ impl Bursts {
     }
 }
 
-/// Who sends bursts to a server.
+/// A publisher of bursts through a server.
 struct Publisher<'a, S> {
-    speech: &'a S,
+    protocol: &'a S,
     stream: TcpStream,
     load: &'a Load,
-    balance: &'a DeliveryCount,
+    deliveries: &'a DeliveryCount,
 }
 
 impl<S: ServerProtocol> Publisher<'_, S> {
-    /// Publishes so many messages in each burst. Passes all barriers of each whatever happens, as
-    /// others wait there. The connection outlives it: closed with something unread, it would be
-    /// reset, and the server would never see what it has not read yet.
+    /// Publishes `share` messages in each burst. Passes all barriers even after an error, as others
+    /// wait there. Returns the connection: closing it with unread input would reset it and lose
+    /// messages that the server has not read.
     fn run(
         mut self,
         cpus: &[usize],
@@ -145,8 +146,8 @@ impl<S: ServerProtocol> Publisher<'_, S> {
         barrier: &Barrier,
     ) -> io::Result<TcpStream> {
         let mut out = Vec::with_capacity(2 * GATHERED);
-        self.speech.logon(&mut out);
-        let mut done = keep_on(cpus).and_then(|()| self.stream.write_all(&out));
+        self.protocol.logon(&mut out);
+        let mut done = pin_to(cpus).and_then(|()| self.stream.write_all(&out));
         let orders = self.load.orders();
         for _ in 0..bursts {
             begin(barrier);
@@ -154,7 +155,7 @@ impl<S: ServerProtocol> Publisher<'_, S> {
                 done = self.burst(&orders, share, &mut out);
             }
             if done.is_err() {
-                self.balance.end();
+                self.deliveries.end();
             }
             barrier.wait();
         }
@@ -166,7 +167,7 @@ impl<S: ServerProtocol> Publisher<'_, S> {
         out.clear();
         let mut owed = 0;
         for (number, order) in (0..share).zip(orders.iter().cycle()) {
-            let at = self.speech.publish(self.load, order, out);
+            let at = self.protocol.publish(self.load, order, out);
             owed += self.load.recipients(order);
             if number % STAMPED == 0 {
                 stamp(&mut out[at..], clock.ticks());
@@ -179,13 +180,13 @@ impl<S: ServerProtocol> Publisher<'_, S> {
     }
 
     fn send(&mut self, out: &mut Vec<u8>, owed: &mut u64) -> io::Result<()> {
-        self.balance.owe(std::mem::take(owed));
+        self.deliveries.expect(std::mem::take(owed));
         self.stream.write_all(out)?;
         out.clear();
-        if self.balance.is_full() && !self.balance.wait(|balance| !balance.is_full()) {
-            self.balance.end();
+        if self.deliveries.is_full() && !self.deliveries.wait(|deliveries| !deliveries.is_full()) {
+            self.deliveries.end();
         }
-        if self.balance.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        if self.deliveries.is_over() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 }
 

@@ -1,32 +1,32 @@
-//! How a server is spoken to.
+//! Protocols of servers.
 
 use super::load::{Load, Order};
 use std::io;
 
-/// What a server's bytes were taken apart into.
+/// Result of parsing a server's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ParsedBytes {
-    /// Bytes that were whole.
+    /// Bytes of complete frames.
     pub used: usize,
-    /// Answers among them: a subscriber is ready after its first.
+    /// Acknowledgements: a subscriber is ready after its first one.
     pub answers: u64,
 }
 
-/// A server's protocol, as far as publishing and subscribing take it.
+/// Encoder and parser of a server's protocol, for publishing and subscribing.
 pub trait ServerProtocol: Sync {
     /// The server's name.
     fn name(&self) -> &'static str;
 
-    /// What a publisher says first.
+    /// Appends the first bytes of a publisher.
     fn logon(&self, out: &mut Vec<u8>);
 
-    /// What a subscriber says to get what it wants, and to get an answer.
+    /// Appends a subscribe command that asks for an acknowledgement.
     fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>);
 
-    /// Publishes an order: puts it behind `out`; where its own bytes begin.
+    /// Appends a publish command with an order; returns the position of the order's bytes.
     fn publish(&self, load: &Load, order: &Order, out: &mut Vec<u8>) -> usize;
 
-    /// Takes apart what came, and hands over each order's bytes.
+    /// Parses received bytes and passes each order to `each`.
     ///
     /// # Errors
     /// If the server complains, or says what it should not.

@@ -1,4 +1,4 @@
-//! All subscribers of a server: one thread that reads their sockets.
+//! The pool of all subscribers of a server: one thread reads all sockets.
 
 use super::burst::DeliveryCount;
 use super::load::stamped;
@@ -12,17 +12,17 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// What is read at a time.
+/// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
-/// How soon the end is noticed.
+/// Interval of checks for the end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Sockets, and what each has of a frame that is not whole.
+/// Sockets, each with its incomplete frame.
 #[derive(Debug)]
 pub(super) struct SubscriberPool {
     streams: Vec<(TcpStream, Vec<u8>)>,
     buffer: Vec<u8>,
-    /// All have been answered: from now on, nothing to read is no fault.
+    /// Whether all are acknowledged. From then on an empty socket is no error.
     is_ready: bool,
 }
 
@@ -35,12 +35,12 @@ impl SubscriberPool {
     /// Reads until the experiment is over.
     pub(super) fn listen(
         &mut self,
-        speech: &impl ServerProtocol,
-        balance: &DeliveryCount,
+        protocol: &impl ServerProtocol,
+        deliveries: &DeliveryCount,
     ) -> io::Result<Recorder> {
         let (clock, mut latency) = (Clock::host(), Recorder::new());
         let (mut room, mut ready) = (PollRoom::default(), Vec::new());
-        while !balance.is_over() {
+        while !deliveries.is_over() {
             let mut set = room.clear();
             for (stream, _) in &self.streams {
                 set.add(stream.as_fd(), false);
@@ -51,24 +51,24 @@ impl SubscriberPool {
             for at in &ready {
                 let mut count = 0;
                 let mut now = None;
-                self.read(*at, speech, |order| {
+                self.read(*at, protocol, |order| {
                     count += 1;
                     if let Some(sent) = stamped(order) {
                         let now = *now.get_or_insert_with(|| clock.ticks());
                         latency.record(clock.ns(now.saturating_sub(sent)));
                     }
                 })?;
-                balance.arrive(count);
+                deliveries.arrive(count);
             }
         }
         Ok(latency)
     }
 
-    /// Waits for an answer to each.
-    pub(super) fn wait_for_answers(&mut self, speech: &impl ServerProtocol) -> io::Result<()> {
+    /// Waits for the acknowledgement of each subscriber.
+    pub(super) fn wait_for_answers(&mut self, protocol: &impl ServerProtocol) -> io::Result<()> {
         for at in 0..self.streams.len() {
             self.streams[at].0.set_read_timeout(Some(Duration::from_secs(10)))?;
-            while self.read(at, speech, |_| ())?.answers == 0 {}
+            while self.read(at, protocol, |_| ())?.answers == 0 {}
             self.streams[at].0.set_nonblocking(true)?;
         }
         self.is_ready = true;
@@ -78,7 +78,7 @@ impl SubscriberPool {
     fn read(
         &mut self,
         at: usize,
-        speech: &impl ServerProtocol,
+        protocol: &impl ServerProtocol,
         each: impl FnMut(&[u8]),
     ) -> io::Result<ParsedBytes> {
         let (stream, rest) = &mut self.streams[at];
@@ -95,7 +95,7 @@ impl SubscriberPool {
             Err(error) => return Err(error),
         };
         let bytes = &self.buffer[..kept + read];
-        let split = speech.split(bytes, each)?;
+        let split = protocol.split(bytes, each)?;
         rest.clear();
         rest.extend_from_slice(&bytes[split.used..]);
         Ok(split)

@@ -70,7 +70,7 @@ fn without_a_server_everything_arrives() {
     }
 }
 
-/// A server of one subscriber that passes everything on but every so many-th message.
+/// A server with one subscriber that loses every `loses`th message.
 fn relay(listener: &TcpListener, loses: usize) -> std::io::Result<u64> {
     let (mut to, _) = listener.accept()?;
     let mut asked = Vec::new();

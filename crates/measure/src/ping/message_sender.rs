@@ -1,19 +1,19 @@
-//! Two ways of sending a message that is written by a closure.
+//! Sends messages that a closure writes: in place, or by copying.
 
 use lanecast_transport::{Claim, ClaimError, Publish, Shared};
 use std::time::Duration;
 
-/// A publisher, and how messages get into it.
+/// A publisher, used in place or by copying.
 #[derive(Debug)]
 pub(super) enum MessageSender<P> {
-    /// Written where they are read.
+    /// Writes messages in place.
     InPlace(P),
-    /// Written into a buffer, and copied by the thread-safe call.
+    /// Writes messages to a buffer and copies them by the thread-safe call.
     Copying(Shared<P>, Vec<u8>),
 }
 
 impl<P: Publish> MessageSender<P> {
-    /// For messages of up to `longest` bytes.
+    /// A sender of messages of up to `longest` bytes.
     pub(super) fn new(publisher: P, generic: bool, longest: usize) -> Self {
         if generic {
             Self::Copying(Shared::new(publisher), vec![0; longest])
@@ -48,7 +48,7 @@ impl<P: Publish> MessageSender<P> {
         }
     }
 
-    /// Waits until somebody subscribes; false if `timeout` passed first.
+    /// Waits for a subscriber; false at the timeout.
     pub(super) fn wait_for_subscriber(&mut self, timeout: Duration) -> bool {
         match self {
             Self::InPlace(publisher) => publisher.wait_for_subscribers(1, timeout),
@@ -56,7 +56,7 @@ impl<P: Publish> MessageSender<P> {
         }
     }
 
-    /// Lingers and ends the session; whether all was read.
+    /// Lingers and closes; true if subscribers have read everything.
     pub(super) fn close(self, linger: Duration) -> bool {
         match self {
             Self::InPlace(publisher) => publisher.close(linger),

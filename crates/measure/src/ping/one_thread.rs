@@ -1,4 +1,4 @@
-//! A ping of one thread: it sends what is due, and looks for answers in between.
+//! A ping of one thread: sends messages that are due and polls for answers in between.
 //!
 //! Where the subscriber's strategy sleeps, the thread sleeps only while an answer is under way;
 //! if that comes after the next message is due, the next message is late, which the times from
@@ -14,17 +14,17 @@ use lanecast_base::spin;
 use lanecast_transport::{Publish, Subscribe};
 use std::time::{Duration, Instant};
 
-/// Messages between two looks at the schedule.
+/// Messages between two checks of the schedule.
 const BATCH: usize = 64;
-/// Pauses between two looks while nothing is under way.
+/// Spin pauses between two checks while no message is in flight.
 const PAUSES: u32 = 1;
-/// The longest time between two looks at the stop flag while waiting for the pong.
+/// Interval of checks of the stop flag while waiting for the pong.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 struct Loop<'a, 'b, P, S> {
     sender: Sender<'a, P>,
     subscriber: S,
-    answers: Replies<'a>,
+    replies: Replies<'a>,
     settings: &'b Settings,
 }
 
@@ -32,34 +32,34 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     settings: &Settings,
     sender: Sender<'a, P>,
     subscriber: S,
-    answers: Replies<'a>,
-    watch: &mut RunMonitor,
+    replies: Replies<'a>,
+    monitor: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
 ) -> Result<Done<'a, P>, PingError> {
-    let mut this = Loop { sender, subscriber, answers, settings };
-    this.meet()?;
-    watch.take_place()?;
-    this.answers.notify(Notice::WarmingUp);
+    let mut this = Loop { sender, subscriber, replies, settings };
+    this.wait_for_pong()?;
+    monitor.pin()?;
+    this.replies.notify(Notice::WarmingUp);
     let warmup = this.part(Part::warmup(settings))?;
     this.linger();
     let part = Part::measured(settings);
-    this.answers.notify(Notice::Measuring(part.expected()));
-    watch.count_from_here();
-    watch.raise();
+    this.replies.notify(Notice::Measuring(part.expected()));
+    monitor.count_from_here();
+    monitor.raise();
     let measured = this.part(part)?;
     this.linger();
     let recovered = (hooks.recovered)(&mut this.subscriber);
-    let Loop { sender, answers, .. } = this;
-    Ok(Done { sender, answers, warmup, measured, recovered, receiver: None })
+    let Loop { sender, replies, .. } = this;
+    Ok(Done { sender, replies, warmup, measured, recovered, receiver: None })
 }
 
 impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
     /// Waits until the pong is there on both topics.
-    fn meet(&mut self) -> Result<(), PingError> {
+    fn wait_for_pong(&mut self) -> Result<(), PingError> {
         loop {
             let heard = self.sender.wait_for_subscriber(LOOK_EVERY);
             self.poll();
-            if heard && self.answers.has_joined() {
+            if heard && self.replies.has_joined() {
                 return Ok(());
             }
             if (self.sender.stop)() {
@@ -70,7 +70,7 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
 
     #[inline(always)]
     fn poll(&mut self) -> usize {
-        self.subscriber.poll(BATCH, |event| self.answers.take(&event))
+        self.subscriber.poll(BATCH, |event| self.replies.take(&event))
     }
 
     fn part(&mut self, part: Part) -> Result<Sent, PingError> {
@@ -95,7 +95,7 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
         })
     }
 
-    /// Sends what is due now; false if the run is given up.
+    /// Sends messages that are due; false if the run ends.
     #[inline(always)]
     fn send_due(
         &mut self,
@@ -104,37 +104,37 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
         most: &mut u64,
     ) -> Result<bool, PingError> {
         let Some(burst) = pace.due_at(self.sender.clock.ticks()) else { return Ok(true) };
-        let (subscriber, answers) = (&mut self.subscriber, &mut self.answers);
+        let (subscriber, replies) = (&mut self.subscriber, &mut self.replies);
         for slot in burst {
             let due = slot.due.unwrap_or_default();
             // The pong may be waiting for its answers to be read.
             let meanwhile = || {
-                subscriber.poll(BATCH, |event| answers.take(&event));
-                !answers.is_over()
+                subscriber.poll(BATCH, |event| replies.take(&event));
+                !replies.is_over()
             };
             if !self.sender.send(due, part.stamped, meanwhile)? {
                 return Ok(false);
             }
-            *most = (*most).max(self.sender.total.saturating_sub(answers.accounted()));
+            *most = (*most).max(self.sender.total.saturating_sub(replies.accounted()));
         }
         Ok(true)
     }
 
-    /// Looks for answers, and waits for them by the subscriber's strategy if any can come.
+    /// Polls for answers; waits by the subscriber's strategy while a message is in flight.
     #[inline(always)]
     fn look(&mut self) {
         let work = self.poll();
-        if work > 0 || self.sender.latest > self.answers.latest() {
+        if work > 0 || self.sender.latest > self.replies.latest() {
             self.subscriber.wait(work);
         } else {
             spin(PAUSES);
         }
     }
 
-    /// Waits for the answers that are still missing.
+    /// Waits for missing answers.
     fn linger(&mut self) {
         let until = Instant::now() + self.settings.linger;
-        while self.sender.total > self.answers.accounted()
+        while self.sender.total > self.replies.accounted()
             && !self.is_over()
             && Instant::now() < until
         {
@@ -144,6 +144,6 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
 
     #[inline(always)]
     fn is_over(&self) -> bool {
-        self.answers.is_over() || (self.sender.stop)()
+        self.replies.is_over() || (self.sender.stop)()
     }
 }

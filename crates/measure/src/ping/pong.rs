@@ -15,39 +15,39 @@ use lanecast_transport::{
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Messages between two looks at the stop flag.
+/// Messages between two checks of the stop flag.
 const BATCH: usize = 256;
-/// The longest message that is copied without growing the buffer.
+/// Initial size of the copy buffer.
 const USUAL: usize = 4096;
-/// How long the first answer waits for a ping that does not listen yet.
+/// Time limit for the ping to subscribe before the first answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks at the stop flag meanwhile.
+/// Interval of checks of the stop flag meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What a pong is to do.
+/// Parameters of a pong.
 #[derive(Clone, Debug)]
 pub struct PongSettings {
     /// The topics.
     pub topics: Topics,
     /// Whether messages are copied by the thread-safe call instead of being written in place.
     pub generic: bool,
-    /// Where the thread runs, from the ping's arrival on.
+    /// CPU of the thread, from the first ping on.
     pub place: Pinning,
     /// End when all pings have left.
     pub once: bool,
-    /// How long to wait at the end until the pings have read everything.
+    /// Time limit at the end for pings to read everything.
     pub linger: Duration,
-    /// What is known of the run already.
+    /// Conditions known before the run.
     pub setup: Setup,
 }
 
-/// What a pong asks, and tells, while it runs.
+/// Callbacks of a pong.
 pub struct PongHooks<'a, S> {
     /// Ends the run as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How many messages the subscriber got by retransmission so far, if its transport counts that.
+    /// Number of messages the subscriber received by retransmission, if its transport counts them.
     pub recovered: fn(&mut S) -> Option<u64>,
-    /// Told what happens.
+    /// Receives notices.
     pub notify: &'a mut dyn FnMut(Notice<'_>),
 }
 
@@ -66,7 +66,8 @@ pub fn pong<C: Transport>(
     settings: &PongSettings,
     hooks: PongHooks<'_, C::Subscriber>,
 ) -> Result<PongResult, PingError> {
-    let mut watch = RunMonitor::new(transport.name(), settings.setup, Touch::Whole, settings.place);
+    let mut monitor =
+        RunMonitor::new(transport.name(), settings.setup, Touch::Whole, settings.place);
     let topics = &settings.topics;
     let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
     let subscriber = transport.subscriber(&[&topics.ping]);
@@ -88,13 +89,13 @@ pub fn pong<C: Transport>(
         let before = responder.answered;
         let work = subscriber.poll(BATCH, |event| match event {
             Event::Message(message) => responder.answer(message.bytes(), message.stream().session),
-            other => responder.turn(&other, &mut watch),
+            other => responder.on_event(&other, &mut monitor),
         });
         responder.most_at_once = responder.most_at_once.max(responder.answered - before);
         if responder.state == State::FirstStamped {
             responder.state = State::Measured;
-            watch.count_from_here();
-            watch.raise();
+            monitor.count_from_here();
+            monitor.raise();
         }
         if settings.once
             && !responder.streams.is_empty()
@@ -104,12 +105,12 @@ pub fn pong<C: Transport>(
         }
         subscriber.wait(work);
     }
-    responder.finish(settings, (hooks.recovered)(&mut subscriber), watch)
+    responder.finish(settings, (hooks.recovered)(&mut subscriber), monitor)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum State {
-    /// Nobody is known to listen.
+    /// No ping is known to have subscribed.
     Alone,
     WarmingUp,
     /// The first measured message has just come.
@@ -125,7 +126,7 @@ struct Counted {
     is_over: bool,
 }
 
-/// What messages bounce off.
+/// Sends messages back and counts them.
 struct Responder<'a, P> {
     outlet: MessageSender<P>,
     waiter: Waiter,
@@ -169,8 +170,7 @@ impl<P: Publish> Responder<'_, P> {
         }
     }
 
-    /// Before the first answer, somebody must listen; before the first measured one, all that
-    /// takes time must be done.
+    /// Waits for a subscriber before the first answer, and detects the first measured message.
     #[cold]
     #[inline(never)]
     fn prepare(&mut self, bytes: &[u8]) {
@@ -198,12 +198,12 @@ impl<P: Publish> Responder<'_, P> {
         &mut self.streams[at].traffic
     }
 
-    /// Everything that is no message.
+    /// Handles events other than messages.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, event: &Event<'_>, watch: &mut RunMonitor) {
+    fn on_event(&mut self, event: &Event<'_>, monitor: &mut RunMonitor) {
         match event {
-            Event::Joined(stream) => self.join(stream, watch),
+            Event::Joined(stream) => self.join(stream, monitor),
             Event::Lost(gap) => {
                 let count = gap.count.unwrap_or(1);
                 let traffic = self.of(gap.stream.session);
@@ -216,10 +216,10 @@ impl<P: Publish> Responder<'_, P> {
         }
     }
 
-    fn join(&mut self, stream: &Stream, watch: &mut RunMonitor) {
+    fn join(&mut self, stream: &Stream, monitor: &mut RunMonitor) {
         let is_first = self.streams.is_empty();
         self.of(stream.session);
-        if is_first && let Err(error) = watch.take_place() {
+        if is_first && let Err(error) = monitor.pin() {
             self.failed = Some(PinningError::into(error));
         }
         self.state = State::Alone;
@@ -238,12 +238,12 @@ impl<P: Publish> Responder<'_, P> {
         mut self,
         settings: &PongSettings,
         recovered: Option<u64>,
-        watch: RunMonitor,
+        monitor: RunMonitor,
     ) -> Result<PongResult, PingError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let conditions = watch.conditions(None);
+        let conditions = monitor.conditions(None);
         self.outlet.close(settings.linger);
         Ok(PongResult {
             topics: settings.topics.clone(),

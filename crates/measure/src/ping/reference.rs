@@ -1,9 +1,9 @@
-//! What the UM latency document says of its streaming tests.
+//! Reference figures of the UM latency document.
 
 use serde::Serialize;
 
-/// Figures of two hosts with 10 Gb cards between them: a yardstick, not a comparison. All are of
-/// round trips, from the actual time of sending.
+/// Reference figures of two hosts with 10 Gb cards: round trips from the actual time of sending.
+/// Another machine: for orientation, not for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reference {
     /// The set-up.
@@ -12,27 +12,27 @@ pub struct Reference {
     pub min_ns: u64,
     /// The average.
     pub mean_ns: f64,
-    /// 90 % of the round trips took at most so long, to the microsecond.
+    /// 90th percentile, to the microsecond.
     pub p90_ns: u64,
-    /// 99 % did.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9 % did.
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
-    /// 99.99 % did.
+    /// 99.99th percentile.
     pub p99_99_ns: u64,
-    /// 99.999 % did; none where the histogram's overflows hide it.
+    /// 99.999th percentile; none if overflows of the histogram hide it.
     pub p99_999_ns: Option<u64>,
     /// The longest.
     pub max_ns: u64,
-    /// The most messages that were due at one look at the clock.
+    /// Most messages due at one reading of the clock.
     pub largest_burst: u64,
 }
 
 /// The document's load: bytes, messages, messages a second.
 pub const DOCUMENT_SIZE: usize = 24;
-/// How many messages the document measures.
+/// Number of messages in the document.
 pub const DOCUMENT_MESSAGES: u64 = 500_000;
-/// How many a second.
+/// Messages a second in the document.
 pub const DOCUMENT_RATE: u64 = 50_000;
 
 const STREAMING: [Reference; 3] = [
@@ -75,7 +75,8 @@ const STREAMING: [Reference; 3] = [
 ];
 
 impl Reference {
-    /// What the document says of messages of `size` bytes, `rate` a second; nothing of others.
+    /// The document's figures for messages of `size` bytes at `rate` a second; empty for other
+    /// loads.
     pub fn of(size: usize, rate: u64) -> &'static [Self] {
         if (size, rate) == (DOCUMENT_SIZE, DOCUMENT_RATE) { &STREAMING } else { &[] }
     }

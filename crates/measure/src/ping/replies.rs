@@ -1,4 +1,4 @@
-//! What has come back, in the thread that receives.
+//! Replies that came back, in the receiving thread.
 
 use super::result::Traffic;
 use super::settings::{Ended, Notice, Settings};
@@ -14,7 +14,7 @@ pub(super) struct Replies<'a> {
     size: usize,
     linear: Linear,
     latency: LatencyRecorder,
-    /// The latest intended time that has come back.
+    /// Latest intended time that came back.
     latest: u64,
     traffic: Traffic,
     joined: bool,
@@ -37,12 +37,12 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// Takes in what the subscriber tells.
+    /// Handles an event of the subscriber.
     #[inline(always)]
     pub(super) fn take(&mut self, event: &Event<'_>) {
         match event {
             Event::Message(message) => self.count(message),
-            other => self.turn(other),
+            other => self.on_event(other),
         }
     }
 
@@ -74,10 +74,10 @@ impl<'a> Replies<'a> {
         self.latency.record(actual_ns, ns(stamp.intended));
     }
 
-    /// Everything that is no message.
+    /// Handles events other than messages.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, event: &Event<'_>) {
+    fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Joined(stream) => {
                 self.joined = true;
@@ -99,27 +99,27 @@ impl<'a> Replies<'a> {
         }
     }
 
-    /// Tells what happens elsewhere.
+    /// Passes a notice on.
     pub(super) fn notify(&self, notice: Notice<'_>) {
         (self.notify)(notice);
     }
 
-    /// Whether a pong is, or was, there.
+    /// Whether a pong has joined.
     pub(super) const fn has_joined(&self) -> bool {
         self.joined
     }
 
-    /// Whether no more can come.
+    /// Whether the pong has left.
     pub(super) const fn is_over(&self) -> bool {
         self.left.is_some()
     }
 
-    /// The latest intended time that has come back.
+    /// Latest intended time that came back.
     pub(super) const fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// Messages that came back or are known not to.
+    /// Messages that came back or were reported lost.
     pub(super) const fn accounted(&self) -> u64 {
         self.traffic.received.saturating_add(self.traffic.told_lost)
     }

@@ -1,4 +1,4 @@
-//! What a ping and a pong come to, as it goes into JSON.
+//! Results of pings and pongs, serialised as JSON.
 
 use super::settings::{Threads, Topics};
 use crate::conditions::Conditions;
@@ -7,16 +7,16 @@ use crate::latency::Latency;
 use crate::linear::LinearResult;
 use serde::Serialize;
 
-/// Messages that a side received, with the warm-up.
+/// Counts of received messages, with the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// How many.
+    /// Number of messages received.
     pub received: u64,
-    /// Of these, messages that came by retransmission, if the transport counts that.
+    /// Messages among them that came by retransmission, if the transport counts them.
     pub recovered: Option<u64>,
-    /// Messages that the transport said were lost for good.
+    /// Messages that the transport reported as lost.
     pub told_lost: u64,
-    /// Messages that had come before.
+    /// Repeated messages.
     pub duplicated: u64,
     /// Messages that came back with another length.
     pub damaged: u64,
@@ -29,34 +29,34 @@ impl Traffic {
     }
 }
 
-/// What a ping came to.
+/// Result of a ping.
 #[derive(Clone, Debug, Serialize)]
 pub struct PingResult {
     /// The topics of both directions.
     pub topics: Topics,
-    /// Where the bytes went.
+    /// Destination of the bytes.
     pub source: String,
     /// The length of each message, in bytes.
     pub size: usize,
     /// Measured messages that were sent.
     pub sent: u64,
-    /// Messages that were sent before, to warm up.
+    /// Messages sent as warm-up.
     pub warmup: u64,
-    /// Whether the run was ended before all were sent.
+    /// Whether the run ended before all messages were sent.
     pub interrupted: bool,
-    /// From before the first measured message to after the last.
+    /// Time from before the first measured message to after the last.
     pub duration_ns: u64,
     /// Measured messages a second, the first one not counted.
     pub rate: f64,
-    /// Messages a second that were asked for.
+    /// Requested messages a second.
     pub rate_asked: u64,
-    /// The most messages that were due at one look at the clock: 1 if the pace was always kept.
+    /// Most messages due at one reading of the clock: 1 if the pace was always kept.
     pub largest_burst: u64,
     /// The most messages that were sent and not yet back.
     pub most_in_flight: u64,
-    /// How often there was no room for a measured message.
+    /// Number of times the window was full for a measured message.
     pub back_pressured: u64,
-    /// What came back.
+    /// Counts of answers.
     #[serde(flatten)]
     pub traffic: Traffic,
     /// Why the pong's stream ended before this side did; none if it did not.
@@ -65,15 +65,15 @@ pub struct PingResult {
     pub linear: LinearResult,
     /// Round trips, from both times of sending.
     pub latency: Option<Latency>,
-    /// By how much measured messages were sent after their time.
+    /// Delay of sending behind the schedule.
     pub lateness: Option<Distribution>,
-    /// How many threads were hot.
+    /// Number of busy threads.
     pub threads: Threads,
     /// Whether messages were copied by the thread-safe call.
     pub generic: bool,
     /// Whether the pong had read everything when the ping closed; none before.
     pub drained: Option<bool>,
-    /// The conditions of the thread that received, where that was another one.
+    /// Conditions of the receiving thread, if it is another one.
     pub receiver: Option<Conditions>,
     /// The conditions of the thread that sent.
     #[serde(flatten)]
@@ -87,23 +87,23 @@ impl PingResult {
     }
 }
 
-/// What a pong came to.
+/// Result of a pong.
 #[derive(Clone, Debug, Serialize)]
 pub struct PongResult {
     /// The topics of both directions.
     pub topics: Topics,
-    /// What was received.
+    /// Counts of received messages.
     #[serde(flatten)]
     pub traffic: Traffic,
     /// Messages that were sent back.
     pub answered: u64,
-    /// The most messages that were answered in one go.
+    /// Most messages answered in one poll.
     pub most_at_once: u64,
-    /// How often there was no room for an answer.
+    /// Number of times the window was full for an answer.
     pub back_pressured: u64,
     /// Whether messages were copied by the thread-safe call.
     pub generic: bool,
-    /// The conditions of the thread that did it.
+    /// Conditions of the thread.
     #[serde(flatten)]
     pub conditions: Conditions,
 }

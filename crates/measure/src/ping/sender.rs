@@ -1,4 +1,4 @@
-//! The sending side of a ping, whichever threads there are.
+//! The sending side of a ping, of one thread or of two.
 
 use super::message_sender::MessageSender;
 use super::settings::{PingError, Settings};
@@ -13,7 +13,7 @@ use lanecast_base::clock::Clock;
 use lanecast_transport::{ClaimError, Publish};
 use std::time::Duration;
 
-/// Messages that are sent one after the other on one schedule.
+/// A part of a run with one schedule: warm-up or measured part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) messages: u64,
@@ -31,7 +31,7 @@ impl Part {
         Self { messages: settings.messages, rate: settings.rate, stamped: true }
     }
 
-    /// Its schedule, which begins now; flat out, everything is due at once.
+    /// The schedule, starting now; flat out, all messages are due at once.
     pub(super) fn pace(&self, clock: Clock) -> (Bursts, u64) {
         let rate = if is_flat_out(self.rate) { FLAT_OUT_RATE } else { self.rate };
         let second = clock.from_ns(1_000_000_000);
@@ -39,14 +39,14 @@ impl Part {
         (Bursts::even(rate, self.messages, start, second), start)
     }
 
-    /// How long it takes, if nothing holds it up.
+    /// Expected duration without delays.
     pub(super) fn expected(&self) -> Duration {
         let rate = if is_flat_out(self.rate) { FLAT_OUT_RATE } else { self.rate };
         expected_time(self.messages, rate as f64)
     }
 }
 
-/// What a part came to.
+/// Result of a part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) messages: u64,
@@ -55,7 +55,7 @@ pub(super) struct Sent {
     /// The most messages that were sent and not yet back.
     pub(super) most_in_flight: u64,
     pub(super) back_pressured: u64,
-    /// How long the waiting thread was held up, if it did nothing else while it waited.
+    /// Longest gap between clock readings, if the thread did nothing else while it waited.
     pub(super) longest_gap_ns: Option<u64>,
 }
 
@@ -65,9 +65,9 @@ pub(super) struct Sender<'a, P> {
     size: usize,
     pub(super) clock: Clock,
     waiter: Waiter,
-    /// By how much measured messages missed their time.
+    /// Delay of sending behind the schedule.
     lateness: Recorder,
-    /// All messages of all parts, and the intended time of the latest.
+    /// Messages of all parts, and the intended time of the latest.
     pub(super) total: u64,
     pub(super) latest: u64,
     pub(super) back_pressured: u64,
@@ -93,8 +93,8 @@ impl<'a, P: Publish> Sender<'a, P> {
         }
     }
 
-    /// Sends the message that is due at `due`; while there is no room, calls `meanwhile`, until
-    /// that gives the run up. Whether it was sent.
+    /// Sends the message due at `due`. While the window is full it calls `meanwhile`; false if that
+    /// ends the run.
     #[inline(always)]
     pub(super) fn send(
         &mut self,

@@ -1,4 +1,4 @@
-//! What a ping is to do, what it asks and tells, and why it fails.
+//! Parameters, callbacks and errors of pings and pongs.
 
 use super::result::{PingResult, Traffic};
 use super::stamp::STAMP;
@@ -16,9 +16,9 @@ use thiserror::Error;
 /// The topics of both directions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topics {
-    /// What the ping publishes.
+    /// Topic of the ping.
     pub ping: String,
-    /// What the pong answers on.
+    /// Topic of the pong.
     pub pong: String,
 }
 
@@ -39,18 +39,18 @@ named! {
     }
 }
 
-/// What a ping is to do.
+/// Parameters of a ping.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The topics.
     pub topics: Topics,
     /// The length of each message, in bytes.
     pub size: usize,
-    /// How many messages are measured.
+    /// Number of measured messages.
     pub messages: u64,
     /// Messages a second; 0 for as many as possible.
     pub rate: u64,
-    /// How many messages are sent before, to warm up, and how many a second.
+    /// Number of warm-up messages.
     pub warmup: u64,
     /// Messages a second of the warm-up; 0 for as many as possible.
     pub warmup_rate: u64,
@@ -58,16 +58,16 @@ pub struct Settings {
     pub histogram: LinearShape,
     /// Whether messages are copied by the thread-safe call instead of being written in place.
     pub generic: bool,
-    /// How many threads do it.
+    /// Number of threads.
     pub threads: Threads,
-    /// Where the sending thread runs.
+    /// CPU of the sending thread.
     pub sender: Pinning,
-    /// Where the receiving thread runs, if it is another one, from the pong's arrival on.
+    /// CPU of the receiving thread, if it is another one, from the pong's arrival on.
     pub receiver: Pinning,
-    /// How long to wait for answers that are still missing, after each part, and at the end until
-    /// the pong has read everything.
+    /// Time limit for missing answers after each part, and for the pong to read everything at the
+    /// end.
     pub linger: Duration,
-    /// What is known of the run already.
+    /// Conditions known before the run.
     pub setup: Setup,
 }
 
@@ -83,20 +83,20 @@ impl Settings {
     }
 }
 
-/// A stream that ended, and what came of it.
+/// An ended stream and its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
     /// The stream.
     pub stream: &'a Stream,
     /// Why it ended.
     pub why: CloseReason,
-    /// What it brought.
+    /// Counts of the stream.
     pub traffic: &'a Traffic,
-    /// Of a pong: the most messages that it answered in one go.
+    /// Most messages a pong answered in one poll.
     pub most_at_once: Option<u64>,
 }
 
-/// What happened, told as it happens.
+/// A notice about the progress of a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Notice<'a> {
@@ -108,17 +108,17 @@ pub enum Notice<'a> {
     Left(&'a Ended<'a>),
     /// The warm-up begins.
     WarmingUp,
-    /// The measured part begins, and is expected to take so long.
+    /// The measured part begins, with its expected duration.
     Measuring(Duration),
 }
 
-/// What a run asks, and tells, while it runs.
+/// Callbacks of a run.
 pub struct Hooks<'a, S> {
     /// Ends the run early as soon as it is true.
     pub stop: &'a dyn Fn() -> bool,
-    /// How many messages the subscriber got by retransmission so far, if its transport counts that.
+    /// Number of messages the subscriber received by retransmission, if its transport counts them.
     pub recovered: fn(&mut S) -> Option<u64>,
-    /// Told what happens, by the thread that receives.
+    /// Receives notices, in the receiving thread.
     pub notify: &'a (dyn Fn(Notice<'_>) + Sync),
     /// Given the result before the ping lingers and closes.
     pub announce: &'a mut dyn FnMut(&PingResult),
@@ -130,7 +130,7 @@ impl<S> fmt::Debug for Hooks<'_, S> {
     }
 }
 
-/// Why a ping, or a pong, failed.
+/// Errors of a ping or a pong.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PingError {

@@ -1,4 +1,4 @@
-//! What a ping carries, and its pong brings back unchanged.
+//! Stamp of a ping, which its pong returns unchanged.
 //!
 //! ```text
 //!  0        8        16
@@ -14,12 +14,12 @@
 /// Bytes that hold both times: the smallest ping.
 pub const STAMP: usize = 16;
 
-/// When a ping was sent.
+/// Times of sending of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// In fact; 0 for a message that is not measured.
+    /// Actual time; 0 for a message that is not measured.
     pub(crate) actual: u64,
-    /// By the schedule.
+    /// Intended time.
     pub(crate) intended: u64,
 }
 

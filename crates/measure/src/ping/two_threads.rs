@@ -14,22 +14,23 @@ use lanecast_transport::{Publish, Subscribe};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Messages between two looks at whether it is over.
+/// Messages between two checks for the end.
 const BATCH: usize = 256;
-/// Between two looks of the sending thread while it waits for the other one.
+/// Polling interval of the sending thread while it waits for the other one.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What the threads know of each other. Counts only: nothing is handed over through it.
+/// State shared by the threads. Counts and flags only: no data is published through it, so
+/// `Relaxed` suffices.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Messages that came back or are known not to.
+    /// Messages that came back or were reported lost.
     accounted: AtomicU64,
     has_joined: AtomicBool,
     /// The pong is gone, or the receiving thread has failed.
     is_over: AtomicBool,
     /// The measured part has begun.
     is_measured: AtomicBool,
-    /// The sending thread wants no more.
+    /// The sending thread has ended.
     is_off: AtomicBool,
 }
 
@@ -39,9 +40,9 @@ impl Shared {
     }
 }
 
-/// What the receiving thread came to.
+/// Result of the receiving thread.
 struct Received<'a> {
-    answers: Replies<'a>,
+    replies: Replies<'a>,
     recovered: Option<u64>,
     conditions: Conditions,
 }
@@ -50,31 +51,31 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     settings: &Settings,
     mut sender: Sender<'a, P>,
     subscriber: S,
-    answers: Replies<'a>,
-    watch: &mut RunMonitor,
+    replies: Replies<'a>,
+    monitor: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
 ) -> Result<Done<'a, P>, PingError> {
     let shared = Shared::default();
     let (recovered, notify) = (hooks.recovered, hooks.notify);
-    let transport = watch.transport();
-    let receive = || receive(settings, transport, subscriber, answers, &shared, recovered);
+    let transport = monitor.transport();
+    let receive = || receive(settings, transport, subscriber, replies, &shared, recovered);
     let (sent, received) = std::thread::scope(|scope| {
         let receiving = Builder::new().name("receiver".into()).spawn_scoped(scope, receive)?;
-        let sent = send(settings, &mut sender, watch, &shared, notify);
+        let sent = send(settings, &mut sender, monitor, &shared, notify);
         shared.is_off.store(true, Ordering::Relaxed);
         let received = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, std::io::Error>((sent, received))
     })?;
-    let Received { answers, recovered, conditions } = received?;
+    let Received { replies, recovered, conditions } = received?;
     let (warmup, measured) = sent?;
-    Ok(Done { sender, answers, warmup, measured, recovered, receiver: Some(conditions) })
+    Ok(Done { sender, replies, warmup, measured, recovered, receiver: Some(conditions) })
 }
 
 /// The sending thread: both parts.
 fn send<P: Publish>(
     settings: &Settings,
     sender: &mut Sender<'_, P>,
-    watch: &mut RunMonitor,
+    monitor: &mut RunMonitor,
     shared: &Shared,
     notify: &(dyn Fn(Notice<'_>) + Sync),
 ) -> Result<(Sent, Sent), PingError> {
@@ -83,16 +84,16 @@ fn send<P: Publish>(
             return Err(PingError::NoSubscriber);
         }
     }
-    watch.take_place()?;
-    watch.probe.look();
+    monitor.pin()?;
+    monitor.probe.look();
     notify(Notice::WarmingUp);
     let warmup = send_part(sender, Part::warmup(settings), shared)?;
-    watch.probe.note(warmup.longest_gap_ns);
+    monitor.probe.note(warmup.longest_gap_ns);
     linger(settings, sender, shared);
     let part = Part::measured(settings);
     notify(Notice::Measuring(part.expected()));
-    watch.count_from_here();
-    watch.raise();
+    monitor.count_from_here();
+    monitor.raise();
     shared.is_measured.store(true, Ordering::Relaxed);
     let measured = send_part(sender, part, shared)?;
     linger(settings, sender, shared);
@@ -130,7 +131,7 @@ fn send_part<P: Publish>(
     })
 }
 
-/// Waits for the answers that are still missing.
+/// Waits for missing answers.
 fn linger<P: Publish>(settings: &Settings, sender: &Sender<'_, P>, shared: &Shared) {
     let until = Instant::now() + settings.linger;
     while sender.total > shared.accounted.load(Ordering::Relaxed)
@@ -147,20 +148,20 @@ fn receive<'a, S: Subscribe>(
     settings: &Settings,
     transport: &'static str,
     mut subscriber: S,
-    mut answers: Replies<'a>,
+    mut replies: Replies<'a>,
     shared: &Shared,
     recovered: fn(&mut S) -> Option<u64>,
 ) -> Result<Received<'a>, PinningError> {
-    let mut watch = RunMonitor::new(transport, settings.setup, Touch::Header, settings.receiver);
+    let mut monitor = RunMonitor::new(transport, settings.setup, Touch::Header, settings.receiver);
     let (mut is_placed, mut is_raised) = (false, false);
     while !shared.is_off.load(Ordering::Relaxed) {
-        let work = subscriber.poll(BATCH, |event| answers.take(&event));
+        let work = subscriber.poll(BATCH, |event| replies.take(&event));
         if work > 0 {
-            shared.accounted.store(answers.accounted(), Ordering::Relaxed);
-            shared.is_over.store(answers.is_over(), Ordering::Relaxed);
-            if !is_placed && answers.has_joined() {
+            shared.accounted.store(replies.accounted(), Ordering::Relaxed);
+            shared.is_over.store(replies.is_over(), Ordering::Relaxed);
+            if !is_placed && replies.has_joined() {
                 is_placed = true;
-                if let Err(error) = watch.take_place() {
+                if let Err(error) = monitor.pin() {
                     shared.is_over.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -169,11 +170,11 @@ fn receive<'a, S: Subscribe>(
         }
         if !is_raised && shared.is_measured.load(Ordering::Relaxed) {
             is_raised = true;
-            watch.count_from_here();
-            watch.raise();
+            monitor.count_from_here();
+            monitor.raise();
         }
         subscriber.wait(work);
     }
     let recovered = recovered(&mut subscriber);
-    Ok(Received { answers, recovered, conditions: watch.conditions(None) })
+    Ok(Received { replies, recovered, conditions: monitor.conditions(None) })
 }

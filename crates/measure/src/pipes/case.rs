@@ -39,17 +39,17 @@ named! {
     }
 }
 
-/// What one run looks like.
+/// Parameters of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Case {
-    /// What the threads do.
+    /// Exchange of the threads.
     pub experiment: Experiment,
-    /// What carries the messages.
+    /// Transport of the messages.
     pub transport: Transport,
-    /// How a reader waits.
+    /// Wait strategy of readers.
     #[serde(serialize_with = "as_text")]
     pub wait: WaitStrategy,
-    /// How many CPUs there are for the two.
+    /// Number of CPUs of the two threads.
     pub seats: Seats,
     /// Messages that are written before they are flushed together.
     pub batch: usize,

@@ -1,19 +1,19 @@
-//! What the experiments ask of a transport: one direction, with a writing and a reading end.
+//! One direction of a transport: a writing and a reading end.
 
 /// The writing end.
 pub(super) trait Writes {
-    /// Adds a message, which nobody sees yet.
+    /// Adds a message, invisible until the next flush.
     fn write(&mut self, message: u64);
 
-    /// Shows what was written, and wakes the reader if it sleeps.
+    /// Makes written messages visible and wakes a sleeping reader.
     fn flush(&mut self);
 
-    /// Ends the messages. How often the reader had to be woken, where that is known.
+    /// Ends the stream; returns the number of wake-ups of the reader, if known.
     fn close(self) -> Option<u64>;
 }
 
 /// The reading end.
 pub(super) trait Reads {
-    /// Waits until there is something, and hands over all of it, in order; false at the end.
+    /// Waits for messages and passes all of them to `each`, in order; false at the end.
     fn read(&mut self, each: impl FnMut(u64)) -> bool;
 }

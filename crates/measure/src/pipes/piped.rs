@@ -7,10 +7,10 @@ use lanecast_ring::pipe::{self, Bounded, Full, Peer, Reader, Writer};
 use lanecast_ring::signal::{Signal, Signals};
 use std::time::Duration;
 
-/// Room for so many messages: far more than any batch, so that only a reader that is kept from
-/// its CPU ever holds a writer up.
+/// Capacity in messages: far more than any batch, so that only a reader kept from its CPU blocks a
+/// writer.
 const CAPACITY: usize = 1 << 16;
-/// A sleeping reader looks by itself after so long.
+/// Longest sleep of a reader without a signal.
 const NAP: Duration = Duration::from_millis(100);
 
 /// The writing end.
@@ -104,7 +104,7 @@ impl<W: Signals> Reads for PipedReader<W> {
 }
 
 impl<W: Signals> PipedReader<W> {
-    /// Waits by the strategy; false if nothing comes any more.
+    /// Waits by the strategy; false at the end.
     #[inline(always)]
     fn wait(&mut self) -> bool {
         match self.waiter.next_step() {

@@ -1,13 +1,13 @@
-//! What the Y-suite document says of a case.
+//! Reference figures of the Y-suite document.
 
 use super::case::{Case, Experiment, Transport};
 use lanecast_base::WaitStrategy;
 use serde::Serialize;
 
-/// Figures of another machine: a yardstick, not a comparison.
+/// Reference figures of another machine: for orientation, not for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reference {
-    /// How long a message takes.
+    /// Time of a message.
     pub density_ns: f64,
     /// Messages a second.
     pub rate: f64,
@@ -24,7 +24,8 @@ const TABLE: [(Experiment, Transport, f64, f64); 6] = [
 ];
 
 impl Reference {
-    /// The document's readers sleep when there is nothing; its batches are in a drawing only.
+    /// The document's figures of a case; none for other cases. Its readers sleep when idle; its
+    /// batches are in a drawing only.
     pub fn of(case: &Case) -> Option<Self> {
         if case.batch != 1 || case.wait != WaitStrategy::Park {
             return None;

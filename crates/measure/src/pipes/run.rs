@@ -1,4 +1,4 @@
-//! One repetition of a case: two threads, the message under way between them, the time it takes.
+//! One repetition of a case: messages between two threads, and their time.
 
 use super::case::{Case, Experiment, Transport};
 use super::link::{Reads, Writes};
@@ -11,53 +11,53 @@ use crate::threads::{DeliveryCheck, DeliveryErrors, Failed, Outcome, Quota, Role
 use lanecast_ring::signal::{PollSet, Semaphore, SocketSignal};
 use serde::Serialize;
 
-/// What to run, and where.
+/// Parameters of a repetition.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The case.
     pub case: Case,
-    /// How much of it.
+    /// Length of the run.
     pub length: RunLength,
     /// The CPU of the thread that sends, or begins.
     pub producer_cpu: usize,
     /// The CPU of the other one.
     pub consumer_cpu: usize,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
 }
 
 /// One repetition: a line of kind `pipes`.
 #[derive(Clone, Debug, Serialize)]
 pub struct PipesResult {
-    /// What was run.
+    /// Parameters of the run.
     #[serde(flatten)]
     pub case: Case,
-    /// What it came to.
+    /// Result of the exchange.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// How often a reader was asleep and had to be woken, in both directions; none for sockets,
-    /// where the system does not tell.
+    /// Wake-ups of sleeping readers, in both directions; none for sockets, where the system does
+    /// not count them.
     pub signals: Option<u64>,
-    /// What the document says of this case.
+    /// Reference figures of the document.
     pub reference: Option<Reference>,
     /// Which repetition, counted from 1.
     pub repetition: u32,
-    /// Of how many.
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
-/// What an end came to.
+/// Result of an end.
 #[derive(Clone, Debug, Default)]
 struct End {
     /// Messages sent; of a ping-pong, rounds.
     sent: u64,
-    /// What was wrong with what it received; to be compared with what was sent.
+    /// Check of the received messages, to be compared with the sent ones.
     seen: Option<DeliveryCheck>,
     /// Signals given.
     signals: Option<u64>,
 }
 
-/// Measures once, in threads of its own.
+/// Measures once, in new threads.
 ///
 /// # Errors
 /// If a thread, a CPU or a transport cannot be had.
@@ -87,18 +87,18 @@ fn measure<W: Writes + Send, R: Reads + Send>(
 ) -> Result<PipesResult, Failed> {
     let Settings { case, length, producer_cpu, consumer_cpu, raise } = *settings;
     let baseline = Baseline::measure(producer_cpu, consumer_cpu);
-    let mut crew = ThreadGroup::new();
+    let mut group = ThreadGroup::new();
     match case.experiment {
         Experiment::PingPong => {
-            crew.join(Role::Producer, producer_cpu, || ask(there.0, back.1, length));
-            crew.join(Role::Consumer, consumer_cpu, || answer(there.1, back.0));
+            group.join(Role::Producer, producer_cpu, || ask(there.0, back.1, length));
+            group.join(Role::Consumer, consumer_cpu, || answer(there.1, back.0));
         }
         Experiment::Throughput => {
-            crew.join(Role::Producer, producer_cpu, || send(there.0, length, case.batch));
-            crew.join(Role::Consumer, consumer_cpu, || receive(there.1));
+            group.join(Role::Producer, producer_cpu, || send(there.0, length, case.batch));
+            group.join(Role::Consumer, consumer_cpu, || receive(there.1));
         }
     }
-    let shares = crew.run()?;
+    let shares = group.run()?;
     let sent: u64 = shares.iter().map(|share| share.found.sent).sum();
     let signals = shares.iter().filter_map(|share| share.found.signals).reduce(|a, b| a + b);
     let mut wrong = DeliveryErrors::default();

@@ -1,4 +1,4 @@
-//! Which cases run, and in which order.
+//! The cases of a series, in the order in which they run.
 
 use super::case::{Case, Experiment, Seats, Transport};
 use lanecast_base::WaitStrategy;
@@ -11,14 +11,14 @@ pub const QUICK_BATCHES: [usize; 5] = [1, 8, 32, 128, 1024];
 /// Starting a process, looking at the machine, and ending, beside the measured time.
 const OVERHEAD: Duration = Duration::from_millis(60);
 
-/// What is wanted of a series. An empty list wants everything that belongs to one.
+/// Selection of cases. An empty list selects everything.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Only these experiments.
     pub experiments: Vec<Experiment>,
     /// Only these transports.
     pub transports: Vec<Transport>,
-    /// Only readers that wait so; each with every transport but sockets.
+    /// Only these wait strategies, each with every transport but sockets.
     pub waits: Vec<WaitStrategy>,
     /// Only with so many CPUs.
     pub seats: Vec<Seats>,
@@ -34,7 +34,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Every case that is wanted: those that are compared run one after the other.
+    /// All selected cases. Cases that are compared run one after the other.
     pub fn new(wanted: &Wanted) -> Self {
         let mut cases = Vec::new();
         for experiment in Experiment::ALL {
@@ -52,7 +52,7 @@ impl Series {
         Self { cases }
     }
 
-    /// About how long `repetitions` of it take, if each case is measured for `time`.
+    /// Expected duration of `repetitions`, if each case is measured for `time`.
     pub fn expected(&self, time: Duration, repetitions: u32) -> Duration {
         let cases = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);
         (time + OVERHEAD).saturating_mul(cases).saturating_mul(repetitions)
@@ -70,8 +70,8 @@ impl Wanted {
         }
     }
 
-    /// The document's readers sleep each time. Of the pipe without polling there is also what
-    /// other ways of waiting make of it.
+    /// The wait strategies of a case. The document's readers always sleep; the pipe without polling
+    /// is also measured with other strategies.
     fn waits_of(&self, transport: Transport, seats: Seats, batch: usize) -> &[WaitStrategy] {
         use WaitStrategy::{BusySpin, Park, SpinPark, SpinYield};
         match (transport, seats) {

@@ -1,4 +1,4 @@
-//! A pair of local sockets: what the document compares with.
+//! A pair of local sockets: the document's baseline.
 
 use super::link::{Reads, Writes};
 use std::io::{self, Read, Write};

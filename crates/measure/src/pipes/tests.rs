@@ -1,4 +1,4 @@
-//! Every transport, as small as it goes: all messages arrive, whoever shares a CPU with whom.
+//! Small runs of every transport: all messages arrive, also with a shared CPU.
 
 use super::{Case, Experiment, PipesResult, Reference, Seats, Settings, Transport, run};
 use crate::priority::PriorityChange;

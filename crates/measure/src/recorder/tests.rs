@@ -77,7 +77,7 @@ fn percentiles_of_a_long_tail_agree_with_sorting() {
     agrees(&recorded(&times).distribution().unwrap(), &times);
 }
 
-/// What the widely used histogram of the same precision makes of a time.
+/// The `hdrhistogram` crate, with the same precision, gives the same counters.
 #[test]
 fn counters_are_those_of_an_hdr_histogram() {
     let peer = hdrhistogram::Histogram::<u64>::new_with_bounds(1, LONGEST_NS - 1, 3).unwrap();

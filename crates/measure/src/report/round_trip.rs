@@ -7,7 +7,7 @@ use super::{conditions, distribution, line, linear};
 use crate::linear::LinearShape;
 use crate::ping::{Ended, PingResult, PongResult, PongSettings, Settings, Traffic};
 
-/// Options that are only printed: what they stand for is in the settings already.
+/// Options that are only printed; their effect is in the settings already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PingOptions<'a> {
     /// The files of `-c`.
@@ -105,7 +105,7 @@ pub fn pong_options(settings: &PongSettings, options: &PingOptions<'_>) -> Strin
     )
 }
 
-/// That a stream ended, and why.
+/// A stream ended, and the reason.
 pub fn stream_left(ended: &Ended<'_>) -> String {
     let Ended { stream, why, traffic, most_at_once } = ended;
     let most = most_at_once.map_or_else(String::new, |most| format!("max_flight_size={most}, "));

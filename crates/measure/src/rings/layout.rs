@@ -1,4 +1,4 @@
-//! Which thread runs on which CPU.
+//! Distribution of a row's threads over CPUs.
 
 use super::row::Row;
 use crate::names::named;
@@ -30,7 +30,7 @@ impl Layout {
     }
 }
 
-/// Why threads cannot be dealt so.
+/// Too few CPUs for a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{row} has {threads} threads, which is more than there are CPUs to choose of ({cpus}): use \
@@ -45,16 +45,16 @@ pub struct LayoutError {
 /// The CPU of each thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seats {
-    /// How they were dealt.
+    /// Layout of the threads.
     pub layout: Layout,
-    /// Of the producers.
+    /// CPUs of the producers.
     pub producers: Vec<usize>,
-    /// Of the consumers.
+    /// CPUs of the consumers.
     pub consumers: Vec<usize>,
 }
 
 impl Seats {
-    /// Deals the threads of `row` to `cpus` (not empty), of which producers get the first ones.
+    /// Distributes the threads of `row` over `cpus` (not empty), producers first.
     ///
     /// # Errors
     /// If each thread is to have a CPU of its own, and there are not enough.

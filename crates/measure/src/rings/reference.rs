@@ -1,9 +1,9 @@
-//! What the AMPS slides say of a row.
+//! Reference figures of the AMPS slides.
 
 use super::row::Row;
 use serde::Serialize;
 
-/// Figures of another machine: a yardstick, not a comparison.
+/// Reference figures of another machine: for orientation, not for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reference {
     /// The slides' own ring, in messages a second.
@@ -13,8 +13,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The slides do not say how many messages are published at a time: their figures stand
-    /// beside every batch.
+    /// The figures of a row. The slides give no batch size: their figures stand beside every batch.
     pub const fn of(row: Row) -> Option<Self> {
         let (rate, lmax_rate) = match row {
             Row::Unicast => (592_427_187.0, Some(69_979_006.0)),

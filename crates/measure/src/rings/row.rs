@@ -21,7 +21,7 @@ named! {
 }
 
 impl Row {
-    /// How many producers there are.
+    /// Number of producers.
     pub const fn producers(self) -> usize {
         match self {
             Self::Unicast | Self::Singly | Self::Multicast | Self::Diamond => 1,
@@ -30,7 +30,7 @@ impl Row {
         }
     }
 
-    /// How many consumers.
+    /// Number of consumers.
     pub const fn consumers(self) -> usize {
         match self {
             Self::Unicast | Self::Singly => 1,
@@ -40,7 +40,7 @@ impl Row {
         }
     }
 
-    /// Both together.
+    /// Number of threads.
     pub const fn threads(self) -> usize {
         self.producers() + self.consumers()
     }

@@ -12,66 +12,66 @@ use crate::threads::{DeliveryCheck, DeliveryErrors, Failed, Outcome, ThreadOutco
 use lanecast_base::WaitStrategy;
 use serde::Serialize;
 
-/// What one run looks like.
+/// Parameters of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Who sends to whom.
+    /// Producers and consumers.
     pub row: Row,
     /// Messages that are written in place and published together; 1 is one by one. Consumers who
     /// share the messages take as many at once, at most.
     pub batch: usize,
     /// The length of a message in bytes: one of [`SIZES`].
     pub size: usize,
-    /// How many messages a ring holds.
+    /// Capacity of a ring, in messages.
     pub capacity: usize,
-    /// How both ends wait.
+    /// Wait strategy of both ends.
     pub wait: WaitStrategy,
-    /// Where the threads are.
+    /// CPUs of the threads.
     pub seats: Seats,
 }
 
 /// The lengths of messages, in bytes.
 pub const SIZES: [usize; 6] = [8, 16, 32, 64, 128, 256];
 
-/// What to run.
+/// Parameters of a repetition.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The case.
     pub case: Case,
-    /// How much of it.
+    /// Length of the run.
     pub length: RunLength,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
 }
 
 /// One repetition: a line of kind `rings`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RingsResult {
-    /// Who sent to whom.
+    /// Producers and consumers.
     pub row: Row,
     /// Messages that were published together.
     pub batch: usize,
     /// The length of a message in bytes.
     pub size: usize,
-    /// How many messages a ring holds.
+    /// Capacity of a ring, in messages.
     pub capacity: usize,
-    /// How both ends waited.
+    /// Wait strategy of both ends.
     #[serde(serialize_with = "as_text")]
     pub wait: WaitStrategy,
-    /// How threads were dealt to CPUs.
+    /// Distribution of threads over CPUs.
     pub placement: Layout,
-    /// What it came to.
+    /// Result of the exchange.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What the slides say of this row.
+    /// Reference figures of the slides.
     pub reference: Option<Reference>,
     /// Which repetition, counted from 1.
     pub repetition: u32,
-    /// Of how many.
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
-/// What a thread came to: messages sent, or seen.
+/// Result of a thread: messages sent, or received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct End {
     sent: Option<u64>,
@@ -88,7 +88,7 @@ impl End {
     }
 }
 
-/// What all threads came to.
+/// Results of all threads.
 #[derive(Debug)]
 pub(super) struct Found {
     shares: Vec<ThreadOutcome<End>>,
@@ -97,7 +97,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Of consumers that each get every message.
+    /// Results of consumers that each get every message.
     pub(super) fn each_sees_all(shares: Vec<ThreadOutcome<End>>) -> Self {
         let sent = sent(&shares);
         let seen = shares.iter().filter_map(|share| share.found.seen.clone());
@@ -107,7 +107,7 @@ impl Found {
         Self { shares, sent, wrong }
     }
 
-    /// Of consumers that share the messages.
+    /// Results of consumers that share the messages.
     pub(super) fn all_see_all(shares: Vec<ThreadOutcome<End>>) -> Self {
         let sent = sent(&shares);
         let mut seen = DeliveryCheck::new(sent.len());
@@ -116,12 +116,12 @@ impl Found {
     }
 }
 
-/// How many messages each producer has sent.
+/// Messages sent by each producer.
 fn sent(shares: &[ThreadOutcome<End>]) -> Vec<u64> {
     shares.iter().filter_map(|share| share.found.sent).collect()
 }
 
-/// Measures once, in threads of its own.
+/// Measures once, in new threads.
 ///
 /// # Errors
 /// If a thread, a CPU or the ring cannot be had, or the size is none of [`SIZES`].

@@ -1,4 +1,4 @@
-//! Which rows run, with which batches.
+//! Rows and batches of a series.
 
 use super::row::Row;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Series {
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Who sends to whom.
+    /// Producers and consumers.
     pub row: Row,
     /// Messages that are published together.
     pub batch: usize,
@@ -36,7 +36,7 @@ impl Series {
         Self { turns: turns.collect() }
     }
 
-    /// About how long `repetitions` of it take, if each run is measured for `time`.
+    /// Expected duration of `repetitions`, if each run is measured for `time`.
     pub fn expected(&self, time: Duration, repetitions: u32) -> Duration {
         let turns = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
         (time + OVERHEAD).saturating_mul(turns).saturating_mul(repetitions)

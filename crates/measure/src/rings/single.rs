@@ -26,17 +26,17 @@ pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<
     }
     let producer = build.producer()?;
     let seats = &case.seats;
-    let mut crew = ThreadGroup::new();
-    crew.join(Role::Producer, seats.producers[0], || produce(producer, case.batch, length, 0));
+    let mut group = ThreadGroup::new();
+    group.join(Role::Producer, seats.producers[0], || produce(producer, case.batch, length, 0));
     let (most, mut cpus) = (most_at_once(case.capacity), seats.consumers.iter());
     for consumer in consumers {
         let Some(cpu) = cpus.next() else { break };
-        crew.join(Role::Consumer, *cpu, move || drain(consumer, most));
+        group.join(Role::Consumer, *cpu, move || drain(consumer, most));
     }
     if let (Some(exclusive_consumer), Some(cpu)) = (exclusive_consumer, cpus.next()) {
-        crew.join(Role::Consumer, *cpu, move || pop(exclusive_consumer));
+        group.join(Role::Consumer, *cpu, move || pop(exclusive_consumer));
     }
-    Ok(Found::each_sees_all(crew.run()?))
+    Ok(Found::each_sees_all(group.run()?))
 }
 
 /// The most that a consumer takes before it releases it.

@@ -1,4 +1,4 @@
-//! Every row, as small as it goes: all messages arrive, whoever shares a CPU with whom.
+//! Small runs of every row: all messages arrive, also with shared CPUs.
 
 use super::{Case, Layout, Reference, Row, SIZES, Seats, Settings, run};
 use crate::priority::PriorityChange;

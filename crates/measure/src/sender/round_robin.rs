@@ -1,5 +1,5 @@
-//! Messages to several topics in turn, and calls that are timed: a loop of its own, so that the
-//! others decide nothing for each message.
+//! Messages to several topics in turn, and timed calls: a separate loop, so that the other loops
+//! have no branches for them.
 
 use super::{MessageFormat, Run, SendError, SendPath, Task, count_late, run_since, write};
 use crate::linear::{Linear, LinearResult, LinearShape};
@@ -8,7 +8,7 @@ use crate::record::WARM_UP;
 use lanecast_transport::{Claim, ClaimError, Publish, Shared, TopicId};
 use std::time::Duration;
 
-/// A publisher whose topics have their turns.
+/// A publisher that sends to its topics in turn.
 #[derive(Debug)]
 pub(crate) struct RoundRobin<P> {
     way: Way<P>,
@@ -18,7 +18,7 @@ pub(crate) struct RoundRobin<P> {
     buffer: Vec<u8>,
 }
 
-/// How messages get into the publisher.
+/// Use of the publisher: in place or by copying.
 #[derive(Debug)]
 enum Way<P> {
     InPlace(P),
@@ -39,37 +39,37 @@ impl<P: Publish> RoundRobin<P> {
         Self { way, topics, calls: calls.map(Linear::new), buffer: Vec::new() }
     }
 
-    /// Sends one message; gives by how many ticks it was late. A call is timed from before the
-    /// claim to after the commit, with what is written between the two, or around the copy.
-    fn send_one(&mut self, slot: Slot, form: &MessageFormat) -> Result<Option<u64>, ClaimError> {
-        let (number, count) = (form.first + slot.index, self.topics.len() as u64);
+    /// Sends one message; returns its delay behind the schedule in ticks. A call is timed from
+    /// before the claim to after the commit, with the writing between, or around the copy.
+    fn send_one(&mut self, slot: Slot, format: &MessageFormat) -> Result<Option<u64>, ClaimError> {
+        let (number, count) = (format.first + slot.index, self.topics.len() as u64);
         let topic = self.topics[(number % count) as usize];
         // Each topic counts for itself.
-        let form = MessageFormat { first: 0, ..*form };
+        let format = MessageFormat { first: 0, ..*format };
         let slot = Slot { index: number / count, due: slot.due };
-        let clock = form.clock;
+        let clock = format.clock;
         let (start, late) = match &mut self.way {
             Way::InPlace(publisher) => {
                 let start = clock.ticks();
-                let mut claim = match form.non_blocking {
-                    true => publisher.try_claim_on(topic, form.size)?,
-                    false => publisher.claim_on(topic, form.size)?,
+                let mut claim = match format.non_blocking {
+                    true => publisher.try_claim_on(topic, format.size)?,
+                    false => publisher.claim_on(topic, format.size)?,
                 };
-                let late = written(&mut claim, slot, &form);
+                let late = written(&mut claim, slot, &format);
                 claim.commit();
                 (start, late)
             }
             Way::Copying(publisher) => {
-                let late = written(&mut self.buffer, slot, &form);
+                let late = written(&mut self.buffer, slot, &format);
                 let start = clock.ticks();
-                match form.non_blocking {
+                match format.non_blocking {
                     true => publisher.offer_on(topic, &self.buffer)?,
                     false => publisher.lock().send_on(topic, &self.buffer)?,
                 }
                 (start, late)
             }
         };
-        if let Some(calls) = self.calls.as_mut().filter(|_| form.kind & WARM_UP == 0) {
+        if let Some(calls) = self.calls.as_mut().filter(|_| format.kind & WARM_UP == 0) {
             calls.record(clock.ns(clock.ticks().saturating_sub(start)));
         }
         Ok(late)
@@ -84,21 +84,21 @@ impl<P: Publish> SendPath for RoundRobin<P> {
         task: Task<'_>,
         pace: impl FnOnce(u64) -> T,
     ) -> Result<Run, SendError> {
-        let Task { form, stop, lateness } = task;
-        self.buffer.resize(form.size, 0);
-        let start = form.clock.ticks_ordered();
+        let Task { format, stop, lateness } = task;
+        self.buffer.resize(format.size, 0);
+        let start = format.clock.ticks_ordered();
         let mut pace = pace(start);
-        while let Some(burst) = pace.next_burst(|| form.clock.ticks(), stop) {
+        while let Some(burst) = pace.next_burst(|| format.clock.ticks(), stop) {
             for slot in burst {
                 let refused = |error| SendError { sent: slot.index, error };
-                let late = self.send_one(slot, &form).map_err(refused)?;
-                count_late(late, &form, lateness);
+                let late = self.send_one(slot, &format).map_err(refused)?;
+                count_late(late, &format, lateness);
             }
         }
-        Ok(run_since(start, &pace, &form))
+        Ok(run_since(start, &pace, &format))
     }
 
-    fn ask<R>(&self, question: impl FnOnce(&P) -> R) -> R {
+    fn with_publisher<R>(&self, question: impl FnOnce(&P) -> R) -> R {
         match &self.way {
             Way::InPlace(publisher) => question(publisher),
             Way::Copying(publisher) => question(&publisher.lock()),
@@ -120,11 +120,11 @@ impl<P: Publish> SendPath for RoundRobin<P> {
 }
 
 /// Writes a message as its form says.
-fn written(bytes: &mut [u8], slot: Slot, form: &MessageFormat) -> Option<u64> {
-    match (form.is_stamped(), form.is_filled()) {
-        (false, false) => write::<false, false>(bytes, slot, form),
-        (false, true) => write::<false, true>(bytes, slot, form),
-        (true, false) => write::<true, false>(bytes, slot, form),
-        (true, true) => write::<true, true>(bytes, slot, form),
+fn written(bytes: &mut [u8], slot: Slot, format: &MessageFormat) -> Option<u64> {
+    match (format.is_stamped(), format.is_filled()) {
+        (false, false) => write::<false, false>(bytes, slot, format),
+        (false, true) => write::<false, true>(bytes, slot, format),
+        (true, false) => write::<true, false>(bytes, slot, format),
+        (true, true) => write::<true, true>(bytes, slot, format),
     }
 }

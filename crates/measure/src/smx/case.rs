@@ -36,7 +36,7 @@ named! {
     }
 }
 
-/// What one run looks like.
+/// Parameters of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Case {
     /// The length of each message, in bytes.
@@ -45,9 +45,9 @@ pub struct Case {
     pub rate_asked: u64,
     /// Empty iterations per message at the receiver.
     pub spin: u64,
-    /// How many receivers there are.
+    /// Number of receivers.
     pub receivers: usize,
-    /// How the publisher sends.
+    /// Call of the publisher.
     pub api: Api,
     /// Whether receivers only count and check the order.
     pub fast: bool,

@@ -1,4 +1,4 @@
-//! Which CPUs publisher and receivers get.
+//! CPUs of publisher and receivers.
 
 use crate::doctor::Proposal;
 use lanecast_os::affinity;
@@ -15,7 +15,7 @@ pub struct Placement {
     pub far: Option<usize>,
 }
 
-/// Why there is no placement.
+/// Errors of placement.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlacementError {
@@ -24,7 +24,7 @@ pub enum PlacementError {
     NotAllowed {
         /// The CPU asked for.
         asked: usize,
-        /// Those that there are.
+        /// Available CPUs.
         allowed: Vec<usize>,
     },
     /// The publisher's CPU is also a receiver's.
@@ -36,8 +36,8 @@ pub enum PlacementError {
 }
 
 impl Placement {
-    /// On this host: what is asked for, or else the pair that the examination of the machine
-    /// proposes, and for more receivers the other CPUs, those of the publisher's node first.
+    /// Chooses the requested CPUs, or else the pair that the examination of the machine proposes;
+    /// more receivers get the other CPUs, those of the publisher's node first.
     ///
     /// # Errors
     /// If there are not two CPUs, or one that was asked for is not there.
@@ -55,8 +55,8 @@ impl Placement {
         Self::among(&usable, affinity::node_of, publisher, receivers)
     }
 
-    /// The CPUs for the threads of one process, in the order in which they are taken: those that
-    /// are asked for, or else all, the publisher's proposed one first.
+    /// CPUs for the threads of one process, in order: the requested ones, or else all, starting
+    /// with the publisher's proposed one.
     ///
     /// # Errors
     /// If one that was asked for is not there.
@@ -72,7 +72,8 @@ impl Placement {
         }
     }
 
-    /// By default the second of `allowed` is the publisher's, and the first a receiver's.
+    /// Chooses among `allowed`: by default the second one for the publisher, the first one for a
+    /// receiver.
     fn among(
         allowed: &[usize],
         node_of: impl Fn(usize) -> Option<usize>,
@@ -111,8 +112,8 @@ impl Placement {
     }
 }
 
-/// The CPUs that this process may pin a thread to, ascending. A thread of its own tries them, so
-/// that the caller stays where it is.
+/// CPUs that this process may pin a thread to, ascending. A separate thread tries them, so that the
+/// caller is not moved.
 fn usable() -> Vec<usize> {
     let pinned = || affinity::online().into_iter().filter(|&cpu| affinity::pin(cpu).is_ok());
     std::thread::spawn(move || pinned().collect()).join().unwrap_or_default()

@@ -1,9 +1,9 @@
-//! What the document, and the data set published with it, say of a case.
+//! Reference figures of the SMX document and of the data set published with it.
 
 use super::case::{Api, Case};
 use serde::Serialize;
 
-/// Figures of another machine: a yardstick, not a comparison.
+/// Reference figures of another machine: for orientation, not for comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Reference {
     /// Messages a second.
@@ -88,7 +88,7 @@ impl Reference {
     pub const JITTER: Self =
         Self { rate: None, min_ns: Some(12.0), mean_ns: None, max_ns: Some(365_127.0) };
 
-    /// What is said of `case`, if anything is.
+    /// The figures of `case`, if there are any.
     pub fn of(case: &Case) -> Option<Self> {
         if case.is_paced() {
             return latency(case);

@@ -1,33 +1,33 @@
-//! Which cases run, how long, and how often.
+//! Cases of a series, their lengths and repetitions.
 
 use super::case::{Case, Experiment};
 use crate::expected::expected_time;
 use std::fmt;
 use std::time::Duration;
 
-/// How much of a case is measured.
+/// Length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// For so long.
+    /// Duration of the measured part.
     Time(Duration),
-    /// So many messages, for cases whose receiver sets the pace.
+    /// Number of messages, for cases whose receiver sets the pace.
     Messages(u64),
 }
 
 /// One case and its length; a jitter test has no case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it belongs to.
+    /// Experiment of the case.
     pub experiment: Experiment,
     /// The publisher's and the receivers' settings.
     pub case: Option<Case>,
-    /// How much is measured.
+    /// Length of the run.
     pub length: RunLength,
 }
 
 /// Starting processes, joining, warming up and ending, beside the measured time.
 const OVERHEAD: Duration = Duration::from_millis(250);
-/// What the slow receiver leaves of the publisher's rate, about, for the time it takes.
+/// Approximate rate of the slow receiver, for the expected duration.
 const SLOW_RATE: u64 = 60_000;
 
 const SIZES: [usize; 11] = [25, 64, 65, 100, 112, 113, 128, 129, 200, 500, 1500];
@@ -39,7 +39,7 @@ const SLOW: Case = Case::working(128, 10_000);
 const FAN_OUT_SIZES: [usize; 4] = [25, 100, 500, 1500];
 const OTHER_SIZES: [usize; 3] = [25, 128, 1500];
 
-/// The steps of a whole series, run through from first to last, so many times.
+/// The steps of a series, repeated from first to last.
 ///
 /// All cases are repeated in turn instead of one after the other: what changes on the machine in
 /// between then touches all of them.
@@ -47,7 +47,7 @@ const OTHER_SIZES: [usize; 3] = [25, 128, 1500];
 pub struct Series {
     /// The steps of one repetition.
     pub steps: Vec<Step>,
-    /// How often they are run through.
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 
@@ -110,14 +110,14 @@ impl Series {
         })
     }
 
-    /// About how long all of it takes.
+    /// Expected duration of the series.
     pub fn expected(&self) -> Duration {
         self.steps.iter().map(Step::expected).sum::<Duration>() * self.repetitions
     }
 }
 
 impl Step {
-    /// About how long one repetition takes.
+    /// Expected duration of one repetition.
     pub fn expected(&self) -> Duration {
         let measured = match self.length {
             RunLength::Time(time) => time,
@@ -138,11 +138,11 @@ impl fmt::Display for Step {
 /// One repetition of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// What is run.
+    /// The step.
     pub step: Step,
     /// Which repetition, counted from 1.
     pub repetition: u32,
-    /// Of how many.
+    /// Number of repetitions.
     pub repetitions: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What of the floor is measured.
+//! Cases of the socket baseline.
 
 use super::Settings;
 use crate::names::named;
@@ -45,13 +45,13 @@ named! {
 /// One case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What the threads do.
+    /// Exchange of the threads.
     pub experiment: Experiment,
     /// Which sockets they use.
     pub socket: SocketKind,
-    /// How messages are handed to the system.
+    /// System calls that send messages.
     pub way: Way,
-    /// How a receiver waits: `BusySpin` asks again and again, `Park` sleeps in the system.
+    /// Wait strategy of receivers: `BusySpin` polls, `Park` sleeps in the system.
     pub wait: WaitStrategy,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// How messages are put together for the system.
+/// Packing of messages for system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) way: Way,
@@ -100,11 +100,11 @@ pub(super) struct Load {
     pub(super) size: usize,
     /// The length of a datagram: whole messages.
     pub(super) segment: usize,
-    /// Datagrams (or of a stream: pieces) that are handed over with one call, at most.
+    /// Most datagrams (or pieces of a stream) in one call.
     pub(super) together: usize,
 }
 
-/// What is gathered for a stream before it is written, in bytes.
+/// Bytes gathered before a write to a stream.
 const GATHERED_BYTES: usize = 1 << 16;
 
 impl Load {
@@ -120,7 +120,7 @@ impl Load {
         Self { way: case.way, sleeps: case.wait != WaitStrategy::BusySpin, size, segment, together }
     }
 
-    /// What is handed over with one call, in bytes.
+    /// Bytes of one call.
     pub(super) const fn piece_bytes(&self) -> usize {
         self.segment * self.together
     }

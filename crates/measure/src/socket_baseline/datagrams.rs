@@ -8,18 +8,18 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// The groups of both directions: of those that leave no site.
+/// Multicast groups of both directions, with site-local scope.
 const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 255, 76, 1), Ipv4Addr::new(239, 255, 76, 2)];
-/// What the system keeps beside each datagram that waits for its receiver, about, in bytes.
+/// Approximate overhead of the system for each queued datagram, in bytes.
 const BESIDE: usize = 1024;
 
 /// An end that sends datagrams.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     load: Load,
-    /// Connected to where messages go.
+    /// Connected to the destination.
     out: UdpSocket,
-    /// Where they come from, if that is another socket.
+    /// Receiving socket, if it is another one.
     group: Option<UdpSocket>,
     room_bytes: usize,
     inbox: Box<[u8]>,
@@ -117,7 +117,7 @@ fn open(address: Ipv4Addr) -> io::Result<UdpSocket> {
     UdpSocket::open(&UdpOptions { local, ..UdpOptions::default() })
 }
 
-/// A socket that hears `group`, and where to send to for that.
+/// A socket that has joined `group`, and its address.
 fn member(group: Ipv4Addr, interface: &Interface) -> io::Result<(UdpSocket, SocketAddr)> {
     let socket = open(group)?;
     socket.join(IpAddr::V4(group), interface)?;

@@ -1,29 +1,29 @@
-//! What the experiments ask of a socket.
+//! Interface of the experiments to sockets.
 
 use std::io;
 use std::time::Duration;
 
-/// A receive that sleeps wakes up so often, to look whether it is over.
+/// Longest sleep of a receive, between checks for the end.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// One of two ends.
 pub(super) trait SocketEnd: Send {
-    /// Hands `bytes`, whole messages one behind the other, to the system; returns how many of
-    /// the bytes it took, which may be none if it has no room now.
+    /// Sends `bytes`, whole messages one behind the other; returns the number of bytes the system
+    /// took, 0 if it has no space.
     fn send(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Gives what has come, whole messages one behind the other, to `each`; whether there was
-    /// any. Sleeps until there is some, if that is how it waits, for [`LONGEST_SLEEP`] at most.
+    /// Passes received bytes, whole messages one behind the other, to `each`; true if there were
+    /// any. A sleeping end waits for [`LONGEST_SLEEP`] at most.
     fn receive(&mut self, each: impl FnMut(&[u8])) -> io::Result<bool>;
 
-    /// How much may wait for the receiver, in bytes.
+    /// Size of the receiver's buffer, in bytes.
     fn room_bytes(&self) -> usize;
 
-    /// How many messages may be under way without being lost.
+    /// Most messages in flight without loss.
     fn window(&self) -> u64;
 }
 
-/// What is no error of the experiment: no room, nothing there, a call cut short.
+/// Turns harmless errors into 0 bytes: no space, no data, an interrupted call.
 pub(super) fn unless_busy(result: io::Result<usize>) -> io::Result<usize> {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     match result {

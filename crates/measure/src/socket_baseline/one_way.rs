@@ -1,5 +1,5 @@
-//! One way, as fast as it goes without loss: the sending thread packs messages, each with its
-//! number, and never has more under way than the receiver has room for.
+//! One way, flat out without loss: the sending thread packs numbered messages and never exceeds the
+//! receiver's buffer.
 
 use super::case::Load;
 use super::end::SocketEnd;
@@ -11,15 +11,15 @@ use lanecast_base::sync::Ordering;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// What goes before is sent for so long.
+/// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_millis(50);
-/// How long nothing may arrive before the rest counts as lost.
+/// Time without arrivals after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Pauses between two looks at the receiver's count.
+/// Spin pauses between two checks of the receiver's count.
 const PAUSES: u32 = 4;
 /// The number of a message is its first word.
 const WORD: usize = 8;
-/// The numbers of measured messages begin here: what has a lower one warms up.
+/// First number of measured messages; lower numbers are the warm-up's.
 const FIRST: u64 = 1 << 32;
 
 /// The sending thread.
@@ -27,20 +27,20 @@ pub(super) fn send<E: SocketEnd>(
     settings: &Settings,
     load: Load,
     end: &E,
-    watch: &mut RunMonitor,
-    course: &Progress,
+    monitor: &mut RunMonitor,
+    progress: &Progress,
 ) -> Result<Sent, SocketBaselineError> {
-    watch.take_place()?;
+    monitor.pin()?;
     let most = load.piece_bytes() / load.size;
     // A small room is not to be filled by one piece.
     let together = most.min(usize::try_from(end.window() / 2).unwrap_or(most)).max(1);
-    let mut flow = Flow { settings, end, course, piece: vec![0; together * load.size], sent: 0 };
+    let mut flow = Flow { settings, end, progress, piece: vec![0; together * load.size], sent: 0 };
     let refused = |source| settings.refused(source);
     flow.part(0, WARM_UP).map_err(refused)?;
     flow.settle();
-    course.accounted.store(0, Ordering::Relaxed);
-    watch.count_from_here();
-    watch.raise();
+    progress.accounted.store(0, Ordering::Relaxed);
+    monitor.count_from_here();
+    monitor.raise();
     let start = flow.part(FIRST, settings.time).map_err(refused)?;
     let messages = flow.sent;
     flow.settle();
@@ -50,7 +50,7 @@ pub(super) fn send<E: SocketEnd>(
 struct Flow<'a, E> {
     settings: &'a Settings,
     end: &'a E,
-    course: &'a Progress,
+    progress: &'a Progress,
     /// Messages that are handed over together.
     piece: Vec<u8>,
     /// Messages of this part.
@@ -58,7 +58,7 @@ struct Flow<'a, E> {
 }
 
 impl<E: SocketEnd> Flow<'_, E> {
-    /// Sends messages with numbers from `first` on for so long; returns when it began.
+    /// Sends messages with numbers from `first` on for `time`; returns the start.
     fn part(&mut self, first: u64, time: Duration) -> io::Result<u64> {
         let clock = self.settings.clock;
         let size = self.settings.size;
@@ -75,7 +75,7 @@ impl<E: SocketEnd> Flow<'_, E> {
             while !rest.is_empty() {
                 let taken = self.end.send(rest)?;
                 rest = &rest[taken..];
-                if taken == 0 && self.course.is_stopped() {
+                if taken == 0 && self.progress.is_stopped() {
                     return Ok(start);
                 }
             }
@@ -84,7 +84,7 @@ impl<E: SocketEnd> Flow<'_, E> {
         Ok(start)
     }
 
-    /// Whether the receiver may get another piece, waiting for it.
+    /// Waits until the receiver has space for another piece; false if that fails.
     #[inline]
     fn wait_for_room(&self, allowed: u64) -> bool {
         if self.under_way() <= allowed {
@@ -93,13 +93,13 @@ impl<E: SocketEnd> Flow<'_, E> {
         self.wait_until(|under_way| under_way <= allowed)
     }
 
-    /// Waits until all has arrived, or nothing has for long.
+    /// Waits until all has arrived, or nothing for [`PATIENCE`].
     fn settle(&self) {
         self.wait_until(|under_way| under_way == 0);
     }
 
     fn under_way(&self) -> u64 {
-        self.sent.saturating_sub(self.course.accounted.load(Ordering::Relaxed))
+        self.sent.saturating_sub(self.progress.accounted.load(Ordering::Relaxed))
     }
 
     fn wait_until(&self, is_met: impl Fn(u64) -> bool) -> bool {
@@ -111,7 +111,7 @@ impl<E: SocketEnd> Flow<'_, E> {
             }
             if under_way != before {
                 (before, until) = (under_way, Instant::now() + PATIENCE);
-            } else if self.course.is_stopped() || Instant::now() > until {
+            } else if self.progress.is_stopped() || Instant::now() > until {
                 return false;
             }
             spin(PAUSES);
@@ -123,14 +123,14 @@ impl<E: SocketEnd> Flow<'_, E> {
 pub(super) fn receive<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut RunMonitor,
-    course: &Progress,
+    monitor: &mut RunMonitor,
+    progress: &Progress,
 ) -> Result<Received, SocketBaselineError> {
-    watch.take_place()?;
-    watch.raise();
+    monitor.pin()?;
+    monitor.raise();
     let (clock, size) = (settings.clock, settings.size);
     let mut received = Received::default();
-    while !course.is_over() {
+    while !progress.is_over() {
         let came = end.receive(|bytes| {
             let (mut next, mut measured) = (0, 0);
             for message in bytes.chunks_exact(size) {
@@ -142,7 +142,7 @@ pub(super) fn receive<E: SocketEnd>(
             received.messages += measured;
             // What is missing before the last one is lost, and under way no more.
             let accounted = if next > FIRST { next - FIRST } else { next };
-            course.accounted.store(accounted, Ordering::Relaxed);
+            progress.accounted.store(accounted, Ordering::Relaxed);
         });
         if came.map_err(|source| settings.refused(source))? {
             received.end = clock.ticks_ordered();

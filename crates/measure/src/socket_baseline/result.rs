@@ -1,4 +1,4 @@
-//! What a case of the floor came to.
+//! Results of cases.
 
 use super::Settings;
 use super::case::{Experiment, Load, SocketKind, Way};
@@ -7,12 +7,12 @@ use crate::distribution::Distribution;
 use crate::latency::Latency;
 use serde::Serialize;
 
-/// What one case came to. Its socket is the transport of its conditions.
+/// Result of one case. Its conditions name the socket as the transport.
 #[derive(Clone, Debug, Serialize)]
 pub struct SocketBaseline {
-    /// What the threads did.
+    /// Exchange of the threads.
     pub experiment: Experiment,
-    /// How messages were handed to the system.
+    /// System calls that sent messages.
     pub way: Way,
     /// The length of each message, in bytes.
     pub size: usize,
@@ -22,17 +22,17 @@ pub struct SocketBaseline {
     pub rate_asked: u64,
     /// Measured messages that were sent.
     pub sent: u64,
-    /// Of these, how many arrived; of round trips, how many came back.
+    /// Messages that arrived; of round trips, messages that came back.
     pub received: u64,
-    /// How many did not.
+    /// Messages that did not.
     pub lost: u64,
-    /// From the first message's sending to the last one's arrival.
+    /// Time from sending the first message to the arrival of the last.
     pub duration_ns: u64,
     /// Messages per second that arrived.
     pub rate: f64,
-    /// Of round trips, from both times of sending.
+    /// Latency of round trips, from both times of sending.
     pub latency: Option<Latency>,
-    /// Of round trips: how late messages were sent.
+    /// Delay of sending behind the schedule, of round trips.
     pub lateness: Option<Distribution>,
     /// The conditions of the thread that received.
     pub receiver: Conditions,
@@ -41,11 +41,11 @@ pub struct SocketBaseline {
     pub conditions: Conditions,
 }
 
-/// What the sending thread knows at the end.
+/// Result of the sending thread.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) messages: u64,
-    /// Of round trips, which end where they began.
+    /// Answers, of round trips.
     pub(super) received: Option<u64>,
     /// When the first one was sent and the last one came back, in ticks.
     pub(super) start: u64,
@@ -54,7 +54,7 @@ pub(super) struct Sent {
     pub(super) lateness: Option<Distribution>,
 }
 
-/// What the receiving thread knows at the end.
+/// Result of the receiving thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
     pub(super) messages: u64,

@@ -1,4 +1,4 @@
-//! There and back: the sending thread keeps a schedule, and times what comes back meanwhile.
+//! Round trips: the sending thread keeps a schedule and times answers in between.
 
 use super::end::SocketEnd;
 use super::result::{Received, Sent};
@@ -14,17 +14,17 @@ use lanecast_os::udp::RECEIVE_BYTES_MAX;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long an answer may stay away before it counts as lost.
+/// Time without answers after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sending thread.
 pub(super) fn ping<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut RunMonitor,
-    course: &Progress,
+    monitor: &mut RunMonitor,
+    progress: &Progress,
 ) -> Result<Sent, SocketBaselineError> {
-    watch.take_place()?;
+    monitor.pin()?;
     let mut ping = Ping {
         end,
         clock: settings.clock,
@@ -36,12 +36,12 @@ pub(super) fn ping<E: SocketEnd>(
         last: 0,
         latency: LatencyRecorder::default(),
         lateness: Recorder::new(),
-        course,
+        progress,
     };
     let refused = |source| settings.refused(source);
     ping.part(settings, settings.warmup, false).map_err(refused)?;
-    watch.count_from_here();
-    watch.raise();
+    monitor.count_from_here();
+    monitor.raise();
     let start = ping.part(settings, settings.messages, true).map_err(refused)?;
     Ok(Sent {
         messages: ping.sent,
@@ -60,23 +60,23 @@ struct Ping<'a, E> {
     message: Vec<u8>,
     sent: u64,
     received: u64,
-    /// When this part began: what was to be sent earlier belongs to another.
+    /// Start of this part; earlier intended times belong to another part.
     start: u64,
     /// When the last one came back.
     last: u64,
     latency: LatencyRecorder,
     lateness: Recorder,
-    course: &'a Progress,
+    progress: &'a Progress,
 }
 
 impl<E: SocketEnd> Ping<'_, E> {
-    /// Sends so many messages and waits for their answers; returns when it began.
+    /// Sends `messages` and waits for their answers; returns the start.
     fn part(&mut self, settings: &Settings, messages: u64, stamped: bool) -> io::Result<u64> {
         let second = self.clock.from_ns(1_000_000_000);
         let start = self.clock.ticks_ordered();
         (self.sent, self.received, self.start) = (0, 0, start);
         let mut pace = Bursts::even(settings.rate, messages, start, second);
-        while pace.sent() < messages && !self.course.is_stopped() {
+        while pace.sent() < messages && !self.progress.is_stopped() {
             if let Some(burst) = pace.due_at(self.clock.ticks()) {
                 for slot in burst {
                     self.send(slot.due.unwrap_or(start), stamped)?;
@@ -85,7 +85,7 @@ impl<E: SocketEnd> Ping<'_, E> {
             self.listen()?;
         }
         let mut until = Instant::now() + PATIENCE;
-        while self.received < self.sent && !self.course.is_stopped() {
+        while self.received < self.sent && !self.progress.is_stopped() {
             match self.listen()? {
                 true => until = Instant::now() + PATIENCE,
                 false if Instant::now() > until => break,
@@ -108,7 +108,7 @@ impl<E: SocketEnd> Ping<'_, E> {
             let taken = self.end.send(&self.message[done..])?;
             done += taken;
             if taken == 0 {
-                if self.course.is_stopped() {
+                if self.progress.is_stopped() {
                     return Ok(());
                 }
                 self.listen()?;
@@ -118,7 +118,7 @@ impl<E: SocketEnd> Ping<'_, E> {
         Ok(())
     }
 
-    /// Takes the answers that are there. One that sleeps does so only while one is under way.
+    /// Handles available answers; sleeps only while a message is in flight.
     #[inline]
     fn listen(&mut self) -> io::Result<bool> {
         if self.sleeps && self.received >= self.sent {
@@ -140,18 +140,18 @@ impl<E: SocketEnd> Ping<'_, E> {
     }
 }
 
-/// The receiving thread: sends back what comes.
+/// The receiving thread: sends messages back.
 pub(super) fn pong<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    watch: &mut RunMonitor,
-    course: &Progress,
+    monitor: &mut RunMonitor,
+    progress: &Progress,
 ) -> Result<Received, SocketBaselineError> {
-    watch.take_place()?;
-    watch.raise();
+    monitor.pin()?;
+    monitor.raise();
     let mut answers = Vec::with_capacity(RECEIVE_BYTES_MAX);
     let mut received = Received::default();
-    answer(settings, end, course, &mut answers, &mut received)
+    answer(settings, end, progress, &mut answers, &mut received)
         .map_err(|source| settings.refused(source))?;
     Ok(received)
 }
@@ -159,16 +159,16 @@ pub(super) fn pong<E: SocketEnd>(
 fn answer<E: SocketEnd>(
     settings: &Settings,
     end: &mut E,
-    course: &Progress,
+    progress: &Progress,
     answers: &mut Vec<u8>,
     received: &mut Received,
 ) -> io::Result<()> {
-    while !course.is_over() {
+    while !progress.is_over() {
         answers.clear();
         end.receive(|bytes| answers.extend_from_slice(bytes))?;
         received.messages += (answers.len() / settings.size) as u64;
         let mut rest = answers.as_slice();
-        while !rest.is_empty() && !course.is_over() {
+        while !rest.is_empty() && !progress.is_over() {
             rest = &rest[end.send(rest)?..];
         }
     }

@@ -9,9 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// What is read at once, in bytes.
+/// Bytes of one read.
 const READ_BYTES: usize = 1 << 18;
-/// How long a connection within this host may take.
+/// Time limit of a connection within this host.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An end of a stream.
@@ -20,7 +20,7 @@ pub(super) struct Stream {
     stream: TcpStream,
     size: usize,
     inbox: Box<[u8]>,
-    /// How much of it is filled: less than a message, between two receives.
+    /// Bytes in it: less than a message between two receives.
     filled: usize,
 }
 
@@ -75,12 +75,12 @@ impl SocketEnd for Stream {
         Ok(whole > 0)
     }
 
-    /// What is read at once: the system's own room grows as it sees fit.
+    /// The size of one read: the system grows its own buffer.
     fn room_bytes(&self) -> usize {
         self.inbox.len()
     }
 
-    /// A stream holds its sender back by itself.
+    /// A stream has flow control of its own.
     fn window(&self) -> u64 {
         u64::MAX
     }

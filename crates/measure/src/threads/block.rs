@@ -1,4 +1,4 @@
-//! A message between threads: one number, in every word, so that all of it is written and read.
+//! A message between threads: the same number in every word, so that all of it is written and read.
 
 /// `WORDS` times the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Whether every message arrived once, and in its producer's order.
+//! Check that every message arrived once and in its producer's order.
 //!
 //! A message holds its number, counted from 0 by its producer, with the producer's own number in
 //! the top byte. Each consumer keeps, for every producer, how many it has seen, their sum, and
@@ -15,21 +15,21 @@ pub(crate) const fn tag(producer: usize) -> u64 {
     (producer as u64) << NUMBER_BITS
 }
 
-/// What one consumer, or several together, have seen.
+/// Messages seen by one consumer, or by several together.
 ///
 /// Messages mostly come one after the other: what continues such a run costs a comparison, and
 /// only a whole run is added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryCheck {
-    /// The run that goes on: from `first` to before `next`.
+    /// Current run: from `first` to before `next`.
     first: u64,
     next: u64,
     lanes: Vec<Lane>,
-    /// Messages that no producer has written: their words differ, or nobody has that number.
+    /// Messages that no producer wrote: words differ, or the producer does not exist.
     damaged: u64,
 }
 
-/// What was seen of one producer.
+/// Messages seen of one producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lane {
     /// The least number that keeps the order.
@@ -41,26 +41,26 @@ struct Lane {
     disordered: u64,
 }
 
-/// What was not as it should be, in messages.
+/// Delivery errors, in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeliveryErrors {
-    /// They never came.
+    /// Missing messages.
     pub lost: u64,
-    /// They came again.
+    /// Repeated messages.
     pub duplicated: u64,
-    /// They came after later ones of the same producer.
+    /// Messages after later ones of the same producer.
     pub disordered: u64,
-    /// They came with other content than any that was sent; or counts agree, but sums do not.
+    /// Messages with changed content; or equal counts with different sums.
     pub damaged: u64,
 }
 
 impl DeliveryErrors {
-    /// Whether there is anything.
+    /// Whether there are any errors.
     pub const fn is_any(&self) -> bool {
         self.lost != 0 || self.duplicated != 0 || self.disordered != 0 || self.damaged != 0
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub(crate) const fn and(self, other: Self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl DeliveryCheck {
         Self { lanes: vec![Lane::default(); producers], ..Self::default() }
     }
 
-    /// Takes in messages that are mostly one producer's, in a row.
+    /// Counts messages, mostly consecutive ones of one producer.
     #[inline(always)]
     pub(crate) fn see<const WORDS: usize>(&mut self, blocks: &[Block<WORDS>]) {
         let Some(first) = blocks.first().map(|block| block.0[0]) else { return };
@@ -101,7 +101,7 @@ impl DeliveryCheck {
         self.next = expected;
     }
 
-    /// Takes in one message of one word.
+    /// Counts one message of one word.
     #[inline(always)]
     pub(crate) fn see_word(&mut self, word: u64) {
         if word != self.next {
@@ -110,7 +110,7 @@ impl DeliveryCheck {
         self.next = word.wrapping_add(1);
     }
 
-    /// Begins a run after the one that goes on.
+    /// Ends the current run and begins another one.
     #[inline(never)]
     fn begin(&mut self, first: u64) {
         let (begun, count) = (self.first, self.next.wrapping_sub(self.first));
@@ -147,7 +147,7 @@ impl DeliveryCheck {
         self.damaged += other.damaged;
     }
 
-    /// What is wrong, if each producer has sent so many.
+    /// Errors, given the number of messages each producer has sent.
     pub(crate) fn against(mut self, sent: &[u64]) -> DeliveryErrors {
         self.begin(0);
         let mut wrong = DeliveryErrors { damaged: self.damaged, ..DeliveryErrors::default() };
@@ -206,7 +206,7 @@ mod tests {
         words.iter().map(|word| Block::new(*word)).collect()
     }
 
-    /// What is wrong with `words` of one consumer, of ten messages each from two producers.
+    /// Errors of `words` seen by one consumer, of ten messages each from two producers.
     fn wrong(words: &[u64]) -> DeliveryErrors {
         let mut seen = DeliveryCheck::new(PRODUCERS);
         words.chunks(4).for_each(|chunk| seen.see(&blocks(chunk)));

@@ -10,26 +10,26 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Instant;
 use thiserror::Error;
 
-/// What a thread does, and what it has found at its end.
+/// Work of a thread, with its result.
 pub(crate) type Work<'a, T> = Box<dyn FnOnce() -> T + Send + 'a>;
 
-/// Why an exchange between threads was not measured.
+/// Errors of an exchange between threads.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Failed {
     /// The system refuses a thread, or its place.
     #[error("there can be no {role} on CPU {cpu}: choose other CPUs with --cpus")]
-    NoThread {
-        /// Who.
+    Unavailable {
+        /// Role of the thread.
         role: Role,
-        /// Where.
+        /// CPU of the thread.
         cpu: usize,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A thread broke off.
+    /// A thread panicked.
     #[error("the {0} broke off: {1}")]
-    Broke(Role, String),
+    Panicked(Role, String),
     /// The ring cannot be built.
     #[error(transparent)]
     Ring(#[from] lanecast_ring::rings::BuildError),
@@ -47,10 +47,10 @@ pub enum Failed {
     Descriptors(#[from] std::io::Error),
 }
 
-/// What a thread came to.
+/// Result of a thread.
 #[derive(Debug)]
 pub(crate) struct ThreadOutcome<T> {
-    /// When it began its work, and when it had ended it.
+    /// Start and end of its work.
     pub(crate) start: Instant,
     pub(crate) end: Instant,
     pub(crate) thread: ThreadResult,
@@ -67,17 +67,18 @@ impl<'a, T: Send> ThreadGroup<'a, T> {
         Self { members: Vec::new() }
     }
 
-    /// One more, on `cpu`.
+    /// Adds a thread on `cpu`.
     pub(crate) fn join(&mut self, role: Role, cpu: usize, work: impl FnOnce() -> T + Send + 'a) {
         self.members.push((role, cpu, Box::new(work)));
     }
 
-    /// Lets all of them work, and waits for their ends; their shares in the order of joining.
+    /// Starts all threads at once and waits for them; returns their results in the order of
+    /// joining.
     ///
     /// # Errors
     /// If one cannot be had, in which case none works; or if one panics.
     pub(crate) fn run(self) -> Result<Vec<ThreadOutcome<T>>, Failed> {
-        let crowd = CpuSharing::new(self.members.iter().map(|(_, cpu, _)| *cpu));
+        let sharing = CpuSharing::new(self.members.iter().map(|(_, cpu, _)| *cpu));
         std::thread::scope(|scope| {
             let mut started = Vec::new();
             for (role, cpu, work) in self.members {
@@ -90,12 +91,12 @@ impl<'a, T: Send> ThreadGroup<'a, T> {
                 // It has broken off since: its end tells why.
                 let _ = go.send(());
             }
-            started.into_iter().map(|member| member.finish(&crowd)).collect()
+            started.into_iter().map(|member| member.finish(&sharing)).collect()
         })
     }
 }
 
-/// A thread that waits for the others, or works.
+/// A started thread, waiting for the others or working.
 struct Started<'scope, T> {
     role: Role,
     cpu: usize,
@@ -132,7 +133,7 @@ impl<'scope, T: Send + 'scope> Started<'scope, T> {
             Some(ThreadOutcome { start, end, thread, found })
         };
         let spawned = Builder::new().name(role.to_string()).spawn_scoped(scope, body);
-        let thread = spawned.map_err(|source| Failed::NoThread { role, cpu, source })?;
+        let thread = spawned.map_err(|source| Failed::Unavailable { role, cpu, source })?;
         Ok(Self { role, cpu, ready, go, thread })
     }
 
@@ -141,26 +142,28 @@ impl<'scope, T: Send + 'scope> Started<'scope, T> {
         let (role, cpu) = (self.role, self.cpu);
         match self.ready.recv() {
             Ok(Ok(())) => Ok(&self.go),
-            Ok(Err(source)) => Err(Failed::NoThread { role, cpu, source }),
-            Err(_) => Err(Failed::Broke(role, "it never started".to_owned())),
+            Ok(Err(source)) => Err(Failed::Unavailable { role, cpu, source }),
+            Err(_) => Err(Failed::Panicked(role, "it never started".to_owned())),
         }
     }
 
-    fn finish(self, crowd: &CpuSharing) -> Result<ThreadOutcome<T>, Failed> {
-        let share = self.thread.join().map_err(|panic| Failed::Broke(self.role, said(&*panic)))?;
-        let mut share = share.ok_or_else(|| Failed::Broke(self.role, "it gave up".to_owned()))?;
-        crowd.evaluate(&mut share.thread);
+    fn finish(self, sharing: &CpuSharing) -> Result<ThreadOutcome<T>, Failed> {
+        let share =
+            self.thread.join().map_err(|panic| Failed::Panicked(self.role, message(&*panic)))?;
+        let mut share =
+            share.ok_or_else(|| Failed::Panicked(self.role, "it gave up".to_owned()))?;
+        sharing.evaluate(&mut share.thread);
         Ok(share)
     }
 }
 
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+/// Message of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_owned()
 }
 
-/// How many measured threads there are for how many CPUs, and what else wanted them.
+/// Sharing of CPUs by measured threads, and the load by other programs.
 struct CpuSharing {
     cpus: Vec<usize>,
     online: usize,
@@ -173,8 +176,8 @@ impl CpuSharing {
         Self { cpus: cpus.collect(), online, load: load_average() }
     }
 
-    /// Adds the doubts that the thread's counters cannot tell, and takes back those that are of
-    /// the measurement's own making: threads that share a CPU keep each other from it.
+    /// Adds doubts about CPUs, and removes doubts about measured threads that share a CPU with each
+    /// other.
     fn evaluate(&self, thread: &mut ThreadResult) {
         let here = self.cpus.iter().filter(|cpu| **cpu == thread.cpu).count();
         let mut cpus = self.cpus.clone();
@@ -184,10 +187,10 @@ impl CpuSharing {
         let (ran_on, online, choice) = (thread.ran_on, self.online, PinChoice::Given);
         let interference = &mut thread.interference;
         if here > 1 {
-            interference.forgive_turns();
-            interference.doubt_crowd(self.cpus.len(), cpus.len());
+            interference.remove_turns();
+            interference.doubt_shared_cpus(self.cpus.len(), cpus.len());
         }
-        interference.doubt_place(&Cpus { pinned: cpu, choice, ran_on, online }, self.load);
+        interference.doubt_cpu(&Cpus { pinned: cpu, choice, ran_on, online }, self.load);
     }
 }
 
@@ -202,11 +205,11 @@ mod tests {
     #[test]
     fn all_work_at_once_and_are_told_apart() {
         let (send, receive) = channel();
-        let mut crew = ThreadGroup::new();
+        let mut group = ThreadGroup::new();
         // Each waits for the other: neither is let to work alone.
-        crew.join(Role::Producer, first(), move || send.send(7).map_or(0, |()| 1));
-        crew.join(Role::Consumer, first(), move || receive.recv().unwrap_or(0));
-        let shares = crew.run().unwrap();
+        group.join(Role::Producer, first(), move || send.send(7).map_or(0, |()| 1));
+        group.join(Role::Consumer, first(), move || receive.recv().unwrap_or(0));
+        let shares = group.run().unwrap();
         assert_eq!(shares.iter().map(|share| share.found).collect::<Vec<_>>(), [1, 7]);
         for share in &shares {
             assert!(share.start <= share.end);
@@ -219,18 +222,18 @@ mod tests {
 
     #[test]
     fn nobody_works_if_one_cannot() {
-        let mut crew = ThreadGroup::new();
-        crew.join(Role::Consumer, first(), || panic!("works"));
-        crew.join(Role::Producer, 99_999, || ());
-        let error = crew.run().unwrap_err();
+        let mut group = ThreadGroup::new();
+        group.join(Role::Consumer, first(), || panic!("works"));
+        group.join(Role::Producer, 99_999, || ());
+        let error = group.run().unwrap_err();
         assert!(error.to_string().contains("no producer on CPU 99999"), "{error}");
     }
 
     #[test]
     fn a_panic_is_an_error_with_its_words() {
-        let mut crew = ThreadGroup::<()>::new();
-        crew.join(Role::Consumer, first(), || panic!("no {}", "room"));
-        let error = crew.run().unwrap_err().to_string();
+        let mut group = ThreadGroup::<()>::new();
+        group.join(Role::Consumer, first(), || panic!("no {}", "room"));
+        let error = group.run().unwrap_err().to_string();
         assert_eq!(error, "the consumer broke off: no room");
     }
 }

@@ -1,4 +1,4 @@
-//! What an exchange between threads came to.
+//! Results of an exchange between threads.
 
 use super::delivery_check::DeliveryErrors;
 use super::group::ThreadOutcome;
@@ -23,42 +23,42 @@ named! {
 /// One thread of an exchange.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadResult {
-    /// What it did.
+    /// Role of the thread.
     pub role: Role,
-    /// The CPU that it was kept on.
+    /// CPU it was pinned to.
     pub cpu: usize,
     /// The NUMA node of that CPU, where the system tells.
     pub node: Option<usize>,
     /// The CPU that it ran on at the end.
     pub ran_on: usize,
-    /// What disturbed it.
+    /// Interference with the thread.
     pub interference: Interference,
 }
 
-/// What an exchange came to: its counts, its time, and what these are worth.
+/// Result of an exchange: counts, times and conditions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Messages sent, by all producers together; of a ping-pong, rounds there and back.
     pub messages: u64,
-    /// What did not arrive as it should have.
+    /// Delivery errors.
     #[serde(flatten)]
     pub wrong: DeliveryErrors,
-    /// From the first producer's start to the last consumer's end.
+    /// Time from the first producer's start to the last consumer's end.
     pub duration_ns: u64,
     /// The duration of one message: the document's density.
     pub density_ns: f64,
     /// Messages a second.
     pub rate: f64,
-    /// What the machine could do just before.
+    /// Baseline just before the run.
     pub baseline: Baseline,
-    /// What was done to the process's priority.
+    /// Change of the process's priority.
     pub raise: PriorityChange,
-    /// Who took part, producers first.
+    /// The threads, producers first.
     pub threads: Vec<ThreadResult>,
 }
 
 impl Outcome {
-    /// Of `messages` in the time that `shares` took together.
+    /// The result of `messages` in the time that `shares` took together.
     pub(crate) fn new<T>(
         messages: u64,
         wrong: DeliveryErrors,

@@ -1,26 +1,26 @@
-//! How much a producer still has to send.
+//! Quota of a producer: the messages still to send.
 
 use crate::smx::RunLength;
 use std::time::{Duration, Instant};
 
-/// Messages before the first look at the clock.
+/// Messages before the first reading of the clock.
 const FIRST: u64 = 64;
-/// The most between two looks.
+/// Most messages between two readings.
 const MOST: u64 = 1 << 16;
-/// Looks are this far apart, about, so that they cost nothing and the end is not missed by much.
+/// Approximate interval of readings: cheap, and close to the end.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
 /// Counts a producer's messages; made when it starts.
 #[derive(Debug)]
 pub(crate) enum Quota {
-    /// So many are left.
+    /// A number of messages.
     Messages { left: u64, portion: u64 },
-    /// As many as fit until the end.
+    /// As many messages as fit into the time.
     Time { end: Instant, looked: Instant, portion: u64 },
 }
 
 impl Quota {
-    /// For a producer of batches of so many messages; portions are whole batches.
+    /// A quota for a producer of batches; portions are whole batches.
     pub(crate) fn new(length: RunLength, batch: usize) -> Self {
         let batch = batch.max(1) as u64;
         match length {
@@ -34,14 +34,14 @@ impl Quota {
         }
     }
 
-    /// What one of `producers`, counted from 0, sends of all that they send together.
+    /// The share of one of `producers`, counted from 0.
     pub(crate) fn share(length: RunLength, producer: usize, producers: usize) -> RunLength {
         let RunLength::Messages(all) = length else { return length };
         let (producer, producers) = (producer as u64, producers.max(1) as u64);
         RunLength::Messages(all / producers + u64::from(producer < all % producers))
     }
 
-    /// How many to send before asking again; none at the end.
+    /// The next portion to send; none at the end.
     #[cold]
     pub(crate) fn next(&mut self) -> Option<u64> {
         match self {

@@ -5,10 +5,10 @@ use super::element::{Element, element};
 use crate::document::{Bar, Bars};
 
 const WIDTH: f64 = 480.0;
-/// From one bar to the next.
+/// Distance of bars.
 const STEP: f64 = 36.0;
 const THICKNESS: f64 = 14.0;
-/// What figures take behind the longest bar.
+/// Space for the figure behind the longest bar.
 const FIGURE: f64 = 76.0;
 
 /// The bars with their title.

@@ -12,7 +12,7 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
-/// How much of the width below the axis a character of a name takes.
+/// Width of a character of a name below the axis.
 const CHARACTER: f64 = 8.0;
 
 /// A chart with its title and its legend.

@@ -105,7 +105,7 @@ fn newline(depth: usize) -> String {
     format!("\n{}", "  ".repeat(depth))
 }
 
-/// How long the string at the start of `text` is, with its quotes.
+/// Length of the string at the start of `text`, with its quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -119,7 +119,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// How long the list at the start of `text` is, with its brackets.
+/// Length of the list at the start of `text`, with its brackets.
 fn list_length(text: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0);
     while let Some(c) = text[at..].chars().next() {

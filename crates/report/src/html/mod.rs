@@ -13,7 +13,7 @@ use element::{Element, element};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What a browser may do with the page: nothing but show it. No address is asked for anything.
+/// Content security policy of the page: show it, load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The page; every number on it leads to one of `lines`, which stand at its end.

@@ -14,7 +14,7 @@ const LEAST_NS: f64 = 0.01;
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) origin: Origin,
-    /// By batch.
+    /// Figures by batch.
     pub(super) points: Vec<(u64, Figure)>,
 }
 

@@ -224,7 +224,7 @@ fn varied(
     Some(Section::new(experiment, title, blocks))
 }
 
-/// A table with a column for whatever differs between the cases.
+/// A table with a column for each parameter that differs between cases.
 fn case_table(cases: &Cases<'_>, groups: &[Group<'_>], caption: &str) -> Table {
     let mut table = Table::new(
         caption,
@@ -284,7 +284,7 @@ fn start(cases: &Cases<'_>, group: &Group<'_>, first: Vec<Words>) -> Vec<Words> 
     row
 }
 
-/// What the source document says of the rate.
+/// The reference rate of the source document.
 fn document(group: &Group<'_>) -> Option<Figure> {
     group.reference("rate", number::rate)
 }
@@ -294,7 +294,7 @@ pub(super) fn bytes(group: &Group<'_>) -> Words {
     group.case.size.map(|size| Words::from(format!("{size} B"))).unwrap_or_default()
 }
 
-/// How many messages were lost, repeated or damaged, in the worst repetition.
+/// Messages lost, repeated or damaged, in the worst repetition.
 fn lost(group: &Group<'_>) -> Words {
     let worst = Spread::of(group.runs.iter().map(|run| {
         let wrong = run.wrong();

@@ -8,7 +8,7 @@ use crate::spread::{Spread, words};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How lanecast's own lines are named among the others.
+/// Name of lanecast's own lines.
 const OWN: &str = "lanecast";
 
 /// A load that libraries were put under.
@@ -29,7 +29,7 @@ struct Load<'a> {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) name: String,
-    /// By message size: the rate, and how many times that lanecast's was in the same pairs.
+    /// Rate by message size, and the ratio of lanecast's rate in the same pairs.
     pub(super) rates: BTreeMap<u64, (Spread, Option<Spread>)>,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     Some(Section::new("rivals", "Beside other libraries", blocks))
 }
 
-/// Rows and libraries that were left out: whatever is named as no experiment of a series is.
+/// Rows and libraries that were left out: `skipped` lines of no known experiment.
 fn left_out(cases: &Cases<'_>) -> Vec<Words> {
     let skipped = cases.of_kind(Kind::Skipped).filter_map(|line| {
         let name = line.text("experiment").unwrap_or("unnamed");

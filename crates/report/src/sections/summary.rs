@@ -1,4 +1,4 @@
-//! What was measured, the most important figures, and how far to trust them.
+//! Summary: measurements, the most important figures, and their doubts.
 
 use super::machine::machines;
 use crate::cases::{Cases, Group};

@@ -147,7 +147,7 @@ impl Page {
     }
 }
 
-/// How much of a cell is shown, and how widely.
+/// Level of detail of table cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// The range of repetitions too.

@@ -1,4 +1,4 @@
-//! Good and bad processors, as their files tell of them.
+//! Checks of processors that files describe.
 
 use super::super::finding::State;
 use super::super::topology::tests::{cpu, topology};

@@ -28,8 +28,8 @@ fn recording_takes_no_memory() {
     assert!(measure(|| drop(vec![1])).count_total > 0, "the counter counts");
 }
 
-/// How often each side takes memory in its whole run of so many messages. The transport takes none,
-/// and the run is the same each microsecond, so the results are of one size.
+/// Allocations of each side in a run of `messages`. The transport allocates nothing, and the run is
+/// the same each microsecond, so the results are of one size.
 fn taken(messages: usize, bits: u8) -> (u64, u64) {
     let tape = Tape::new(messages + WARM_UP, None, None);
     let publisher = measure(|| drop(record(&tape, messages, 1, bits)));

@@ -13,9 +13,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How long a message is on its way.
+/// Transit time of a message.
 pub(crate) const TRANSIT_NS: u64 = 100;
-/// What a reading of the clock takes.
+/// Duration of a clock reading.
 pub(crate) const READING_NS: u64 = 10;
 /// The longest message.
 const LONGEST: usize = 64;
@@ -34,8 +34,8 @@ pub(crate) fn clock() -> Clock {
     Clock::simulated(read)
 }
 
-/// Somebody does nothing for a while, with the message of a number: a publisher just after it
-/// has sent it, a subscriber just before it reads it.
+/// A pause at the message with a number: of a publisher just after sending it, of a subscriber just
+/// before reading it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stall {
     pub(crate) number: usize,

@@ -67,7 +67,7 @@ impl Page {
         self.rows(section).flat_map(|(member, _)| code(member)).collect()
     }
 
-    /// What the row of a member says of it.
+    /// Names in the row of a member.
     fn row(&self, section: &str, member: &str) -> Names {
         let row = self.rows(section).find(|(members, _)| code(members).contains(member));
         code(row.unwrap_or_else(|| panic!("no {member} in {section}")).1)

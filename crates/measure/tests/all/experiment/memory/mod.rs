@@ -11,16 +11,16 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What becomes of the message with a number of its publisher.
+/// Fate of a message, by its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     Arrives,
-    /// Never arrives, and nobody is told.
+    /// Lost without a report.
     Vanishes,
     /// Never arrives; the subscriber is told.
     IsLost,
     ArrivesTwice,
-    /// Its last byte is changed on the way.
+    /// Damaged in its last byte.
     IsDamaged,
 }
 
@@ -159,7 +159,7 @@ pub(crate) struct MemoryPublisher {
 }
 
 impl MemoryPublisher {
-    /// How often a claim found no room.
+    /// Number of claims that found a full window.
     pub(crate) fn back_pressured(&self) -> u64 {
         self.back_pressured
     }
