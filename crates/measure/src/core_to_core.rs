@@ -52,7 +52,7 @@ impl CoreToCore {
             let answering = pinned(scope, second, || self.answer(&word, deadline));
             let asking = pinned(scope, first, || self.ask(&word, deadline));
             let rounds = asking.and_then(|asking| asking.join().ok()).flatten();
-            // Whatever kept the first side away, the second need not wait for it.
+            // Ends the second side, even if the first one could not start.
             word.store(GONE, Ordering::Relaxed);
             self.wait.wake(&word);
             answering?.join().ok().flatten()?;

@@ -1,9 +1,12 @@
 //! The fan-out charts of the AMPS slides: bursts of messages from one or five publishers to 50
 //! subscribers with filters.
 //!
-//! The publishers and all subscribers are threads of the measuring process: raw sockets, frames
-//! counted as they come, nothing of a client library. Any server is measured alike, once somebody
-//! says how it is spoken to: that is a [`ServerProtocol`].
+//! Publishers and subscribers are threads of the measuring process with raw sockets, without a
+//! client library. Any server can be measured that has a [`ServerProtocol`].
+//!
+//! The path of a message: `load` (orders and filters) → `server` (publishers) → the server under
+//! test → `subscriber_pool` → `outcome`; without a server, `embedded` joins both by a ring. `burst`
+//! limits the deliveries in flight.
 
 mod burst;
 mod commands;

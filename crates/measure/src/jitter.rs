@@ -1,7 +1,7 @@
 //! The jitter test: reads the clock back to back and records the gaps.
 //!
-//! Gaps of up to a few microseconds are counted in a table, one addition each, so that looking
-//! does not lengthen what is looked at; rarer, longer ones go to a recorder.
+//! Gaps of up to a few microseconds are counted in a table, one addition each, so that counting
+//! does not lengthen the gaps; rarer, longer ones go to a recorder.
 
 use crate::interference::{CounterSnapshot, Watched, load_average};
 use crate::outcome::JitterResult;

@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 /// One-way latency: from the intended and from the actual time of sending.
 ///
-/// A sender that stalls sends late, and then its messages arrive soon after they were sent: only
-/// the first figure shows what a reader had to wait for them.
+/// A stalled sender sends late, and its messages then arrive soon after they were sent: only the
+/// latency from the intended time includes the delay that a reader sees.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyRecorder {
     actual: Recorder,
@@ -47,7 +47,7 @@ impl LatencyRecorder {
                 let start = clock.ticks_ordered();
                 let mut now = start;
                 for index in 0..RECORDS {
-                    // Latencies as they come: some hundred nanoseconds, not the same twice.
+                    // Typical latencies: some hundred nanoseconds, all different.
                     let (actual, intended) =
                         black_box((now.saturating_sub(index * 37 % 512), now.saturating_sub(600)));
                     now = clock.ticks_ordered();

@@ -1,25 +1,18 @@
-//! The measuring house: load shapes, recording, and the experiments of the source documents,
+//! Measures lanecast: load shapes, latency recording, and the experiments of the source documents,
 //! over any transport.
 //!
-//! - [`publisher`], [`subscriber`], [`jitter`]: the experiments, each run in the calling thread;
-//! - [`ping`]: round trips of messages that are sent on a schedule;
-//! - [`record`]: what a measuring message carries;
-//! - [`pacing`]: schedules that catch up, even or in bursts, and runs without one;
-//! - [`Recorder`], [`Distribution`], [`Latency`], [`Linear`]: times and their percentiles;
-//! - [`Interference`], [`PriorityChange`], [`Pinning`]: what a figure is worth on a shared machine;
-//! - [`smx`]: the SMX document's series, case by case, with what the document says of each;
-//! - [`pipes`], [`rings`]: messages between threads of one process, as two more documents measure
-//!   them;
-//! - [`fanout`]: bursts of messages from a few to many, each by its own filter;
-//! - [`floor`]: what the system's own sockets can do, which no transport can be faster than;
-//! - [`report`]: results as `key=value, ` lines; as JSON, the result types serialise themselves;
-//! - [`Head`], [`Host`], [`Kind`]: what makes a result a line that can be read by itself;
-//! - [`Baseline`]: what the machine can do at the moment;
-//! - [`doctor`]: what on this machine disturbs measurements, and how to mend it.
+//! - [`publisher`], [`subscriber`], [`jitter`]: experiments that run in the calling thread;
+//! - [`ping`]: round trips of messages on a schedule;
+//! - [`smx`], [`pipes`], [`rings`], [`fanout`]: the series of the source documents, each with the
+//!   document's reference figures;
+//! - [`socket_baseline`]: the speed of bare sockets, which no network transport can exceed;
+//! - [`doctor`]: conditions of the machine that disturb measurements, and remedies.
 //!
-//! A figure that these experiments give carries what it needs to be believed: the clock and its
-//! cost, the CPUs, how each side waited, how much of a message was touched, what was lost, and
-//! what disturbed the thread.
+//! The path of a figure: [`pacing`] decides when a message is sent, `sender` writes its [`record`],
+//! `stream_stats` checks and times it at the subscriber, a [`Recorder`] counts the time, and a
+//! [`Distribution`] holds percentiles. `monitor` adds the [`Conditions`]: clock and its cost, CPUs,
+//! wait strategy, touched bytes, and [`Interference`] with the thread. [`Head`] makes the result a
+//! measurement line of a [`Kind`]; [`report`] makes it lines of `key=value, `.
 #![forbid(unsafe_code)]
 
 mod baseline;

@@ -1,11 +1,11 @@
 //! Pacing of messages: on a schedule, or flat out.
 //!
-//! A schedule has bursts: so many messages that are due together, and evenly spaced bursts. An
-//! even schedule is one with bursts of one message. It catches up: it sends every message that
-//! is due, one after the other, reads the clock again, and so on; those that were held up by an
-//! interruption go in one go, and the most that ever went so are told. It never sleeps.
+//! A schedule has evenly spaced bursts of messages that are due together; an even schedule has
+//! bursts of one message. A schedule catches up: it sends all messages that are due back to back
+//! and then reads the clock again. After an interruption, all delayed messages go at once; the
+//! largest such burst is reported. A schedule spins and never sleeps.
 //!
-//! The clock is an argument, so that a schedule can be tried without waiting.
+//! The clock is an argument, so that tests need not wait.
 
 /// The slot of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ pub trait Pace {
 /// A schedule of bursts: message `i` is due at
 /// `start + ⌊i / burst⌋ × burst × ticks_per_second / rate`.
 ///
-/// The times are exact however long the run: the rounding error of one burst is carried over to
-/// the next, so there is no product that could outgrow its type.
+/// Times are exact in runs of any length: the rounding error of one burst is carried over to the
+/// next, so there is no product that could overflow.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     index: u64,

@@ -1,9 +1,9 @@
 //! Round trips of messages on a schedule: the ping's side.
 //!
-//! In order: open, wait until the pong is there on both topics, warm up, send the measured part,
-//! wait for the last answers, tell the result, linger, close. Either with two hot threads, one
-//! that sends and one that receives, as the source document's tool has them, or with one thread
-//! that does both, which is what a machine of two CPUs has room for.
+//! In order: open, wait until the pong has joined on both topics, warm up, send the measured part,
+//! wait for the last answers, report the result, linger, close. Either two busy threads, one that
+//! sends and one that receives, as in the source document's tool, or one thread that does both,
+//! for machines of two CPUs.
 
 mod message_sender;
 mod one_thread;

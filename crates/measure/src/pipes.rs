@@ -1,9 +1,9 @@
 //! The experiments of the Y-suite document: messages between two threads through pipes and
 //! signals, with local sockets beside them.
 //!
-//! The document measures on an Athlon 64 X2 3800+, and says how long one message takes (its
-//! density): alone, to a reader that is asleep each time, and as many as possible, written one by
-//! one or in batches. A message is the size of a pointer.
+//! The document measures on an Athlon 64 X2 3800+ and gives the time of one message (its density):
+//! alone, to a reader that sleeps each time, and flat out, one by one or in batches. A message has
+//! the size of a pointer.
 
 mod case;
 mod link;

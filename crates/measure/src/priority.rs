@@ -1,11 +1,11 @@
 //! Raises the priority of a measuring process above background load, without harm to other users.
 //!
-//! With autogroups, a nice value counts only within one login session; what counts between
-//! sessions is the value of the session's group. A process that leads a session of its own
-//! (started by `setsid`) may therefore raise that group. In a user's terminal the group is also
-//! the shell's, so there nothing is touched.
+//! With autogroups, a nice value counts only within one login session; between sessions the value
+//! of the session's group counts. A process that leads its own session (started by `setsid`) may
+//! therefore raise that group. In a user's terminal the group is also the shell's and stays as it
+//! is.
 //!
-//! Real-time scheduling goes before all of this, in any session, but not for long.
+//! Real-time scheduling precedes all of this, in any session, but only for a limited time.
 
 use crate::names::named;
 use crate::real_time::RealTime;

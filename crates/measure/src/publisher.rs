@@ -1,7 +1,7 @@
 //! The publisher's experiment: its highest rate, or a schedule for latencies.
 //!
-//! In order: open, wait for subscribers, take the CPU, warm up, send the measured part, tell
-//! the result, linger, close. All of it in the calling thread.
+//! In order: open, wait for subscribers, pin the thread, warm up, send the measured part, report
+//! the result, linger, close. All steps run in the calling thread.
 
 use crate::conditions::Setup;
 use crate::flags::Flags;

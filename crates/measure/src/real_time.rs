@@ -1,9 +1,9 @@
 //! Real-time scheduling of the measured thread, for a limited time.
 //!
-//! A thread that spins at a real-time priority gets its CPU to itself, so long as that does not
-//! last: the system takes its share of each second back, and two such threads on one CPU stop
-//! each other. A watchdog of a higher priority therefore makes the thread normal again after
-//! [`LONGEST`], whatever it does by then.
+//! A spinning thread with a real-time priority has its CPU to itself, but only for a short time:
+//! the system reserves a share of each second, and two such threads on one CPU block each other. A
+//! watchdog with a higher priority therefore restores the thread's normal priority after
+//! [`LONGEST`].
 
 use lanecast_os::priority::Thread;
 use std::io;
@@ -74,7 +74,7 @@ impl RealTime {
         let watchdog = std::thread::Builder::new().name("watchdog".into()).spawn(move || {
             let raised = Thread::current().make_real_time(WATCHDOG_PRIORITY);
             let is_raised = raised.is_ok();
-            // Nobody to tell: then nobody is raised, either.
+            // Without a receiver the caller has given up, and no thread was raised.
             if tell.send(raised).is_ok() && is_raised {
                 watch(&watched, measured);
             }
@@ -86,7 +86,7 @@ impl RealTime {
 
     /// Starts real-time scheduling. Called by that thread.
     pub(crate) fn begin(&self) {
-        // First the watchdog, so that it is awake whatever happens next.
+        // The watchdog first, so that it is awake before this thread can block its CPU.
         self.shared.set(State::Active(Instant::now() + self.longest));
         // The watchdog got a higher priority, so this one is allowed.
         let _ = self.measured.make_real_time(PRIORITY);

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! All numbers are little-endian; times are ticks of the host's clock. A message of 1 to 7
-//! bytes holds as many low bytes of the word as fit, and one of 0 bytes holds nothing: such
-//! messages are only counted, because a reader cannot tell their number or their kind.
+//! bytes holds as many low bytes of the word as fit, and one of 0 bytes is empty: such messages are
+//! only counted, since a reader cannot know their number or flags.
 
 /// Bytes that hold the word: from this size on, order and completeness are checked.
 pub const NUMBERED: usize = 8;

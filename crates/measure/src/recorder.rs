@@ -1,9 +1,9 @@
 //! The recorder of times: counters of an HdrHistogram.
 //!
 //! The counters are those of an HdrHistogram with three significant digits: one for each
-//! nanosecond at first, then 1024 for each doubling. They are our own because recording is on
-//! every message's path: a short time, which nearly all are, costs one addition. Least, largest
-//! and mean are worked out at the end; only long times need more for that.
+//! nanosecond at first, then 1024 for each doubling. The implementation is separate because
+//! recording is on every message's path: a short time costs one addition. Minimum, maximum and
+//! mean are computed at the end; only long times are summed while recording.
 
 use crate::distribution::Distribution;
 use std::hint::black_box;
@@ -23,7 +23,7 @@ const LONG: usize = ((LONGEST_NS.ilog2() - EXACT_NS.ilog2()) as usize) << STEP_B
 /// Counts times: those below [`EXACT_NS`] exactly, those up to a minute to within 0.1 %, longer
 /// ones together. Least, largest and mean are exact.
 ///
-/// All memory is taken, and touched, when a recorder is made; recording only counts.
+/// All memory is allocated and touched at creation; recording only counts.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     short: Box<[u64; SHORT]>,
@@ -116,7 +116,7 @@ impl Recorder {
 #[inline(always)]
 const fn long_index(ns: u64) -> usize {
     let shift = ns.ilog2() - STEP_BITS;
-    // The highest bit of what is left of the time moves it on by one doubling.
+    // The highest bit of the shifted time adds one doubling.
     let index = (((shift - FIRST_SHIFT) as u64) << STEP_BITS) + (ns >> shift) - (1 << STEP_BITS);
     if index < LONG as u64 { index as usize } else { LONG - 1 }
 }

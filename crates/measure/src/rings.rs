@@ -1,9 +1,8 @@
 //! The ring-buffer table of the AMPS slides: messages a second between threads, through rings of
 //! different shapes.
 //!
-//! The slides measure on an Intel Core i7-3770K, beside the LMAX Disruptor, and do not say how
-//! large a message is or how many are published at a time. Here they are values of 8 bytes unless
-//! said otherwise, one by one and in batches.
+//! The slides measure on an Intel Core i7-3770K, beside the LMAX Disruptor, without message and
+//! batch sizes. Here messages have 8 bytes by default and are published one by one and in batches.
 
 mod layout;
 mod reference;

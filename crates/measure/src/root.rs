@@ -1,7 +1,7 @@
 //! Files of the kernel in `/proc` and `/sys`, below any root.
 //!
-//! Whatever is missing or makes no sense is absent, never an error: kernels and containers differ
-//! in what they tell.
+//! Missing or invalid contents are absent values, never errors: kernels and containers differ in
+//! their files.
 
 use lanecast_os::affinity;
 use std::fs::{self, File};

@@ -1,9 +1,9 @@
 //! The loops that send, in the publisher's thread.
 //!
-//! Everything that a message does not need is decided outside of them: whether to stamp, to
-//! fill, to keep a schedule. Flat out and without stamps, a message costs one store into its
-//! claim and the transport's commit; the clock is read at the start and at the end. How late a
-//! stamped message was for its schedule is counted when it is on its way.
+//! All decisions that do not depend on the message are constants of a loop: stamps, filling, the
+//! schedule. Flat out and without stamps, a message costs one store into its claim and the
+//! transport's commit; the clock is read at the start and at the end. The delay of a stamped
+//! message is recorded after its commit.
 
 mod round_robin;
 
@@ -142,7 +142,7 @@ impl<P: Publish> SendPath for Copying<P> {
     }
 
     fn close(self, linger: Duration) -> bool {
-        // The only handle is this one, so there is nobody to wait for.
+        // This is the only handle, so `into_inner` succeeds at once.
         self.0.into_inner().is_ok_and(|publisher| publisher.close(linger))
     }
 }

@@ -2,8 +2,8 @@
 //! says of them.
 //!
 //! The document measures Ultra Messaging's shared-memory transport on two Xeon E5-2643 v4 at
-//! 3.4 GHz, publisher and subscriber on cores of one node. Here are the same cases, for whoever
-//! runs them; a [`Run`] is what one repetition of one case came to.
+//! 3.4 GHz, publisher and subscriber on cores of one node. This module lists the same cases; a
+//! [`Run`] is the result of one repetition of one case.
 
 mod case;
 mod placement;

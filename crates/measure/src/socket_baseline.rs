@@ -2,8 +2,8 @@
 //! the loopback interface. No protocol can be faster than its sockets, so figures of network
 //! transports are compared with these.
 //!
-//! Each case has two threads of its own: one that sends (and, of round trips, times what comes
-//! back) and one that receives (and sends back). The calling thread only waits for them.
+//! Each case has two threads: one sends (and times the answers of round trips), the other one
+//! receives (and sends back). The calling thread only waits for them.
 
 mod case;
 mod datagrams;
@@ -168,7 +168,7 @@ fn over<E: SocketEnd>(
             Experiment::RoundTrip => rounds::pong(settings, &mut far, &mut monitor, &progress),
             Experiment::OneWay => one_way::receive(settings, &mut far, &mut monitor, &progress),
         };
-        // A receiver that failed lets nobody wait for it.
+        // After a failure of the receiver, the sender must not wait for it.
         progress.is_stopped.fetch_or(done.is_err(), Ordering::Relaxed);
         Ok((done?, monitor.conditions(None)))
     };

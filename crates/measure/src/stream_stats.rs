@@ -1,7 +1,7 @@
 //! Statistics of one stream at a subscriber: counts, order, times.
 //!
-//! The path of a message is a load, a compare and two additions. Whatever is out of turn (the
-//! first message, the end of the warm-up, a gap) takes another, slow path.
+//! The path of a message is a load, a compare and two additions. Exceptions (the first message,
+//! the end of the warm-up, a gap) take a separate, slow path.
 
 use crate::latency::LatencyRecorder;
 use crate::linear::{Linear, LinearShape};

@@ -1,7 +1,7 @@
 //! The subscriber's experiment: counts what arrives, checks its order, measures its latency.
 //!
-//! All of it in the calling thread, which takes its CPU when the first stream begins. The clock
-//! is read once per stamped message, and otherwise only when there is nothing to read.
+//! All steps run in the calling thread, which is pinned when the first stream begins. The clock is
+//! read once per stamped message, and otherwise only when there is nothing to read.
 
 use crate::conditions::Setup;
 use crate::linear::{Linear, LinearShape};
@@ -152,7 +152,7 @@ impl Reader<'_> {
             return Err(error.into());
         }
         let recovered = recovered(&mut subscriber);
-        // What comes now takes its time: publishers need not wait for it.
+        // The sums below take long: publishers must not wait for them.
         drop(subscriber);
         Ok(self.finish(settings, recovered))
     }
@@ -310,7 +310,7 @@ fn sum(stats: &[StreamStats]) -> Figures {
         unchecked: total(|tally| tally.unchecked),
         first_number: stats.iter().filter_map(|tally| tally.first_number).min(),
         duration_ns,
-        // The first message starts the time, so it is not one that was carried in it.
+        // The first message starts the time, so its transfer is not within it.
         rate: rate(measured.saturating_sub(1), duration_ns),
         latency: latency.latency(),
     }

@@ -111,7 +111,7 @@ impl ControlGroup {
 
     fn check_quota(&self) -> Finding {
         let Some((cpus, period_us)) = self.quota else {
-            return if self.known { QUOTA.good("none") } else { QUOTA.unknown("not told") };
+            return if self.known { QUOTA.good("none") } else { QUOTA.unavailable() };
         };
         let times = self.throttled.unwrap_or(0);
         let found = format!("{cpus:.1} CPUs, stopped {times} times so far");
@@ -132,7 +132,7 @@ impl ControlGroup {
 
     fn check_memory(&self, window: Size) -> Finding {
         let Some(bytes) = self.memory_bytes else {
-            return if self.known { MEMORY.good("none") } else { MEMORY.unknown("not told") };
+            return if self.known { MEMORY.good("none") } else { MEMORY.unavailable() };
         };
         let found = Size(bytes >> 10 << 10).to_string();
         if bytes / window.0.max(1) >= WINDOWS_WANTED {

@@ -76,6 +76,11 @@ impl Check {
         self.finds(State::Good, found)
     }
 
+    /// The system gives no information.
+    pub(super) fn unavailable(self) -> Finding {
+        self.unknown("not available")
+    }
+
     pub(super) fn unknown(self, found: impl Into<String>) -> Finding {
         self.finds(State::Unknown, found)
     }

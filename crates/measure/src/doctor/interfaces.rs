@@ -71,7 +71,7 @@ fn outer(links: &[Link]) -> impl Iterator<Item = &Link> + Clone {
 
 fn check_loopback(root: &Root, links: &[Link]) -> Finding {
     if root.names(FOLDER).is_empty() {
-        return LOOPBACK.unknown("not told");
+        return LOOPBACK.unavailable();
     }
     let Some(link) = links.iter().find(|link| link.is(IS_LOOPBACK)) else {
         return LOOPBACK
@@ -85,7 +85,7 @@ fn check_loopback(root: &Root, links: &[Link]) -> Finding {
 
 fn check_links(links: &[Link]) -> Finding {
     if links.is_empty() {
-        return LINKS.unknown("not told");
+        return LINKS.unavailable();
     }
     let told = |link: &Link| {
         let state = if link.is_running { "" } else { ", without a link" };
@@ -101,7 +101,7 @@ fn check_links(links: &[Link]) -> Finding {
     let mut mends = Vec::new();
     for link in outer {
         if !link.is_running {
-            effects.push(format!("{} reaches nobody", link.name));
+            effects.push(format!("{} has no link", link.name));
             mends.push(format!("a cable, or: sudo ip link set {} down", link.name));
         } else if !link.is(MULTICAST) {
             effects.push(format!("{} carries unicast and TCP only", link.name));
@@ -124,7 +124,7 @@ fn check_links(links: &[Link]) -> Finding {
 /// that answers would take.
 fn check_sources(root: &Root, links: &[Link]) -> Finding {
     let mode = |name: &str| root.value::<u8>(&format!("proc/sys/net/ipv4/conf/{name}/rp_filter"));
-    let Some(all) = mode("all") else { return SOURCES.unknown("not told") };
+    let Some(all) = mode("all") else { return SOURCES.unavailable() };
     let strict: Vec<_> = outer(links)
         .filter(|link| mode(&link.name).is_some_and(|own| own.max(all) == 1))
         .map(|link| link.name.as_str())
@@ -148,7 +148,7 @@ fn check_sources(root: &Root, links: &[Link]) -> Finding {
 /// Checks the multicast route, which programs need that name no interface.
 fn check_route(root: &Root, links: &[Link]) -> Finding {
     let Some(text) = root.text("proc/net/route") else {
-        return ROUTE.unknown("not told");
+        return ROUTE.unavailable();
     };
     let is_for_groups = |line: &str| {
         let mut cells = line.split_whitespace();
@@ -174,7 +174,7 @@ fn check_route(root: &Root, links: &[Link]) -> Finding {
 /// Reports queues and interrupt delays of network cards, as far as files show them.
 fn check_queues(root: &Root, links: &[Link]) -> Finding {
     if links.is_empty() {
-        return QUEUES.unknown("not told");
+        return QUEUES.unavailable();
     }
     let cards: Vec<_> = outer(links).filter(|link| link.is_card).collect();
     if cards.is_empty() {
@@ -198,12 +198,12 @@ fn check_queues(root: &Root, links: &[Link]) -> Finding {
     }
     let found = found.join("; ");
     if mends.is_empty() {
-        // What the card itself puts off is told by ioctl only.
-        return QUEUES.good(format!("{found} (ethtool -c tells what the card puts off)"));
+        // The card's own interrupt delay is available by ioctl only.
+        return QUEUES.good(format!("{found} (ethtool -c shows the delay of the card)"));
     }
     QUEUES
         .note(found)
-        .effect("who sleeps or does not poll busily gets packets later")
+        .effect("threads that sleep without busy polling get packets later")
         .mend(mends.join("; "))
 }
 
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(poor.state, State::Note);
         assert!(!poor.found.contains("eth3"), "switched off on purpose");
         let effect = poor.effect.expect("an effect");
-        assert_eq!(effect, "eth1 reaches nobody, eth2 carries unicast and TCP only");
+        assert_eq!(effect, "eth1 has no link, eth2 carries unicast and TCP only");
     }
 
     #[test]

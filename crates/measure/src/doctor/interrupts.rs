@@ -77,7 +77,7 @@ pub(super) fn check(gaps: &[CpuGaps], proposal: Option<Proposal>) -> Finding {
         .filter_map(|gaps| Some((gaps, gaps.interrupts_per_second?)))
         .collect();
     let Some(&(worst, most)) = counted.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return INTERRUPTS.unknown("not told");
+        return INTERRUPTS.unavailable();
     };
     let each = counted.iter().map(|(gaps, rate)| format!("CPU {}: {rate:.0}/s", gaps.cpu));
     let mostly = worst.interrupts_mostly.as_deref().unwrap_or("nothing");

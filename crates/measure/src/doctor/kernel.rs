@@ -83,7 +83,7 @@ pub(super) fn check(root: &Root, features: KernelFeatures) -> Vec<Finding> {
 
 fn check_clock(root: &Root, features: KernelFeatures) -> Finding {
     let Some(source) = root.text(&format!("{CLOCKS}/current_clocksource")) else {
-        return CLOCK.unknown("not told");
+        return CLOCK.unavailable();
     };
     let counted = if features.counter { "tsc" } else { "clock_gettime" };
     let found = format!("{source}; lanecast stamps with {counted}");
@@ -105,7 +105,7 @@ fn check_clock(root: &Root, features: KernelFeatures) -> Finding {
 }
 
 fn check_features(root: &Root, features: KernelFeatures) -> Finding {
-    let found = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "not told".to_owned());
+    let found = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     let mut effects = Vec::new();
     if !features.membarrier {
         effects.push("no membarrier: each message pays for a fence");
@@ -158,7 +158,7 @@ fn check_system_call(root: &Root, costs: Costs) -> Finding {
     }
     CALLS
         .note(found)
-        .effect("each sleep and each waking pays it; who spins does not")
+        .effect("each sleep and each wake-up costs as much; spinning does not")
         .mend("--wait spin; on a machine that runs only trusted programs: mitigations=off")
 }
 

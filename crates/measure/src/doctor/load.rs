@@ -112,7 +112,7 @@ impl Load {
     }
 
     pub(super) fn check(&self) -> Finding {
-        let Some(busy) = self.busy_cpus else { return LOAD.unknown("not told") };
+        let Some(busy) = self.busy_cpus else { return LOAD.unavailable() };
         let who = self.top.iter().take(NAMED).filter(|(_, cpus)| *cpus >= NOTED_CPUS);
         let who = who.map(|(name, cpus)| format!("{name} {cpus:.1}"));
         let who = joined(who);
@@ -131,7 +131,7 @@ impl Load {
 /// Rates the load average, which needs no measurement.
 pub(super) fn check_average(root: &Root) -> Finding {
     let load = root.value::<f64>("proc/loadavg").filter(|load| load.is_finite());
-    let Some(load) = load else { return LOAD.unknown("not told") };
+    let Some(load) = load else { return LOAD.unavailable() };
     let found = format!("{load:.2} threads on average, over a minute");
     if load < DISTURBING_CPUS {
         return LOAD.good(found);
@@ -145,7 +145,7 @@ pub(super) fn check_average(root: &Root) -> Finding {
 /// Rates the time stolen by other virtual machines, between the snapshots and since the start.
 pub(super) fn check_steal(before: &Snapshot, after: &Snapshot) -> Finding {
     let (Some(before), Some(now)) = (before.times, after.times) else {
-        return STEAL.unknown("not told");
+        return STEAL.unavailable();
     };
     let share = |stolen: u64, all: u64| stolen as f64 / all.max(1) as f64;
     let lately =

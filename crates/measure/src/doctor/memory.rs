@@ -36,7 +36,7 @@ fn check_nodes(root: &Root, topology: &Topology) -> Finding {
     };
     let found = count(nodes, "node", "nodes");
     match nodes {
-        0 => NODES.unknown("not told"),
+        0 => NODES.unavailable(),
         1 => NODES.good(found),
         _ => NODES
             .note(found)
@@ -48,12 +48,12 @@ fn check_nodes(root: &Root, topology: &Topology) -> Finding {
 fn check_balancing(root: &Root, topology: &Topology) -> Finding {
     match root.value::<u8>("proc/sys/kernel/numa_balancing") {
         None if topology.nodes() == 1 => BALANCING.good("one node"),
-        None => BALANCING.unknown("not told"),
+        None => BALANCING.unavailable(),
         Some(0) => BALANCING.good("off"),
         Some(_) if topology.nodes() <= 1 => BALANCING.good("on, with one node"),
         Some(_) => BALANCING
             .disturbs("on")
-            .effect("the kernel takes pages away to see who uses them: stalls on the path")
+            .effect("the kernel unmaps pages to find their users: stalls on the path")
             .mend("echo 0 | sudo tee /proc/sys/kernel/numa_balancing"),
     }
 }
@@ -65,7 +65,7 @@ fn check_huge(root: &Root) -> Finding {
         let (_, rest) = text.split_once('[')?;
         Some(rest.split_once(']')?.0.to_owned())
     };
-    let Some(enabled) = mode("enabled") else { return HUGE.unknown("not told") };
+    let Some(enabled) = mode("enabled") else { return HUGE.unavailable() };
     let free = root.labelled("proc/meminfo", "HugePages_Free").unwrap_or_else(|| "?".to_owned());
     let shared = mode("shmem_enabled").unwrap_or_else(|| "never".to_owned());
     let found = format!("transparent: {enabled}, in shared memory: {shared}; {free} reserved free");
@@ -80,7 +80,7 @@ fn check_huge(root: &Root) -> Finding {
 fn check_swap(root: &Root) -> Finding {
     let (Some(total), Some(free)) = (root.memory_bytes("SwapTotal"), root.memory_bytes("SwapFree"))
     else {
-        return SWAP.unknown("not told");
+        return SWAP.unavailable();
     };
     let used = total.saturating_sub(free);
     match (total, used) {
@@ -102,7 +102,7 @@ pub(super) fn check_domain(
     space: Option<Space>,
 ) -> Finding {
     let Some(mount) = mount_of(root, directory) else {
-        return DOMAIN.unknown(format!("{}: its file system is not told", directory.display()));
+        return DOMAIN.unknown(format!("{}: its file system is unknown", directory.display()));
     };
     let place = mount.place.display().to_string();
     let free = space.map_or("?".to_owned(), |space| size(space.free_bytes));

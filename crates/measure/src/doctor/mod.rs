@@ -1,7 +1,7 @@
 //! Finds conditions of this machine that disturb measurements, measures their effect, and proposes
 //! remedies.
 //!
-//! Most checks read `/proc` and `/sys`; some measure for a few seconds. Nothing is mended.
+//! Most checks read `/proc` and `/sys`; some measure for a few seconds. No setting is changed.
 
 mod control_group;
 mod finding;
@@ -146,9 +146,9 @@ impl Measured {
         length: Duration,
         progress: &mut dyn FnMut(&str),
     ) -> Self {
-        progress("watching who else runs");
+        progress("watching other processes");
         let start = Snapshot::take(root);
-        // Asleep, so that what runs here shows in no figure.
+        // Asleep, so that this thread itself does not count as load.
         std::thread::sleep(length / 4);
         let load = Load::between(&start, &Snapshot::take(root), std::process::id());
         let mut findings = vec![load.check()];

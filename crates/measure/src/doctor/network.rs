@@ -49,7 +49,7 @@ fn core(root: &Root, name: &str) -> Option<u64> {
 
 fn check_buffers(root: &Root) -> Finding {
     let (Some(receive), Some(send)) = (core(root, "rmem_max"), core(root, "wmem_max")) else {
-        return BUFFERS.unknown("not told");
+        return BUFFERS.unavailable();
     };
     let found = format!("up to {} in, {} out", size(receive), size(send));
     let wants =
@@ -70,7 +70,7 @@ fn check_buffers(root: &Root) -> Finding {
 
 fn check_backlog(root: &Root) -> Finding {
     let Some(packets) = core(root, "netdev_max_backlog") else {
-        return BACKLOG.unknown("not told");
+        return BACKLOG.unavailable();
     };
     let found = count(packets as usize, "packet", "packets");
     if packets >= BACKLOG_WANTED {
@@ -84,7 +84,7 @@ fn check_backlog(root: &Root) -> Finding {
 
 fn check_polling(root: &Root) -> Finding {
     let (Some(read), Some(poll)) = (core(root, "busy_read"), core(root, "busy_poll")) else {
-        return POLLING.unknown("not told");
+        return POLLING.unavailable();
     };
     let found = format!("busy_read {read} us, busy_poll {poll} us");
     let has_card = root
@@ -102,7 +102,7 @@ fn check_polling(root: &Root) -> Finding {
     }
     POLLING
         .note(found)
-        .effect("who spins still waits for the card's interrupt: some microseconds a packet")
+        .effect("spinning threads still wait for the card's interrupt: some microseconds a packet")
         .mend(set(&[("net.core.busy_read", "50".to_owned())]))
 }
 
@@ -118,7 +118,7 @@ fn check_segmentation(works: bool) -> Finding {
 
 fn check_groups(root: &Root) -> Finding {
     let Some(groups) = root.value::<u64>("proc/sys/net/ipv4/igmp_max_memberships") else {
-        return GROUPS.unknown("not told");
+        return GROUPS.unavailable();
     };
     let found = format!("a socket may be in {}", count(groups as usize, "group", "groups"));
     if groups >= GROUPS_WANTED {
@@ -126,14 +126,14 @@ fn check_groups(root: &Root) -> Finding {
     }
     GROUPS
         .note(found)
-        .effect("who joins more is refused (No buffer space available)")
+        .effect("joining more is refused (No buffer space available)")
         .mend(set(&[("net.ipv4.igmp_max_memberships", GROUPS_WANTED.to_string())]))
 }
 
 fn check_tracking(root: &Root) -> Finding {
     const FOLDER: &str = "proc/sys/net/netfilter";
     if root.names("proc/sys/net").is_empty() {
-        return TRACKING.unknown("not told");
+        return TRACKING.unavailable();
     }
     let Some(entries) = root.value::<u64>(&format!("{FOLDER}/nf_conntrack_count")) else {
         return TRACKING.good("not loaded");
@@ -152,7 +152,7 @@ fn check_tracking(root: &Root) -> Finding {
 /// Rates drops since the start of the machine: by full sockets and by full queues of a CPU.
 fn check_drops(root: &Root) -> Finding {
     let (Some(sockets), Some(queues)) = (socket_drops(root), queue_drops(root)) else {
-        return DROPS.unknown("not told");
+        return DROPS.unavailable();
     };
     let mut found = Vec::new();
     let mut mends = Vec::new();

@@ -21,7 +21,7 @@ fn check_raise(root: &Root, raise: PriorityChange) -> Finding {
     let found = match autogroups {
         Some(0) => "sessions are not grouped",
         Some(_) => "sessions are grouped (autogroup)",
-        None => "grouping of sessions is not told",
+        None => "grouping of sessions is unknown",
     };
     match raise {
         PriorityChange::SharedSession => RAISE
@@ -69,7 +69,7 @@ fn check_limits(root: &Root) -> Finding {
         limit(root, "Max nice priority"),
         limit(root, "Max locked memory"),
     ) else {
-        return LIMITS.unknown("not told");
+        return LIMITS.unavailable();
     };
     let may_raise = may(root, SYS_NICE);
     let shown = |value: u64| match value {
@@ -108,7 +108,7 @@ fn check_sandbox(root: &Root) -> Finding {
             .note("seccomp")
             .effect("each system call passes a filter: sleeping and waking cost more")
             .mend("in a container: --security-opt seccomp=unconfined"),
-        None => SANDBOX.unknown("not told"),
+        None => SANDBOX.unavailable(),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn check(
 
 fn check_count(topology: &Topology) -> Finding {
     let (usable, Some(online)) = (topology.cpus.len(), topology.online) else {
-        return COUNT.unknown("not told");
+        return COUNT.unavailable();
     };
     let found = if usable == online {
         format!("{online}")
@@ -53,7 +53,7 @@ fn check_count(topology: &Topology) -> Finding {
             .mend("use a machine with 4 CPUs and more"),
         _ if usable < CPUS_WANTED => COUNT
             .note(found)
-            .effect("a spinning pair leaves little room: everybody else interrupts it")
+            .effect("a spinning pair leaves few CPUs: other programs interrupt it")
             .mend("use a machine with 4 CPUs and more, or keep this one quiet"),
         _ => COUNT.good(found),
     }
@@ -61,7 +61,7 @@ fn check_count(topology: &Topology) -> Finding {
 
 fn check_threads(topology: &Topology, proposal: Option<Proposal>) -> Finding {
     let Some(most) = topology.cpus.iter().map(|cpu| cpu.siblings.len()).max() else {
-        return THREADS.unknown("not told");
+        return THREADS.unavailable();
     };
     if most <= 1 {
         return THREADS.good("one thread per core");
@@ -92,8 +92,8 @@ fn check_governor(root: &Root, topology: &Topology, hypervisor: Option<&str>) ->
     governors.dedup();
     if governors.is_empty() {
         return match hypervisor {
-            Some(_) => GOVERNOR.unknown("the host decides, and does not tell"),
-            None => GOVERNOR.unknown("not told"),
+            Some(_) => GOVERNOR.unknown("the host decides; not visible here"),
+            None => GOVERNOR.unavailable(),
         };
     }
     let found = joined(&governors);
@@ -113,9 +113,9 @@ fn check_boost(root: &Root, hypervisor: Option<&str>) -> Finding {
         (Some(off), _) => (off == 0, format!("echo 1 | sudo tee /{no_turbo}")),
         (None, Some(on)) => (on != 0, format!("echo 0 | sudo tee /{boost}")),
         (None, None) if hypervisor.is_some() => {
-            return BOOST.unknown("the host decides, and does not tell");
+            return BOOST.unknown("the host decides; not visible here");
         }
-        (None, None) => return BOOST.unknown("not told"),
+        (None, None) => return BOOST.unavailable(),
     };
     if !is_on {
         return BOOST.good("off");
@@ -139,7 +139,7 @@ fn check_idle(root: &Root) -> Finding {
     let Some((latency_us, name)) = deepest else {
         return match driver.as_deref() {
             Some("none") => IDLE.good("no driver"),
-            _ => IDLE.unknown("not told"),
+            _ => IDLE.unavailable(),
         };
     };
     let driver = driver.unwrap_or_else(|| "no driver named".to_owned());
@@ -149,7 +149,7 @@ fn check_idle(root: &Root) -> Finding {
     }
     IDLE.note(found)
         .effect(format!(
-            "a thread that sleeps wakes up to {latency_us} us later; who spins does not"
+            "a thread that sleeps wakes up to {latency_us} us later; a spinning one does not"
         ))
         .mend(format!(
             "sudo cpupower idle-set -D {LIGHT_SLEEP_US} (until the next start), or compare \
@@ -159,7 +159,7 @@ fn check_idle(root: &Root) -> Finding {
 
 fn check_isolated(root: &Root, topology: &Topology, proposal: Option<Proposal>) -> Finding {
     let (Some(_), Some(proposal)) = (topology.online, proposal) else {
-        return ISOLATED.unknown("no two CPUs are told of");
+        return ISOLATED.unknown("fewer than two CPUs are known");
     };
     let command_line = root.text("proc/cmdline").unwrap_or_default();
     let quiet = root.list(&format!("{CPUS}/nohz_full")).unwrap_or_default();
@@ -199,7 +199,7 @@ fn check_virtual(root: &Root, hypervisor: Option<&str>) -> Finding {
             .note(name)
             .effect("other machines share the processor, unseen; a sleeping CPU wakes slowly")
             .mend("for figures to rely on: a machine of one's own, or dedicated CPUs"),
-        None if root.text("proc/cpuinfo").is_none() => VIRTUAL.unknown("not told"),
+        None if root.text("proc/cpuinfo").is_none() => VIRTUAL.unavailable(),
         None => VIRTUAL.good("no"),
     }
 }

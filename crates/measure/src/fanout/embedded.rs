@@ -53,7 +53,7 @@ pub fn embedded(load: &Load, bursts: Bursts, cpus: [&[usize]; 2]) -> io::Result<
                 let share = bursts.share(number) as usize;
                 let (deliveries, barrier) = (&deliveries, &barrier);
                 scope.spawn(move || {
-                    // What it needs is allocated on its CPU, and so on that CPU's node.
+                    // Memory is allocated after pinning, and so on the node of that CPU.
                     let pinned = pin_to(cpus[0]);
                     let publisher = Matcher::new(load);
                     match publisher {
@@ -137,7 +137,7 @@ fn run(
         let mut owed = 0;
         for (number, order) in (0..share).zip(orders.iter().cycle()) {
             matcher.find(order.bytes());
-            // By what was meant, not by what was found: the difference is a loss.
+            // By the definition of the load, not by the index: a difference shows as a loss.
             owed += matcher.load.recipients(order);
             if matcher.ids.is_empty() {
                 continue;

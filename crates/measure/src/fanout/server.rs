@@ -50,7 +50,7 @@ pub fn over_sockets(
     let (took, latency) = thread::scope(|scope| {
         let listener = scope.spawn(|| {
             let latency = pin_to(cpus[1]).and_then(|()| pool.listen(protocol, &deliveries));
-            // Whoever waits for what no longer comes is to hear of it.
+            // Publishers must not wait for deliveries that cannot arrive any more.
             deliveries.end();
             latency
         });

@@ -60,7 +60,7 @@ impl<P: Publish> MessageSender<P> {
     pub(super) fn close(self, linger: Duration) -> bool {
         match self {
             Self::InPlace(publisher) => publisher.close(linger),
-            // The only handle is this one, so there is nobody to wait for.
+            // This is the only handle, so `into_inner` succeeds at once.
             Self::Copying(publisher, _) => {
                 publisher.into_inner().is_ok_and(|publisher| publisher.close(linger))
             }

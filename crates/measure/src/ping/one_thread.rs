@@ -1,8 +1,8 @@
 //! A ping of one thread: sends messages that are due and polls for answers in between.
 //!
-//! Where the subscriber's strategy sleeps, the thread sleeps only while an answer is under way;
-//! if that comes after the next message is due, the next message is late, which the times from
-//! the intended moment of sending show.
+//! With a sleeping wait strategy, the thread sleeps only while an answer is in flight. If the
+//! answer arrives after the next message is due, that message is late; latencies from the intended
+//! time include the delay.
 
 use super::Done;
 use super::replies::Replies;

@@ -7,9 +7,9 @@
 //!  +--------+--------+--------...
 //! ```
 //!
-//! Both are ticks of the ping's clock, little-endian: nobody else reads them. An actual time of 0
-//! means: not to be recorded. The intended times of a run rise from message to message, so they
-//! tell messages apart, too.
+//! Both are ticks of the ping's clock, little-endian; only the ping reads them. An actual time of 0
+//! means: not to be recorded. Intended times rise from message to message and so identify
+//! messages, too.
 
 /// Bytes that hold both times: the smallest ping.
 pub const STAMP: usize = 16;

@@ -51,7 +51,7 @@ impl<S: Signal> PipedWriter<S> {
     #[cold]
     fn write_later(&mut self, mut message: u64) {
         loop {
-            // The reader cannot make room by reading what it does not see.
+            // The reader can free space only by reading messages it sees.
             self.flush();
             if self.writer.is_closed() {
                 return;

@@ -49,7 +49,7 @@ impl Reads for SocketReader {
         let mut filled = 0;
         while filled < self.batch.len() {
             match self.socket.read(&mut self.batch[filled..]) {
-                // The end: what came of the last batch is there.
+                // The end, possibly with an incomplete last batch.
                 Ok(0) => break,
                 Ok(length) => filled += length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,7 +1,7 @@
 //! The lines of a ping and its pong.
 //!
-//! What the document's tool prints comes last and together, so that the last ten lines of the
-//! output are the last ten lines that it would have printed.
+//! The lines of the document's tool come last and together, so that the last ten lines of the
+//! output match the tool's.
 
 use super::{conditions, distribution, line, linear};
 use crate::linear::LinearShape;

@@ -29,7 +29,7 @@ impl Series {
     pub fn new(rows: &[Row], batches: &[usize]) -> Self {
         let wanted = Row::ALL.into_iter().filter(|row| rows.is_empty() || rows.contains(row));
         let turns = wanted.flat_map(|row| {
-            // Taking one message at a time is for those that are sent so.
+            // Single reads are compared with single writes only.
             let fits = move |batch: &&usize| row != Row::Singly || **batch == 1;
             batches.iter().filter(fits).map(move |&batch| Turn { row, batch })
         });

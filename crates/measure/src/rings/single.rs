@@ -6,7 +6,7 @@ use crate::smx::RunLength;
 use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup, tag};
 use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Producer};
 
-/// Lets the threads of a row with one producer work.
+/// Runs a row with one producer.
 pub(super) fn run<const WORDS: usize>(case: &Case, length: RunLength) -> Result<Found, Failed> {
     let build = rings::single_producer(case.capacity, Block::<WORDS>::default)?;
     let mut build = build.wait(case.wait);
@@ -65,7 +65,7 @@ pub(super) fn produce<const WORDS: usize>(
     End::sent(at - tag(number))
 }
 
-/// Sends one by one; how many, which is less than asked for if nobody is there any more.
+/// Sends one by one; returns the number sent, less than `count` if all consumers have gone.
 fn push<const WORDS: usize>(producer: &mut Producer<Block<WORDS>>, first: u64, count: u64) -> u64 {
     (0..count).find(|at| producer.push(Block::new(first + at)).is_err()).unwrap_or(count)
 }
@@ -89,7 +89,7 @@ fn claim<const WORDS: usize>(
     sent
 }
 
-/// Reads in place whatever is there.
+/// Reads all available messages in place.
 fn drain<const WORDS: usize>(mut consumer: Consumer<Block<WORDS>>, most: usize) -> End {
     let mut seen = DeliveryCheck::new(1);
     loop {

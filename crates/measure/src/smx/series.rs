@@ -41,8 +41,8 @@ const OTHER_SIZES: [usize; 3] = [25, 128, 1500];
 
 /// The steps of a series, repeated from first to last.
 ///
-/// All cases are repeated in turn instead of one after the other: what changes on the machine in
-/// between then touches all of them.
+/// All cases run once before any is repeated, so that changes of the machine affect all of them
+/// alike.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The steps of one repetition.

@@ -140,7 +140,7 @@ pub(super) fn receive<E: SocketEnd>(
                 next = number + 1;
             }
             received.messages += measured;
-            // What is missing before the last one is lost, and under way no more.
+            // Missing messages before the last one are lost, and no longer in flight.
             let accounted = if next > FIRST { next - FIRST } else { next };
             progress.accounted.store(accounted, Ordering::Relaxed);
         });

@@ -1,8 +1,8 @@
 //! Check that every message arrived once and in its producer's order.
 //!
 //! A message holds its number, counted from 0 by its producer, with the producer's own number in
-//! the top byte. Each consumer keeps, for every producer, how many it has seen, their sum, and
-//! whether they kept their order; what several consumers have seen is added up at the end.
+//! the top byte. Each consumer keeps a count, a sum and a check of the order for every producer;
+//! the results of several consumers are added at the end.
 
 use super::block::Block;
 use serde::Serialize;
@@ -17,8 +17,8 @@ pub(crate) const fn tag(producer: usize) -> u64 {
 
 /// Messages seen by one consumer, or by several together.
 ///
-/// Messages mostly come one after the other: what continues such a run costs a comparison, and
-/// only a whole run is added up.
+/// Messages are mostly consecutive: continuing a run costs a comparison, and only a whole run is
+/// added to the sums.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryCheck {
     /// Current run: from `first` to before `next`.

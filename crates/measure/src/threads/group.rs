@@ -86,7 +86,7 @@ impl<'a, T: Send> ThreadGroup<'a, T> {
             }
             // One that is let down here never works: its channel is gone when this returns.
             let going = started.iter().map(Started::is_ready).collect::<Result<Vec<_>, _>>()?;
-            // Those who wait for the others are there first.
+            // Consumers start first, so that they are ready for the producers.
             for go in going.iter().rev() {
                 // It has broken off since: its end tells why.
                 let _ = go.send(());

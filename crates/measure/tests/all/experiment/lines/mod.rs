@@ -194,7 +194,7 @@ fn jitter_writes_what_the_page_names() {
 }
 
 #[test]
-fn the_yardstick_writes_what_the_page_names() {
+fn the_baseline_writes_what_the_page_names() {
     let baseline = serde_json::to_value(Baseline { line_ns: None, loop_ns: Some(1.5) }).unwrap();
     check("baseline", &baseline, &Page::read().row("run", "baseline"));
 }
@@ -223,7 +223,7 @@ fn check_threads(page: &Page, what: &str, line: &Value) {
     let documented = [&page.tabled("Every line"), &page.tabled("Between threads")];
     check(what, line, &with(&page.tabled(what), &documented));
     check("threads", &line["threads"][0], &page.row("Between threads", "threads"));
-    check("published", &line["published"], &page.row(what, "published"));
+    check("reference", &line["published"], &page.row(what, "published"));
     let interference = &line["threads"][0]["interference"];
     check("interference", interference, &page.row("Conditions", "interference"));
 }
