@@ -223,7 +223,7 @@ fn check_threads(page: &Page, what: &str, line: &Value) {
     let documented = [&page.tabled("Every line"), &page.tabled("Between threads")];
     check(what, line, &with(&page.tabled(what), &documented));
     check("threads", &line["threads"][0], &page.row("Between threads", "threads"));
-    check("reference", &line["published"], &page.row(what, "published"));
+    check("reference", &line["reference"], &page.row(what, "reference"));
     let interference = &line["threads"][0]["interference"];
     check("interference", interference, &page.row("Conditions", "interference"));
 }
