@@ -134,9 +134,9 @@ mod tests {
     fn a_short_burst_is_sent_message_by_message() {
         let mut batching = SendBatching::new();
         for burst in 0..100u64 {
-            for context in 0..u64::from(STREAM_COMMITS) {
-                let now = 1_000_000 + burst * 50_000 + context * 1_500;
-                assert!(!batching.sent_alone(now, now + 1_400), "burst {burst}, context {context}");
+            for commit in 0..u64::from(STREAM_COMMITS) {
+                let now = 1_000_000 + burst * 50_000 + commit * 1_500;
+                assert!(!batching.sent_alone(now, now + 1_400), "burst {burst}, commit {commit}");
             }
         }
     }

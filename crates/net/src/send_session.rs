@@ -341,7 +341,7 @@ impl SendSession {
             match sent {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // StageError or too long: a loss to the receivers, repaired as such.
+                // Refused or too long: a loss to the receivers, repaired as such.
                 Err(_) => self.refused += 1,
             }
             self.sender.transmitted(now);

@@ -7,7 +7,7 @@ mod jumbo;
 mod panics;
 mod peers;
 mod rate;
+mod reporting;
 mod resolver;
 mod silent;
-mod telling;
 mod transports;

@@ -1,6 +1,6 @@
 //! Handlers that panic.
 
-use lanecast_net::{NetSettings, Network, TransportKind};
+use lanecast_net::{NetSettings, Network, Publisher, Subscriber, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A panic on the last message of a poll must not keep the publisher waiting: no later poll has a
-/// message whose end would report the consumption.
+/// message whose end would report the consumption. A message in one frame leaves the queue after
+/// the handler, one reassembled from fragments before it.
 #[test]
 fn a_message_whose_handler_panicked_counts_as_read() {
     let run = std::process::id() as u16;
@@ -25,22 +26,33 @@ fn a_message_whose_handler_panicked_counts_as_read() {
         let mut subscriber = network.subscriber(&[topic]).expect("a subscriber");
         let mut publisher = network.publisher(kind, topic).expect("a publisher");
         assert!(publisher.wait_for_subscribers(1, LIMIT), "{kind}: not joined");
-        publisher.send(b"last").expect("room");
-        let start = Instant::now();
-        let mut poll = || {
-            let handler = |event: Event<'_>| match event {
-                Event::Message(_) => panic!("expected: a handler that panics"),
-                Event::Joined(_) => {}
-                other => panic!("{other:?}"),
-            };
-            catch_unwind(AssertUnwindSafe(|| subscriber.poll(64, handler))).is_err()
+        for length in [4, 40_000] {
+            panic_on_the_last(kind, &mut publisher, &mut subscriber, length);
+        }
+    }
+}
+
+fn panic_on_the_last(
+    kind: TransportKind,
+    publisher: &mut Publisher,
+    subscriber: &mut Subscriber,
+    length: usize,
+) {
+    publisher.send(&vec![7; length]).expect("room");
+    let start = Instant::now();
+    let mut poll = || {
+        let handler = |event: Event<'_>| match event {
+            Event::Message(_) => panic!("expected: a handler that panics"),
+            Event::Joined(_) => {}
+            other => panic!("{other:?}"),
         };
-        while !poll() {
-            assert!(start.elapsed() < LIMIT, "{kind}: no message");
-        }
-        while !publisher.drain(Duration::from_millis(10)) {
-            assert!(!poll(), "{kind}: the message came again");
-            assert!(start.elapsed() < LIMIT, "{kind}: the message counts as unread");
-        }
+        catch_unwind(AssertUnwindSafe(|| subscriber.poll(64, handler))).is_err()
+    };
+    while !poll() {
+        assert!(start.elapsed() < LIMIT, "{kind}: no message");
+    }
+    while !publisher.drain(Duration::from_millis(10)) {
+        assert!(!poll(), "{kind}: the message came again");
+        assert!(start.elapsed() < LIMIT, "{kind}: a message of {length} bytes counts as unread");
     }
 }
