@@ -37,7 +37,7 @@ use thiserror::Error;
 /// Polling interval of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// The longest message: what one datagram holds.
-pub const LONGEST: usize = lanecast_os::udp::RUN_BYTES_MAX;
+pub const LONGEST: usize = lanecast_os::udp::GSO_BYTES_MAX;
 
 /// Parameters of a case.
 #[derive(Clone, Copy, Debug)]

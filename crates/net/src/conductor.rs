@@ -58,7 +58,7 @@ pub(crate) trait SubAgent: Debug + Send {
     fn do_work(&mut self, now: Nanos, wait_set: &mut WaitSet) -> usize;
 
     /// Whether an owner has entered its session since, without waking the conductor.
-    fn was_entered(&self) -> bool {
+    fn was_locked(&self) -> bool {
         false
     }
 
@@ -70,8 +70,11 @@ pub(crate) trait SubAgent: Debug + Send {
 
 /// Locks a session for the conductor. The only driver of a session waits up to 50 µs; a stand-in
 /// for the owner gives way at once.
-pub(crate) fn enter<T>(visitor: &Visitor<T>, only_driver: bool) -> Option<VisitorGuard<'_, T>> {
-    if only_driver { visitor.enter_patiently(LOCK_PATIENCE) } else { visitor.try_enter() }
+pub(crate) fn lock_session<T>(
+    visitor: &Visitor<T>,
+    only_driver: bool,
+) -> Option<VisitorGuard<'_, T>> {
+    if only_driver { visitor.try_lock_for(LOCK_PATIENCE) } else { visitor.try_lock() }
 }
 
 /// The duty cycle of a conductor thread.
@@ -129,7 +132,7 @@ impl Conductor {
         self.rest = REST;
         self.waker.park();
         // An owner that entered before it could see the flag has not woken this thread.
-        match self.agents.iter().any(|agent| agent.was_entered()) {
+        match self.agents.iter().any(|agent| agent.was_locked()) {
             false => Nanos::MAX,
             // The owner's rest of the work is this thread's alone.
             true if self.only_driver => 0,

@@ -4,8 +4,8 @@
 //! unparks. Without the flag each commit of a publisher would cost a system call.
 
 use lanecast_base::sync::{AtomicBool, Ordering, fence};
-use lanecast_os::alarm::Alarm;
-use lanecast_os::event::EventBell;
+use lanecast_os::event::EventFd;
+use lanecast_os::timerfd::TimerFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -17,28 +17,28 @@ const GRACE: Duration = Duration::from_micros(150);
 /// Wakes one conductor thread.
 #[derive(Debug)]
 pub(crate) struct ConductorWaker {
-    event: EventBell,
-    timer: Alarm,
+    event: EventFd,
+    timer: TimerFd,
     /// The conductor sleeps until an event, rather than until its next round.
     is_parked: AtomicBool,
 }
 
 impl ConductorWaker {
     pub(crate) fn new() -> io::Result<Self> {
-        let (event, timer) = (EventBell::new(false)?, Alarm::new()?);
+        let (event, timer) = (EventFd::new(false)?, TimerFd::new()?);
         Ok(Self { event, timer, is_parked: AtomicBool::new(false) })
     }
 
     /// Wakes the conductor now.
     pub(crate) fn wake(&self) {
-        self.event.ring();
+        self.event.signal();
     }
 
     /// Wakes the conductor now if it is parked.
     #[inline]
     pub(crate) fn wake_if_parked(&self) {
         if self.take_parked() {
-            self.event.ring();
+            self.event.signal();
         }
     }
 
@@ -77,8 +77,8 @@ impl ConductorWaker {
     /// The conductor runs again.
     pub(crate) fn unpark(&self) {
         self.is_parked.store(false, Ordering::Relaxed);
-        self.event.hush();
-        self.timer.hush();
+        self.event.clear();
+        self.timer.clear();
     }
 
     /// The descriptors that wake the conductor.

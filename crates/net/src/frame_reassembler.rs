@@ -3,7 +3,7 @@
 //! All TCP connections use it: a publisher's to its receivers (`tcp_sender`), a subscriber's to a
 //! publisher (`tcp_receiver`), and those between resolvers and daemons (`frame_stream`).
 
-use lanecast_os::direct;
+use lanecast_os::raw_io;
 use lanecast_wire::net::{Frame, frame_length};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -40,7 +40,7 @@ impl FrameReassembler {
         buffer: &'a mut [u8],
     ) -> io::Result<Option<&'a [u8]>> {
         let kept = self.partial.len();
-        match direct::read(stream, &mut buffer[kept..]) {
+        match raw_io::read(stream, &mut buffer[kept..]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => {
                 buffer[..kept].copy_from_slice(&self.partial);

@@ -32,7 +32,7 @@ impl MulticastLoopback {
     #[cold]
     fn set(&mut self, on: bool, socket: &UdpSocket) {
         // A failure leaves the socket as it was: on, at first.
-        if on != self.is_on && socket.echo_multicast(on).is_ok() {
+        if on != self.is_on && socket.set_multicast_loopback(on).is_ok() {
             self.is_on = on;
         }
     }

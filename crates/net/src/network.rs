@@ -105,7 +105,7 @@ impl Network {
         let source = Source { kind, session, address, group, pid: std::process::id() };
         send_session.counter_file = context.telemetry.publisher(&source);
         let (owner, visitor) = Biased::split(send_session);
-        let seen = visitor.entries();
+        let seen = visitor.lock_count();
         self.conductor.add_publisher(PublisherEntry {
             session,
             visitor,
@@ -202,7 +202,7 @@ impl Network {
         );
         let (owner, visitor) = Biased::split(sessions);
         let number = random()?;
-        let seen = visitor.entries();
+        let seen = visitor.lock_count();
         self.conductor.add_subscriber(SubscriberEntry {
             number,
             topics,

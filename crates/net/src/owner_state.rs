@@ -4,7 +4,7 @@
 //! the sockets, and wakes the owner when a delivery is ready.
 
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
-use lanecast_os::event::EventBell;
+use lanecast_os::event::EventFd;
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) struct OwnerState {
     /// readable.
     is_parked: AtomicBool,
     /// Wakes a parked owner.
-    pub(crate) event: EventBell,
+    pub(crate) event: EventFd,
     /// The owner sleeps on something else, and leaves the sockets to the conductor.
     is_away: AtomicBool,
     /// Counts the conductor's notifications.
@@ -40,7 +40,7 @@ impl OwnerState {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             is_parked: AtomicBool::new(false),
-            event: EventBell::new(false)?,
+            event: EventFd::new(false)?,
             is_away: AtomicBool::new(false),
             wake_epoch: AtomicU32::new(0),
             lost: Mutex::default(),
@@ -77,7 +77,7 @@ impl OwnerState {
         // PAIRS(owner-parked): the new epoch comes before the load of the owner's flag.
         fence(Ordering::SeqCst);
         if self.is_parked() {
-            self.event.ring();
+            self.event.signal();
         }
         if let Some(Waker(wake)) = self.waker.get() {
             wake();

@@ -1,6 +1,6 @@
 //! Sleeping on descriptors: poll(2) over sockets that an owner and the conductor share.
 
-use lanecast_os::poll::PollRoom;
+use lanecast_os::poll::PollBuffer;
 use lanecast_os::udp::UdpSocket;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +28,7 @@ impl AsFd for Descriptor {
 /// Reusable buffer of a thread's poll(2) calls.
 #[derive(Debug, Default)]
 pub(crate) struct Poller {
-    room: PollRoom,
+    room: PollBuffer,
 }
 
 impl Poller {

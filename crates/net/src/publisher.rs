@@ -1,6 +1,6 @@
 //! A network publisher: the owner of one sending session.
 //!
-//! All calls run in the application's thread, which locks the session by [`Owner::enter`]: as
+//! All calls run in the application's thread, which locks the session by [`Owner::lock`]: as
 //! cheap as a plain borrow unless the conductor is inside.
 
 use crate::claim::{NetBatch, NetClaim};
@@ -48,19 +48,19 @@ impl Publisher {
 
     /// The session's counters.
     pub fn counters(&mut self) -> PublisherCounters {
-        self.owner.enter().counters()
+        self.owner.lock().counters()
     }
 
     /// Sends committed messages that are still batched.
     pub fn flush(&mut self) {
-        self.owner.enter().flush();
+        self.owner.lock().flush();
     }
 
     /// Drives the session until `done` or `timeout`; returns whether `done`.
     fn drive_until(&mut self, timeout: Duration, done: impl Fn(&SendSession) -> bool) -> bool {
         let start = Instant::now();
         loop {
-            let mut session = self.owner.enter();
+            let mut session = self.owner.lock();
             session.probe();
             if done(&session) {
                 return true;
@@ -76,7 +76,7 @@ impl Publisher {
         }
         self.is_closed = true;
         let drained = self.drive_until(linger, |session| session.sender.is_drained());
-        self.owner.enter().close();
+        self.owner.lock().close();
         self.conductor.retire_publisher(self.advertised.0.session);
         drained
     }
@@ -96,7 +96,7 @@ impl Publish for Publisher {
         {
             return Err(TopicError::Group { own, group });
         }
-        let added = self.owner.enter().add_topic(name);
+        let added = self.owner.lock().add_topic(name);
         let number = added.map_err(|error| match error {
             sender::TopicError::Name => TopicError::Name(name.len()),
             sender::TopicError::TooMany { max } => TopicError::Full(max),
@@ -107,20 +107,20 @@ impl Publish for Publisher {
 
     #[inline(always)]
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
-        let mut session = self.owner.enter();
+        let mut session = self.owner.lock();
         session.stage(topic, len)?;
         Ok(NetClaim::new(session, topic))
     }
 
     #[inline(always)]
     fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<NetClaim<'_>, ClaimError> {
-        let mut session = self.owner.enter();
+        let mut session = self.owner.lock();
         session.stage_blocking(topic, len)?;
         Ok(NetClaim::new(session, topic))
     }
 
     fn batch(&mut self) -> NetBatch<'_> {
-        NetBatch::new(self.owner.enter())
+        NetBatch::new(self.owner.lock())
     }
 
     fn session(&self) -> SessionId {
@@ -144,7 +144,7 @@ impl Publish for Publisher {
     }
 
     fn left_behind(&mut self) -> usize {
-        self.owner.enter().sender.left_behind()
+        self.owner.lock().sender.left_behind()
     }
 
     fn drain(&mut self, timeout: Duration) -> bool {

@@ -2,7 +2,7 @@
 //! finds, and serves subscribers' sockets while their owners are elsewhere.
 
 use crate::admission::Admission;
-use crate::conductor::{CommandQueue, SubAgent, WaitSet, enter};
+use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::discovery::Discovery;
 use crate::owner_state::OwnerState;
 use crate::receive_sessions::ReceiveSessions;
@@ -37,7 +37,7 @@ pub(crate) struct SubscriberEntry {
     pub(crate) topics: BTreeSet<String>,
     pub(crate) visitor: Visitor<ReceiveSessions>,
     pub(crate) owner_state: Arc<OwnerState>,
-    /// The owner's count of entries at the last duty cycle.
+    /// The owner's count of lock_count at the last duty cycle.
     pub(crate) seen: u64,
     /// Publishers found, but not joined yet: the owner held the lock, or the join was deferred.
     pub(crate) found: Vec<(Source, String)>,
@@ -104,7 +104,7 @@ impl ReceiverAgent {
     /// Joins subscribers to the publishers found for them.
     fn join_found(&mut self, now: Nanos) {
         for subscriber in self.subscribers.iter_mut().filter(|it| !it.found.is_empty()) {
-            let Some(mut sessions) = subscriber.visitor.try_enter() else { continue };
+            let Some(mut sessions) = subscriber.visitor.try_lock() else { continue };
             let (mut deferred, mut tried) = (Vec::new(), 0);
             for (source, topic) in subscriber.found.drain(..) {
                 if tried >= DEFERRED_AT_ONCE && !sessions.has_session(&source) {
@@ -150,19 +150,19 @@ impl ReceiverAgent {
                 self.discovery.report_lost(now, session);
             }
             wait_set.owners_active |= !subscriber.found.is_empty();
-            let entries = subscriber.visitor.entries();
+            let lock_count = subscriber.visitor.lock_count();
             let is_parked = subscriber.owner_state.is_parked();
             let is_absent =
-                subscriber.owner_state.is_away() || entries == subscriber.seen && !is_parked;
-            subscriber.seen = entries;
+                subscriber.owner_state.is_away() || lock_count == subscriber.seen && !is_parked;
+            subscriber.seen = lock_count;
             if is_parked && !self.only_driver {
                 wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
                 continue;
             }
-            let may_enter = self.only_driver || is_absent;
-            let entered =
-                if may_enter { enter(&subscriber.visitor, self.only_driver) } else { None };
-            let Some(mut sessions) = entered else {
+            let may_lock = self.only_driver || is_absent;
+            let locked =
+                if may_lock { lock_session(&subscriber.visitor, self.only_driver) } else { None };
+            let Some(mut sessions) = locked else {
                 wait_set.owners_active = true;
                 continue;
             };

@@ -8,8 +8,8 @@ use crate::frame_stream::{FrameStream, READ_BYTES};
 use crate::lingering_close::LingeringConnections;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Agent, AgentRunner};
-use lanecast_os::event::EventBell;
-use lanecast_os::poll::PollRoom;
+use lanecast_os::event::EventFd;
+use lanecast_os::poll::PollBuffer;
 use lanecast_os::process;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::resolver_server::{self, RejectedClient, ResolverServer};
@@ -81,8 +81,8 @@ pub struct ResolverDaemon {
     clients: BTreeMap<u64, FrameStream>,
     lingering: LingeringConnections,
     rejections: VecDeque<RejectedClient>,
-    event: Arc<EventBell>,
-    room: PollRoom,
+    event: Arc<EventFd>,
+    room: PollBuffer,
     /// Clients whose connections are readable.
     ready: Vec<u64>,
     buffer: Box<[u8]>,
@@ -114,8 +114,8 @@ impl ResolverDaemon {
             clients: BTreeMap::new(),
             lingering: LingeringConnections::default(),
             rejections: VecDeque::new(),
-            event: Arc::new(EventBell::new(false).map_err(system("make an event"))?),
-            room: PollRoom::default(),
+            event: Arc::new(EventFd::new(false).map_err(system("make an event"))?),
+            room: PollBuffer::default(),
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
         })
@@ -126,7 +126,7 @@ impl ResolverDaemon {
         let daemon = Self::open(settings)?;
         let address = daemon.address().map_err(system("look at a socket"))?;
         let event = daemon.event();
-        let runner = AgentRunner::start(Box::new(daemon), move || event.ring());
+        let runner = AgentRunner::start(Box::new(daemon), move || event.signal());
         Ok((runner.map_err(system("start a thread"))?, address))
     }
 
@@ -139,7 +139,7 @@ impl ResolverDaemon {
     }
 
     /// The event that ends the daemon's sleep.
-    pub fn event(&self) -> Arc<EventBell> {
+    pub fn event(&self) -> Arc<EventFd> {
         Arc::clone(&self.event)
     }
 
@@ -310,7 +310,7 @@ impl Agent for ResolverDaemon {
         let ready = tokens.into_iter().filter(|(_, token)| set.ready(*token));
         self.ready = ready.map(|(client, _)| client).collect();
         if set.ready(event) {
-            self.event.hush();
+            self.event.clear();
         }
     }
 

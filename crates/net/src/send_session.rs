@@ -14,7 +14,7 @@ use crate::telemetry::CounterFile;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
-use lanecast_os::udp::{Run, UdpSocket};
+use lanecast_os::udp::{GsoBatch, UdpSocket};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
@@ -334,8 +334,11 @@ impl SendSession {
             } else if transmit.bytes.len() <= transmit.segment {
                 socket.send_to(transmit.bytes, transmit.to)
             } else {
-                let run =
-                    Run { bytes: transmit.bytes, segment: transmit.segment, to: Some(transmit.to) };
+                let run = GsoBatch {
+                    bytes: transmit.bytes,
+                    segment: transmit.segment,
+                    to: Some(transmit.to),
+                };
                 send_run(socket, run, self.has_segmentation)
             };
             match sent {
@@ -387,11 +390,11 @@ impl SendSession {
 }
 
 /// Sends a run of datagrams by one system call with segmentation offload, or a few without.
-fn send_run(socket: &UdpSocket, run: Run<'_>, has_segmentation: bool) -> io::Result<()> {
+fn send_run(socket: &UdpSocket, run: GsoBatch<'_>, has_segmentation: bool) -> io::Result<()> {
     if has_segmentation {
-        return socket.send_runs(&[run]).map(drop);
+        return socket.send_batches(&[run]).map(drop);
     }
-    let mut runs = [Run { bytes: &run.bytes[..0], ..run }; SENDMMSG_MAX];
+    let mut runs = [GsoBatch { bytes: &run.bytes[..0], ..run }; SENDMMSG_MAX];
     let mut chunks = run.bytes.chunks(run.segment);
     loop {
         let filled = runs.iter_mut().zip(&mut chunks).map(|(run, chunk)| run.bytes = chunk).count();
@@ -400,7 +403,7 @@ fn send_run(socket: &UdpSocket, run: Run<'_>, has_segmentation: bool) -> io::Res
         }
         let mut sent = 0;
         while sent < filled {
-            match socket.send_runs(&runs[sent..filled]) {
+            match socket.send_batches(&runs[sent..filled]) {
                 Ok(count) => sent += count,
                 // Part of the run has left: the rest counts as lost rather than go twice.
                 Err(error) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => {

@@ -2,7 +2,7 @@
 //!
 //! Closed publishers stay here until their receivers have everything.
 
-use crate::conductor::{CommandQueue, SubAgent, WaitSet, enter};
+use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::counters::PublisherStatus;
 use crate::send_session::SendSession;
 use lanecast_base::sync::Ordering;
@@ -24,7 +24,7 @@ pub(crate) struct PublisherEntry {
     pub(crate) session: u64,
     pub(crate) visitor: Visitor<SendSession>,
     pub(crate) status: Arc<PublisherStatus>,
-    /// The owner's count of entries at the last duty cycle.
+    /// The owner's count of lock_count at the last duty cycle.
     pub(crate) seen: u64,
     /// Time of the close.
     pub(crate) retired: Option<Nanos>,
@@ -105,13 +105,14 @@ impl SubAgent for SenderAgent {
         let commands = self.run_commands(now);
         let (only_driver, linger, lingering) = (self.only_driver, self.linger, &self.lingering);
         self.publishers.retain_mut(|publisher| {
-            let entries = publisher.visitor.entries();
+            let lock_count = publisher.visitor.lock_count();
             // An owner that has entered since the last cycle serves the session itself.
             let owner_active =
-                !only_driver && publisher.retired.is_none() && entries != publisher.seen;
-            publisher.seen = entries;
-            let entered = if owner_active { None } else { enter(&publisher.visitor, only_driver) };
-            let Some(mut session) = entered else {
+                !only_driver && publisher.retired.is_none() && lock_count != publisher.seen;
+            publisher.seen = lock_count;
+            let locked =
+                if owner_active { None } else { lock_session(&publisher.visitor, only_driver) };
+            let Some(mut session) = locked else {
                 wait_set.owners_active = true;
                 return true;
             };
@@ -127,8 +128,8 @@ impl SubAgent for SenderAgent {
         commands
     }
 
-    fn was_entered(&self) -> bool {
-        self.publishers.iter().any(|publisher| publisher.visitor.entries() != publisher.seen)
+    fn was_locked(&self) -> bool {
+        self.publishers.iter().any(|publisher| publisher.visitor.lock_count() != publisher.seen)
     }
 
     fn is_batching(&self) -> bool {

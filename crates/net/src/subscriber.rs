@@ -70,7 +70,7 @@ impl Subscriber {
 
     /// Counters over all sessions, ended ones included.
     pub fn counters(&mut self) -> SubscriberCounters {
-        self.owner.enter().counters()
+        self.owner.lock().counters()
     }
 
     /// The oldest unread report about missing datagrams: noticed, recovered, or given up.
@@ -79,7 +79,7 @@ impl Subscriber {
     /// kept; the [counters](Self::counters) count all.
     pub fn next_gap(&mut self) -> Option<GapReport> {
         let now = self.now();
-        self.owner.enter().next_gap(now)
+        self.owner.lock().next_gap(now)
     }
 
     /// Sets a function that the background thread calls when it has received something, for an
@@ -106,7 +106,7 @@ impl Subscriber {
         }
         self.wake_epoch = wake_epoch;
         let now = self.now();
-        self.owner.enter().refill(now, &mut self.queue);
+        self.owner.lock().refill(now, &mut self.queue);
     }
 
     /// Sleeps until a socket is readable or the conductor wakes the owner.
@@ -117,7 +117,7 @@ impl Subscriber {
         let deadline = if self.background {
             Nanos::MAX
         } else {
-            let sessions = self.owner.enter();
+            let sessions = self.owner.lock();
             sessions.descriptors(&mut descriptors);
             sessions.next_deadline()
         };
@@ -127,7 +127,7 @@ impl Subscriber {
             let event = [self.owner_state.event.as_fd()];
             self.poller.sleep_with_wakers(&event, &descriptors, Some(limit.min(LONGEST_WAIT)));
         }
-        self.owner_state.event.hush();
+        self.owner_state.event.clear();
         self.owner_state.set_parked(false);
     }
 }
@@ -146,7 +146,7 @@ impl Drop for PollGuard<'_> {
         // No second read of the sockets here: the application may want to reply first. But its
         // next poll may be far off, and publishers wait for the consumption of this one.
         let is_empty = self.queue.is_empty();
-        self.owner.enter().finish_poll(self.clock.ns(self.clock.ticks()), is_empty);
+        self.owner.lock().finish_poll(self.clock.ns(self.clock.ticks()), is_empty);
     }
 }
 
@@ -192,7 +192,7 @@ impl Subscribe for Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         let now = self.now();
-        self.owner.enter().leave(now);
+        self.owner.lock().leave(now);
         self.conductor.remove_subscriber(self.number);
     }
 }

@@ -6,7 +6,7 @@ use crate::context::NetContext;
 use crate::frame_reassembler::FrameReassembler;
 use crate::poller::Descriptor;
 use crate::settings::nanos;
-use lanecast_os::direct;
+use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_wire::net::Frame;
@@ -139,7 +139,7 @@ impl TcpReceiver {
         }
         let Some(stream) = self.stream.as_deref().filter(|_| self.is_connected) else { return };
         while !self.unsent.is_empty() {
-            match direct::write(stream, &self.unsent) {
+            match raw_io::write(stream, &self.unsent) {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 // The next read notices a broken connection.
                 Err(_) => break,

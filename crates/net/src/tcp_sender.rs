@@ -5,7 +5,7 @@
 
 use crate::frame_reassembler::{FrameReassembler, is_transient};
 use crate::poller::Descriptor;
-use lanecast_os::direct;
+use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
@@ -171,7 +171,7 @@ impl Connection {
             if bytes.is_empty() {
                 return Ok(());
             }
-            match direct::write(stream, bytes) {
+            match raw_io::write(stream, bytes) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => sender.stream_written(now, self.number, length),
                 Err(error) if is_transient(&error) => {

@@ -38,19 +38,19 @@ impl Biased {
         // Decides for good whether the owner's fence is free, before anybody enters.
         barrier::register();
         let shared = Arc::new(Shared {
-            mark: CachePadded::new(AtomicU64::new(0)),
-            visited: CachePadded::new(AtomicBool::new(false)),
+            lock_word: CachePadded::new(AtomicU64::new(0)),
+            is_visited: CachePadded::new(AtomicBool::new(false)),
             value: UnsafeCell::new(value),
         });
-        (Owner { shared: Arc::clone(&shared), mark: 0 }, Visitor { shared })
+        (Owner { shared: Arc::clone(&shared), lock_word: 0 }, Visitor { shared })
     }
 }
 
 struct Shared<T> {
     /// How often the owner has come and gone: odd while it is inside or knocks. It alone writes.
-    mark: CachePadded<AtomicU64>,
+    lock_word: CachePadded<AtomicU64>,
     /// Whether a visitor is inside or announced.
-    visited: CachePadded<AtomicBool>,
+    is_visited: CachePadded<AtomicBool>,
     value: UnsafeCell<T>,
 }
 
@@ -65,50 +65,50 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 pub struct Owner<T> {
     shared: Arc<Shared<T>>,
     /// What the shared mark holds.
-    mark: u64,
+    lock_word: u64,
 }
 
 impl<T> Owner<T> {
     /// Goes inside; waits while a visitor is there.
     #[inline]
-    pub fn enter(&mut self) -> OwnerGuard<'_, T> {
-        if !self.knock() {
-            self.enter_after_visit();
+    pub fn lock(&mut self) -> OwnerGuard<'_, T> {
+        if !self.announce() {
+            self.lock_after_visitor();
         }
         OwnerGuard { owner: self, value: PhantomData }
     }
 
     /// Marks the owner as inside; false if a visitor is there.
     #[inline(always)]
-    fn knock(&mut self) -> bool {
-        self.mark = (self.mark + 1) | 1;
+    fn announce(&mut self) -> bool {
+        self.lock_word = (self.lock_word + 1) | 1;
         // Relaxed: a visitor that finds it does not go in.
-        self.shared.mark.store(self.mark, Ordering::Relaxed);
+        self.shared.lock_word.store(self.lock_word, Ordering::Relaxed);
         light_fence();
         // PAIRS(biased-visit): acquire here, release where a visitor leaves.
-        !self.shared.visited.load(Ordering::Acquire)
+        !self.shared.is_visited.load(Ordering::Acquire)
     }
 
     #[cold]
-    fn enter_after_visit(&mut self) {
-        let mut looks = 0;
+    fn lock_after_visitor(&mut self) {
+        let mut spins = 0;
         loop {
             // Whoever is announced but not yet inside may go first.
-            self.leave();
-            while self.shared.visited.load(Ordering::Relaxed) {
-                wait_a_little(&mut looks);
+            self.unlock();
+            while self.shared.is_visited.load(Ordering::Relaxed) {
+                spin_or_yield(&mut spins);
             }
-            if self.knock() {
+            if self.announce() {
                 return;
             }
         }
     }
 
     #[inline(always)]
-    fn leave(&mut self) {
-        self.mark += 1;
+    fn unlock(&mut self) {
+        self.lock_word += 1;
         // PAIRS(biased-stay): release here, acquire where a visitor looks.
-        self.shared.mark.store(self.mark, Ordering::Release);
+        self.shared.lock_word.store(self.lock_word, Ordering::Release);
     }
 }
 
@@ -119,34 +119,37 @@ pub struct Visitor<T> {
 
 impl<T> Visitor<T> {
     /// Goes inside, unless the owner or another visitor is there. It costs some microseconds.
-    pub fn try_enter(&self) -> Option<VisitorGuard<'_, T>> {
+    pub fn try_lock(&self) -> Option<VisitorGuard<'_, T>> {
         // A look that costs nothing spares the owner a wait, and the CPUs a barrier.
-        let is_inside = self.shared.mark.load(Ordering::Relaxed) % 2 == 1;
-        if is_inside { None } else { self.enter_while(|| false) }
+        let is_inside = self.shared.lock_word.load(Ordering::Relaxed) % 2 == 1;
+        if is_inside { None } else { self.try_lock_while(|| false) }
     }
 
     /// Goes inside as soon as the owner and the other visitors let it, unless that takes longer
     /// than `limit`.
-    pub fn enter_patiently(&self, limit: Duration) -> Option<VisitorGuard<'_, T>> {
-        let (start, mut looks) = (Instant::now(), 0);
-        self.enter_while(|| {
-            wait_a_little(&mut looks);
+    pub fn try_lock_for(&self, limit: Duration) -> Option<VisitorGuard<'_, T>> {
+        let (start, mut spins) = (Instant::now(), 0);
+        self.try_lock_while(|| {
+            spin_or_yield(&mut spins);
             start.elapsed() < limit
         })
     }
 
     /// How often the owner has entered until now, give or take its knocks while visitors were
     /// inside: if it stays the same, the owner stays away.
-    pub fn entries(&self) -> u64 {
-        self.shared.mark.load(Ordering::Relaxed).div_ceil(2)
+    pub fn lock_count(&self) -> u64 {
+        self.shared.lock_word.load(Ordering::Relaxed).div_ceil(2)
     }
 
-    /// Goes inside; where somebody is in the way, again and again while `goes_on` says so.
-    fn enter_while(&self, mut goes_on: impl FnMut() -> bool) -> Option<VisitorGuard<'_, T>> {
-        let Shared { mark, visited, .. } = &*self.shared;
+    /// Goes inside; where somebody is in the way, again and again while `keep_trying` says so.
+    fn try_lock_while(&self, mut keep_trying: impl FnMut() -> bool) -> Option<VisitorGuard<'_, T>> {
+        let Shared { lock_word, is_visited, .. } = &*self.shared;
         // Relaxed: the fence below follows. What a visitor before this one did is seen then.
-        while visited.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            if !goes_on() {
+        while is_visited
+            .compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
+            if !keep_trying() {
                 return None;
             }
         }
@@ -156,8 +159,8 @@ impl<T> Visitor<T> {
         }
         // From here on the owner finds this visitor whenever it knocks.
         // PAIRS(biased-stay): acquire here, release where the owner leaves.
-        while mark.load(Ordering::Acquire) % 2 == 1 {
-            if !goes_on() {
+        while lock_word.load(Ordering::Acquire) % 2 == 1 {
+            if !keep_trying() {
                 return None;
             }
         }
@@ -198,7 +201,7 @@ impl<T> DerefMut for OwnerGuard<'_, T> {
 impl<T> Drop for OwnerGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.owner.leave();
+        self.owner.unlock();
     }
 }
 
@@ -228,16 +231,16 @@ impl<T> Drop for VisitorGuard<'_, T> {
     fn drop(&mut self) {
         // Also a visitor that was not let in hands on what those before it did.
         // PAIRS(biased-visit): release here, acquire where the owner knocks.
-        self.shared.visited.store(false, Ordering::Release);
+        self.shared.is_visited.store(false, Ordering::Release);
     }
 }
 
 /// Looks before the core is given away: whoever is inside rarely stays for long.
-const LOOKS_BEFORE_YIELD: u32 = 64;
+const SPINS_BEFORE_YIELD: u32 = 64;
 
-fn wait_a_little(looks: &mut u32) {
-    *looks = looks.saturating_add(1);
-    if cfg!(loom) || *looks < LOOKS_BEFORE_YIELD {
+fn spin_or_yield(spins: &mut u32) {
+    *spins = spins.saturating_add(1);
+    if cfg!(loom) || *spins < SPINS_BEFORE_YIELD {
         spin_hint();
     } else {
         std::thread::yield_now();
@@ -246,13 +249,13 @@ fn wait_a_little(looks: &mut u32) {
 
 impl<T> fmt::Debug for Owner<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owner").field("mark", &self.mark).finish_non_exhaustive()
+        f.debug_struct("Owner").field("lock_word", &self.lock_word).finish_non_exhaustive()
     }
 }
 
 impl<T> fmt::Debug for Visitor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Visitor").field("entries", &self.entries()).finish_non_exhaustive()
+        f.debug_struct("Visitor").field("lock_count", &self.lock_count()).finish_non_exhaustive()
     }
 }
 

@@ -1,16 +1,16 @@
 //! A bell that a thread can wait for beside its sockets: eventfd(2), and poll(2).
 
-mod awaited;
+mod armed;
 #[cfg(not(loom))]
-mod bell;
+mod eventfd;
 #[cfg(loom)]
 mod model;
 
-pub use self::awaited::AwaitedBell;
+pub use self::armed::ArmedEvent;
 #[cfg(not(loom))]
-pub use self::bell::EventBell;
+pub use self::eventfd::EventFd;
 #[cfg(loom)]
-pub use self::model::EventBell;
+pub use self::model::EventFd;
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -40,25 +40,25 @@ mod tests {
 
     #[test]
     fn a_bell_is_heard_until_it_is_hushed() {
-        let (bell, silent) = (EventBell::new(true).unwrap(), EventBell::new(false).unwrap());
+        let (bell, silent) = (EventFd::new(true).unwrap(), EventFd::new(false).unwrap());
         let heard = || wait_readable([silent.as_fd(), bell.as_fd()], Some(Duration::ZERO));
         assert_eq!(heard(), [false, true]);
-        bell.hush();
-        bell.hush();
+        bell.clear();
+        bell.clear();
         assert_eq!(heard(), [false, false]);
-        bell.ring();
-        bell.ring();
+        bell.signal();
+        bell.signal();
         assert_eq!(heard(), [false, true]);
-        bell.hush();
+        bell.clear();
         assert_eq!(heard(), [false, false]);
     }
 
     #[test]
     fn ringing_ends_a_sleep_without_limit() {
-        let bell = EventBell::new(false).unwrap();
+        let bell = EventFd::new(false).unwrap();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| bell.wait(None));
-            bell.ring();
+            bell.signal();
             sleeper.join().unwrap();
         });
     }

@@ -3,35 +3,35 @@
 //! Linux only. Nothing here knows a topic or a protocol.
 
 pub mod affinity;
-pub mod alarm;
 pub mod barrier;
 pub mod biased;
-pub mod direct;
 mod directory;
+mod directory_watch;
+mod disk_space;
 pub mod event;
 mod file;
 pub mod futex;
 pub mod interface;
 mod lock;
 mod mapping;
+mod mirrored_mapping;
 pub mod poll;
 pub mod priority;
 pub mod process;
-mod ring;
+pub mod raw_io;
 mod socket;
-mod space;
 pub mod tcp;
+pub mod timerfd;
 pub mod topology;
 pub mod udp;
-mod watch;
 
 pub use directory::{Access, DirectoryError, private_directory};
+pub use directory_watch::{DirectoryWatch, WatchWaker};
+pub use disk_space::DiskSpace;
 pub use file::{FileError, NewFile, memory_file, open};
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
-pub use ring::RingMapping;
-pub use space::Space;
-pub use watch::{Bell, DirectoryWatch};
+pub use mirrored_mapping::MirroredMapping;
 
 use std::io;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What a [`PollSet`] is made of; kept for the next one, so that none allocates once warm.
 #[derive(Debug, Default)]
-pub struct PollRoom(Vec<Polled>);
+pub struct PollBuffer(Vec<Polled>);
 
 /// One entry. The same layout as the system's, which knows no `Debug`.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ const _: () = {
     assert!(align_of::<Polled>() == align_of::<libc::pollfd>());
 };
 
-impl PollRoom {
+impl PollBuffer {
     /// Starts a set without descriptors.
     pub fn clear(&mut self) -> PollSet<'_, '_> {
         self.0.clear();
@@ -89,13 +89,13 @@ impl<'fd> PollSet<'_, 'fd> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::event::EventBell;
+    use crate::event::EventFd;
     use std::os::fd::AsFd;
 
     #[test]
     fn those_that_are_ready_are_told_apart() {
-        let bells = [true, false, true].map(|ringing| EventBell::new(ringing).unwrap());
-        let mut room = PollRoom::default();
+        let bells = [true, false, true].map(|ringing| EventFd::new(ringing).unwrap());
+        let mut room = PollBuffer::default();
         for _ in 0..2 {
             let mut set = room.clear();
             for (index, bell) in bells.iter().enumerate() {
@@ -103,18 +103,18 @@ mod tests {
             }
             assert_eq!(set.wait(Some(Duration::from_secs(20))), 2);
             assert_eq!([0, 1, 2].map(|index| set.ready(index)), [true, false, true]);
-            bells[2].hush();
+            bells[2].clear();
             assert_eq!(set.wait(None), 1);
             assert!(!set.ready(2));
-            bells[2].ring();
+            bells[2].signal();
         }
         assert_eq!(room.clear().wait(Some(Duration::from_millis(1))), 0, "only time passes");
     }
 
     #[test]
     fn writing_is_waited_for_only_if_wanted() {
-        let bell = EventBell::new(false).unwrap();
-        let mut room = PollRoom::default();
+        let bell = EventFd::new(false).unwrap();
+        let mut room = PollBuffer::default();
         for want_write in [false, true] {
             let mut set = room.clear();
             set.add(bell.as_fd(), want_write);

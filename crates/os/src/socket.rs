@@ -8,12 +8,12 @@ use std::time::Duration;
 
 /// A direction, with the options that size its buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     In,
     Out,
 }
 
-impl Way {
+impl Direction {
     /// The room that the system gives, in bytes.
     pub(crate) fn room(self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let option = match self {

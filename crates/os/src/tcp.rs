@@ -1,7 +1,7 @@
 //! Setting up streams that never block: tcp(7). Reading and writing them is the standard
 //! library's matter.
 
-use crate::socket::{Way, get, poll_busily, set, told};
+use crate::socket::{Direction, get, poll_busily, set, told};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -110,8 +110,8 @@ pub fn tune(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
-    Way::In.reserve(stream.as_fd(), options.receive_buffer_bytes)?;
-    Way::Out.reserve(stream.as_fd(), options.send_buffer_bytes)?;
+    Direction::In.reserve(stream.as_fd(), options.receive_buffer_bytes)?;
+    Direction::Out.reserve(stream.as_fd(), options.send_buffer_bytes)?;
     if let Some(time) = options.busy_poll {
         poll_busily(stream.as_fd(), time)?;
     }
@@ -135,14 +135,14 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::poll::PollRoom;
+    use crate::poll::PollBuffer;
     use std::io::{ErrorKind, Read, Write};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     const LONG: Duration = Duration::from_secs(20);
 
     fn wait_for(socket: &impl AsFd, want_write: bool) {
-        let mut room = PollRoom::default();
+        let mut room = PollBuffer::default();
         let mut set = room.clear();
         set.add(socket.as_fd(), want_write);
         assert_eq!(set.wait(Some(LONG)), 1);
@@ -184,7 +184,7 @@ mod tests {
             };
             tune(&near, &options).unwrap();
             tune(&far, &TcpOptions::default()).unwrap();
-            assert_eq!(Way::Out.room(near.as_fd()).unwrap(), 100_000);
+            assert_eq!(Direction::Out.room(near.as_fd()).unwrap(), 100_000);
             let told = SockRef::from(&near);
             assert_eq!(told.tcp_user_timeout().unwrap(), Some(Duration::from_secs(2)));
             assert_eq!(told.tcp_keepalive_time().unwrap(), Duration::from_secs(3));

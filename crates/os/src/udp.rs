@@ -3,17 +3,17 @@
 //! Set-up says what went wrong in words; the calls on the path of a message allocate nothing and
 //! hand on the system's errors as they are.
 
+mod gso;
 mod name;
-mod run;
 mod segments;
 
-pub use self::run::{RUN_BYTES_MAX, RUN_SEGMENTS_MAX, Run};
+pub use self::gso::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, GsoBatch};
 pub use self::segments::segmentation_works;
 
 use self::name::Name;
-use crate::direct;
 use crate::interface::Interface;
-use crate::socket::{Way, dropped, poll_busily, set, told};
+use crate::raw_io;
+use crate::socket::{Direction, dropped, poll_busily, set, told};
 use core::mem::MaybeUninit;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -79,8 +79,8 @@ impl UdpSocket {
         }
         never_fragment(&socket, local.is_ipv6())?;
         hear_own_groups_only(&socket, local.is_ipv6())?;
-        Way::In.reserve(socket.as_fd(), options.receive_buffer_bytes)?;
-        Way::Out.reserve(socket.as_fd(), options.send_buffer_bytes)?;
+        Direction::In.reserve(socket.as_fd(), options.receive_buffer_bytes)?;
+        Direction::Out.reserve(socket.as_fd(), options.send_buffer_bytes)?;
         if let Some(time) = busy_poll {
             poll_busily(socket.as_fd(), time)?;
         }
@@ -116,7 +116,7 @@ impl UdpSocket {
     /// # Errors
     /// If the system does not tell.
     pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
-        Way::In.room(self.as_fd())
+        Direction::In.room(self.as_fd())
     }
 
     /// The room that the system has really given for datagrams not yet sent, in bytes.
@@ -124,7 +124,7 @@ impl UdpSocket {
     /// # Errors
     /// If the system does not tell.
     pub fn send_buffer_bytes(&self) -> io::Result<usize> {
-        Way::Out.room(self.as_fd())
+        Direction::Out.room(self.as_fd())
     }
 
     /// How many datagrams the system has dropped because there was no room for them.
@@ -187,7 +187,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn echo_multicast(&self, on: bool) -> io::Result<()> {
+    pub fn set_multicast_loopback(&self, on: bool) -> io::Result<()> {
         let socket = SockRef::from(&self.socket);
         if self.local_address()?.is_ipv4() {
             socket.set_multicast_loop_v4(on)
@@ -203,7 +203,7 @@ impl UdpSocket {
     /// datagram, then this one was not sent either; others as they come from the system.
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let sent = direct::send::<Name>(self.fd(), bytes, 0, None);
+        let sent = raw_io::send::<Name>(self.fd(), bytes, 0, None);
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -214,7 +214,7 @@ impl UdpSocket {
     #[inline]
     pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         let (name, name_length) = Name::of(to);
-        let sent = direct::send(self.fd(), bytes, 0, Some((&name, name_length)));
+        let sent = raw_io::send(self.fd(), bytes, 0, Some((&name, name_length)));
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
@@ -228,7 +228,7 @@ impl UdpSocket {
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         let mut name = MaybeUninit::<Name>::uninit();
-        let (got, name_length) = direct::receive_from(self.fd(), into, &mut name);
+        let (got, name_length) = raw_io::receive_from(self.fd(), into, &mut name);
         let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
         // SAFETY: the system has written the sender's name, and says how long it is.
         let from = unsafe { Name::read(&name, name_length) };
@@ -241,7 +241,7 @@ impl UdpSocket {
     /// As [`receive`](Self::receive); `ConnectionRefused` if the peer has refused what was sent.
     #[inline]
     pub fn receive_connected(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        let got = direct::receive(self.fd(), into);
+        let got = raw_io::receive(self.fd(), into);
         let Ok(got) = usize::try_from(got) else { return nothing(io::Error::last_os_error()) };
         Ok(Some(got))
     }

@@ -73,7 +73,7 @@ impl DomainState {
         if conductor.is_none() {
             let watch = DirectoryWatch::new(&self.settings.directory)
                 .map_err(OpenError::system("watch the domain's directory"))?;
-            let bell = watch.bell();
+            let bell = watch.waker();
             let agent = Conductor::new(
                 self.settings.clone(),
                 self.key.clone(),
@@ -81,7 +81,7 @@ impl DomainState {
                 Arc::clone(&self.subscribers),
                 Arc::clone(&self.telemetry),
             );
-            let runner = AgentRunner::start(Box::new(agent), move || bell.ring())
+            let runner = AgentRunner::start(Box::new(agent), move || bell.wake())
                 .map_err(OpenError::system("start the conductor's thread"))?;
             *conductor = Some(runner);
         }

@@ -4,7 +4,7 @@ use crate::error::JoinError;
 use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::AtomicU32;
-use lanecast_os::{MapMode, Mapping, RingMapping, barrier, futex};
+use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
 use lanecast_wire::shm::{
     FrameHeader, GATE_LIVE_OFFSET, GateHeader, GateLive, Limits, RING_LIVE_OFFSET, RingHeader,
     RingLive, SLOT_BYTES, SLOTS_OFFSET, Slot, TOPICS_OFFSET, TopicEntry, gate_bytes,
@@ -35,7 +35,7 @@ pub(crate) struct Segment {
 #[derive(Debug)]
 struct Mappings {
     head: Mapping,
-    _ring: RingMapping,
+    _ring: MirroredMapping,
     _gate: Mapping,
 }
 
@@ -53,7 +53,7 @@ impl Segment {
         let head_bytes = usize::try_from(limits.data_offset).map_err(too_large)?;
         let gate_len = usize::try_from(gate_bytes(limits.subscribers_max)).map_err(too_large)?;
         let head = Mapping::new(ring, head_bytes, mode)?;
-        let data = RingMapping::new(ring, limits.data_offset, window, mode)?;
+        let data = MirroredMapping::new(ring, limits.data_offset, window, mode)?;
         let gate = Mapping::new(gate, gate_len, MapMode::ReadWrite)?;
         // SAFETY: the head is at least TOPICS_OFFSET long, and RingLive ends before that.
         let live = unsafe { head.start().add(RING_LIVE_OFFSET) }.cast();

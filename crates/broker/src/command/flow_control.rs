@@ -63,7 +63,7 @@ impl Engine {
             && (disk.is_awaited() || !self.stopped.is_empty() || !self.deleting.is_empty())
         {
             // All looks come after this: what changes later rings.
-            disk.bell().ask();
+            disk.bell().arm();
             if disk.has_news() || self.has_late_logon(disk) {
                 return true;
             }
@@ -77,7 +77,7 @@ impl Engine {
     /// The wake-up that was asked for has come.
     pub(crate) fn hush_disk(&self) {
         if let Some(disk) = &self.world.disk {
-            disk.bell().hush();
+            disk.bell().clear();
         }
     }
 

@@ -1,6 +1,6 @@
 //! What carries a connection's bytes: a socket, which may be encrypted. Nothing here waits.
 
-use lanecast_os::direct;
+use lanecast_os::raw_io;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -66,7 +66,7 @@ impl ByteStream {
         if let Some(secret) = &mut self.secret {
             return secret.read(&self.stream, buffer);
         }
-        match direct::read(&self.stream, buffer)? {
+        match raw_io::read(&self.stream, buffer)? {
             0 => Err(ErrorKind::UnexpectedEof.into()),
             length => Ok((length, length < buffer.len())),
         }
@@ -79,7 +79,7 @@ impl ByteStream {
     #[inline]
     pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.secret {
-            None => direct::write_vectored(&self.stream, slices),
+            None => raw_io::write_vectored(&self.stream, slices),
             Some(secret) => secret.write(&self.stream, slices),
         }
     }
@@ -101,7 +101,7 @@ impl ByteStream {
     pub(crate) fn end(&mut self, plain: impl FnOnce() -> Vec<u8>) {
         let Some(secret) = &mut self.secret else { return };
         if secret.start == Start::Plain {
-            drop(direct::write(&self.stream, &plain()));
+            drop(raw_io::write(&self.stream, &plain()));
         } else {
             secret.session.send_close_notify();
             drop(secret.flush(&self.stream));
@@ -124,7 +124,7 @@ impl TlsState {
         }
         let half = (buffer.len() + RECORD_BYTES_MAX) / 2;
         let (plain, came) = buffer.split_at_mut(half);
-        let count = direct::read(stream, came)?;
+        let count = raw_io::read(stream, came)?;
         let mut rest = &came[..count];
         let Some(first) = rest.first() else { return Err(ErrorKind::UnexpectedEof.into()) };
         if self.start == Start::Awaited {
@@ -184,11 +184,11 @@ struct Socket<'a>(&'a TcpStream);
 
 impl Write for Socket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        direct::write(self.0, bytes)
+        raw_io::write(self.0, bytes)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        direct::write_vectored(self.0, slices)
+        raw_io::write_vectored(self.0, slices)
     }
 
     fn flush(&mut self) -> io::Result<()> {

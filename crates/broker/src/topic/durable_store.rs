@@ -8,7 +8,7 @@ use lanecast_journal::{
     Directory, Durability, Health, Retention, Storage as _, StorageError, StorageErrorKind,
     StorageResult,
 };
-use lanecast_os::event::AwaitedBell;
+use lanecast_os::event::ArmedEvent;
 use lanecast_sow::durable::{
     Checkpoint, ClientSequence, Schema, SowStore, SowStoreError, WriteError,
 };
@@ -60,7 +60,7 @@ pub(crate) struct DurableStore {
     /// Checkpoints that could not be taken: the next is tried after as many changes again.
     failures: u64,
     /// Rings when the disk has come further, if that was asked for.
-    bell: Arc<AwaitedBell>,
+    bell: Arc<ArmedEvent>,
     /// What was last said of it.
     health: Health,
     counters: StorageCounters,
@@ -110,7 +110,7 @@ impl DurableStore {
             kind: StorageErrorKind::Other,
             message: error.to_string(),
         };
-        let bell = Arc::new(AwaitedBell::new().map_err(no_bell)?);
+        let bell = Arc::new(ArmedEvent::new().map_err(no_bell)?);
         let ringing = Arc::clone(&bell);
         let (archive, topics) =
             SowStore::open_with(directory, settings, schema, move |_| ringing.notify())?;
@@ -142,7 +142,7 @@ impl DurableStore {
     }
 
     /// What rings when the disk has come further, if it was asked to.
-    pub(crate) fn bell(&self) -> &AwaitedBell {
+    pub(crate) fn bell(&self) -> &ArmedEvent {
         &self.bell
     }
 

@@ -5,7 +5,7 @@ use super::topology::Topology;
 use super::words::{count, size};
 use crate::root::Root;
 use lanecast_base::Size;
-use lanecast_os::Space;
+use lanecast_os::DiskSpace;
 use std::path::{Path, PathBuf};
 
 const NODES: Check = Check::new("numa-nodes", "NUMA nodes");
@@ -99,7 +99,7 @@ pub(super) fn check_domain(
     root: &Root,
     directory: &Path,
     window: Size,
-    space: Option<Space>,
+    space: Option<DiskSpace>,
 ) -> Finding {
     let Some(mount) = mount_of(root, directory) else {
         return DOMAIN.unknown(format!("{}: its file system is unknown", directory.display()));
@@ -209,7 +209,7 @@ mod tests {
 
     fn domain(directory: &str, free_windows: Option<u64>) -> Finding {
         let tree = tree(&[("proc/self/mounts", MOUNTS)]);
-        let space = |windows: u64| Space { total_bytes: 1 << 30, free_bytes: windows << 20 };
+        let space = |windows: u64| DiskSpace { total_bytes: 1 << 30, free_bytes: windows << 20 };
         let directory = Path::new(directory);
         check_domain(&Root::new(tree.path()), directory, Size(1 << 20), free_windows.map(space))
     }

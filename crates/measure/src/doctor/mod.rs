@@ -29,7 +29,7 @@ use crate::root::Root;
 use control_group::ControlGroup;
 use kernel::{Costs, KernelFeatures};
 use lanecast_base::Size;
-use lanecast_os::Space;
+use lanecast_os::DiskSpace;
 use load::{Load, Snapshot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Examination {
 pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examination {
     let root = Root::new(Path::new("/"));
     progress("looking");
-    let space = settings.directory.ancestors().find_map(|place| Space::at(place).ok());
+    let space = settings.directory.ancestors().find_map(|place| DiskSpace::at(place).ok());
     let (mut findings, proposal) = look(&root, settings, space, KernelFeatures::try_now());
     let mut found = Measured::default();
     match settings.time {
@@ -112,7 +112,7 @@ pub fn examine(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Examinati
 fn look(
     root: &Root,
     settings: &Settings,
-    space: Option<Space>,
+    space: Option<DiskSpace>,
     features: KernelFeatures,
 ) -> (Vec<Finding>, Option<Proposal>) {
     let group = ControlGroup::read(root);

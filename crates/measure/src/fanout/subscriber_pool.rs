@@ -5,7 +5,7 @@ use super::load::stamped;
 use super::server_protocol::{ParsedBytes, ServerProtocol};
 use crate::recorder::Recorder;
 use lanecast_base::clock::Clock;
-use lanecast_os::direct;
+use lanecast_os::raw_io;
 use lanecast_os::poll::PollRoom;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -87,7 +87,7 @@ impl SubscriberPool {
             return Err(ErrorKind::InvalidData.into());
         }
         self.buffer[..kept].copy_from_slice(rest);
-        let read = match direct::read(stream, &mut self.buffer[kept..kept + READ_BYTES]) {
+        let read = match raw_io::read(stream, &mut self.buffer[kept..kept + READ_BYTES]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(read) => read,
             Err(error) if self.is_ready && is_empty(&error) => 0,

@@ -3,7 +3,7 @@
 use super::Settings;
 use crate::names::named;
 use lanecast_base::WaitStrategy;
-use lanecast_os::udp::{RUN_BYTES_MAX, RUN_SEGMENTS_MAX, segmentation_works};
+use lanecast_os::udp::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX, segmentation_works};
 use std::fmt;
 
 named! {
@@ -110,11 +110,11 @@ const GATHERED_BYTES: usize = 1 << 16;
 impl Load {
     pub(super) fn of(settings: &Settings) -> Self {
         let Settings { case, size, datagram_bytes, .. } = *settings;
-        let packed = size * (datagram_bytes.min(RUN_BYTES_MAX) / size).max(1);
+        let packed = size * (datagram_bytes.min(GSO_BYTES_MAX) / size).max(1);
         let (segment, together) = match case.way {
             Way::Singly => (size, 1),
-            Way::Several => (packed, RUN_SEGMENTS_MAX),
-            Way::Segments => (packed, RUN_SEGMENTS_MAX.min(RUN_BYTES_MAX / packed)),
+            Way::Several => (packed, GSO_SEGMENTS_MAX),
+            Way::Segments => (packed, GSO_SEGMENTS_MAX.min(GSO_BYTES_MAX / packed)),
             Way::Gathered => (size, (GATHERED_BYTES / size).max(1)),
         };
         Self { way: case.way, sleeps: case.wait != WaitStrategy::BusySpin, size, segment, together }

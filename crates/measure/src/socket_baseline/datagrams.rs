@@ -3,7 +3,7 @@
 use super::case::{Load, Way};
 use super::end::{LONGEST_SLEEP, SocketEnd, unless_busy};
 use lanecast_os::interface::{Interface, interfaces};
-use lanecast_os::udp::{RECEIVE_BYTES_MAX, RUN_SEGMENTS_MAX, Run, UdpOptions, UdpSocket};
+use lanecast_os::udp::{GSO_SEGMENTS_MAX, GsoBatch, RECEIVE_BYTES_MAX, UdpOptions, UdpSocket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -63,10 +63,10 @@ impl Datagrams {
 
     fn send_several(&self, bytes: &[u8]) -> io::Result<usize> {
         let segment = self.load.segment;
-        let mut runs = [Run { bytes: &[], segment, to: None }; RUN_SEGMENTS_MAX];
+        let mut runs = [GsoBatch { bytes: &[], segment, to: None }; GSO_SEGMENTS_MAX];
         let datagrams = runs.iter_mut().zip(bytes.chunks(segment));
         let count = datagrams.map(|(run, bytes)| run.bytes = bytes).count();
-        let sent = self.out.send_runs(&runs[..count])?;
+        let sent = self.out.send_batches(&runs[..count])?;
         Ok(runs[..sent].iter().map(|run| run.bytes.len()).sum())
     }
 }
@@ -78,8 +78,8 @@ impl SocketEnd for Datagrams {
         unless_busy(match way {
             Way::Segments => {
                 let piece = &bytes[..bytes.len().min(self.load.piece_bytes())];
-                let run = Run { bytes: piece, segment, to: None };
-                self.out.send_runs(&[run]).map(|_| piece.len())
+                let run = GsoBatch { bytes: piece, segment, to: None };
+                self.out.send_batches(&[run]).map(|_| piece.len())
             }
             Way::Several => self.send_several(bytes),
             Way::Singly | Way::Gathered => {

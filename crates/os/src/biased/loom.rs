@@ -19,7 +19,7 @@ fn wait_for_ever() -> bool {
 }
 
 fn try_add(visitor: &Visitor<u32>) -> u32 {
-    visitor.try_enter().map_or(0, |mut value| {
+    visitor.try_lock().map_or(0, |mut value| {
         *value += 1;
         1
     })
@@ -30,10 +30,10 @@ fn owner_and_visitor_never_meet() {
     check(|| {
         let (mut owner, visitor) = Biased::split(0);
         let visits = thread::spawn(move || try_add(&visitor) + try_add(&visitor));
-        *owner.enter() += 1;
-        *owner.enter() += 1;
+        *owner.lock() += 1;
+        *owner.lock() += 1;
         let visited = visits.join().unwrap();
-        assert_eq!(*owner.enter(), 2 + visited);
+        assert_eq!(*owner.lock(), 2 + visited);
     });
 }
 
@@ -42,10 +42,10 @@ fn a_patient_visitor_gets_in_and_so_does_the_owner() {
     check(|| {
         let (mut owner, visitor) = Biased::split(0);
         let visits = thread::spawn(move || *visitor.enter_while(wait_for_ever).unwrap() += 1);
-        *owner.enter() += 1;
-        *owner.enter() += 1;
+        *owner.lock() += 1;
+        *owner.lock() += 1;
         visits.join().unwrap();
-        assert_eq!(*owner.enter(), 3);
+        assert_eq!(*owner.lock(), 3);
     });
 }
 
@@ -56,9 +56,9 @@ fn visitors_never_meet_and_hand_on_what_they_did() {
         let second = visitor.clone();
         let first = thread::spawn(move || try_add(&visitor));
         let second = thread::spawn(move || try_add(&second));
-        *owner.enter() += 1;
+        *owner.lock() += 1;
         let visited = first.join().unwrap() + second.join().unwrap();
-        assert_eq!(*owner.enter(), 1 + visited);
+        assert_eq!(*owner.lock(), 1 + visited);
     });
 }
 
@@ -70,8 +70,8 @@ fn visitors_go_on_without_an_owner() {
             *visitor.enter_while(wait_for_ever).unwrap() += 1;
             visitor
         });
-        *owner.enter() += 1;
+        *owner.lock() += 1;
         drop(owner);
-        assert_eq!(*visits.join().unwrap().try_enter().unwrap(), 2);
+        assert_eq!(*visits.join().unwrap().try_lock().unwrap(), 2);
     });
 }

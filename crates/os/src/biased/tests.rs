@@ -8,48 +8,48 @@ const LONG: Duration = Duration::from_secs(20);
 #[test]
 fn each_end_keeps_the_other_out() {
     let (mut owner, visitor) = Biased::split(0);
-    let inside = owner.enter();
-    assert!(visitor.try_enter().is_none());
-    assert!(visitor.enter_patiently(Duration::from_millis(1)).is_none());
+    let inside = owner.lock();
+    assert!(visitor.try_lock().is_none());
+    assert!(visitor.try_lock_for(Duration::from_millis(1)).is_none());
     drop(inside);
-    let guest = visitor.try_enter().unwrap();
-    assert!(visitor.clone().try_enter().is_none());
-    assert!(visitor.clone().enter_patiently(Duration::ZERO).is_none());
+    let guest = visitor.try_lock().unwrap();
+    assert!(visitor.clone().try_lock().is_none());
+    assert!(visitor.clone().try_lock_for(Duration::ZERO).is_none());
     drop(guest);
-    *owner.enter() += 1;
-    assert_eq!(*visitor.try_enter().unwrap(), 1);
+    *owner.lock() += 1;
+    assert_eq!(*visitor.try_lock().unwrap(), 1);
 }
 
 #[test]
 fn entries_count_those_of_the_owner() {
     let (mut owner, visitor) = Biased::split(());
-    assert_eq!(visitor.entries(), 0);
+    assert_eq!(visitor.lock_count(), 0);
     for count in 1..4 {
-        let inside = owner.enter();
-        assert_eq!(visitor.entries(), count);
+        let inside = owner.lock();
+        assert_eq!(visitor.lock_count(), count);
         drop(inside);
-        assert_eq!(visitor.entries(), count);
-        drop(visitor.try_enter().unwrap());
+        assert_eq!(visitor.lock_count(), count);
+        drop(visitor.try_lock().unwrap());
     }
-    assert_eq!(visitor.entries(), 3);
+    assert_eq!(visitor.lock_count(), 3);
 }
 
 #[test]
 fn the_value_outlives_its_owner_and_a_panic_lets_others_in() {
     let (mut owner, visitor) = Biased::split(vec![1]);
     catch_unwind(AssertUnwindSafe(|| {
-        owner.enter().push(2);
-        let _inside = owner.enter();
+        owner.lock().push(2);
+        let _inside = owner.lock();
         panic!("inside");
     }))
     .unwrap_err();
     catch_unwind(AssertUnwindSafe(|| {
-        let _inside = visitor.try_enter().unwrap();
+        let _inside = visitor.try_lock().unwrap();
         panic!("inside");
     }))
     .unwrap_err();
     drop(owner);
-    assert_eq!(*visitor.try_enter().unwrap(), [1, 2]);
+    assert_eq!(*visitor.try_lock().unwrap(), [1, 2]);
 }
 
 #[test]
@@ -63,15 +63,15 @@ fn a_busy_owner_lets_patient_visitors_in_and_nobody_meets_another() {
         pair.1 += 1;
     };
     let own = std::thread::scope(|scope| {
-        let visits = || (0..VISITS).for_each(|_| step(&mut visitor.enter_patiently(LONG).unwrap()));
+        let visits = || (0..VISITS).for_each(|_| step(&mut visitor.try_lock_for(LONG).unwrap()));
         let visitors = [scope.spawn(visits), scope.spawn(visits)];
         let mut own = 0;
         while !visitors.iter().all(|visitor| visitor.is_finished()) {
-            step(&mut owner.enter());
+            step(&mut owner.lock());
             own += 1;
         }
         own
     });
-    assert_eq!(*owner.enter(), (own + 2 * VISITS, own + 2 * VISITS));
-    assert!(visitor.entries() > own);
+    assert_eq!(*owner.lock(), (own + 2 * VISITS, own + 2 * VISITS));
+    assert!(visitor.lock_count() > own);
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// A bell that rings from the time it is rung until it is hushed.
 #[derive(Debug)]
-pub struct EventBell {
+pub struct EventFd {
     rings: Mutex<bool>,
     rung: Condvar,
 }
 
-impl EventBell {
+impl EventFd {
     /// A bell, which is ringing already if `ringing`.
     ///
     /// # Errors
@@ -21,13 +21,13 @@ impl EventBell {
     }
 
     /// Rings it.
-    pub fn ring(&self) {
+    pub fn signal(&self) {
         *self.rings.lock().unwrap() = true;
         self.rung.notify_all();
     }
 
     /// Makes it silent.
-    pub fn hush(&self) {
+    pub fn clear(&self) {
         *self.rings.lock().unwrap() = false;
     }
 

@@ -1,6 +1,6 @@
 //! Does the kernel cut runs into datagrams here?
 
-use super::{Run, UdpOptions, UdpSocket};
+use super::{GsoBatch, UdpOptions, UdpSocket};
 use crate::event::wait_readable;
 use std::io;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether the kernel cuts a run into datagrams, as a trial on the loopback interface shows.
 ///
-/// It is tried once; [`UdpSocket::send_runs`] sends runs either way, but where this is false it
+/// It is tried once; [`UdpSocket::send_batches`] sends runs either way, but where this is false it
 /// is cheaper to give it datagrams one by one.
 pub fn segmentation_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
@@ -30,7 +30,7 @@ fn try_segments() -> io::Result<bool> {
     let socket = UdpSocket::open(&options)?;
     socket.connect(socket.local_address()?)?;
     let sent = [1; 2500];
-    socket.send_many(&[Run { bytes: &sent, segment: 1000, to: None }])?;
+    socket.send_many(&[GsoBatch { bytes: &sent, segment: 1000, to: None }])?;
     let (mut buffer, mut received) = ([0; 4096], 0);
     let start = Instant::now();
     while received < sent.len() {

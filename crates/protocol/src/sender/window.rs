@@ -18,7 +18,7 @@ pub(super) const MANY: u32 = u32::MAX;
 /// Most datagrams in a run: the kernel's limit for segmentation offload.
 const RUN_MAX: usize = 64;
 /// Most bytes in a run: the longest UDP payload.
-const RUN_BYTES_MAX: usize = 65_507;
+const GSO_BYTES_MAX: usize = 65_507;
 /// Bytes of the window per index entry.
 const BYTES_PER_SLOT: usize = 128;
 
@@ -197,7 +197,7 @@ impl Window {
             let length = slot.length as usize;
             // Offset 0 is not contiguous with what lies before it, even if the positions are.
             let follows = slot.position == position + bytes as u64 && self.index(slot.position) > 0;
-            if !follows || length > segment || bytes + length > RUN_BYTES_MAX {
+            if !follows || length > segment || bytes + length > GSO_BYTES_MAX {
                 break;
             }
             bytes += length;

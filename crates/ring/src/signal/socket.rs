@@ -9,7 +9,7 @@ use super::numbers::SignalSet;
 use super::numbers::{WORDS, place};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{Arc, AtomicU64, Ordering};
-use lanecast_os::event::EventBell;
+use lanecast_os::event::EventFd;
 use std::io;
 #[cfg(not(loom))]
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,7 +22,7 @@ const ARMED: u64 = 1 << 63;
 struct Shared {
     summary: CachePadded<AtomicU64>,
     words: CachePadded<[AtomicU64; WORDS]>,
-    bell: EventBell,
+    bell: EventFd,
 }
 
 impl Shared {
@@ -84,7 +84,7 @@ impl SocketSignal {
         let shared = Shared {
             summary: CachePadded::default(),
             words: CachePadded::default(),
-            bell: EventBell::new(true)?,
+            bell: EventFd::new(true)?,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -103,7 +103,7 @@ impl SocketSignal {
             return taken;
         }
         // Reset the eventfd, then arm: any write after the arming stays.
-        self.shared.bell.hush();
+        self.shared.bell.clear();
         // PAIRS(socket-summary): acquire here, release in `signal`.
         let summary = self.shared.summary.swap(ARMED, Ordering::Acquire);
         self.shared.take(summary)
@@ -161,7 +161,7 @@ impl Signal for SocketSignalSender {
         // summary.
         let before = self.shared.summary.fetch_or(1 << self.word, Ordering::Release);
         if before == ARMED {
-            wake_up(|| self.shared.bell.ring());
+            wake_up(|| self.shared.bell.signal());
         }
     }
 }

@@ -28,7 +28,10 @@ impl Daemon {
         let daemon = ResolverDaemon::open(settings).expect("a daemon");
         let (address, bell) = (daemon.address().expect("an address"), daemon.event());
         let agent: Box<dyn Agent> = Box::new(daemon);
-        Self { address, _runner: AgentRunner::start(agent, move || bell.ring()).expect("a thread") }
+        Self {
+            address,
+            _runner: AgentRunner::start(agent, move || bell.signal()).expect("a thread"),
+        }
     }
 }
 

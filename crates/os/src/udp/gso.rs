@@ -9,17 +9,17 @@ use std::io;
 use std::net::SocketAddr;
 
 /// The most datagrams of one run.
-pub const RUN_SEGMENTS_MAX: usize = 64;
+pub const GSO_SEGMENTS_MAX: usize = 64;
 
 /// The most bytes of one run: what fits in the largest datagram of IPv4.
-pub const RUN_BYTES_MAX: usize = 65_507;
+pub const GSO_BYTES_MAX: usize = 65_507;
 
 /// The most runs of one call; what is beyond waits for the next.
 const RUNS_MAX: usize = 64;
 
 /// Datagrams of equal length, one behind the other, of which the last may be shorter.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct GsoBatch<'a> {
     /// All of them.
     pub bytes: &'a [u8],
     /// The length of each but the last, in bytes.
@@ -28,15 +28,15 @@ pub struct Run<'a> {
     pub to: Option<SocketAddr>,
 }
 
-impl Run<'_> {
+impl GsoBatch<'_> {
     fn is_one_datagram(&self) -> bool {
         self.bytes.len() <= self.segment
     }
 
     fn check(&self) {
-        assert!(self.bytes.len() <= RUN_BYTES_MAX, "a run has at most {RUN_BYTES_MAX} bytes");
-        let room = self.segment.saturating_mul(RUN_SEGMENTS_MAX);
-        assert!(self.bytes.len() <= room, "a run has at most {RUN_SEGMENTS_MAX} datagrams");
+        assert!(self.bytes.len() <= GSO_BYTES_MAX, "a run has at most {GSO_BYTES_MAX} bytes");
+        let room = self.segment.saturating_mul(GSO_SEGMENTS_MAX);
+        assert!(self.bytes.len() <= room, "a run has at most {GSO_SEGMENTS_MAX} datagrams");
     }
 }
 
@@ -51,9 +51,9 @@ impl UdpSocket {
     /// As [`send`](Self::send), if not even the first went.
     ///
     /// # Panics
-    /// If a run exceeds [`RUN_BYTES_MAX`] or [`RUN_SEGMENTS_MAX`].
+    /// If a run exceeds [`GSO_BYTES_MAX`] or [`GSO_SEGMENTS_MAX`].
     #[inline]
-    pub fn send_runs(&self, runs: &[Run<'_>]) -> io::Result<usize> {
+    pub fn send_batches(&self, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         match runs {
             [] => Ok(0),
             [run] if run.is_one_datagram() => self.send_datagram(run.bytes, run.to).map(|()| 1),
@@ -75,7 +75,7 @@ impl UdpSocket {
     }
 
     #[cold]
-    fn send_apart(&self, run: &Run<'_>) -> io::Result<()> {
+    fn send_apart(&self, run: &GsoBatch<'_>) -> io::Result<()> {
         let mut datagrams = run.bytes.chunks(run.segment);
         datagrams.next().map_or(Ok(()), |first| self.send_datagram(first, run.to))?;
         for datagram in datagrams {
@@ -84,7 +84,7 @@ impl UdpSocket {
         Ok(())
     }
 
-    pub(super) fn send_many(&self, runs: &[Run<'_>]) -> io::Result<usize> {
+    pub(super) fn send_many(&self, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
         let mut names = [const { MaybeUninit::<Name>::uninit() }; RUNS_MAX];
         let mut pieces = [const { MaybeUninit::<libc::iovec>::uninit() }; RUNS_MAX];
         let mut cuts = [const { MaybeUninit::<Cut>::uninit() }; RUNS_MAX];

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// Ends a [`DirectoryWatch::wait`] from another thread.
 #[derive(Clone, Debug)]
-pub struct Bell(Arc<File>);
+pub struct WatchWaker(Arc<File>);
 
-impl Bell {
+impl WatchWaker {
     fn new() -> io::Result<Self> {
         // SAFETY: eventfd takes no pointers.
         let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
@@ -23,7 +23,7 @@ impl Bell {
     }
 
     /// Ends the running wait, or the next one.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         // Any value but zero rings; a full counter means that it has been rung already.
         let _ = io::Write::write(&mut &*self.0, &1u64.to_le_bytes());
     }
@@ -33,7 +33,7 @@ impl Bell {
 #[derive(Debug)]
 pub struct DirectoryWatch {
     events: File,
-    bell: Bell,
+    waker: WatchWaker,
 }
 
 impl DirectoryWatch {
@@ -50,12 +50,12 @@ impl DirectoryWatch {
         let wanted = libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_ATTRIB | libc::IN_DELETE;
         // SAFETY: `path` is a live, terminated string.
         checked(unsafe { libc::inotify_add_watch(events.as_raw_fd(), path.as_ptr(), wanted) })?;
-        Ok(Self { events, bell: Bell::new()? })
+        Ok(Self { events, waker: WatchWaker::new()? })
     }
 
     /// A bell that ends a wait.
-    pub fn bell(&self) -> Bell {
-        self.bell.clone()
+    pub fn waker(&self) -> WatchWaker {
+        self.waker.clone()
     }
 
     /// Sleeps until something changes, the bell rings or `limit` has passed. Calls `changed` with
@@ -63,21 +63,21 @@ impl DirectoryWatch {
     /// at instead, because the bell rang or changes got lost.
     pub fn wait(&self, limit: Duration, mut changed: impl FnMut(&OsStr)) -> bool {
         let poll = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut fds = [poll(self.events.as_raw_fd()), poll(self.bell.0.as_raw_fd())];
+        let mut fds = [poll(self.events.as_raw_fd()), poll(self.waker.0.as_raw_fd())];
         let limit_ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: `fds` is writable and its length is given.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit_ms) };
         let mut bytes = [0; 4096];
-        let mut all = (&*self.bell.0).read(&mut bytes[..8]).is_ok();
+        let mut all = (&*self.waker.0).read(&mut bytes[..8]).is_ok();
         while let Ok(read @ 1..) = (&self.events).read(&mut bytes) {
-            all |= tell(&bytes[..read], &mut changed);
+            all |= report_names(&bytes[..read], &mut changed);
         }
         all
     }
 }
 
 /// Tells the names in a row of events; says whether there was one that others got lost.
-fn tell(mut events: &[u8], changed: &mut impl FnMut(&OsStr)) -> bool {
+fn report_names(mut events: &[u8], changed: &mut impl FnMut(&OsStr)) -> bool {
     let mut lost = false;
     while let Some((header, rest)) = events.split_at_checked(size_of::<libc::inotify_event>()) {
         let word = |at: usize| header[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
@@ -111,7 +111,7 @@ mod tests {
         std::fs::write(path.join("a longer name"), "").unwrap();
         assert!(!watch.wait(LONG, |name| names.push(name.to_owned())));
         assert_eq!(names, ["x", "a longer name"], "only these need a look");
-        watch.bell().ring();
+        watch.waker().wake();
         assert!(watch.wait(LONG, |_| panic!("nothing has changed")));
         assert!(!watch.wait(Duration::ZERO, |_| panic!("nothing has changed")));
         std::fs::remove_dir_all(&path).unwrap();
@@ -126,8 +126,8 @@ mod tests {
         };
         let mut names = Vec::new();
         let kept = [event(libc::IN_CREATE, b"a\0\0\0"), event(libc::IN_ATTRIB, b"bc\0\0")].concat();
-        assert!(!tell(&kept, &mut |name| names.push(name.to_owned())));
+        assert!(!report_names(&kept, &mut |name| names.push(name.to_owned())));
         assert_eq!(names, ["a", "bc"]);
-        assert!(tell(&event(libc::IN_Q_OVERFLOW, b""), &mut |_| panic!("no name")));
+        assert!(report_names(&event(libc::IN_Q_OVERFLOW, b""), &mut |_| panic!("no name")));
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! While nothing is asked, a notification costs a fence and a load, and no system call.
 
-use super::EventBell;
+use super::EventFd;
 use lanecast_base::sync::{AtomicBool, Ordering, fence};
 use std::io;
 use std::time::Duration;
@@ -35,54 +35,54 @@ use std::time::Duration;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct AwaitedBell {
-    bell: EventBell,
+pub struct ArmedEvent {
+    bell: EventFd,
     /// The owner sleeps, or is about to, and wants to hear of the next progress.
-    is_asked: AtomicBool,
+    is_armed: AtomicBool,
 }
 
-impl AwaitedBell {
+impl ArmedEvent {
     /// A bell that is silent.
     ///
     /// # Errors
     /// If the process has no more descriptors to give.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventBell::new(false)?, is_asked: AtomicBool::new(false) })
+        Ok(Self { bell: EventFd::new(false)?, is_armed: AtomicBool::new(false) })
     }
 
     /// The owner asks for the next progress. It looks at what it waits for after this, and sleeps
     /// only if that is still missing.
-    pub fn ask(&self) {
-        self.is_asked.store(true, Ordering::Relaxed);
-        // PAIRS(awaited-bell): ask, fence, look here; change, fence, is it asked in `notify`.
+    pub fn arm(&self) {
+        self.is_armed.store(true, Ordering::Relaxed);
+        // PAIRS(armed-event): ask, fence, look here; change, fence, is it asked in `notify`.
         fence(Ordering::SeqCst);
     }
 
     /// Another thread has changed what the owner may wait for.
     pub fn notify(&self) {
-        // PAIRS(awaited-bell): change, fence, is it asked here; ask, fence, look in `ask`.
+        // PAIRS(armed-event): change, fence, is it asked here; ask, fence, look in `arm`.
         fence(Ordering::SeqCst);
         // The first load keeps the line shared while nothing is asked.
-        if self.is_asked.load(Ordering::Relaxed) && self.is_asked.swap(false, Ordering::Relaxed) {
-            self.bell.ring();
+        if self.is_armed.load(Ordering::Relaxed) && self.is_armed.swap(false, Ordering::Relaxed) {
+            self.bell.signal();
         }
     }
 
     /// Makes the descriptor unreadable until the next ring. The owner looks at what it waits for
     /// after this, not before.
-    pub fn hush(&self) {
-        self.bell.hush();
+    pub fn clear(&self) {
+        self.bell.clear();
     }
 
     /// Sleeps until it rings, at most `limit`, and hushes it. Wakes early now and then.
     pub fn wait(&self, limit: Option<Duration>) {
         self.bell.wait(limit);
-        self.bell.hush();
+        self.bell.clear();
     }
 }
 
 #[cfg(not(loom))]
-impl std::os::fd::AsFd for AwaitedBell {
+impl std::os::fd::AsFd for ArmedEvent {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.bell.as_fd()
     }
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn it_rings_once_for_each_time_it_was_asked() {
-        let bell = AwaitedBell::new().unwrap();
+        let bell = ArmedEvent::new().unwrap();
         let is_heard = || wait_readable([bell.as_fd()], Some(Duration::ZERO))[0];
         bell.notify();
         assert!(!is_heard(), "nothing was asked");
-        bell.ask();
+        bell.arm();
         bell.notify();
         assert!(is_heard());
         bell.wait(None);
@@ -123,7 +123,7 @@ mod model {
     #[test]
     fn a_loop_that_stopped_for_a_long_queue_goes_on_when_it_is_taken() {
         loom::model(|| {
-            let shared = Arc::new((AtomicUsize::new(2), AwaitedBell::new().unwrap()));
+            let shared = Arc::new((AtomicUsize::new(2), ArmedEvent::new().unwrap()));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 let (waiting, bell) = &*writer;
@@ -133,7 +133,7 @@ mod model {
             let (waiting, bell) = &*shared;
             // Its only wake-up is the bell: if that is missing, the model ends in a deadlock.
             loop {
-                bell.ask();
+                bell.arm();
                 if waiting.load(Ordering::Relaxed) <= ENOUGH {
                     break;
                 }
@@ -146,7 +146,7 @@ mod model {
     #[test]
     fn each_of_two_changes_is_seen_whichever_ring_it_comes_with() {
         loom::model(|| {
-            let shared = Arc::new((AtomicU64::new(0), AwaitedBell::new().unwrap()));
+            let shared = Arc::new((AtomicU64::new(0), ArmedEvent::new().unwrap()));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
                 let (durable, bell) = &*writer;
@@ -158,7 +158,7 @@ mod model {
             let (durable, bell) = &*shared;
             for wanted in 1..=2 {
                 loop {
-                    bell.ask();
+                    bell.arm();
                     if durable.load(Ordering::Relaxed) >= wanted {
                         break;
                     }

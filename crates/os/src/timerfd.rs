@@ -8,9 +8,9 @@ use std::time::Duration;
 /// Wakes a thread that sleeps on descriptors, a while after another one has set it. Setting it is
 /// a short system call, and disturbs nobody before its time.
 #[derive(Debug)]
-pub struct Alarm(OwnedFd);
+pub struct TimerFd(OwnedFd);
 
-impl Alarm {
+impl TimerFd {
     /// An alarm that is not set.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Alarm {
     }
 
     /// Makes the descriptor unreadable until it goes off again.
-    pub fn hush(&self) {
+    pub fn clear(&self) {
         let mut times = 0_u64;
         // It fails only where it has not gone off.
         // SAFETY: `times` is writable and as long as is said.
@@ -44,7 +44,7 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for TimerFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -57,18 +57,18 @@ mod tests {
 
     #[test]
     fn it_goes_off_once_each_time_it_is_set() {
-        let alarm = Alarm::new().unwrap();
-        let goes_off = |limit| wait_readable([alarm.as_fd()], Some(limit)) == [true];
+        let timerfd = TimerFd::new().unwrap();
+        let goes_off = |limit| wait_readable([timerfd.as_fd()], Some(limit)) == [true];
         assert!(!goes_off(Duration::ZERO));
         for after in [Duration::ZERO, Duration::from_micros(50)] {
-            alarm.set(after);
+            timerfd.set(after);
             assert!(goes_off(Duration::from_secs(60)));
-            alarm.hush();
+            timerfd.clear();
             assert!(!goes_off(Duration::ZERO));
         }
-        alarm.set(Duration::from_secs(3600));
+        timerfd.set(Duration::from_secs(3600));
         assert!(!goes_off(Duration::ZERO));
-        alarm.set(Duration::from_micros(1));
+        timerfd.set(Duration::from_micros(1));
         assert!(goes_off(Duration::from_secs(60)), "the last setting counts");
     }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 /// The room of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
+pub struct DiskSpace {
     /// All of it; 0 if there is no limit.
     pub total_bytes: u64,
     /// What this process may still use.
     pub free_bytes: u64,
 }
 
-impl Space {
+impl DiskSpace {
     /// The room where `path` is, which must exist.
     ///
     /// # Errors
@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn the_root_has_some_room_and_nowhere_has_none() {
-        let space = Space::at(Path::new("/")).unwrap();
+        let space = DiskSpace::at(Path::new("/")).unwrap();
         assert!(space.free_bytes <= space.total_bytes && space.total_bytes > 0);
-        assert!(Space::at(Path::new("/no/such/place")).is_err());
-        assert!(Space::at(Path::new("a\0b")).is_err());
+        assert!(DiskSpace::at(Path::new("/no/such/place")).is_err());
+        assert!(DiskSpace::at(Path::new("a\0b")).is_err());
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// A descriptor that is readable from the time it is rung until it is hushed.
 #[derive(Debug)]
-pub struct EventBell(OwnedFd);
+pub struct EventFd(OwnedFd);
 
-impl EventBell {
+impl EventFd {
     /// A bell, which is ringing already if `ringing`.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl EventBell {
     }
 
     /// Makes the descriptor readable.
-    pub fn ring(&self) {
+    pub fn signal(&self) {
         let one = 1_u64;
         // It fails only when rung 2^64 times and never hushed: then it is readable anyway.
         // SAFETY: `one` is readable and as long as is said.
@@ -33,7 +33,7 @@ impl EventBell {
     }
 
     /// Makes the descriptor unreadable until it is rung again.
-    pub fn hush(&self) {
+    pub fn clear(&self) {
         let mut rings = 0_u64;
         // It fails only where nobody has rung.
         // SAFETY: `rings` is writable and as long as is said.
@@ -46,7 +46,7 @@ impl EventBell {
     }
 }
 
-impl AsFd for EventBell {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

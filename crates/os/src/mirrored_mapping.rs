@@ -11,17 +11,17 @@ use std::ptr::NonNull;
 
 /// `window` bytes of a file, mapped twice back to back.
 #[derive(Debug)]
-pub struct RingMapping {
+pub struct MirroredMapping {
     start: NonNull<u8>,
     window: usize,
 }
 
 // SAFETY: the mapping is plain memory; whoever reads or writes it synchronises by atomics.
-unsafe impl Send for RingMapping {}
+unsafe impl Send for MirroredMapping {}
 // SAFETY: as above.
-unsafe impl Sync for RingMapping {}
+unsafe impl Sync for MirroredMapping {}
 
-impl RingMapping {
+impl MirroredMapping {
     /// Maps `window` bytes of `file` from `offset` on, twice.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ fn map_over(
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-impl Drop for RingMapping {
+impl Drop for MirroredMapping {
     fn drop(&mut self) {
         // SAFETY: the whole range is this value's own, and no borrow of it can outlive it.
         let result = unsafe { libc::munmap(self.start.as_ptr().cast(), 2 * self.window) };
@@ -124,7 +124,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let window = page_size() * 2;
         file.write_all(&vec![0; window]).unwrap();
-        let ring = RingMapping::new(&file, 0, window, MapMode::ReadWrite).unwrap();
+        let ring = MirroredMapping::new(&file, 0, window, MapMode::ReadWrite).unwrap();
         // SAFETY: the byte lies in the second copy.
         let second = unsafe { ring.start().add(window + 5) };
         // SAFETY: mapped for writing, by this test alone.
@@ -133,7 +133,7 @@ mod tests {
         let first = unsafe { ring.start().add(5) };
         // SAFETY: mapped for reading.
         assert_eq!(unsafe { first.read() }, 42);
-        assert!(RingMapping::new(&file, 0, window * 2, MapMode::Read).is_err(), "too short");
-        assert!(RingMapping::new(&file, 0, window - 1, MapMode::Read).is_err(), "not aligned");
+        assert!(MirroredMapping::new(&file, 0, window * 2, MapMode::Read).is_err(), "too short");
+        assert!(MirroredMapping::new(&file, 0, window - 1, MapMode::Read).is_err(), "not aligned");
     }
 }
