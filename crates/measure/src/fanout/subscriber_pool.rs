@@ -5,8 +5,8 @@ use super::load::stamped;
 use super::server_protocol::{ParsedBytes, ServerProtocol};
 use crate::recorder::Recorder;
 use lanecast_base::clock::Clock;
+use lanecast_os::poll::PollBuffer;
 use lanecast_os::raw_io;
-use lanecast_os::poll::PollRoom;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -39,7 +39,7 @@ impl SubscriberPool {
         deliveries: &DeliveryCount,
     ) -> io::Result<Recorder> {
         let (clock, mut latency) = (Clock::host(), Recorder::new());
-        let (mut room, mut ready) = (PollRoom::default(), Vec::new());
+        let (mut room, mut ready) = (PollBuffer::default(), Vec::new());
         while !deliveries.is_over() {
             let mut set = room.clear();
             for (stream, _) in &self.streams {
