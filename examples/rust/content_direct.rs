@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use lanecast::Context;
-use lanecast_content::{Event, Publisher, Settings, Subscriber};
+use lanecast_content::{ContentSettings, Event, Publisher, Subscriber};
 use lanecast_filter::message_type::MessageType;
 use lanecast_market::Day;
 use std::error::Error;
@@ -24,7 +24,7 @@ fn publish(mut publisher: Publisher<Context>) -> Outcome {
         if start.elapsed() > Duration::from_secs(20) {
             return Err("the subscribers did not come".into());
         }
-        publisher.tend();
+        publisher.poll_subscribers();
         std::thread::yield_now();
     }
     let mut day = Day::new(100_000);
@@ -38,7 +38,8 @@ fn publish(mut publisher: Publisher<Context>) -> Outcome {
 }
 
 fn subscribe(context: &Context, filter: &str) -> Outcome {
-    let mut feed = Subscriber::new(context, "market", filter, &Settings::new(MessageType::Fix))?;
+    let mut feed =
+        Subscriber::new(context, "market", filter, &ContentSettings::new(MessageType::Fix))?;
     let (mut messages, mut running) = (0, true);
     while running {
         let work = feed.poll(64, |event| match event {
@@ -54,7 +55,7 @@ fn subscribe(context: &Context, filter: &str) -> Outcome {
 
 fn main() -> Outcome {
     let context = Context::new()?;
-    let publisher = Publisher::new(&context, "market", Settings::new(MessageType::Fix))?;
+    let publisher = Publisher::new(&context, "market", ContentSettings::new(MessageType::Fix))?;
     std::thread::scope(|scope| {
         let subscribers = FILTERS.map(|filter| {
             let context = context.clone();

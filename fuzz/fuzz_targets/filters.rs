@@ -225,7 +225,8 @@ const MESSAGES: Grammar = Grammar(&[
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    let (kind, sign) = [(MessageType::Nvfix, 'm'), (MessageType::Json, 'j')][usize::from(script.byte() & 1)];
+    let message_types = [(MessageType::Nvfix, 'm'), (MessageType::Json, 'j')];
+    let (kind, sign) = message_types[usize::from(script.byte() & 1)];
     let (mut fields, mut index) = (FieldSet::new(kind), Index::new());
     let mut all = Vec::new();
     for id in 0..u32::from(script.byte() % 8) + 1 {

@@ -1,21 +1,21 @@
-//! What can go wrong.
+//! Errors of publishers and subscribers.
 
 use lanecast_filter::FilterError;
 use lanecast_filter::malformed::Malformed;
 use lanecast_transport::ClaimError;
 
-/// Why an end cannot be made; `E` is what the transport says.
+/// Failure to open a publisher or subscriber; `E` is the error of the transport.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError<E> {
-    /// The transport cannot set it up.
+    /// The transport failed.
     #[error(transparent)]
     Transport(E),
-    /// The filter is none.
+    /// The filter is malformed or exceeds its limits.
     #[error("bad filter: {0}")]
     Filter(FilterError),
-    /// The filter asks for the time, which publishers do not have.
+    /// The filter depends on the time, which publishers do not evaluate.
     #[error("the filter depends on the time: leave that to a content server")]
-    Timely,
+    TimeDependent,
 }
 
 impl<E> From<FilterError> for OpenError<E> {
@@ -24,13 +24,13 @@ impl<E> From<FilterError> for OpenError<E> {
     }
 }
 
-/// Why a message was not published.
+/// Failure to publish a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// It cannot be read, so nobody knows who wants it.
+    /// The message is malformed, so filters cannot be evaluated.
     #[error("bad message: {0}")]
     Malformed(Malformed),
-    /// The transport does not take it, or not now.
+    /// The transport has no room, or is closed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
 }

@@ -1,58 +1,59 @@
-//! What a subscriber is told.
+//! Events of a subscription.
 
 use lanecast_transport::{CloseReason, Gap, Message, Overwritten, Stream};
 
-/// One thing that happened on a subscription.
+/// An event of a subscription.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A publisher is there; it is being asked.
+    /// A publisher joined; the filter is being requested.
     Joined(&'a Stream),
-    /// From here on everything of this publisher comes that meets the filter.
-    InForce(&'a Stream),
-    /// The publisher does not take the filter, for this reason. It is not asked again.
+    /// The publisher applies the filter: from here on all its matching messages arrive.
+    FilterActive(&'a Stream),
+    /// The publisher refused the filter, with the reason. The request is not repeated.
     Refused(&'a Stream, &'a str),
-    /// A message that meets the filter.
-    Message(Matched<'a>),
-    /// The publisher has to be asked again, because messages were lost or it took this subscriber
-    /// for dead. Until the next [`InForce`](Self::InForce), some that meet the filter may be
-    /// missing.
-    Lapsed(&'a Stream),
-    /// Messages are lost, wanted ones or not. [`Lapsed`](Self::Lapsed) follows.
+    /// A message that matches the filter.
+    Message(FilteredMessage<'a>),
+    /// The publisher no longer applies the filter, because messages were lost or it timed this
+    /// subscriber out. Matching messages may be missing until the next
+    /// [`FilterActive`](Self::FilterActive).
+    FilterLost(&'a Stream),
+    /// Messages were lost, matching or not. [`FilterLost`](Self::FilterLost) follows.
     Lost(Gap<'a>),
-    /// The publisher is gone.
+    /// The publisher left.
     Left(&'a Stream, CloseReason),
 }
 
-/// A message that meets the filter, read where the transport holds it.
+/// A message that matches the filter, in the transport's buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Matched<'a> {
+pub struct FilteredMessage<'a> {
     pub(crate) body: &'a [u8],
     pub(crate) whole: Message<'a>,
 }
 
-impl<'a> Matched<'a> {
-    /// The message, as it was published.
+impl<'a> FilteredMessage<'a> {
+    /// The message as published.
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.body
     }
 
-    /// Which publisher it is from.
+    /// Stream of its publisher.
     pub const fn stream(&self) -> &'a Stream {
         self.whole.stream()
     }
 
-    /// As [`Message::to_vec`].
+    /// Copies the message.
     ///
     /// # Errors
-    /// As there.
+    ///
+    /// [`Overwritten`] if the transport reused the buffer meanwhile, as in [`Message::to_vec`].
     pub fn to_vec(&self) -> Result<Vec<u8>, Overwritten> {
         let bytes = self.body.to_vec();
         if self.is_intact() { Ok(bytes) } else { Err(Overwritten) }
     }
 
-    /// As [`Message::is_intact`].
+    /// Whether the buffer was not overwritten so far, as [`Message::is_intact`].
     pub fn is_intact(&self) -> bool {
         self.whole.is_intact()
     }

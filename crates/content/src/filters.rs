@@ -1,6 +1,6 @@
-//! What is wanted by whom, and the marks for it.
+//! Active filters of a publisher, and the marks assigned to them.
 
-use crate::settings::Settings;
+use crate::settings::ContentSettings;
 use lanecast_base::budget::{Budget, Exhausted, Reservation};
 use lanecast_filter::fields::FieldSet;
 use lanecast_filter::interpreter::Environment;
@@ -11,38 +11,38 @@ use lanecast_transport::SessionId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Marks, and how many a message has, are numbers of two bytes.
+/// Marks and their count per message are 16-bit on the wire.
 const MARKS_MAX: usize = u16::MAX as usize;
 
-/// A filter that somebody wants.
+/// A filter with at least one subscriber.
 #[derive(Debug)]
-struct Wanted {
+struct ActiveFilter {
     text: String,
-    holders: usize,
-    /// What its patterns take.
+    references: usize,
+    /// Budget share of its patterns.
     _memory: Reservation,
 }
 
-/// The filters of a publisher.
+/// Filters of one publisher, reference counted by subscriber session.
 #[derive(Debug)]
 pub(crate) struct Filters {
-    settings: Settings,
+    settings: ContentSettings,
     topic: String,
     fields: FieldSet,
     reader: Reader,
     row: Row,
     index: Index,
-    /// By mark.
-    wanted: Vec<Option<Wanted>>,
+    /// Active filters by mark.
+    active: Vec<Option<ActiveFilter>>,
     marks: HashMap<String, u16>,
     free: Vec<u16>,
-    /// What the patterns of all may take.
+    /// Budget of all patterns.
     patterns: Arc<Budget>,
-    held: HashMap<SessionId, u16>,
+    mark_of: HashMap<SessionId, u16>,
 }
 
 impl Filters {
-    pub(crate) fn new(topic: &str, settings: Settings) -> Self {
+    pub(crate) fn new(topic: &str, settings: ContentSettings) -> Self {
         let fields = FieldSet::new(settings.format);
         Self {
             topic: topic.to_owned(),
@@ -52,10 +52,10 @@ impl Filters {
             settings,
             row: Row::new(),
             index: Index::new(),
-            wanted: Vec::new(),
+            active: Vec::new(),
             marks: HashMap::new(),
             free: Vec::new(),
-            held: HashMap::new(),
+            mark_of: HashMap::new(),
         }
     }
 
@@ -63,37 +63,38 @@ impl Filters {
         self.marks.len()
     }
 
-    /// The mark that `session` holds, and what for.
-    pub(crate) fn held(&self, session: SessionId) -> Option<(u16, &str)> {
-        let mark = *self.held.get(&session)?;
-        let wanted = self.wanted.get(usize::from(mark))?.as_ref()?;
-        Some((mark, &wanted.text))
+    /// Mark and filter text of `session`.
+    pub(crate) fn mark_of(&self, session: SessionId) -> Option<(u16, &str)> {
+        let mark = *self.mark_of.get(&session)?;
+        let active = self.active.get(usize::from(mark))?.as_ref()?;
+        Some((mark, &active.text))
     }
 
-    /// Whether nobody else holds the mark of `session`: that mark goes when the session does.
-    pub(crate) fn last_held(&self, session: SessionId) -> Option<u16> {
-        let mark = *self.held.get(&session)?;
-        let wanted = self.wanted.get(usize::from(mark))?.as_ref()?;
-        (wanted.holders == 1).then_some(mark)
+    /// The mark of `session`, if no other session shares it: releasing the session frees the mark.
+    pub(crate) fn sole_mark(&self, session: SessionId) -> Option<u16> {
+        let mark = *self.mark_of.get(&session)?;
+        let active = self.active.get(usize::from(mark))?.as_ref()?;
+        (active.references == 1).then_some(mark)
     }
 
-    /// Makes `session`, which holds nothing, hold the mark of `text`.
+    /// Assigns the mark of the filter `text` to `session`, which has none.
     ///
     /// # Errors
-    /// Why that is not done, for people.
-    pub(crate) fn take(&mut self, session: SessionId, text: &str) -> Result<u16, String> {
+    ///
+    /// The reason of a refusal, for people.
+    pub(crate) fn subscribe(&mut self, session: SessionId, text: &str) -> Result<u16, String> {
         let mark = match self.marks.get(text) {
             Some(mark) => *mark,
-            None => self.file(text)?,
+            None => self.add(text)?,
         };
-        if let Some(Some(wanted)) = self.wanted.get_mut(usize::from(mark)) {
-            wanted.holders += 1;
-            self.held.insert(session, mark);
+        if let Some(Some(active)) = self.active.get_mut(usize::from(mark)) {
+            active.references += 1;
+            self.mark_of.insert(session, mark);
         }
         Ok(mark)
     }
 
-    fn file(&mut self, text: &str) -> Result<u16, String> {
+    fn add(&mut self, text: &str) -> Result<u16, String> {
         let most = self.settings.filters_max.min(MARKS_MAX);
         if self.marks.len() >= most {
             return Err(format!("there are {most} filters already, which is the most"));
@@ -105,29 +106,32 @@ impl Filters {
         }
         let mut memory = self.patterns.reservation();
         memory.try_grow(filter.pattern_bytes()).map_err(|Exhausted(limit)| {
-            format!("the patterns of all filters may take {limit} bytes together; use fewer here")
+            format!(
+                "the patterns of all filters may subscribe {limit} bytes together; use fewer here"
+            )
         })?;
-        let mark = self.free.last().copied().unwrap_or(self.wanted.len() as u16);
+        let mark = self.free.last().copied().unwrap_or(self.active.len() as u16);
         let filed = self.index.insert(mark.into(), &filter, &mut self.fields);
         filed.map_err(|error| error.to_string())?;
+        // The new filter may need fields that the current reader does not extract.
         self.reader = Reader::new(&self.fields);
         if self.free.pop().is_none() {
-            self.wanted.push(None);
+            self.active.push(None);
         }
-        self.wanted[usize::from(mark)] =
-            Some(Wanted { text: text.to_owned(), holders: 0, _memory: memory });
+        self.active[usize::from(mark)] =
+            Some(ActiveFilter { text: text.to_owned(), references: 0, _memory: memory });
         self.marks.insert(text.to_owned(), mark);
         Ok(mark)
     }
 
-    /// Lets go what `session` holds.
+    /// Releases the mark of `session`.
     pub(crate) fn release(&mut self, session: SessionId) {
-        let Some(mark) = self.held.remove(&session) else { return };
-        let Some(place) = self.wanted.get_mut(usize::from(mark)) else { return };
-        let Some(wanted) = place else { return };
-        wanted.holders -= 1;
-        if wanted.holders == 0 {
-            self.marks.remove(&wanted.text);
+        let Some(mark) = self.mark_of.remove(&session) else { return };
+        let Some(place) = self.active.get_mut(usize::from(mark)) else { return };
+        let Some(active) = place else { return };
+        active.references -= 1;
+        if active.references == 0 {
+            self.marks.remove(&active.text);
             *place = None;
             self.free.push(mark);
             self.index.remove(mark.into(), &mut self.fields);
@@ -135,10 +139,11 @@ impl Filters {
         }
     }
 
-    /// Puts the marks of all filters that `bytes` meets into `marks`.
+    /// Replaces `marks` by the marks of all filters that `bytes` satisfies.
     #[inline]
     pub(crate) fn matches(&mut self, bytes: &[u8], marks: &mut Vec<u32>) -> Result<(), Malformed> {
         marks.clear();
+        // Without filters nothing is wanted, so the message need not be read.
         if self.marks.is_empty() {
             return Ok(());
         }
@@ -157,19 +162,25 @@ mod tests {
 
     #[test]
     fn the_patterns_of_all_filters_have_a_budget() {
-        let mut settings = Settings::new(MessageType::Json);
+        let mut settings = ContentSettings::new(MessageType::Json);
         settings.patterns_bytes_max = 300 << 10;
         let mut filters = Filters::new("orders", settings);
-        let mut take = |number: u64| {
+        let mut subscribe = |number: u64| {
             let session = SessionId(number);
-            (session, filters.take(session, &format!("/a LIKE '{number}.*b'")))
+            (session, filters.subscribe(session, &format!("/a LIKE '{number}.*b'")))
         };
-        let taken = (0..4).map(&mut take).filter(|(_, taken)| taken.is_ok()).count();
+        let taken = (0..4).map(&mut subscribe).filter(|(_, taken)| taken.is_ok()).count();
         assert_eq!(taken, 4);
-        let (_, refused) = take(4);
+        let (_, refused) = subscribe(4);
         assert!(refused.expect_err("too many").contains("307200 bytes"));
         filters.release(SessionId(0));
-        assert!(filters.take(SessionId(5), "/a LIKE 'x.*y'").is_ok(), "what has gone takes none");
-        assert!(filters.take(SessionId(6), "/a LIKE 'x.*y'").is_ok(), "the same is there once");
+        assert!(
+            filters.subscribe(SessionId(5), "/a LIKE 'x.*y'").is_ok(),
+            "what has gone takes none"
+        );
+        assert!(
+            filters.subscribe(SessionId(6), "/a LIKE 'x.*y'").is_ok(),
+            "the same is there once"
+        );
     }
 }

@@ -1,16 +1,18 @@
-//! Filters evaluated where messages are published, over any transport and without a server.
+//! Publisher-side filtering over any transport, without a server.
 //!
-//! Subscribers tell publishers what they want; a publisher looks at each message once, whatever the
-//! number of filters, and publishes it once, with a mark for each filter that it meets. What nobody
-//! wants is not published. Subscribers read their messages in place, and pass over the others by
-//! their marks alone. `docs/protocol/content.md` has the rules.
+//! Path of a filter: a subscriber sends it on the control topic; the publisher indexes it
+//! (`filters`), assigns it a mark (its number), and confirms the mark on the data topic. Path of a
+//! message: the publisher matches it once against all filters and publishes it once, with the marks
+//! of the filters it satisfies; messages without a match are not published. Subscribers read their
+//! messages in place and skip the others by their marks. `docs/protocol/content.md` specifies the
+//! protocol.
 //!
-//! Over multicast and in shared memory that is the least there can be. Over unicast and TCP each
-//! subscriber's connection carries what any subscriber wants: where that is too much, a content
-//! server sends each its own.
+//! Over multicast and shared memory each message is sent once. Over unicast and TCP each connection
+//! carries the messages of all filters: where that is too much traffic, a content server sends each
+//! subscriber only its own.
 //!
-//! No thread runs here: publishers hear of filters while they publish and when they are
-//! [tended](Publisher::tend), subscribers while they poll.
+//! The crate starts no thread: publishers process requests while they publish and in
+//! [`Publisher::poll_subscribers`], subscribers in [`Subscriber::poll`].
 #![forbid(unsafe_code)]
 
 mod error;
@@ -19,19 +21,10 @@ mod filters;
 mod publisher;
 mod settings;
 mod subscriber;
+mod topics;
 
 pub use error::{OpenError, PublishError};
-pub use event::{Event, Matched};
+pub use event::{Event, FilteredMessage};
 pub use publisher::Publisher;
-pub use settings::Settings;
+pub use settings::ContentSettings;
 pub use subscriber::Subscriber;
-
-/// The topic of the messages themselves.
-fn data_topic(topic: &str) -> String {
-    format!("{topic}?content")
-}
-
-/// The topic of what subscribers want.
-fn control_topic(topic: &str) -> String {
-    format!("{topic}?filters")
-}

@@ -1,57 +1,59 @@
-//! The writing side.
+//! Publisher: matches messages against the filters of all subscribers.
 
 use crate::error::{OpenError, PublishError};
 use crate::filters::Filters;
-use crate::settings::Settings;
-use crate::{control_topic, data_topic};
+use crate::settings::ContentSettings;
+use crate::topics::{control_topic, data_topic};
 use lanecast_transport::{Claim, ClaimError, Event, Publish, SessionId, Subscribe, Transport};
 use lanecast_wire::content::ContentFrame;
 use std::collections::VecDeque;
 use std::time::Duration;
 use zerocopy::little_endian::U16;
 
-/// What is heard of subscribers at a time.
-const HEARD_MAX: usize = 64;
-/// So many messages may be published between two times that subscribers are heard.
-const HEAR_EVERY: u32 = 32;
-/// The longest reason, in characters.
+/// Most control messages per poll.
+const CONTROL_POLL_LIMIT: usize = 64;
+/// Messages published between two polls of the control topic.
+const CONTROL_POLL_INTERVAL: u32 = 32;
+/// Longest reason of a refusal, in characters.
 const REASON_MAX: usize = 300;
 
-/// Publishes what somebody wants, marked with who that is.
+/// Publishes messages that match a filter, with the marks of all filters they match.
 ///
-/// A publisher that has nothing to publish for a while has to be [tended](Self::tend), or new
-/// subscribers wait.
+/// An idle publisher has to call [`poll_subscribers`](Self::poll_subscribers) regularly, or new
+/// subscribers wait for their filter.
 #[derive(Debug)]
 pub struct Publisher<C: Transport> {
     data: C::Publisher,
     control: C::Subscriber,
     filters: Filters,
-    /// What subscribers have done, and is not dealt with yet.
-    acts: VecDeque<(SessionId, Act)>,
-    /// How many messages may go before subscribers are heard again.
-    until_heard: u32,
-    ignored: u64,
+    /// Control events not yet handled.
+    control_events: VecDeque<(SessionId, ControlEvent)>,
+    /// Messages until the next poll of the control topic.
+    until_poll: u32,
+    malformed_frames: u64,
     found: Vec<u32>,
     marks: Vec<U16>,
 }
 
 #[derive(Debug)]
-enum Act {
-    Wants(String),
-    Leaves,
+enum ControlEvent {
+    FilterRequested(String),
+    Disconnected,
 }
 
 impl<C: Transport> Publisher<C> {
-    /// A publisher of `topic`.
+    /// Opens a publisher of `topic`.
     ///
     /// # Errors
-    /// If the transport cannot set it up.
+    ///
+    /// If the transport fails.
     pub fn new(
         transport: &C,
         topic: &str,
-        settings: Settings,
+        settings: ContentSettings,
     ) -> Result<Self, OpenError<C::Error>> {
-        // Whoever finds the data finds somebody who listens.
+        // The control topic opens first: a subscriber that finds the data topic can send its filter
+        // at once.
         let control =
             transport.subscriber(&[&control_topic(topic)]).map_err(OpenError::Transport)?;
         let data = transport.publisher(&data_topic(topic)).map_err(OpenError::Transport)?;
@@ -59,34 +61,35 @@ impl<C: Transport> Publisher<C> {
             data,
             control,
             filters: Filters::new(topic, settings),
-            acts: VecDeque::new(),
-            until_heard: 0,
-            ignored: 0,
+            control_events: VecDeque::new(),
+            until_poll: 0,
+            malformed_frames: 0,
             found: Vec::new(),
             marks: Vec::new(),
         })
     }
 
-    /// How many different filters are in force.
+    /// Number of active filters.
     pub fn filters(&self) -> usize {
         self.filters.len()
     }
 
-    /// How many messages came from subscribers that made no sense.
-    pub const fn ignored(&self) -> u64 {
-        self.ignored
+    /// Number of malformed control messages.
+    pub const fn malformed_frames(&self) -> u64 {
+        self.malformed_frames
     }
 
-    /// Hears what subscribers want; how much there was. Never blocks.
-    pub fn tend(&mut self) -> usize {
-        self.until_heard = HEAR_EVERY;
-        if self.acts.is_empty() {
-            self.hear();
+    /// Handles filter requests and departures of subscribers, without blocking; returns their
+    /// number.
+    pub fn poll_subscribers(&mut self) -> usize {
+        self.until_poll = CONTROL_POLL_INTERVAL;
+        if self.control_events.is_empty() {
+            self.poll_control();
         }
         let mut done = 0;
-        while let Some((session, act)) = self.acts.pop_front() {
-            if !self.perform(session, &act) {
-                self.acts.push_front((session, act));
+        while let Some((session, event)) = self.control_events.pop_front() {
+            if !self.handle(session, &event) {
+                self.control_events.push_front((session, event));
                 break;
             }
             done += 1;
@@ -94,36 +97,40 @@ impl<C: Transport> Publisher<C> {
         done
     }
 
-    /// Publishes a message if somebody wants it, and there is room; by how many filters.
+    /// Publishes `message` if it matches a filter and there is room. Returns the number of matching
+    /// filters.
     ///
     /// # Errors
-    /// If somebody wants something and the message cannot be read; or see
-    /// [`ClaimError`], of which `BackPressured` means to try again.
+    ///
+    /// If filters are active and the message is malformed, or a [`ClaimError`]; retry after
+    /// `BackPressured`.
     pub fn try_publish(&mut self, message: &[u8]) -> Result<usize, PublishError> {
-        self.judge(message)?;
+        self.match_filters(message)?;
         self.write(message, |data, length| data.try_claim(length))
     }
 
-    /// As [`try_publish`](Self::try_publish), waiting for room by the publisher's strategy.
+    /// As [`try_publish`](Self::try_publish), but waits for room by the publisher's wait strategy.
     ///
     /// # Errors
-    /// As for [`try_publish`](Self::try_publish); never `BackPressured`.
+    ///
+    /// As [`try_publish`](Self::try_publish), except `BackPressured`.
     pub fn publish(&mut self, message: &[u8]) -> Result<usize, PublishError> {
-        self.judge(message)?;
+        self.match_filters(message)?;
         self.write(message, |data, length| data.claim(length))
     }
 
-    /// Ends it: lingers at most `linger` until all have read everything. Whether all had.
+    /// Closes the publisher; lingers at most `linger` until all subscribers have read everything,
+    /// and returns whether they have.
     pub fn close(self, linger: Duration) -> bool {
         self.data.close(linger)
     }
 
-    /// Who wants it.
+    /// Finds the marks of the filters that `message` satisfies.
     #[inline]
-    fn judge(&mut self, message: &[u8]) -> Result<(), PublishError> {
-        match self.until_heard.checked_sub(1) {
-            Some(left) => self.until_heard = left,
-            None => drop(self.tend()),
+    fn match_filters(&mut self, message: &[u8]) -> Result<(), PublishError> {
+        match self.until_poll.checked_sub(1) {
+            Some(left) => self.until_poll = left,
+            None => drop(self.poll_subscribers()),
         }
         self.filters.matches(message, &mut self.found)?;
         self.marks.clear();
@@ -147,40 +154,44 @@ impl<C: Transport> Publisher<C> {
         Ok(self.marks.len())
     }
 
-    fn hear(&mut self) {
-        let (acts, ignored) = (&mut self.acts, &mut self.ignored);
-        self.control.poll(HEARD_MAX, |event| match event {
+    fn poll_control(&mut self) {
+        let (control_events, malformed_frames) =
+            (&mut self.control_events, &mut self.malformed_frames);
+        self.control.poll(CONTROL_POLL_LIMIT, |event| match event {
             Event::Message(message) => match ContentFrame::read(message.bytes()) {
                 Some(ContentFrame::Wanted { filter }) => {
-                    let wants = Act::Wants(filter.to_owned());
-                    // What was overwritten meanwhile is asked for again.
+                    let wants = ControlEvent::FilterRequested(filter.to_owned());
+                    // An overwritten request is repeated by its subscriber.
                     if message.is_intact() {
-                        acts.push_back((message.stream().session, wants));
+                        control_events.push_back((message.stream().session, wants));
                     }
                 }
-                _ => *ignored += 1,
+                _ => *malformed_frames += 1,
             },
-            Event::Left(stream, _) => acts.push_back((stream.session, Act::Leaves)),
-            // What is lost is said again.
+            Event::Left(stream, _) => {
+                control_events.push_back((stream.session, ControlEvent::Disconnected))
+            }
+            // Subscribers repeat lost requests until they are answered.
             _ => {}
         });
     }
 
-    /// Does what follows from an act; false if there is no room to say so now.
-    fn perform(&mut self, session: SessionId, act: &Act) -> bool {
-        let Act::Wants(text) = act else { return self.withdraw(session) };
+    /// Handles a control event. Returns false if there is no room for the answer.
+    fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
+        let ControlEvent::FilterRequested(text) = event else { return self.withdraw(session) };
         let in_force = |mark| ContentFrame::InForce { mark, session: session.0 };
-        if let Some((mark, held)) = self.filters.held(session) {
-            if held == text {
-                return self.tell(&in_force(mark));
+        if let Some((mark, mark_of)) = self.filters.mark_of(session) {
+            if mark_of == text {
+                return self.send(&in_force(mark));
             }
             if !self.withdraw(session) {
                 return false;
             }
         }
-        match self.filters.take(session, text) {
+        match self.filters.subscribe(session, text) {
             Ok(mark) => {
-                let is_told = self.tell(&in_force(mark));
+                let is_told = self.send(&in_force(mark));
+                // An unconfirmed mark would be added to every matching message for no reader.
                 if !is_told {
                     self.filters.release(session);
                 }
@@ -188,14 +199,14 @@ impl<C: Transport> Publisher<C> {
             }
             Err(reason) => {
                 let reason: String = reason.chars().take(REASON_MAX).collect();
-                self.tell(&ContentFrame::Refused { session: session.0, reason: &reason })
+                self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
             }
         }
     }
 
     fn withdraw(&mut self, session: SessionId) -> bool {
-        if let Some(mark) = self.filters.last_held(session)
-            && !self.tell(&ContentFrame::Withdrawn { mark })
+        if let Some(mark) = self.filters.sole_mark(session)
+            && !self.send(&ContentFrame::Withdrawn { mark })
         {
             return false;
         }
@@ -203,8 +214,9 @@ impl<C: Transport> Publisher<C> {
         true
     }
 
-    /// False if there is no room now. What can never be said is let go.
-    fn tell(&mut self, frame: &ContentFrame<'_>) -> bool {
+    /// Sends a frame. Returns false if there is no room now; errors that retrying cannot mend drop
+    /// the frame.
+    fn send(&mut self, frame: &ContentFrame<'_>) -> bool {
         match self.data.try_claim(frame.len()) {
             Ok(mut claim) => {
                 frame.write(&mut claim);
@@ -216,5 +228,5 @@ impl<C: Transport> Publisher<C> {
     }
 }
 
-/// Room for a message on a transport.
+/// A claimed buffer of a transport.
 type Room<'a, C> = <<C as Transport>::Publisher as Publish>::Claim<'a>;

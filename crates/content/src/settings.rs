@@ -1,34 +1,34 @@
-//! What both ends may be told.
+//! Settings of publishers and subscribers.
 
 use lanecast_filter::FilterLimits;
 use lanecast_filter::message_type::Format;
 use std::time::Duration;
 
-/// How the ends of a topic behave.
+/// Settings of the publishers and subscribers of a content topic.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What messages are written in.
+pub struct ContentSettings {
+    /// Format of the messages.
     pub format: Format,
-    /// What a filter may cost.
+    /// Limits of each filter.
     pub limits: FilterLimits,
-    /// The most different filters that a publisher takes, at most 65,535.
+    /// Most distinct filters of a publisher, up to 65,535.
     pub filters_max: usize,
-    /// The most bytes that the patterns of a publisher's filters may take together, compiled and
-    /// when matched.
+    /// Most memory of all patterns of a publisher's filters, including their match caches, in
+    /// bytes.
     pub patterns_bytes_max: usize,
-    /// How long a subscriber waits for an answer before it asks again.
-    pub ask_again: Duration,
+    /// Interval at which a subscriber repeats an unanswered filter request.
+    pub retry_interval: Duration,
 }
 
-impl Settings {
-    /// The defaults, for messages of this format: 1,000 filters of 4 KiB.
+impl ContentSettings {
+    /// Defaults for messages of `format`: 1,000 filters of up to 4 KiB.
     pub fn new(format: impl Into<Format>) -> Self {
         Self {
             format: format.into(),
             limits: FilterLimits { length_bytes: 4 << 10, ..FilterLimits::DEFAULT },
             filters_max: 1_000,
             patterns_bytes_max: 64 << 20,
-            ask_again: Duration::from_millis(20),
+            retry_interval: Duration::from_millis(20),
         }
     }
 }

@@ -1,70 +1,79 @@
-//! The reading side.
+//! Subscriber: requests its filter from each publisher and reads the matching messages.
 
 use crate::error::OpenError;
-use crate::event::{Event, Matched};
-use crate::settings::Settings;
-use crate::{control_topic, data_topic};
+use crate::event::{Event, FilteredMessage};
+use crate::settings::ContentSettings;
+use crate::topics::{control_topic, data_topic};
 use lanecast_filter::Filter;
 use lanecast_transport::{self as transport, Claim, Publish, SessionId, Subscribe, Transport};
 use lanecast_wire::content::ContentFrame;
 use std::time::{Duration, Instant};
 
-/// Reads what meets its filter, of every publisher of its topic, now and later.
+/// Subscriber with a filter, to all publishers of its topic.
 #[derive(Debug)]
 pub struct Subscriber<C: Transport> {
     feed: C::Subscriber,
     control: C::Publisher,
     filter: String,
-    desk: Desk,
-    ask_again: Duration,
-    asked: Option<Instant>,
+    state: Negotiations,
+    retry_interval: Duration,
+    requested_at: Option<Instant>,
 }
 
-/// How things stand with each publisher.
+/// Negotiation of the filter with each publisher.
 #[derive(Debug)]
-struct Desk {
-    /// In which it is said what this subscriber wants.
+struct Negotiations {
+    /// Session of this subscriber's control publisher; answers name it.
     session: u64,
-    standings: Vec<(SessionId, Standing)>,
-    ignored: u64,
+    negotiations: Vec<(SessionId, FilterNegotiation)>,
+    malformed_frames: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Asked,
-    InForce(u16),
+enum FilterNegotiation {
+    Requested,
+    Active(u16),
     Refused,
 }
 
 impl<C: Transport> Subscriber<C> {
-    /// A subscriber to those messages of `topic` that meet `filter`.
+    /// Opens a subscriber to the messages of `topic` that match `filter`.
     ///
     /// # Errors
-    /// If the filter is none, or the transport cannot set it up.
+    ///
+    /// If the filter is malformed or depends on the time, or the transport fails.
     pub fn new(
         transport: &C,
         topic: &str,
         filter: &str,
-        settings: &Settings,
+        settings: &ContentSettings,
     ) -> Result<Self, OpenError<C::Error>> {
         if !Filter::parse_with(filter, &settings.limits)?.is_deterministic() {
-            return Err(OpenError::Timely);
+            return Err(OpenError::TimeDependent);
         }
         let control = transport.publisher(&control_topic(topic)).map_err(OpenError::Transport)?;
         let feed = transport.subscriber(&[&data_topic(topic)]).map_err(OpenError::Transport)?;
-        let desk = Desk { session: control.session().0, standings: Vec::new(), ignored: 0 };
-        let (filter, ask_again) = (filter.to_owned(), settings.ask_again);
-        Ok(Self { feed, control, filter, desk, ask_again, asked: None })
+        let state = Negotiations {
+            session: control.session().0,
+            negotiations: Vec::new(),
+            malformed_frames: 0,
+        };
+        let (filter, retry_interval) = (filter.to_owned(), settings.retry_interval);
+        Ok(Self { feed, control, filter, state, retry_interval, requested_at: None })
     }
 
-    /// Hands what has come to `handler`, at most `limit` messages of the transport; how much that
-    /// was, with the messages that others want. Asks publishers that have not answered. Never
-    /// blocks.
+    /// Passes new events to `handler`, from at most `limit` messages of the transport, and repeats
+    /// unanswered filter requests. Never blocks. Returns the number of transport messages,
+    /// including those of other filters.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(Event<'_>)) -> usize {
-        let desk = &mut self.desk;
-        let work = self.feed.poll(limit, |event| desk.take(event, &mut handler));
-        if desk.standings.iter().any(|(_, standing)| *standing == Standing::Asked) {
-            self.ask();
+        let state = &mut self.state;
+        let work = self.feed.poll(limit, |event| state.handle(event, &mut handler));
+        if state
+            .negotiations
+            .iter()
+            .any(|(_, negotiation)| *negotiation == FilterNegotiation::Requested)
+        {
+            self.request_filter();
         }
         work
     }
@@ -74,35 +83,39 @@ impl<C: Transport> Subscriber<C> {
         self.feed.wait(work);
     }
 
-    /// The transport's own subscriber, for what only that one can: to come back to a publisher that
-    /// went on without it, say.
+    /// The transport's subscriber, for its own operations, such as rejoining a publisher that
+    /// ejected this subscriber.
     pub const fn feed(&mut self) -> &mut C::Subscriber {
         &mut self.feed
     }
 
-    /// How many publishers are there.
+    /// Number of publishers.
     pub fn publishers(&self) -> usize {
-        self.desk.standings.len()
+        self.state.negotiations.len()
     }
 
-    /// How many of them send what meets the filter.
-    pub fn in_force(&self) -> usize {
-        let is_in_force = |it: &&(_, Standing)| matches!(it.1, Standing::InForce(_));
-        self.desk.standings.iter().filter(is_in_force).count()
+    /// Number of publishers that apply the filter.
+    pub fn active_publishers(&self) -> usize {
+        let is_in_force =
+            |it: &&(_, FilterNegotiation)| matches!(it.1, FilterNegotiation::Active(_));
+        self.state.negotiations.iter().filter(is_in_force).count()
     }
 
-    /// How many messages came from publishers that made no sense.
-    pub const fn ignored(&self) -> u64 {
-        self.desk.ignored
+    /// Number of malformed frames from publishers.
+    pub const fn malformed_frames(&self) -> u64 {
+        self.state.malformed_frames
     }
 
-    fn ask(&mut self) {
-        if self.asked.is_some_and(|asked| asked.elapsed() < self.ask_again) {
+    fn request_filter(&mut self) {
+        if self
+            .requested_at
+            .is_some_and(|requested_at| requested_at.elapsed() < self.retry_interval)
+        {
             return;
         }
-        self.asked = Some(Instant::now());
+        self.requested_at = Some(Instant::now());
         let frame = ContentFrame::Wanted { filter: &self.filter };
-        // Without room it is asked the next time.
+        // Without room the request is sent at the next poll.
         if let Ok(mut claim) = self.control.try_claim(frame.len()) {
             frame.write(&mut claim);
             claim.commit();
@@ -110,21 +123,21 @@ impl<C: Transport> Subscriber<C> {
     }
 }
 
-impl Desk {
+impl Negotiations {
     #[inline]
-    fn take(&mut self, event: transport::Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
+    fn handle(&mut self, event: transport::Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
         match event {
             transport::Event::Message(message) => self.message(message, handler),
             transport::Event::Joined(stream) => {
-                self.standings.push((stream.session, Standing::Asked));
+                self.negotiations.push((stream.session, FilterNegotiation::Requested));
                 handler(Event::Joined(stream));
             }
             transport::Event::Lost(gap) => {
                 handler(Event::Lost(gap));
-                self.lapse(gap.stream, handler);
+                self.lose_filter(gap.stream, handler);
             }
             transport::Event::Left(stream, why) => {
-                self.standings.retain(|(session, _)| *session != stream.session);
+                self.negotiations.retain(|(session, _)| *session != stream.session);
                 handler(Event::Left(stream, why));
             }
             _ => {}
@@ -134,59 +147,61 @@ impl Desk {
     #[inline]
     fn message(&mut self, whole: transport::Message<'_>, handler: &mut impl FnMut(Event<'_>)) {
         let stream = whole.stream();
-        let standing = self.standing(stream).copied();
-        let mark = match standing {
-            Some(Standing::InForce(mark)) => Some(mark),
+        let negotiation = self.negotiation(stream).copied();
+        let mark = match negotiation {
+            Some(FilterNegotiation::Active(mark)) => Some(mark),
             _ => None,
         };
         let frame = ContentFrame::read(whole.bytes());
         if !whole.is_intact() {
-            // What was read may be anybody's bytes; the loss is told next.
+            // The frame was read from an overwritten buffer; a loss event follows.
             return;
         }
         match frame {
             Some(ContentFrame::Message { marks, body }) => {
                 if mark.is_some_and(|mark| marks.iter().any(|other| other.get() == mark)) {
-                    handler(Event::Message(Matched { body, whole }));
+                    handler(Event::Message(FilteredMessage { body, whole }));
                 }
             }
             Some(ContentFrame::InForce { mark: new, session }) if session == self.session => {
-                self.stand(stream, Standing::InForce(new));
+                self.set_negotiation(stream, FilterNegotiation::Active(new));
                 if mark != Some(new) {
-                    handler(Event::InForce(stream));
+                    handler(Event::FilterActive(stream));
                 }
             }
             Some(ContentFrame::Refused { session, reason }) if session == self.session => {
-                if standing == Some(Standing::Asked) {
-                    self.stand(stream, Standing::Refused);
+                if negotiation == Some(FilterNegotiation::Requested) {
+                    self.set_negotiation(stream, FilterNegotiation::Refused);
                     handler(Event::Refused(stream, reason));
                 }
             }
             Some(ContentFrame::Withdrawn { mark: gone }) if mark == Some(gone) => {
-                self.lapse(stream, handler);
+                self.lose_filter(stream, handler);
             }
-            Some(ContentFrame::Wanted { .. }) | None => self.ignored += 1,
-            // For others.
+            Some(ContentFrame::Wanted { .. }) | None => self.malformed_frames += 1,
+            // Answers to other subscribers.
             Some(_) => {}
         }
     }
 
-    /// The publisher has to be asked again.
-    fn lapse(&mut self, stream: &transport::Stream, handler: &mut impl FnMut(Event<'_>)) {
-        if matches!(self.standing(stream), Some(Standing::InForce(_))) {
-            self.stand(stream, Standing::Asked);
-            handler(Event::Lapsed(stream));
+    /// Marks the filter as lost and requests it again.
+    fn lose_filter(&mut self, stream: &transport::Stream, handler: &mut impl FnMut(Event<'_>)) {
+        if matches!(self.negotiation(stream), Some(FilterNegotiation::Active(_))) {
+            self.set_negotiation(stream, FilterNegotiation::Requested);
+            handler(Event::FilterLost(stream));
         }
     }
 
-    fn standing(&mut self, stream: &transport::Stream) -> Option<&mut Standing> {
-        let mut standings = self.standings.iter_mut();
-        standings.find(|(session, _)| *session == stream.session).map(|(_, standing)| standing)
+    fn negotiation(&mut self, stream: &transport::Stream) -> Option<&mut FilterNegotiation> {
+        let mut negotiations = self.negotiations.iter_mut();
+        negotiations
+            .find(|(session, _)| *session == stream.session)
+            .map(|(_, negotiation)| negotiation)
     }
 
-    fn stand(&mut self, stream: &transport::Stream, now: Standing) {
-        if let Some(standing) = self.standing(stream) {
-            *standing = now;
+    fn set_negotiation(&mut self, stream: &transport::Stream, now: FilterNegotiation) {
+        if let Some(negotiation) = self.negotiation(stream) {
+            *negotiation = now;
         }
     }
 }

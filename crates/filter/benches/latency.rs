@@ -1,4 +1,4 @@
-//! How long single messages take to be read and looked at by one filter, as a distribution, and how
+//! Latency distribution of reading and filtering single messages, and how
 //! many go through in a second. `cargo bench -p lanecast-filter --bench latency`.
 //!
 //! Each message is timed for itself, so the clock is read twice for each. What that costs is
@@ -18,7 +18,7 @@ use orders::{Messages, orders};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Rounds, of which the one in the middle counts.
+/// Rounds; the median counts. 2.| No order has this field, so the reader scans to the end.
 const ROUNDS: usize = 5;
 const MESSAGES: usize = 400_000;
 
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// The 50th, 99th and 99.9th per cent of nanoseconds for each message, the clock's included.
+/// 50th, 99th and 99.9th percentile of nanoseconds per message, clock overhead included.
 fn distribution(clock: &Clock, orders: &Messages, mut look: impl FnMut(&[u8])) -> [u64; 3] {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -77,7 +77,7 @@ fn distribution(clock: &Clock, orders: &Messages, mut look: impl FnMut(&[u8])) -
     })
 }
 
-/// Nanoseconds for each message of a whole round.
+/// Mean nanoseconds per message of a round.
 fn mean(orders: &Messages, mut look: impl FnMut(&[u8])) -> f64 {
     let mut figures: Vec<f64> = (0..ROUNDS)
         .map(|_| {

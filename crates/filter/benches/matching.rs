@@ -16,8 +16,8 @@ use lanecast_filter::{Filter, Index, Message, Plan};
 use orders::{Chance, Messages, orders};
 use std::hint::black_box;
 
-/// Half `symbol and quantity from`, a quarter `symbol and kind`, a quarter `one of three symbols
-/// and quantity within`.
+/// Half `symbol and minimum quantity`, a quarter `symbol and kind`, a quarter `one of three symbols
+/// and quantity range`.
 fn subscriptions(count: u32) -> impl Iterator<Item = String> {
     let mut chance = Chance(77);
     (0..count).map(move |_| match chance.below(4) {
@@ -47,7 +47,7 @@ fn index_of(filters: impl Iterator<Item = String>) -> (Index, FieldSet) {
     (index, fields)
 }
 
-/// Reads one message after the other and shows it to `see`.
+/// Reads messages in turn and passes each to `see`.
 fn read(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -68,7 +68,7 @@ fn read(
     });
 }
 
-/// A filter on its own, and reading for it alone.
+/// One filter, and a reader for its fields only.
 fn one(criterion: &mut Criterion) {
     let orders = orders();
     let mut group = criterion.benchmark_group("one filter");
@@ -95,7 +95,8 @@ fn one(criterion: &mut Criterion) {
     }
 }
 
-/// Whether the command line asks for the row `name`: filing a million filters takes long.
+/// Whether the command line selects the row `name`; building an index of a million filters takes
+/// long.
 fn is_asked_for(name: &str) -> bool {
     let last = std::env::args().next_back().filter(|part| !part.starts_with('-'));
     last.is_none_or(|part| name.contains(&part) || part.contains("matching"))
@@ -121,8 +122,8 @@ fn many(criterion: &mut Criterion) {
     match_all(criterion, "100000 pure ranges", || index_of(ranges(100_000)));
 }
 
-/// A message of 1 KB, five predicates on fields all over it. There are as many as a cache of the
-/// second level holds: a message that has just come is in none further away.
+/// Messages of 1 KB, with five predicates on fields spread over them; as many as fit the L2 cache,
+/// where a received message would be.
 fn large(criterion: &mut Criterion) {
     let mut chance = Chance(9);
     let mut messages = Messages::default();
@@ -142,7 +143,7 @@ fn large(criterion: &mut Criterion) {
     });
 }
 
-/// Filing a subscription and taking it out again, beside many.
+/// Insertion and removal of one subscription in a large index.
 fn changes(criterion: &mut Criterion) {
     if !is_asked_for("changes") {
         return;

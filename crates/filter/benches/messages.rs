@@ -1,5 +1,5 @@
-//! What it costs to read one order, in each kind of message. `cargo bench -p lanecast-filter
-//! --bench messages`, or `-- --quick` for a look.
+//! Cost of reading one order, by message type. `cargo bench -p lanecast-filter --bench messages`,
+//! or `-- --quick` for a short run.
 #![forbid(unsafe_code)]
 
 use criterion::measurement::WallTime;
@@ -10,10 +10,10 @@ use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use std::hint::black_box;
 
-/// Messages that differ, as many as a cache of the second level holds.
+/// Distinct messages, as many as fit the L2 cache.
 const MESSAGES: usize = 1_024;
 
-/// The tags of an order, their names, and a path in XML.
+/// Tags of an order with their names and XML paths.
 const NAMES: [(u32, &str, &str); 10] = [
     (35, "MsgType", "/FIXML/Order/@Typ"),
     (55, "Symbol", "/FIXML/Order/@Sym"),
@@ -89,8 +89,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Orders of which the `wanted` fields are read, by their place in `NAMES`; a field that no
-    /// order has makes the reader go to the end.
+    /// Orders of which the `wanted` fields are read, by index in `NAMES`. With `is_full`, an absent
+    /// field makes the reader scan to the end.
     fn new(message_type: MessageType, wanted: &[usize], is_full: bool) -> Self {
         let mut fields = FieldSet::new(message_type);
         let mut want = |text: &str| fields.slot(&text.parse().expect(text)).expect("room");
@@ -130,7 +130,7 @@ fn messages(criterion: &mut Criterion) {
     }
 }
 
-/// What asking for a number adds, which is remembered.
+/// Cost of a numeric access, which is cached.
 fn numbers(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fix");
     let mut bench = Bench::new(MessageType::Fix, &[0, 1, 3], false);

@@ -1,11 +1,11 @@
-//! Arithmetic: whole numbers stay whole, exactly, as long as 64 bits can hold them.
+//! Arithmetic on numbers: integers stay exact as long as 64 bits can hold the result.
 
 use crate::expr::Arithmetic;
 use crate::number::Number;
 use crate::value::Value;
 
-/// `left operation right`. NULL if one of them is, and for a division by zero; a text that writes
-/// no number is not a number.
+/// `left operation right`. NULL if an operand is NULL, and for a division by zero; a text that
+/// spells no number counts as NaN.
 pub(crate) fn compute<'a>(operation: Arithmetic, left: Value<'_>, right: Value<'_>) -> Value<'a> {
     if left.is_null() || right.is_null() {
         return Value::Null;
@@ -28,7 +28,7 @@ pub(crate) fn negate<'a>(value: Value<'_>) -> Value<'a> {
     }
 }
 
-/// `value` without its sign.
+/// Absolute value.
 pub(crate) fn absolute<'a>(value: Value<'_>) -> Value<'a> {
     match number(value) {
         Number::Float(number) => Value::Float(number.abs()),
@@ -36,7 +36,7 @@ pub(crate) fn absolute<'a>(value: Value<'_>) -> Value<'a> {
     }
 }
 
-/// The number that `value` is, or one that is none.
+/// `value` as a number; NaN if it is not one.
 pub(crate) fn number(value: Value<'_>) -> Number {
     value.number().unwrap_or(Number::Float(f64::NAN))
 }
@@ -49,7 +49,7 @@ fn whole<'a>(operation: Arithmetic, left: i128, right: i128) -> Value<'a> {
     let result = match operation {
         Arithmetic::Add => Some(left + right),
         Arithmetic::Subtract => Some(left - right),
-        // Two numbers of 64 bits may make one of 128, which a sign would not fit beside.
+        // The product of two u64 may need 128 bits and exceed i128.
         Arithmetic::Multiply => match left.checked_mul(right) {
             None => return Value::Float(left as f64 * right as f64),
             product => product,

@@ -1,4 +1,4 @@
-//! What the functions of the language do.
+//! Built-in functions of the language, on evaluated arguments.
 
 use crate::arithmetic::{absolute, number};
 use crate::date;
@@ -7,11 +7,11 @@ use crate::pattern::Pattern;
 use crate::value::Value;
 use std::borrow::Cow;
 
-/// Bytes that a text may have that a function makes. Longer ones are NULL, so that no filter can
-/// use up the memory.
+/// Longest text that a function may build. Longer results are NULL, which bounds the memory of a
+/// filter.
 pub(crate) const TEXT_MAX: usize = 1024 * 1024;
 
-/// A value that may have been made on the way.
+/// A value that borrows from the message, or a text built by a function.
 #[derive(Clone, Debug)]
 pub(crate) enum Computed<'a> {
     Value(Value<'a>),
@@ -38,7 +38,7 @@ impl<'a, T: Into<Value<'a>>> From<T> for Computed<'a> {
 /// The value of `function` for evaluated `arguments`. `pattern` is the compiled second argument of
 /// functions that take a regular expression.
 ///
-/// Functions of the message itself, and IF and COALESCE, belong to the interpreter.
+/// Functions of the message itself, IF and COALESCE belong to the interpreter.
 pub(crate) fn call<'a>(
     function: Function,
     arguments: &[Value<'_>],
@@ -65,7 +65,7 @@ pub(crate) fn call<'a>(
     }
 }
 
-/// The value of `function`, one of those that yield NULL for any NULL argument, for other arguments.
+/// The value of a function that yields NULL for NULL arguments, for arguments other than NULL.
 fn call_non_null<'a>(function: Function, arguments: &[Value<'_>]) -> Computed<'a> {
     match (function, arguments) {
         (Function::Abs, &[value]) => absolute(value).into(),
@@ -113,6 +113,7 @@ pub(crate) fn concat<'a, 'b>(
     for (count, part) in parts.enumerate() {
         whole.extend_from_slice(if count > 0 { separator } else { b"" });
         whole.extend_from_slice(&part);
+        // Checked for each part: the buffer exceeds the limit by one part at most.
         if whole.len() > TEXT_MAX {
             return Computed::NULL;
         }
@@ -130,7 +131,7 @@ fn search<'a>(pattern: &Pattern, subject: &[u8], replacement: Option<Value<'_>>)
     }
 }
 
-/// Where `part` starts in `whole`, counted from 1; 0 if nowhere.
+/// Position of `part` in `whole`, counted from 1; 0 if absent.
 fn position<'a>(whole: &[u8], part: &[u8]) -> Computed<'a> {
     let at = memchr::memmem::find(whole, part).map_or(0, |at| at + 1);
     Value::Int(at as i64).into()
@@ -151,13 +152,12 @@ fn replace<'a>(subject: &[u8], part: &[u8], replacement: &[u8]) -> Computed<'a> 
     Computed::Text(replaced)
 }
 
-/// The part of `whole` that starts at the byte `start`, counted from 1, or from the end if it is
-/// negative, and has at most `length` bytes.
+/// Up to `length` bytes of `whole` from byte `start`, counted from 1, or from the end if negative.
 fn substring<'a>(whole: &[u8], start: f64, length: Option<f64>) -> Computed<'a> {
     if start.is_nan() || length.is_some_and(f64::is_nan) {
         return Computed::NULL;
     }
-    // Conversions to whole numbers stop at the ends of their range.
+    // Float-to-integer casts saturate, so huge positions need no check.
     let from = if start < 0.0 {
         whole.len().saturating_sub((-start) as usize)
     } else {
@@ -168,8 +168,8 @@ fn substring<'a>(whole: &[u8], start: f64, length: Option<f64>) -> Computed<'a> 
     Computed::Text(rest[..length].to_vec())
 }
 
-/// Metres between two places given as latitude and longitude in degrees, on a sphere as large as
-/// the earth.
+/// Haversine distance in metres between two positions in degrees (latitude, longitude), on a sphere
+/// of the mean radius of the earth.
 fn geo_distance(degrees: [f64; 4]) -> f64 {
     const EARTH_RADIUS_M: f64 = 6_371_008.8;
     let [from_latitude, from_longitude, to_latitude, to_longitude] = degrees.map(f64::to_radians);

@@ -1,4 +1,4 @@
-//! Times as texts: seconds since 1970, written and read in UTC as a format says.
+//! Formatting and parsing of times in UTC, as seconds since 1970.
 
 use crate::number::Number;
 use jiff::Timestamp;
@@ -6,14 +6,14 @@ use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::Offset;
 use std::borrow::Cow;
 
-/// Bytes that a format may have: what it makes is then bounded too.
+/// Longest format; bounds the length of the output as well.
 const FORMAT_MAX: usize = 256;
-/// Bytes that a written time may have.
+/// Longest formatted time.
 const TEXT_MAX: usize = 128;
 
-/// The time so many `seconds` after 1970 as `format` says; nothing if it cannot be written so.
+/// Formats `seconds` since 1970; `None` if the time or the format is out of range.
 pub(crate) fn format(format: &[u8], seconds: Number) -> Option<Vec<u8>> {
-    // A double has not more than microseconds of today.
+    // An f64 resolves microseconds for times of this century.
     let time = match seconds {
         Number::Int(seconds) => Timestamp::from_second(seconds).ok()?,
         _ => Timestamp::from_microsecond(whole(seconds.to_f64() * 1e6)?).ok()?,
@@ -22,8 +22,8 @@ pub(crate) fn format(format: &[u8], seconds: Number) -> Option<Vec<u8>> {
     (text.len() <= TEXT_MAX).then_some(text.into_bytes())
 }
 
-/// The seconds from 1970 to the time that `text` writes as `format` says; in UTC, unless the format
-/// has an offset. Nothing if it does not.
+/// Parses `text` to seconds since 1970, in UTC unless the format contains an offset. `None` if the
+/// text does not match.
 pub(crate) fn parse(text: &[u8], format: &[u8]) -> Option<f64> {
     let broken = BrokenDownTime::parse(&*with_fractions(format, false)?, text).ok()?;
     let time = match (broken.timestamp(), broken.offset()) {
@@ -35,13 +35,13 @@ pub(crate) fn parse(text: &[u8], format: &[u8]) -> Option<f64> {
     Some(time.as_microsecond() as f64 / 1e6)
 }
 
-/// A whole number of that size.
+/// The nearest integer, if it fits.
 fn whole(number: f64) -> Option<i64> {
     let number = number.round();
     (number.abs() < i64::MAX as f64).then_some(number as i64)
 }
 
-/// `format` with `%f`, microseconds, and `%03f`, milliseconds, as the library knows them.
+/// Translates `%f` (microseconds) and `%03f` (milliseconds) to the directives of the library.
 fn with_fractions(format: &[u8], is_written: bool) -> Option<Cow<'_, [u8]>> {
     if format.len() > FORMAT_MAX {
         return None;

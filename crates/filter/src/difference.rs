@@ -1,4 +1,4 @@
-//! What changed from one message to the next: a delta that leads from one to the other.
+//! Computes a delta: the fields that changed between two versions of a message.
 
 use crate::malformed::{Malformed, MalformedReason};
 use crate::members::{fields, is_object, members};
@@ -6,15 +6,15 @@ use crate::merge::{DeltaError, LEVELS_MAX, Text, check_whole, write_fields};
 use crate::message_type::{Format, MessageType};
 use crate::path::{Path, Step};
 
-/// Appends to `out` what changed from `old` to `new`, and the `keys` whether they changed or not.
-/// How many fields changed.
+/// Appends the delta from `old` to `new` to `out`, with the fields `keys` always included, and
+/// returns the number of changed fields.
 ///
-/// Merged into `old`, it gives `new`, but that what `new` lacks is there and NULL: an empty field
-/// of FIX, `null` in JSON.
+/// Merging the delta into `old` gives `new`, except that removed fields are present as NULL: an
+/// empty field of FIX, `null` in JSON.
 ///
 /// # Errors
 ///
-/// If one of them is malformed, or if the kind has no deltas. Then `out` is as it was.
+/// If one of the messages is malformed, or the message type has no deltas. `out` is unchanged then.
 pub fn difference(
     format: impl Into<Format>,
     old: &[u8],
@@ -55,6 +55,7 @@ fn field_changes(
             write_fields(format, name, values, out);
         }
     }
+    // A field that was NULL before needs no removal.
     let is_null = |values: &Vec<&[u8]>| values.iter().all(|value| value.is_empty());
     for (name, values) in &old.list {
         if new.get(name).is_none() && !is_null(values) {
@@ -80,7 +81,7 @@ fn whole_changes(
     Ok(usize::from(old.bytes != new.bytes))
 }
 
-/// Appends an object of the members that changed from one object to another, and of the keys.
+/// Appends an object of the members that changed between two objects, and of the keys.
 fn member_changes(
     old: Text<'_>,
     new: Text<'_>,
@@ -111,6 +112,7 @@ fn member_changes(
                 let after = Text { bytes: member.value, at: member.at };
                 let behind_name = out.len();
                 changes += member_changes(before, after, &below, level + 1, out)?;
+                // An unchanged nested object leaves no trace, not even its name.
                 if out[behind_name..] == *b"{}" {
                     out.truncate(length);
                 }
@@ -133,7 +135,7 @@ fn member_changes(
     Ok(changes)
 }
 
-/// Appends the name of a member of the object that has its first one at `start`.
+/// Appends a member name; `start` is the position of the first member in the object being written.
 fn write_name(name: &[u8], start: usize, out: &mut Vec<u8>) {
     if out.len() > start {
         out.push(b',');

@@ -1,91 +1,91 @@
-//! Why a text is no filter: where, what was wrong, and what to write instead.
+//! Parse errors of filters: position, reason and hint.
 
 use std::fmt::{self, Display, Formatter, Write};
 use thiserror::Error;
 
-/// So many characters are shown before a place in a long line.
+/// Characters shown before the position in a long line.
 const BEFORE: usize = 60;
-/// And so many from there on.
+/// Characters shown after the position.
 const BEHIND: usize = 40;
 
-/// Why a text cannot be read.
+/// A parse error of a filter or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct FilterError {
-    /// The byte where reading stopped.
+    /// Byte offset of the error.
     pub offset: usize,
-    /// What is wrong there.
+    /// Reason.
     pub kind: FilterErrorKind,
-    /// What to write instead, where that can be guessed.
+    /// Suggested correction, if one is known.
     pub hint: Option<String>,
 }
 
-/// What can be wrong with the text of an expression.
+/// Reasons of parse errors.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
-    /// Something else had to stand here.
+    /// Another token was expected.
     #[error("expected {wanted}, found {found}")]
     Unexpected {
-        /// What may stand here.
+        /// Tokens that are allowed here.
         wanted: &'static str,
-        /// What does stand here.
+        /// Token that was found.
         found: String,
     },
-    /// This belongs to no word or sign of the language.
+    /// A character that starts no token.
     #[error("`{0}` means nothing here")]
     Unknown(char),
-    /// A text that does not end.
+    /// A text literal without its closing quote.
     #[error("the closing quote is missing")]
     OpenText,
-    /// A backslash before something that it gives no meaning.
+    /// An unknown escape sequence.
     #[error("`\\{0}` is no escape")]
     Escape(char),
-    /// A number that is written wrongly or is too large.
+    /// A malformed number, or one out of range.
     #[error("`{0}` is no number")]
     Number(String),
-    /// A path that is written wrongly.
+    /// A malformed path.
     #[error("{0}")]
     Path(&'static str),
-    /// A regular expression that is wrong, too large, or asks for what cannot be linear.
+    /// A regular expression that is malformed, too large, or not matchable in linear time.
     #[error("bad pattern: {0}")]
     Pattern(String),
-    /// The patterns up to this one take too much memory.
+    /// The patterns up to this one exceed the memory budget.
     #[error(
         "pattern {number} of this filter goes beyond the budget: all together may take {limit} \
          bytes, compiled and when matched; use fewer or simpler ones"
     )]
     PatternBytes {
-        /// Which pattern it is, counted from 1.
+        /// Number of the pattern, counted from 1.
         number: usize,
-        /// Bytes allowed for all.
+        /// Bytes allowed for all patterns.
         limit: usize,
     },
-    /// The patterns up to this one take too long to compile.
+    /// The patterns up to this one exceed the compile budget.
     #[error(
         "pattern {number} of this filter goes beyond the budget: all together may take {limit} \
          steps to compile; use fewer or simpler ones"
     )]
     PatternWork {
-        /// Which pattern it is, counted from 1.
+        /// Number of the pattern, counted from 1.
         number: usize,
-        /// Steps allowed for all.
+        /// Steps allowed for all patterns.
         limit: usize,
     },
-    /// A function that does not exist.
+    /// An unknown function.
     #[error("there is no function {0}")]
     Function(String),
-    /// A function that is not called as it wants.
+    /// A call with wrong arguments.
     #[error("{function} takes {wanted}")]
     Arguments {
         /// The function.
         function: &'static str,
-        /// What it takes.
+        /// Arguments that it takes.
         wanted: String,
     },
-    /// A function that looks at many messages, outside of a view.
+    /// An aggregate function outside of a view.
     #[error("{0} is for views: a filter looks at one message")]
     Aggregate(&'static str),
-    /// A function that looks at many messages, within another.
+    /// An aggregate function inside another.
     #[error("{0} stands within another aggregate function: each looks at messages by itself")]
     Nested(&'static str),
     /// The text is longer than allowed.
@@ -96,7 +96,7 @@ pub enum FilterErrorKind {
         /// Bytes allowed.
         limit: usize,
     },
-    /// Expressions within expressions within expressions.
+    /// Expressions are nested too deeply.
     #[error("more than {0} levels of nesting")]
     TooDeep(usize),
 }
@@ -110,8 +110,8 @@ impl FilterError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The message below the line of `text` that it is about, with a mark under the place. Of a
-    /// long line there is only what is around that.
+    /// The message below the line of `text` that contains the error, with a caret at its column. A
+    /// long line is cut to the surroundings of the error.
     pub fn show(&self, text: &str) -> String {
         let at = (0..=self.offset.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
         let (before, after) = text.split_at(at.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! What plans and indexes make of a filter, told to whoever wrote it.
+//! Explains the plan of a filter and its access paths in an index.
 
 use crate::expr::Expr;
 use crate::fields::{FieldSet, Slot, TooManyFields};
@@ -10,43 +10,43 @@ use crate::normalize;
 use crate::plan::{bind, ordered_conjuncts};
 use crate::ternary::Semantics;
 
-/// How a filter is evaluated, and how an index in which it stands alone finds it.
+/// Evaluation order of a filter, and the access paths of an index to it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The filter as plans see it: what can be known in advance is computed, NOT stands before
-    /// single predicates only, equalities of one field are gathered.
+    /// Normal form: constants folded, NOT in front of single predicates only, equalities of one
+    /// field merged.
     pub normal: Expr<String>,
-    /// What a message is asked, in this order, until an answer is not TRUE.
+    /// Conditions in evaluation order; evaluation stops at the first that is not TRUE.
     pub steps: Vec<Step>,
-    /// The ways of an index to it, any of which will do. None, if it can never hold.
+    /// Alternative access paths of an index; empty if the filter can never match.
     pub access_plans: Vec<AccessPlan>,
 }
 
-/// A condition of a filter.
+/// One condition of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The condition.
+    /// Text of the condition.
     pub text: String,
-    /// How long it takes, roughly, in comparisons of texts.
+    /// Estimated cost in text comparisons.
     pub cost: usize,
 }
 
-/// How an index comes to a filter, or to one of its alternatives.
+/// One access path of an index to a filter, or to one of its alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessPlan {
-    /// What leads to it.
+    /// Access method.
     pub access: AccessMethod,
-    /// The conditions that hold already when it is found.
+    /// Conditions that the access method already guarantees.
     pub indexed: Vec<String>,
-    /// Those that are evaluated then, the cheap ones first.
+    /// Conditions evaluated after access, cheap ones first.
     pub residual: Vec<Step>,
 }
 
-/// Explains `filter`, whose fields get slots in `fields`.
+/// Explains `filter`; its fields acquire slots in `fields`.
 ///
 /// # Errors
 ///
-/// If there is no slot left. Then none stays taken.
+/// If no slot is left; all acquired slots are released then.
 pub fn explain(filter: &Filter, fields: &mut FieldSet) -> Result<Explanation, TooManyFields> {
     let semantics = filter.semantics();
     let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
@@ -63,7 +63,7 @@ pub fn explain(filter: &Filter, fields: &mut FieldSet) -> Result<Explanation, To
     })
 }
 
-/// The names of slots.
+/// Maps slots back to paths.
 struct Names<'a>(&'a FieldSet);
 
 impl Names<'_> {

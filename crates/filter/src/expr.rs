@@ -1,4 +1,4 @@
-//! Expressions as trees, and their one way of being written.
+//! Expression trees and their canonical text.
 
 use crate::function::Function;
 use crate::number::Number;
@@ -8,24 +8,25 @@ use crate::quoted::write_quoted;
 use crate::value::{Comparison, Value};
 use std::fmt::{self, Display, Formatter, Write};
 
-/// An expression whose fields are named by `F`. It prints as text that is read as the same tree.
+/// An expression with fields of type `F`: paths, or slots once bound. Its printed text parses to
+/// the same tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr<F = Path> {
-    /// A value that is written out.
+    /// A literal value.
     Literal(Literal),
     /// The values of a field.
     Field(F),
-    /// A regular expression, where a function takes one.
+    /// A regular expression as an argument of a function.
     Pattern(Pattern),
     /// `-value`
     Negate(Box<Self>),
-    /// Two numbers made one.
+    /// An arithmetic operation.
     Arithmetic(Arithmetic, Box<[Self; 2]>),
-    /// A function of values.
+    /// A function call.
     Call(Function, Vec<Self>),
-    /// Two values compared.
+    /// A comparison.
     Compare(Comparison, Box<[Self; 2]>),
-    /// `value BETWEEN low AND high`, both included.
+    /// `value BETWEEN low AND high`, inclusive.
     Between(Box<[Self; 3]>),
     /// `value IN (value, ...)`
     In(Box<Self>, Vec<Self>),
@@ -41,30 +42,30 @@ pub enum Expr<F = Path> {
     IsNan(Box<Self>),
     /// `NOT condition`
     Not(Box<Self>),
-    /// `condition AND condition ...`, two at least.
+    /// `condition AND condition ...`, at least two.
     And(Vec<Self>),
-    /// `condition OR condition ...`, two at least.
+    /// `condition OR condition ...`, at least two.
     Or(Vec<Self>),
 }
 
-/// A value that is written out in an expression.
+/// A literal value in an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// `NULL`
     Null,
     /// `TRUE` or `FALSE`
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that `Int` cannot hold.
+    /// An integer above `i64::MAX`.
     Uint(u64),
     /// Any other number.
     Float(f64),
-    /// A text in quotes.
+    /// A quoted text.
     Text(Box<[u8]>),
 }
 
-/// An operation on two numbers.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// `+`
@@ -73,13 +74,13 @@ pub enum Arithmetic {
     Subtract,
     /// `*`
     Multiply,
-    /// `/`: of two whole numbers it is whole.
+    /// `/`: integer division for two integers.
     Divide,
-    /// `%` or `MOD`: has the sign of its left side.
+    /// `%` or `MOD`: takes the sign of its left operand.
     Remainder,
 }
 
-/// How tightly what holds an expression together binds: the tighter, the greater.
+/// Operator precedence, from loosest to tightest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Precedence {
     Or,
@@ -93,7 +94,7 @@ pub(crate) enum Precedence {
 }
 
 impl Literal {
-    /// What it stands for.
+    /// The literal as a value.
     #[inline]
     pub fn value(&self) -> Value<'_> {
         match self {
@@ -121,7 +122,7 @@ impl From<Value<'_>> for Literal {
 }
 
 impl<F> Expr<F> {
-    /// The expressions directly within this one.
+    /// Direct subexpressions.
     pub fn parts(&self) -> impl Iterator<Item = &Self> {
         let (one, many): (&[Self], &[Self]) = match self {
             Self::Literal(_) | Self::Field(_) | Self::Pattern(_) => (&[], &[]),
@@ -139,7 +140,7 @@ impl<F> Expr<F> {
         one.iter().chain(many)
     }
 
-    /// Shows `visit` this expression and all within it, the outer ones first.
+    /// Calls `visit` for this expression and all subexpressions, in preorder.
     pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
         visit(self);
         for part in self.parts() {
@@ -147,7 +148,7 @@ impl<F> Expr<F> {
         }
     }
 
-    /// The expressions directly within this one, to be changed.
+    /// Direct subexpressions, mutable.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Self> {
         let (one, many): (&mut [Self], &mut [Self]) = match self {
             Self::Literal(_) | Self::Field(_) | Self::Pattern(_) => (&mut [], &mut []),
@@ -165,7 +166,11 @@ impl<F> Expr<F> {
         one.iter_mut().chain(many)
     }
 
-    /// The same expression with other names for its fields, or the first error of `name`.
+    /// This expression with each field mapped by `name`.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `name`.
     pub fn rename<G, E>(&self, name: &mut dyn FnMut(&F) -> Result<G, E>) -> Result<Expr<G>, E> {
         Ok(match self {
             Self::Literal(literal) => Expr::Literal(literal.clone()),
@@ -198,7 +203,7 @@ impl<F> Expr<F> {
         })
     }
 
-    /// Puts the name of a server where it is asked for.
+    /// Replaces calls of `INSTANCE_NAME()` by the server name `instance`.
     pub(crate) fn bind_instance_name(&mut self, instance: &str) {
         match self {
             Self::Call(Function::InstanceName, _) => {
@@ -208,7 +213,7 @@ impl<F> Expr<F> {
         }
     }
 
-    /// The fields that it asks for, each as often as it does.
+    /// The fields of this expression, one for each occurrence.
     pub fn fields(&self) -> Vec<&F> {
         let mut fields = Vec::new();
         self.visit(&mut |expr| {
@@ -226,7 +231,7 @@ impl<F> Expr<F> {
             }
             Self::Negate(_) => Precedence::Sign,
             Self::Arithmetic(operation, _) => operation.precedence(),
-            // These print with the NOT inside.
+            // Predicates print NOT inside: `a NOT IN (b)`.
             Self::Not(part) if part.negatable().is_some() => Precedence::Compare,
             Self::Not(_) => Precedence::Not,
             Self::And(_) => Precedence::And,
@@ -235,7 +240,7 @@ impl<F> Expr<F> {
         }
     }
 
-    /// How the middle of this condition is written, if NOT may stand before it.
+    /// Keyword of a predicate that can contain NOT.
     fn negatable(&self) -> Option<&'static str> {
         match self {
             Self::Between(_) => Some("BETWEEN "),
@@ -270,7 +275,7 @@ impl Arithmetic {
 }
 
 impl<F: Display> Expr<F> {
-    /// Writes this, in parentheses if it binds less than `least`.
+    /// Writes the expression, in parentheses if it binds more loosely than `least`.
     fn write(&self, least: Precedence, f: &mut Formatter<'_>) -> fmt::Result {
         if self.precedence() < least {
             f.write_char('(')?;
@@ -287,7 +292,7 @@ impl<F: Display> Expr<F> {
             Self::Pattern(pattern) => pattern.fmt(f),
             Self::Negate(part) => {
                 f.write_char('-')?;
-                // A sign before digits would be taken for the number's.
+                // The parser would read `-1` as a negative literal instead of a negation.
                 let is_number = matches!(&**part, Self::Literal(literal) if literal.is_number());
                 if is_number { write!(f, "({part})") } else { part.write(Precedence::Sign, f) }
             }
@@ -321,7 +326,7 @@ impl<F: Display> Expr<F> {
         }
     }
 
-    /// Writes a condition before whose middle NOT may stand.
+    /// Writes a predicate whose keyword NOT may precede.
     fn write_middle(&self, is_negated: bool, f: &mut Formatter<'_>) -> fmt::Result {
         for subject in self.parts().take(1) {
             subject.write(Precedence::Sum, f)?;
@@ -388,7 +393,7 @@ impl Display for Literal {
             Self::Bool(truth) => f.write_str(if *truth { "TRUE" } else { "FALSE" }),
             Self::Int(number) => number.fmt(f),
             Self::Uint(number) => number.fmt(f),
-            // Writes a point or an exponent also where the number is whole.
+            // Debug format keeps a point or an exponent, so integral floats parse as floats again.
             Self::Float(number) => write!(f, "{number:?}"),
             Self::Text(text) => write_quoted(text, f),
         }

@@ -1,4 +1,4 @@
-//! The fields of a format that somebody wants, each with a slot.
+//! The set of fields to extract from messages of one format, each with a slot.
 
 use crate::message_type::Format;
 use crate::path::Path;
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use thiserror::Error;
 
-/// Slots that one registry hands out.
+/// Most slots of one field set.
 pub const SLOTS_MAX: usize = 1_024;
 
-/// The number of a wanted field: where a [`Row`](crate::row::Row) keeps what was found.
+/// Index of an extracted field in a [`Row`](crate::row::Row).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub(crate) u16);
 
 impl Slot {
-    /// Its number, below [`SLOTS_MAX`].
+    /// Index, below [`SLOTS_MAX`].
     pub fn index(self) -> usize {
         self.0.into()
     }
@@ -26,18 +26,19 @@ impl Display for Slot {
     }
 }
 
-/// What somebody wants to know of each message.
+/// A field to extract.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wanted {
     pub(crate) path: Path,
-    /// Whether all fields of one tag are wanted, where otherwise only the first is.
+    /// Extract all FIX or NVFIX fields with this tag instead of the first only.
     pub(crate) wants_all: bool,
 }
 
-/// The wanted fields of one format.
+/// Fields to extract from messages of one format, reference counted.
 ///
-/// A [`Reader`](crate::reader::Reader) is made of it, and has to be made anew when it changes.
-/// Paths that the format cannot have, such as `/a/b` in FIX, are allowed, and never present.
+/// A [`Reader`](crate::reader::Reader) is built from a field set and must be rebuilt when the set
+/// changes. Paths that the format cannot contain, such as `/a/b` in FIX, are allowed and never
+/// present.
 #[derive(Clone, Debug)]
 pub struct FieldSet {
     format: Format,
@@ -48,44 +49,44 @@ pub struct FieldSet {
 #[derive(Clone, Debug)]
 struct SlotUse {
     wanted: Wanted,
-    /// How often it was asked for and not yet released.
+    /// Acquisitions not yet released.
     references: u32,
 }
 
-/// There is no room for another field.
+/// All slots are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("filters, keys and views name more than 1024 fields: have fewer, or end some")]
 pub struct TooManyFields;
 
 impl FieldSet {
-    /// A registry for messages of `format`, empty.
+    /// An empty set for messages of `format`.
     pub fn new(format: impl Into<Format>) -> Self {
         Self { format: format.into(), held: Vec::new(), slots: HashMap::new() }
     }
 
-    /// What messages are written in.
+    /// The format of the messages.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The slot of `path`, a new one if it has none yet.
+    /// Acquires a slot for `path`, shared with earlier acquisitions of the same path.
     ///
-    /// Of several FIX or NVFIX fields with the same name this means the first; of all other
-    /// formats, whatever `path` leads to.
+    /// For repeated FIX and NVFIX fields the slot receives the first value only; for other formats
+    /// all values of `path`.
     ///
     /// # Errors
     ///
-    /// If all slots are taken.
+    /// If all slots are in use.
     pub fn slot(&mut self, path: &Path) -> Result<Slot, TooManyFields> {
         self.acquire(path, false)
     }
 
-    /// The slot for all values of `path`: other than [`FieldSet::slot`] also of repeated FIX and
-    /// NVFIX fields. The reader then never stops before the end of such a message.
+    /// Acquires a slot for all values of `path`. Unlike [`FieldSet::slot`] it includes repeated FIX
+    /// and NVFIX fields, so the reader has to scan such messages to their end.
     ///
     /// # Errors
     ///
-    /// If all slots are taken.
+    /// If all slots are in use.
     pub fn slot_for_all_values(&mut self, path: &Path) -> Result<Slot, TooManyFields> {
         use crate::message_type::MessageType::{Fix, Nvfix};
         self.acquire(path, matches!(self.format.message_type(), Fix | Nvfix))
@@ -111,7 +112,8 @@ impl FieldSet {
         Ok(slot)
     }
 
-    /// Takes one asking for `slot` back. When all are, the slot may go to another path.
+    /// Releases one acquisition of `slot`. After the last one the slot can be reused for another
+    /// path.
     pub fn release(&mut self, slot: Slot) {
         let Some(place) = self.held.get_mut(slot.index()) else { return };
         let Some(held) = place else { return };
@@ -127,7 +129,7 @@ impl FieldSet {
         self.held.iter().rposition(Option::is_some).map_or(0, |last| last + 1)
     }
 
-    /// Whether nothing is wanted.
+    /// Whether no field is in use.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -137,7 +139,7 @@ impl FieldSet {
         Some(&self.held.get(slot.index())?.as_ref()?.wanted.path)
     }
 
-    /// Everything wanted, by slot.
+    /// All fields in use, by slot.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = (Slot, &Wanted)> {
         let held = self.held.iter().enumerate();
         held.filter_map(|(index, held)| Some((Slot(index as u16), &held.as_ref()?.wanted)))

@@ -1,4 +1,4 @@
-//! A filter: the condition that a message has to meet.
+//! A parsed filter: the condition that a message has to meet.
 
 use crate::error::FilterError;
 use crate::expr::Expr;
@@ -10,7 +10,7 @@ use crate::ternary::Semantics;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// A condition on one message. It prints as text that is read as the same filter.
+/// A condition on one message. Its printed text parses to the same filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     expr: Expr,
@@ -18,17 +18,18 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads a filter, within the default limits.
+    /// Parses a filter within the default limits.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         Self::parse_with(text, &FilterLimits::DEFAULT)
     }
 
-    /// Reads a filter, within these limits.
+    /// Parses a filter within `limits`.
     pub fn parse_with(text: &str, limits: &FilterLimits) -> Result<Self, FilterError> {
         Ok(Self::from(parser::parse(text, limits, Aggregates::Forbidden)?))
     }
 
-    /// The same; adds the steps of compiling its patterns to `work`, also if it is refused.
+    /// Parses a filter within `limits` and adds the steps of compiling its patterns to `work`, also
+    /// if the filter is refused.
     pub fn parse_counted(
         text: &str,
         limits: &FilterLimits,
@@ -37,20 +38,20 @@ impl Filter {
         Ok(Self::from(parser::parse_counted(text, limits, Aggregates::Forbidden, work)?))
     }
 
-    /// The same filter, with AND and OR read like this.
+    /// This filter with AND and OR evaluated under `semantics`.
     #[must_use]
     pub fn with_semantics(self, semantics: Semantics) -> Self {
         Self { semantics, ..self }
     }
 
-    /// The same filter at a server of this name: that is what `INSTANCE_NAME()` yields.
+    /// This filter with `INSTANCE_NAME()` replaced by the server name `instance`.
     #[must_use]
     pub fn with_instance_name(mut self, instance: &str) -> Self {
         self.expr.bind_instance_name(instance);
         self
     }
 
-    /// How it reads AND and OR.
+    /// Semantics of AND and OR.
     pub fn semantics(&self) -> Semantics {
         self.semantics
     }
@@ -60,12 +61,12 @@ impl Filter {
         &self.expr
     }
 
-    /// The fields that it asks for, each as often as it does.
+    /// Paths of all fields in the condition, one for each occurrence.
     pub fn paths(&self) -> Vec<&Path> {
         self.expr.fields()
     }
 
-    /// The memory that its patterns take, and that matching them may come to take.
+    /// Memory of the compiled patterns, including their largest match caches.
     pub fn pattern_bytes(&self) -> usize {
         let mut bytes = 0;
         self.expr.visit(&mut |expr| {
@@ -76,13 +77,14 @@ impl Filter {
         bytes
     }
 
-    /// Whether it says the same of the same message at any time.
+    /// Whether the result depends on the message and its environment only, not on the time.
     pub fn is_deterministic(&self) -> bool {
         self.calls_just(Function::is_deterministic)
     }
 
-    /// Whether it says the same of the same bytes at any time, whoever publishes them: then it can
-    /// be told of a record that has changed whether it met the filter before.
+    /// Whether the result depends on the bytes of the message only: neither the time nor the
+    /// publisher matters. A server can then evaluate the previous version of a record to find out
+    /// whether it matched.
     pub fn is_pure(&self) -> bool {
         self.calls_just(|function| function.is_deterministic() && function != Function::ClientName)
     }

@@ -1,4 +1,4 @@
-//! The functions that expressions may call: names, arguments, and what kind they are.
+//! Functions of the language: names, argument counts and classes.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,17 +7,17 @@ use std::fmt::{self, Display, Formatter};
 pub enum Function {
     /// `ABS(number)`
     Abs,
-    /// `ARRAY_COUNT(field)`: how many values a field has.
+    /// `ARRAY_COUNT(field)`: number of values.
     ArrayCount,
     /// `ARRAY_TO_STRING(field, separator)`
     ArrayToString,
     /// `CHAR_VALUE(code)`: the text of one byte.
     CharValue,
-    /// `CLIENT_NAME()`: who published the message.
+    /// `CLIENT_NAME()`: publisher of the message.
     ClientName,
-    /// `COALESCE(value, ...)`: the first that is not NULL.
+    /// `COALESCE(value, ...)`: first value other than NULL.
     Coalesce,
-    /// `CONCAT(value, ...)`: NULL counts as the empty text that it is.
+    /// `CONCAT(value, ...)`: NULL counts as an empty text.
     Concat,
     /// `CRC32(text)`
     Crc32,
@@ -25,14 +25,14 @@ pub enum Function {
     FalseValue,
     /// `GEO_DISTANCE(latitude, longitude, latitude, longitude)`: metres along the surface.
     GeoDistance,
-    /// `IF(condition, value, other)`: evaluates only the one that it yields.
+    /// `IF(condition, value, other)`: evaluates only the selected branch.
     If,
-    /// `INSTANCE_NAME()`: the name of the server, if the filter was [given](crate::Filter::at) it;
-    /// also written `AMPS_INSTANCE_NAME()`.
+    /// `INSTANCE_NAME()`: name of the server, if [set](crate::Filter::with_instance_name); also
+    /// written `AMPS_INSTANCE_NAME()`.
     InstanceName,
-    /// `INSTR(text, part)`: where the part starts, counted from 1; 0 if nowhere.
+    /// `INSTR(text, part)`: position of the part, counted from 1; 0 if absent.
     Instr,
-    /// `INSTR_I(text, part)`: the same without regard to the case of ASCII letters.
+    /// `INSTR_I(text, part)`: as INSTR, ignoring the case of ASCII letters.
     InstrI,
     /// `LOWER(text)`
     Lower,
@@ -48,11 +48,11 @@ pub enum Function {
     Replace,
     /// `REVERSE(text)`: its bytes backwards.
     Reverse,
-    /// `STREQUAL_I(text, text)`: whether they differ by the case of ASCII letters at most.
+    /// `STREQUAL_I(text, text)`: equality, ignoring the case of ASCII letters.
     StrequalI,
-    /// `STRFTIME(format, seconds)`: the time so many seconds after 1970, written in UTC.
+    /// `STRFTIME(format, seconds)`: formats seconds since 1970 in UTC.
     Strftime,
-    /// `STRPTIME(text, format)`: the seconds since 1970 of a time that is written.
+    /// `STRPTIME(text, format)`: parses a time to seconds since 1970.
     Strptime,
     /// `SUBSTR(text, start)` and `SUBSTR(text, start, length)`, counted from 1, or from the end if
     /// `start` is negative.
@@ -77,13 +77,13 @@ pub enum Function {
     Sum,
 }
 
-/// A row of the table: the function, its name, and how many arguments it takes.
+/// A table row: function, name, least and most arguments.
 type Entry = (Function, &'static str, usize, usize);
 
-/// The name that AMPS has for INSTANCE_NAME.
+/// AMPS's name of INSTANCE_NAME.
 const AMPS_INSTANCE_NAME: &str = "AMPS_INSTANCE_NAME";
 
-/// As many as one likes.
+/// No upper limit of arguments.
 const MANY: usize = usize::MAX;
 
 const TABLE: [Entry; 34] = [
@@ -124,7 +124,7 @@ const TABLE: [Entry; 34] = [
 ];
 
 impl Function {
-    /// The function of this name, in any case.
+    /// The function named `name`, in any case.
     pub fn named(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case(AMPS_INSTANCE_NAME) {
             return Some(Self::InstanceName);
@@ -137,17 +137,17 @@ impl Function {
         TABLE.iter().map(|entry| entry.0)
     }
 
-    /// Its name, in capitals.
+    /// Name in capitals.
     pub fn name(self) -> &'static str {
         self.entry().1
     }
 
-    /// Whether it takes so many arguments.
+    /// Whether `count` arguments are allowed.
     pub fn takes(self, count: usize) -> bool {
         (self.entry().2..=self.entry().3).contains(&count)
     }
 
-    /// Whether it is about many messages, and so has its place in views only.
+    /// Whether the function aggregates many messages, which only views can do.
     pub fn is_aggregate(self) -> bool {
         matches!(
             self,
@@ -155,35 +155,36 @@ impl Function {
         )
     }
 
-    /// Whether it yields the same whenever it is asked about the same message.
+    /// Whether repeated calls for one message yield the same value.
     pub fn is_deterministic(self) -> bool {
         self != Self::UnixTimestamp
     }
 
-    /// Whether it needs more than its arguments, so that it cannot be computed in advance.
+    /// Whether the value depends on more than the arguments, so that it cannot be folded.
     pub(crate) fn is_about_message(self) -> bool {
         matches!(self, Self::ClientName | Self::MessageSize | Self::TopicName | Self::UnixTimestamp)
             || self.is_aggregate()
     }
 
-    /// Whether its second argument is a pattern.
+    /// Whether the second argument is a regular expression.
     pub(crate) fn takes_pattern(self) -> bool {
         matches!(self, Self::RegexpMatch | Self::RegexpReplace)
     }
 
-    /// Whether its first argument is a field with all its values.
+    /// Whether the first argument is a field with all its values.
     pub(crate) fn takes_array(self) -> bool {
         matches!(self, Self::ArrayCount | Self::ArrayToString)
     }
 
-    /// The function whose name looks most like `name`, if any does.
+    /// The function with the name closest to `name`, for hints; `None` beyond an edit distance of
+    /// 2.
     pub(crate) fn like(name: &str) -> Option<&'static str> {
         let name = name.to_ascii_uppercase();
         let near = TABLE.iter().map(|entry| (distance(&name, entry.1), entry.1));
         near.min().filter(|(distance, _)| *distance <= 2).map(|(_, name)| name)
     }
 
-    /// How many arguments it takes, in words.
+    /// The allowed number of arguments, in words.
     pub(crate) fn arguments(self) -> String {
         match *self.entry() {
             (_, _, least, MANY) => format!("{least} or more"),
@@ -203,7 +204,7 @@ impl Display for Function {
     }
 }
 
-/// Letters to insert, delete or replace to make one word of the other.
+/// Levenshtein distance.
 fn distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (done, letter) in left.bytes().enumerate() {

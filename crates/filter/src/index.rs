@@ -1,10 +1,12 @@
-//! Matching one message against many filters, in time that hardly depends on how many there are.
+//! Matches one message against many filters, at a cost that hardly depends on their number.
 //!
-//! A filter is filed under one predicate that few messages satisfy: an equality, else a range of
-//! numbers. What is left of it is compared only where that predicate leads. Filters that have
-//! nothing to be filed under are evaluated one by one; [`Index::unindexed`] names them.
+//! Path of a match: `key` hashes the fields of the message to buckets; `bucket` checks ranges
+//! (`range_index`, `sorted_blocks`, `interval_blocks`) and residual conditions; `target` resolves
+//! the results to ids. Path of an insertion: `access_path` picks the most selective predicate of a
+//! filter, an equality before a range; equal filters share one entry of `entries`.
 //!
-//! The index has one owner, who changes it between messages. Nothing in it locks or waits.
+//! Filters without a usable predicate are evaluated for every message; [`Index::unindexed`] lists
+//! them. One thread owns an index and changes it between messages, without locks.
 
 pub(crate) mod access_path;
 mod bucket;
@@ -35,13 +37,13 @@ use std::collections::HashMap;
 use target::{IdGroup, ResidualCheck, Target, TargetKind, Targets};
 use thiserror::Error;
 
-/// Ids are smaller than this.
+/// Upper bound of ids; higher bits mark other targets.
 pub const IDS_MAX: u32 = 1 << 30;
 
-/// The bucket of what has no key.
+/// Bucket of the filters without a key.
 const UNKEYED: u32 = 0;
 
-/// Many filters, each with an id.
+/// An index of filters by id.
 #[derive(Clone, Debug)]
 pub struct Index {
     entries: Entries,
@@ -49,12 +51,12 @@ pub struct Index {
     buckets: Slab<Bucket>,
     targets: Targets,
     residuals: Slab<Residual>,
-    /// The residual conditions by what they say.
+    /// Residual conditions by the hash of their text.
     same_residuals: HashMap<ExprHash, u32>,
     cardinality: Cardinality,
 }
 
-/// A condition that is left when a filter was found.
+/// The part of a filter that its access path does not guarantee, shared by equal filters.
 #[derive(Clone, Debug)]
 struct Residual {
     plan: Plan,
@@ -62,16 +64,16 @@ struct Residual {
     references: u32,
 }
 
-/// Why a filter was not taken.
+/// Errors of [`Index::insert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InsertError {
     /// The id is in use.
     #[error("the id {0} has a filter already: remove that first")]
     IdTaken(u32),
-    /// The id cannot be used.
+    /// The id is not below [`IDS_MAX`].
     #[error("the id {0} is too great: ids are less than {IDS_MAX}")]
     IdOutOfRange(u32),
-    /// The filter names more fields than there is room for.
+    /// No slot is left for the fields of the filter.
     #[error(transparent)]
     TooManyFields(#[from] TooManyFields),
 }
@@ -83,7 +85,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An index without filters.
+    /// An empty index.
     pub fn new() -> Self {
         let mut buckets = Slab::default();
         let open = buckets.insert(Bucket::default());
@@ -99,13 +101,13 @@ impl Index {
         }
     }
 
-    /// Files `filter` under `id`, with slots of `fields`, and says by what it will be found.
+    /// Adds `filter` as `id`, acquires slots for its fields, and returns its access methods.
     ///
-    /// Messages that are matched from now on have to be read by a reader that was made after this.
+    /// Messages matched afterwards must be read by a reader built after this call.
     ///
     /// # Errors
     ///
-    /// If the id cannot be used, or no slot is left. Then nothing has changed.
+    /// If the id is invalid or no slot is left. The index is unchanged then.
     pub fn insert(
         &mut self,
         id: u32,
@@ -133,7 +135,7 @@ impl Index {
         Ok(self.placement(number))
     }
 
-    /// Takes the filter of `id` out, and gives its slots back to `fields`. Whether there was one.
+    /// Removes the filter of `id` and releases its slots. Returns whether there was one.
     pub fn remove(&mut self, id: u32, fields: &mut FieldSet) -> bool {
         let Some(number) = self.entries.unname(id) else { return false };
         let Some(entry) = self.entries.get(number) else { return false };
@@ -159,7 +161,8 @@ impl Index {
         true
     }
 
-    /// Puts the ids of all filters that `message` satisfies into `ids`, each once, in any order.
+    /// Replaces `ids` by the ids of all filters that `message` satisfies, without duplicates,
+    /// unordered.
     #[inline]
     pub fn matches(&self, message: &Message<'_>, ids: &mut Vec<u32>) {
         ids.clear();
@@ -172,17 +175,18 @@ impl Index {
             repeats |= self.resolve(message, ids);
         }
         if repeats {
+            // Several access paths can yield one id; only then is the sort paid for.
             ids.sort_unstable();
             ids.dedup();
         }
     }
 
-    /// By what the filter of `id` is found.
+    /// Access methods of the filter of `id`.
     pub fn placement_of(&self, id: u32) -> Option<Placement> {
         Some(self.placement(self.entries.number_of(id)?))
     }
 
-    /// The ids of all filters that are evaluated for every message.
+    /// Ids of all filters that are evaluated for every message.
     pub fn unindexed(&self) -> Vec<u32> {
         let mut ids = Vec::new();
         for target in self.buckets.get(UNKEYED).into_iter().flat_map(Bucket::residual_targets) {
@@ -199,7 +203,7 @@ impl Index {
         ids
     }
 
-    /// How large its parts are.
+    /// Sizes of the index.
     pub fn stats(&self) -> IndexStats {
         IndexStats {
             subscriptions: self.entries.names(),
@@ -227,11 +231,13 @@ impl Index {
         self.residuals.get(residual).is_some_and(|residual| residual.plan.matches(message))
     }
 
-    /// Replaces what is no id by the ids that it stands for. Whether one may have come twice.
+    /// Replaces groups and residual checks among the found targets by ids. Returns whether ids may
+    /// repeat.
     fn resolve(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
         let (mut at, mut repeats) = (0, false);
         while let Some(offset) = target::first_marked(&found[at..]) {
             at += offset;
+            // The swapped-in target stands at `at` again, so the scan continues there.
             let target = found.swap_remove(at);
             match Target(target).kind() {
                 TargetKind::Group(group) => {
@@ -256,7 +262,7 @@ impl Index {
         self.keys.hasher.hash(format!("{semantics:?} {expr}").as_bytes())
     }
 
-    /// Makes `id` another name of the filter `number`.
+    /// Adds `id` to the equal filter `number`.
     fn add_id(&mut self, number: u32, id: u32) {
         let Some(entry) = self.entries.get(number) else { return };
         let group = match entry.target.kind() {
@@ -273,7 +279,7 @@ impl Index {
         }
     }
 
-    /// Makes all ways to the filter `number` end at `target`.
+    /// Changes the target of all access paths to the filter `number`.
     fn redirect(&mut self, number: u32, target: Target) {
         let Some(entry) = self.entries.get_mut(number) else { return };
         entry.target = target;
@@ -290,7 +296,7 @@ impl Index {
         }
     }
 
-    /// Files a filter that says what no other does.
+    /// Adds a filter that equals no other one.
     fn add_filter(
         &mut self,
         id: u32,
@@ -314,7 +320,7 @@ impl Index {
         self.entries.insert(Entry { expr_hash, target, postings: postings.into(), slots })
     }
 
-    /// Makes `way` lead to `target`.
+    /// Adds `way` to the buckets, leading to `target`.
     fn add_access_path(
         &mut self,
         way: AccessPath,
@@ -375,7 +381,7 @@ impl Index {
         }
     }
 
-    /// The number of a residual condition, which is held once more.
+    /// Number of the residual condition `expr`, with one more reference.
     fn residual(&mut self, expr: &Expr<Slot>, semantics: Semantics) -> u32 {
         let expr_hash = self.expr_hash(expr, semantics);
         if let Some(&number) = self.same_residuals.get(&expr_hash)

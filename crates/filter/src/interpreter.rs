@@ -1,7 +1,7 @@
-//! What an expression means, by walking its tree: the reference for every faster way.
+//! Reference evaluation of expressions by walking their tree. Plans and indexes must agree with it.
 //!
-//! A field may have several values. A condition on it holds if it holds for any of them; functions
-//! and arithmetic look at the first.
+//! A field may have several values: a condition holds if any value satisfies it; functions and
+//! arithmetic use the first.
 
 use crate::arithmetic;
 use crate::builtins::{self, Computed};
@@ -11,27 +11,27 @@ use crate::path::Path;
 use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 
-/// A message whose fields are named by `F`.
+/// Access to the fields of a message, named by `F`.
 pub trait FieldSource<F = Path> {
-    /// The values of `field`, none if it is absent.
+    /// The values of `field`; empty if it is absent.
     fn values<'a>(&'a self, field: &'a F) -> impl Iterator<Item = Value<'a>>;
 
     /// Bytes of the message.
     fn size_bytes(&self) -> usize;
 }
 
-/// What expressions can ask for beyond the message itself.
+/// Context of a message that functions can query.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Environment<'a> {
-    /// `TOPIC_NAME()`: the topic of the message.
+    /// Topic of the message, for `TOPIC_NAME()`.
     pub topic: &'a str,
-    /// `CLIENT_NAME()`: who published the message.
+    /// Name of the publisher, for `CLIENT_NAME()`.
     pub client: &'a str,
-    /// `UNIX_TIMESTAMP()`: nanoseconds since 1970.
+    /// Time in nanoseconds since 1970, for `UNIX_TIMESTAMP()`.
     pub unix_ns: u64,
 }
 
-/// Whether `record` meets the condition `expr`.
+/// Evaluates the condition `expr` for `record`.
 pub fn evaluate<F, R: FieldSource<F>>(
     expr: &Expr<F>,
     record: &R,
@@ -52,7 +52,7 @@ pub fn with_value<F, R: FieldSource<F>, T>(
     inspect(Interpreter { record, environment, semantics }.value(expr).value())
 }
 
-/// One record on its way through trees.
+/// Evaluation of trees for one record.
 #[derive(Debug)]
 pub(crate) struct Interpreter<'a, R> {
     pub(crate) record: &'a R,
@@ -99,7 +99,7 @@ impl<'a, R> Interpreter<'a, R> {
             Expr::IsNan(part) => {
                 self.any(part, |value| value.number().is_some_and(|number| number.is_nan()).into())
             }
-            // What is no condition stands for `value <> 0`.
+            // A value used as a condition means `value <> 0`.
             _ => self.any(expr, |value| value.compare(Comparison::NotEqual, Value::Int(0))),
         }
     }
@@ -117,6 +117,7 @@ impl<'a, R> Interpreter<'a, R> {
                 arithmetic::compute(*operation, left.value(), right.value()).into()
             }
             Expr::Call(Function::If, parts) => {
+                // Only the selected branch is evaluated.
                 let holds = self.truth(&parts[0]) == Ternary::True;
                 self.value(&parts[if holds { 1 } else { 2 }])
             }
@@ -148,7 +149,7 @@ impl<'a, R> Interpreter<'a, R> {
             Function::TopicName => Value::Text(self.environment.topic.as_bytes()).into(),
             Function::MessageSize => Value::Int(self.record.size_bytes() as i64).into(),
             Function::UnixTimestamp => Value::Float(self.environment.unix_ns as f64 / 1e9).into(),
-            // A server replaces this call by its name; elsewhere no name is known.
+            // A server replaces this call by its name when it accepts a filter.
             Function::InstanceName => Computed::NULL,
             Function::ArrayCount => Value::Int(array(parts).count() as i64).into(),
             Function::ArrayToString => {
@@ -168,7 +169,7 @@ impl<'a, R> Interpreter<'a, R> {
         }
     }
 
-    /// Whether `holds` for any value of `expr`: that of NULL, if it has none.
+    /// Whether `holds` for any value of `expr`; a field without values counts as NULL.
     fn any<F>(&self, expr: &'a Expr<F>, mut holds: impl FnMut(Value<'_>) -> Ternary) -> Ternary
     where
         R: FieldSource<F>,
@@ -181,7 +182,7 @@ impl<'a, R> Interpreter<'a, R> {
         Semantics::Sql.any(std::iter::once(first).chain(values.map(holds)))
     }
 
-    /// Whether `holds` for any value of `expr` with any value of any expression of `set`.
+    /// Whether `holds` for any pair of a value of `expr` and a value of any member of `set`.
     fn any_of<F>(
         &self,
         expr: &'a Expr<F>,

@@ -1,13 +1,13 @@
-//! Words and signs of the language.
+//! Tokens of the filter language.
 //!
-//! A slash starts a path where a value may stand and divides where an operator may stand, so each
-//! token depends on the one before it.
+//! A slash starts a path where an operand is expected, and divides where an operator is expected.
+//! Each token therefore depends on the one before it.
 
 use crate::error::{FilterError, FilterErrorKind};
 use crate::number::Number;
 use crate::path::Path;
 
-/// A word, a sign or a value.
+/// A token: an operand, a word or a symbol.
 #[derive(Clone, Debug)]
 pub(crate) enum Token<'a> {
     Path(Path),
@@ -18,11 +18,11 @@ pub(crate) enum Token<'a> {
     End,
 }
 
-/// The signs, so that none stands before one that it begins.
+/// Operators and punctuation, longer symbols before their prefixes.
 const SYMBOLS: [&str; 16] =
     ["<=", "<>", "<", ">=", ">", "==", "=", "!=", "+", "-", "*", "/", "%", "(", ")", ","];
 
-/// Signs of other languages, and what they are called here.
+/// Operators of other languages, each with a hint.
 const FOREIGN_OPERATORS: [(&str, &str); 8] = [
     ("=>", "write `>=`"),
     ("=<", "write `<=`"),
@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, wants_value: true }
     }
 
-    /// The next token and the byte that it starts at.
+    /// The next token and its byte offset.
     pub(crate) fn next(&mut self) -> Result<(Token<'a>, usize), FilterError> {
         let rest = &self.text[self.at..];
         self.at = self.text.len() - rest.trim_ascii_start().len();
@@ -55,6 +55,8 @@ impl<'a> Lexer<'a> {
         self.wants_value = match &token {
             Token::Path(_) | Token::Number(_) | Token::Text(_) | Token::End => false,
             Token::Symbol(sign) => *sign != ")",
+            // After a word operand a slash divides; after AND, OR or a function name it starts a
+            // path.
             Token::Word(word) => !["TRUE", "FALSE", "NULL", "NAN"]
                 .iter()
                 .any(|value| word.eq_ignore_ascii_case(value)),
@@ -99,7 +101,7 @@ impl<'a> Lexer<'a> {
         let sign = SYMBOLS.into_iter().find(|sign| rest.starts_with(sign));
         let foreign = FOREIGN_OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign));
         match (sign, foreign) {
-            // `=` and `!` also begin signs of other languages.
+            // `=` and `!` also start foreign operators such as `=~` and `!`; the longer match wins.
             (Some(sign), foreign) if foreign.is_none_or(|(other, _)| other.len() < sign.len()) => {
                 self.at += sign.len();
                 Ok(Token::Symbol(sign))
@@ -122,6 +124,7 @@ impl<'a> Lexer<'a> {
             let exponent = digits(&rest[length + 1 + sign..]);
             length += if exponent > 0 { 1 + sign + exponent } else { 0 };
         }
+        // `12abc` is one malformed number, not a number and a word.
         let glued = |character: char| character.is_alphanumeric() || "_.".contains(character);
         let end = length + rest[length..].find(|next| !glued(next)).unwrap_or(rest.len() - length);
         match Number::parse(&rest.as_bytes()[..end]) {
@@ -163,7 +166,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The byte that the escape here stands for; the backslash is behind.
+    /// Parses an escape after its backslash and returns the byte it stands for.
     fn escape(&mut self) -> Result<u8, FilterError> {
         let rest = &self.text[self.at..];
         let Some(letter) = rest.chars().next() else {
@@ -194,7 +197,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The byte that is written in digits, and nothing but digits: the library takes a sign, too.
+/// A byte from exactly these digits; `from_str_radix` alone would accept a sign.
 fn byte(code: &str, radix: u32) -> Option<u8> {
     let is_number = code.chars().all(|digit| digit.is_digit(radix));
     is_number.then(|| u8::from_str_radix(code, radix).ok())?

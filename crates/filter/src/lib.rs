@@ -1,21 +1,24 @@
-//! What is in a message, and who wants it: message types read lazily, the filter language, and
-//! the matching of one message against many filters.
+//! Message types, the filter language, and matching of one message against many filters.
 //!
-//! - [`path`]: names of fields, such as `/55` and `/FIXML/Order/@Sym`;
-//! - [`message_type`]: what messages are written in;
-//! - [`fields`]: the fields that somebody wants, each with a slot;
-//! - [`reader`], [`row`]: from the bytes of a message to the values in those slots;
-//! - [`malformed`]: why a message could not be read;
-//! - [`write_message`], [`merge`], [`difference`]: messages made of values, and of deltas;
-//! - [`value`], [`number`], [`truth`]: what stands in fields, and how it compares;
-//! - [`Selection`]: which fields of messages somebody wants to have;
-//! - [`Filter`], [`Projection`], [`expr`]: the language, read from text and printed again;
-//! - [`interpreter`]: what expressions mean; [`Plan`]: the same, faster;
-//! - [`index`]: the same for many filters at once;
-//! - [`explain`]: what plans and indexes make of a filter, for people.
+//! Path of a filter: [`parser`](parse_expr) builds an [`expr`] tree from text; [`Filter`] holds it;
+//! `normalize` folds constants; [`Plan`] compiles it for one filter, [`index`] for many at once.
 //!
-//! Nothing here does I/O, keeps time, or waits. Errors are for whoever wrote the filter or sent the
-//! message; neither can make this crate panic.
+//! Path of a message: a [`reader`] extracts the fields of a [`FieldSet`](fields::FieldSet) into the
+//! slots of a [`row`]; a plan or an index evaluates the row.
+//!
+//! - [`path`]: field paths such as `/55` and `/FIXML/Order/@Sym`;
+//! - [`message_type`]: FIX, NVFIX, JSON, XML, binary, and their separators;
+//! - [`fields`]: the fields to extract, each with a slot;
+//! - [`malformed`]: errors of malformed messages;
+//! - [`message_writer`]: messages built from paths and values;
+//! - [`merge`], [`difference`]: deltas applied and computed;
+//! - [`value`], [`number`], [`ternary`]: values, their comparison, three-valued logic;
+//! - [`Selection`], [`Projection`]: selected and computed fields of messages;
+//! - [`interpreter`]: reference semantics of expressions;
+//! - [`explain`]: plan and access paths of a filter, for people.
+//!
+//! The crate performs no I/O, reads no clock and never blocks. Malformed filters and messages are
+//! errors and cannot cause a panic.
 #![forbid(unsafe_code)]
 
 mod arithmetic;

@@ -2,19 +2,19 @@
 
 use crate::pattern::PatternBudget;
 
-/// What a filter may cost whoever reads it.
+/// Limits on the cost of parsing a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterLimits {
     /// Bytes of the text.
     pub length_bytes: usize,
-    /// Expressions within expressions.
+    /// Nesting levels of expressions.
     pub depth: usize,
     /// Bytes of each compiled regular expression.
     pub pattern_bytes: usize,
-    /// Bytes of all of them together, with what matching may come to take: at least 64 KiB for
-    /// each that is more than a text.
+    /// Bytes of all compiled patterns and their match caches: at least 64 KiB for each pattern that
+    /// is more than a literal.
     pub patterns_bytes: usize,
-    /// Steps of compiling them all: about one for each state of their automata.
+    /// Steps of compiling all patterns: about one for each automaton state.
     pub patterns_work: usize,
 }
 
@@ -28,7 +28,7 @@ impl FilterLimits {
         patterns_work: 200_000,
     };
 
-    /// What the patterns of one text may cost.
+    /// Budget of all patterns in one text.
     pub(crate) fn patterns(&self) -> PatternBudget {
         let Self { pattern_bytes: each, patterns_bytes: bytes, patterns_work: work, .. } = *self;
         PatternBudget { each, bytes, work }

@@ -1,55 +1,55 @@
-//! Why a message could not be read.
+//! Errors of malformed messages.
 
 use thiserror::Error;
 
-/// What is wrong with a message, and where.
+/// A malformed message: reason and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("malformed message: {reason} at byte {offset}")]
 pub struct Malformed {
-    /// The byte of the message where reading stopped.
+    /// Byte offset of the error.
     pub offset: usize,
-    /// What is wrong there.
+    /// Reason.
     pub reason: MalformedReason,
 }
 
-/// What can be wrong with a message.
+/// Reasons why a message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MalformedReason {
-    /// It has 4 GiB or more.
+    /// The message has 4 GiB or more.
     #[error("more than 4 GiB")]
     TooLong,
-    /// A field of FIX or NVFIX has no separator between name and value.
+    /// A FIX or NVFIX field without a separator between name and value.
     #[error("a field without a value")]
     NoValue,
-    /// A field of FIX or NVFIX has a value, but no name.
+    /// A FIX or NVFIX field with a value, but no name.
     #[error("a field without a name")]
     NoName,
-    /// A tag of FIX has something else than digits.
+    /// A FIX tag with a byte other than a digit.
     #[error("a tag that is no number")]
     NotATag,
-    /// More values within values than a reader follows.
+    /// Nesting beyond the limit of readers.
     #[error("more than 64 levels")]
     TooDeep,
-    /// The message ends within something.
+    /// The message ends inside a value.
     #[error("unexpected end")]
     Unfinished,
-    /// Something stands where it must not.
+    /// An unexpected byte.
     #[error("unexpected byte")]
     Unexpected,
-    /// A literal of JSON is neither a number nor one of its three words.
+    /// A JSON literal that is neither a number nor `true`, `false` or `null`.
     #[error("neither a number nor true, false or null")]
     NotALiteral,
-    /// A backslash before something that cannot be escaped so.
+    /// An unknown JSON escape.
     #[error("an unknown escape")]
     NotAnEscape,
-    /// An end tag of XML that ends another element than the open one.
+    /// An XML end tag that does not match the open element.
     #[error("an end tag that fits no start tag")]
     NotTheEnd,
-    /// A reference of XML to an entity that is not among the five predefined ones.
+    /// An XML entity other than the five predefined ones.
     #[error("an unknown entity")]
     NotAnEntity,
-    /// XML with a document type declaration, which readers refuse.
+    /// An XML document type declaration, which readers refuse.
     #[error("a document type declaration")]
     DocumentType,
 }

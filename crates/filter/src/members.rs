@@ -1,4 +1,4 @@
-//! A whole message in parts: the fields of FIX and NVFIX, the members of a JSON object.
+//! Splits a whole message: FIX and NVFIX into fields, a JSON object into members.
 
 use crate::malformed::{Malformed, MalformedReason};
 use crate::message_type::{Format, MessageType};
@@ -7,21 +7,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Parts by name, each name once, in the order of their first appearance.
+/// Parts by distinct name, in order of first appearance.
 #[derive(Debug)]
 pub(crate) struct Members<'a, T> {
-    /// The names, each with what stands under it.
+    /// Names with their parts.
     pub(crate) list: Vec<(Cow<'a, [u8]>, T)>,
     index: HashMap<Cow<'a, [u8]>, usize>,
 }
 
-/// The member of an object.
+/// Member of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Member<'a> {
-    /// The name as it is written, with its quotes.
+    /// Name as written, with its quotes.
     pub(crate) name: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// Where in the message the value starts.
+    /// Byte offset of the value in the message.
     pub(crate) at: usize,
 }
 
@@ -30,12 +30,12 @@ impl<'a, T> Members<'a, T> {
         Self { list: Vec::new(), index: HashMap::new() }
     }
 
-    /// What stands under `name`.
+    /// The part named `name`.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&T> {
         self.index.get(name).map(|index| &self.list[*index].1)
     }
 
-    /// What stands under `name`, which gets `new` if it had nothing.
+    /// The part named `name`, inserted as `new` if absent.
     fn entry(&mut self, name: Cow<'a, [u8]>, new: T) -> &mut T {
         let index = *self.index.entry(name.clone()).or_insert(self.list.len());
         if index == self.list.len() {
@@ -45,7 +45,7 @@ impl<'a, T> Members<'a, T> {
     }
 }
 
-/// The fields of a FIX or NVFIX message: under each name the values of all its fields.
+/// The fields of a FIX or NVFIX message: all values by name.
 pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Members<'_, Vec<&[u8]>>, Malformed> {
     let (field, pair) = (format.field_separator(), format.pair_separator());
     let body = bytes.strip_suffix(&[field]).unwrap_or(bytes);
@@ -76,19 +76,19 @@ pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Members<'_, Vec<&[u
     Ok(parts)
 }
 
-/// Whether `value`, without blanks around it, is written as an object.
+/// Whether `value`, trimmed, is an object.
 pub(crate) fn is_object(value: &[u8]) -> bool {
     value.first() == Some(&b'{')
 }
 
-/// The members of the object that `value` is, which starts at the byte `at` of its message. Of
-/// equal names the first counts.
+/// The members of the object `value`, which starts at byte `at` of its message. The first of equal
+/// names counts.
 pub(crate) fn members(value: &[u8], at: usize) -> Result<Members<'_, Member<'_>>, Malformed> {
     let cutter = MemberParser { bytes: value, tokens: Tokens::new(value), at };
     cutter.members().map_err(|error| Malformed::new(at + error.offset, error.reason))
 }
 
-/// Cuts an object into its members.
+/// Parser of one object.
 struct MemberParser<'a> {
     bytes: &'a [u8],
     tokens: Tokens<'a>,
@@ -132,7 +132,7 @@ impl<'a> MemberParser<'a> {
         }
     }
 
-    /// Where the value is that starts behind `start`, and the token behind it.
+    /// The range of the value after `start`, and the token after it.
     fn value(&mut self, start: usize) -> Result<(Range<usize>, usize), Malformed> {
         let start = self.tokens.skip_blanks(start);
         let first = self.tokens.token()?;

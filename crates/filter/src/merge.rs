@@ -1,35 +1,35 @@
-//! A message and a delta made one: what the delta names is replaced, all else stays.
+//! Applies a delta to a message: fields in the delta are replaced, all others kept.
 
 use crate::malformed::{Malformed, MalformedReason};
 use crate::members::{fields, is_object, members};
 use crate::message_type::{Format, MessageType};
 use thiserror::Error;
 
-/// Objects within one another that deltas may change.
+/// Nesting levels of objects in deltas.
 pub(crate) const LEVELS_MAX: usize = 64;
 
-/// Why two messages have no merge or difference.
+/// Errors of merges and differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DeltaError {
-    /// The first message, base or old one, is malformed.
+    /// The first message (base or old version) is malformed.
     #[error("the first message: {0}")]
     First(Malformed),
-    /// The second message, delta or new one, is malformed.
+    /// The second message (delta or new version) is malformed.
     #[error("the second message: {0}")]
     Second(Malformed),
-    /// Messages of this kind have no deltas.
+    /// Messages of this type have no deltas.
     #[error("{0} messages have no deltas: publish whole messages, or use fix, nvfix or json")]
     NoDeltas(MessageType),
 }
 
-/// Appends `base`, changed by `delta`, to `out`.
+/// Appends `base` with `delta` applied to `out`.
 ///
-/// Fields that `delta` lacks stay as they are, byte for byte. Objects of JSON are merged member by
-/// member; arrays, and all repeated fields of FIX, are replaced as a whole. New fields come last.
+/// Fields missing in `delta` are kept byte for byte, new fields are appended. JSON objects are
+/// merged member by member; arrays and repeated FIX fields are replaced as a whole.
 ///
 /// # Errors
 ///
-/// If one of them is malformed, or if the kind has no deltas. Then `out` is as it was.
+/// If one of the messages is malformed, or the message type has no deltas. `out` is unchanged then.
 pub fn merge(
     format: impl Into<Format>,
     base: &[u8],
@@ -67,7 +67,7 @@ fn merge_fields(
     Ok(())
 }
 
-/// Appends a field for each of `values`.
+/// Appends one field for each of `values`.
 pub(crate) fn write_fields(format: Format, name: &[u8], values: &[&[u8]], out: &mut Vec<u8>) {
     for value in values {
         out.extend_from_slice(name);
@@ -77,7 +77,7 @@ pub(crate) fn write_fields(format: Format, name: &[u8], values: &[&[u8]], out: &
     }
 }
 
-/// A JSON value and where in its message it starts.
+/// A JSON value and its byte offset in the message.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
     pub(crate) bytes: &'a [u8],
@@ -85,7 +85,7 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// A whole message, without the blanks around its value.
+    /// A whole message, trimmed.
     pub(crate) fn new(message: &'a [u8]) -> Self {
         let bytes = message.trim_ascii_start();
         Self { bytes: bytes.trim_ascii_end(), at: message.len() - bytes.len() }
@@ -131,9 +131,9 @@ fn merge_values(
     Ok(())
 }
 
-/// Whether a message that may be no object is one value.
+/// Checks that a message that is not an object is a single JSON value.
 pub(crate) fn check_whole(text: Text<'_>) -> Result<(), Malformed> {
-    // As the only member of an object, its brackets and quotes are looked at.
+    // Wrapped as the only member of an object, the value passes through the member parser's checks.
     let wrapped = [b"{\"\":", text.bytes, b"}"].concat();
     let members = members(&wrapped, 0).map_err(|error| {
         Malformed::new(text.at + error.offset.saturating_sub(4).min(text.bytes.len()), error.reason)

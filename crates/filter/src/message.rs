@@ -1,18 +1,18 @@
-//! A message as filters look at it.
+//! One message as filters see it.
 
 use crate::fields::Slot;
 use crate::interpreter::{Environment, FieldSource};
 use crate::row::Row;
 use crate::value::Value;
 
-/// A message that has been read, and what stands around it.
+/// A message after reading, with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// What the reader found.
+    /// Extracted fields.
     pub row: &'a Row,
-    /// The bytes that it read.
+    /// Bytes that `row` refers to.
     pub bytes: &'a [u8],
-    /// What expressions can ask for beyond the message.
+    /// Topic, publisher and time.
     pub environment: &'a Environment<'a>,
 }
 

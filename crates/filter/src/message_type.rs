@@ -1,32 +1,32 @@
-//! What a message is written in.
+//! Message types and the separators of their fields.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The start-of-header byte, which ends a field of FIX.
+/// Start of header, the usual field separator of FIX.
 pub const SOH: u8 = 1;
 
-/// A way to write messages.
+/// The encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageType {
-    /// Tags of digits: `35=D`, `55=IBM`.
+    /// Tag-value pairs with numeric tags: `35=D`, `55=IBM`.
     Fix,
-    /// The same with names: `MsgType=D`, `Symbol=IBM`.
+    /// Tag-value pairs with names: `MsgType=D`, `Symbol=IBM`.
     Nvfix,
-    /// JSON texts.
+    /// JSON.
     Json,
-    /// XML documents without a document type declaration.
+    /// XML without a document type declaration.
     Xml,
-    /// Bytes without fields.
+    /// Opaque bytes without fields.
     Binary,
 }
 
 impl MessageType {
-    /// All of them.
+    /// All message types.
     pub const ALL: [Self; 5] = [Self::Fix, Self::Nvfix, Self::Json, Self::Xml, Self::Binary];
 
-    /// What configurations and commands call it.
+    /// Name in configurations and commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fix => "fix",
@@ -44,9 +44,9 @@ impl Display for MessageType {
     }
 }
 
-/// A name that is no kind's.
+/// The name of a message type is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no such kind of message; write fix, nvfix, json, xml or binary")]
+#[error("no such message type; write fix, nvfix, json, xml or binary")]
 pub struct ParseMessageTypeError;
 
 impl FromStr for MessageType {
@@ -58,7 +58,7 @@ impl FromStr for MessageType {
     }
 }
 
-/// A kind, and the bytes between names, values and fields where it has such.
+/// A message type and, for FIX and NVFIX, its separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
     message_type: MessageType,
@@ -67,18 +67,17 @@ pub struct Format {
 }
 
 impl Format {
-    /// `kind` with its usual separators: SOH behind fields, `=` between a name and its value.
+    /// `message_type` with the usual separators: SOH after fields, `=` between tag and value.
     pub fn new(message_type: MessageType) -> Self {
         Self { message_type, field: SOH, pair: b'=' }
     }
 
-    /// The same with `field` behind fields and `pair` between a name and its value.
-    ///
-    /// JSON, XML and binary messages have none, and take no notice.
+    /// This format with `field` after fields and `pair` between tag and value. JSON, XML and binary
+    /// messages ignore them.
     ///
     /// # Errors
     ///
-    /// If names could not be told from separators.
+    /// If the separators are equal, or letters or digits, which names may contain.
     pub fn with_separators(self, field: u8, pair: u8) -> Result<Self, SeparatorError> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric();
         match (field, pair) {
@@ -88,17 +87,17 @@ impl Format {
         }
     }
 
-    /// What messages are written in.
+    /// The message type.
     pub fn message_type(self) -> MessageType {
         self.message_type
     }
 
-    /// The byte behind each field.
+    /// Separator after each field.
     pub fn field_separator(self) -> u8 {
         self.field
     }
 
-    /// The byte between a name and its value.
+    /// Separator between a tag and its value.
     pub fn pair_separator(self) -> u8 {
         self.pair
     }
@@ -110,7 +109,7 @@ impl From<MessageType> for Format {
     }
 }
 
-/// Why two bytes cannot separate fields.
+/// Two bytes that cannot separate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SeparatorError {
     /// Both are the same byte.

@@ -1,4 +1,4 @@
-//! Messages made of paths and values: what views publish.
+//! Writes messages from paths and values, for views and queries.
 
 use crate::message_type::{Format, MessageType};
 use crate::path::Path;
@@ -6,24 +6,24 @@ use crate::value::Value;
 use std::fmt::Write as _;
 use thiserror::Error;
 
-/// Why paths and values make no message.
+/// Paths and values that cannot form a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageWriteError {
-    /// The message_type cannot have a field of this path.
+    /// Messages of this type cannot contain a field of this path.
     #[error("{path} cannot be a field of {message_type}: {hint}")]
     Path {
-        /// What the message would be written in.
+        /// Message type.
         message_type: MessageType,
-        /// The path.
+        /// Path of the field.
         path: String,
-        /// What to write instead.
+        /// Hint.
         hint: &'static str,
     },
-    /// The value of this path has the separator of fields in it.
+    /// The value at this path contains the field separator.
     #[error("the value of {0} has the separator of fields in it")]
     Separator(String),
-    /// This path leads both to a value and to other fields.
+    /// The path leads to a value and to other fields.
     #[error("{0} is both a value and what other fields are in: give one of them another name")]
     Both(String),
     /// A binary message has no fields.
@@ -31,13 +31,13 @@ pub enum MessageWriteError {
     Binary,
 }
 
-/// Appends a message of `format` with these values to `out`, in their order.
+/// Appends a message of `format` with `values` to `out`, in their order.
 ///
-/// A path that stands there several times is an array, or a repeated field or element.
+/// A repeated path becomes an array, a repeated field or a repeated element.
 ///
 /// # Errors
 ///
-/// If the format cannot have such fields. Then `out` is as it was.
+/// If the format cannot contain such fields. `out` is unchanged then.
 pub fn write_message(
     format: impl Into<Format>,
     values: &[(&Path, Value<'_>)],
@@ -92,7 +92,7 @@ fn write_fields(
     Ok(())
 }
 
-/// Appends a value as text without any escapes; nothing for NULL.
+/// Appends a value as text without escapes; nothing for NULL.
 fn write_plain(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Null => {}
@@ -108,7 +108,7 @@ fn write_plain(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands below one name.
+/// Tree of names, built before a JSON or XML message is written.
 #[derive(Debug, Default)]
 struct Branch<'a> {
     name: &'a str,
@@ -210,7 +210,7 @@ impl<'a> Branch<'a> {
         }
     }
 
-    /// How many elements this is: several, if all there is are several values.
+    /// Number of elements to write: several for a repeated value without children.
     fn elements(&self) -> usize {
         let is_repeated = self.attributes.is_empty() && self.children.is_empty();
         if is_repeated { self.values.len().max(1) } else { 1 }
@@ -258,7 +258,7 @@ fn write_json_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string of JSON. What is not UTF-8 becomes the replacement character.
+/// Appends a JSON string; invalid UTF-8 becomes the replacement character.
 fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in String::from_utf8_lossy(text).bytes() {
@@ -271,7 +271,7 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a value as text of XML.
+/// Appends a value as escaped XML text.
 fn write_markup(value: Value<'_>, out: &mut Vec<u8>) {
     let mut plain = Vec::new();
     write_plain(value, &mut plain);

@@ -1,25 +1,24 @@
-//! Tables from the names in messages to what is wanted of them.
+//! Hash tables from field names to their targets, built once and probed for every name of every
+//! message.
 
-/// Names, each with a value: made once, searched for every name of every message.
-///
-/// What is found for names that are not there is the default value.
+/// Names with values. Absent names yield the default value.
 #[derive(Clone, Debug)]
 pub(crate) struct NameTable<T> {
-    /// By a word with the name itself and the byte that stands behind names.
+    /// Names shorter than `LONG`, keyed by the name and its terminator as one word.
     short: WordTable<T>,
-    /// By a hash.
+    /// Long names, keyed by hash; values index `long_names`.
     long: WordTable<u32>,
-    /// The long names, behind one that is none.
+    /// Long names with their values; index 0 is a dummy for absent names.
     long_names: Vec<(Box<[u8]>, T)>,
     behind: u8,
 }
 
-/// Bytes from which on a name is long.
+/// Length from which a name is long.
 pub(crate) const LONG: usize = 8;
 
 impl<T: Copy + Default> NameTable<T> {
-    /// A table of `names`, which differ and are not empty. Behind each stands `behind`, which is
-    /// in none of the short ones that will be searched.
+    /// A table of distinct, non-empty `names`. In messages, each is followed by the byte `behind`,
+    /// which no short name contains.
     pub(crate) fn new(names: &[(&[u8], T)], behind: u8) -> Self {
         let (short, long): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| name.len() < LONG);
         let short = short.iter().map(|(name, value)| (short_word(name, behind), *value));
@@ -31,13 +30,13 @@ impl<T: Copy + Default> NameTable<T> {
         Self { short: WordTable::new(&short.collect::<Vec<_>>()), long, long_names, behind }
     }
 
-    /// The short names, to be searched often.
+    /// The short names, for repeated lookups.
     #[inline(always)]
     pub(crate) fn short(&self) -> WordLookup<'_, T> {
         self.short.search()
     }
 
-    /// What is wanted of `name`.
+    /// Value of `name`.
     pub(crate) fn find(&self, name: &[u8]) -> T {
         match name.len() {
             LONG.. => self.find_long(name),
@@ -45,7 +44,7 @@ impl<T: Copy + Default> NameTable<T> {
         }
     }
 
-    /// What is wanted of `name`, which is long.
+    /// Value of a long `name`.
     #[inline]
     pub(crate) fn find_long(&self, name: &[u8]) -> T {
         if self.long_names.len() == 1 {
@@ -57,19 +56,19 @@ impl<T: Copy + Default> NameTable<T> {
     }
 }
 
-/// Words, each with a value.
+/// Open-addressing hash table of words.
 ///
-/// Equal words may have several values, which the one who searches tells apart.
+/// Equal words may occur with several values; the caller tells them apart.
 #[derive(Clone, Debug)]
 struct WordTable<T> {
-    /// A power of two of places, at most a quarter of them taken. A word is at its place, or at
-    /// the next free one behind it. In free places are 0, which no word is, and the default.
+    /// A power of two of entries, at most a quarter used, with linear probing. Word 0 marks a free
+    /// entry, which holds the default.
     places: Box<[(u64, T)]>,
     multiplier: u64,
     shift: u32,
 }
 
-/// The same to search in, at hand without following a pointer.
+/// Borrowed view of a table, with its slice in registers instead of behind a pointer.
 #[derive(Debug)]
 pub(crate) struct WordLookup<'a, T> {
     places: &'a [(u64, T)],
@@ -77,7 +76,7 @@ pub(crate) struct WordLookup<'a, T> {
     shift: u32,
 }
 
-/// Odd numbers to multiply with, of which a table takes one that spreads its words.
+/// Odd multipliers; a table takes the one with the fewest collisions.
 const MULTIPLIERS: [u64; 8] = [
     0x9E37_79B9_7F4A_7C15,
     0xD6E8_FEB8_6659_FD93,
@@ -90,14 +89,14 @@ const MULTIPLIERS: [u64; 8] = [
 ];
 
 impl<T: Copy + Default> WordTable<T> {
-    /// A table of `words`.
+    /// The table of `words` with the shortest probe sequences.
     fn new(words: &[(u64, T)]) -> Self {
         let tables = MULTIPLIERS.iter().map(|multiplier| Self::with(*multiplier, words));
         let (table, _) = tables.min_by_key(|(_, moved)| *moved).expect("there are multipliers");
         table
     }
 
-    /// A table, and how far words in it are from their places, all in all.
+    /// A table and its total displacement: probe steps beyond the home entries.
     fn with(multiplier: u64, words: &[(u64, T)]) -> (Self, usize) {
         let count = (words.len() * 4).next_power_of_two().max(4);
         let shift = 64 - count.trailing_zeros();
@@ -122,14 +121,13 @@ impl<T: Copy + Default> WordTable<T> {
 }
 
 impl<T: Copy + Default> WordLookup<'_, T> {
-    /// What is wanted of a short name that stands in `word` with the byte behind it, and else
-    /// zeros.
+    /// Value of a short name in `word`: the name, its terminator, then zeros.
     #[inline(always)]
     pub(crate) fn find_short(&self, word: u64) -> T {
         self.find(word, |_| true)
     }
 
-    /// The value of `word` that `is_it`.
+    /// Value of `word` that satisfies `is_it`.
     #[inline(always)]
     fn find(&self, word: u64, is_it: impl Fn(T) -> bool) -> T {
         let mut index = self.index(word);
@@ -151,12 +149,12 @@ impl<T: Copy + Default> WordLookup<'_, T> {
     }
 }
 
-/// A short name and the byte behind it.
+/// A short name and its terminator as a word.
 fn short_word(name: &[u8], behind: u8) -> u64 {
     word_at(name, 0) | u64::from(behind) << (8 * name.len())
 }
 
-/// A word for a long name. Never 0.
+/// Hash of a long name, never 0.
 #[inline]
 fn hash(name: &[u8]) -> u64 {
     let words = (0..name.len()).step_by(8).map(|start| word_at(name, start));
@@ -166,7 +164,7 @@ fn hash(name: &[u8]) -> u64 {
     hash | 1
 }
 
-/// The eight bytes from `start` on; zeros behind the end.
+/// Eight bytes from `start`, zero-padded past the end.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], start: usize) -> u64 {
     match bytes.get(start..).and_then(<[u8]>::first_chunk) {
@@ -175,7 +173,7 @@ pub(crate) fn word_at(bytes: &[u8], start: usize) -> u64 {
     }
 }
 
-/// The same where fewer than eight bytes are left.
+/// Fewer than eight bytes are left: reads the last eight and shifts.
 #[inline(always)]
 fn last_word(bytes: &[u8], start: usize) -> u64 {
     match bytes.last_chunk() {
@@ -187,14 +185,14 @@ fn last_word(bytes: &[u8], start: usize) -> u64 {
     }
 }
 
-/// The same where there are fewer than eight bytes at all.
+/// The slice itself has fewer than eight bytes.
 #[cold]
 fn tiny_word(bytes: &[u8], start: usize) -> u64 {
     let rest = bytes.get(start..).unwrap_or_default().iter().rev();
     rest.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// The lowest `count` bytes of `word`, fewer than eight.
+/// The lowest `count` bytes of `word`, for `count` below 8.
 #[inline(always)]
 pub(crate) fn low_bytes(word: u64, count: usize) -> u64 {
     word & ((1 << (8 * count)) - 1)
@@ -205,7 +203,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A value that stands for itself.
+    /// A test value without a default meaning.
     #[derive(Clone, Copy, Debug, PartialEq, Default)]
     struct Number(Option<usize>);
 

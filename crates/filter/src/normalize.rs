@@ -1,8 +1,8 @@
-//! The normal form of a condition: what can be known in advance is computed, NOT stands before
-//! single predicates only, fields stand left, and nothing is nested that need not be.
+//! Normal form of a condition: constants folded, NOT in front of single predicates only, fields on
+//! the left, nested AND and OR flattened.
 //!
-//! It says the same as the condition, UNKNOWN included. (NOT stays before a predicate, because
-//! `NOT /a = 1` and `/a <> 1` differ where `/a` has several values.)
+//! The normal form has the same truth value as the condition, UNKNOWN included. NOT stays in front
+//! of a predicate, because `NOT /a = 1` and `/a <> 1` differ for a field with several values.
 
 use crate::builtins::Computed;
 use crate::expr::{Expr, Literal};
@@ -10,7 +10,7 @@ use crate::interpreter::{Environment, FieldSource, Interpreter};
 use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 
-/// Bytes of a computed text that may take the place of what computes it.
+/// Longest text that replaces the expression computing it; longer ones would bloat the plan.
 const FOLDED_MAX: usize = 4 * 1024;
 
 /// The condition `expr` in normal form.
@@ -18,7 +18,7 @@ pub(crate) fn condition<F: Clone + PartialEq>(expr: &Expr<F>, semantics: Semanti
     Normal { semantics }.condition(expr, false)
 }
 
-/// A literal condition's truth.
+/// Truth value of a literal condition.
 pub(crate) fn constant<F>(expr: &Expr<F>) -> Option<Ternary> {
     match expr {
         Expr::Literal(literal) => {
@@ -32,7 +32,7 @@ struct Normal {
     semantics: Semantics,
 }
 
-/// No message at all.
+/// A message without fields, to evaluate constant expressions.
 struct Nothing;
 
 impl<F> FieldSource<F> for Nothing {
@@ -46,7 +46,7 @@ impl<F> FieldSource<F> for Nothing {
 }
 
 impl Normal {
-    /// The normal form of `expr`, or of its denial.
+    /// Normal form of `expr`, or of its negation.
     fn condition<F: Clone + PartialEq>(&self, expr: &Expr<F>, is_negated: bool) -> Expr<F> {
         match expr {
             Expr::Not(part) => self.condition(part, !is_negated),
@@ -63,7 +63,7 @@ impl Normal {
         }
     }
 
-    /// The conjunction, or else the disjunction, of the normal forms of `parts`.
+    /// Conjunction or disjunction of the normal forms of `parts`; negation swaps them (De Morgan).
     fn joined<F: Clone + PartialEq>(
         &self,
         parts: &[Expr<F>],
@@ -79,6 +79,7 @@ impl Normal {
             }
         }
         let neutral = Ternary::from(is_and);
+        // Under AMPS semantics the order of operands matters, so constants stay where they are.
         if self.semantics == Semantics::Sql {
             if flat.iter().any(|part| constant(part) == Some(!neutral)) {
                 return literal(!neutral);
@@ -96,7 +97,7 @@ impl Normal {
         }
     }
 
-    /// A predicate with its values computed where they can be, and the field left.
+    /// A predicate with constants folded, its field on the left.
     fn predicate<F: Clone + PartialEq>(&self, expr: &Expr<F>) -> Expr<F> {
         let mut expr = expr.clone();
         self.fold(&mut expr);
@@ -114,7 +115,7 @@ impl Normal {
         }
     }
 
-    /// Computes all parts of `expr` that ask nothing of the message.
+    /// Replaces all subexpressions without fields and message functions by their value.
     fn fold<F>(&self, expr: &mut Expr<F>) {
         if matches!(expr, Expr::Literal(_) | Expr::Field(_) | Expr::Pattern(_)) {
             return;
@@ -149,7 +150,8 @@ fn is_constant<F>(expr: &Expr<F>) -> bool {
     is_constant
 }
 
-/// Makes one IN of all equalities of one field with literals, where they are alternatives.
+/// Merges the equalities of one field with literals into one IN, among the alternatives of a
+/// disjunction.
 fn gathered<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
     let mut gathered: Vec<Expr<F>> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -171,7 +173,7 @@ fn gathered<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
     gathered
 }
 
-/// The field and the literals, if `expr` says that it is one of them.
+/// Field and literals of an equality or IN.
 pub(crate) fn membership<F>(expr: &Expr<F>) -> Option<(&F, &[Expr<F>])> {
     let (field, set) = match expr {
         Expr::Compare(Comparison::Equal, parts) => (&parts[0], &parts[1..]),

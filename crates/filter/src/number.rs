@@ -1,31 +1,31 @@
-//! Numbers as messages and filters write them, compared without rounding.
+//! Numbers of messages and filters, compared exactly.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 
-/// A number: whole as long as it can be.
+/// An integer if possible, else a float.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that `Int` cannot hold.
+    /// An integer above `i64::MAX`.
     Uint(u64),
-    /// Anything else, also what is not a number.
+    /// Any other number, including NaN.
     Float(f64),
 }
 
-/// Digits that are exact in an `f64`, whatever they are.
+/// Decimal digits that any `f64` represents exactly.
 const EXACT_DIGITS: usize = 15;
-/// Powers of ten that are exact in an `f64`, as far as `EXACT_DIGITS` needs them.
+/// Powers of ten that are exact in an `f64`, as many as `EXACT_DIGITS` needs.
 const POWERS: [f64; EXACT_DIGITS + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Digits that are read as one word.
+/// Length of texts that are parsed as one word.
 const SHORT: usize = 8;
 
 impl Number {
-    /// The number that all of `text` writes: decimal, with sign, fraction and exponent as wanted,
-    /// or `NaN` in any case.
+    /// Parses all of `text`: decimal with optional sign, fraction and exponent, or `NaN` in any
+    /// case.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (is_negative, digits) = match text {
@@ -58,14 +58,14 @@ impl Number {
         Some(if is_negative { number.negated() } else { number })
     }
 
-    /// The number that up to eight digits write, one of which may be a point: read as one word, so
-    /// that nothing depends on how many there are.
+    /// Parses up to eight digits with at most one point as one word (SWAR), without branches on
+    /// their count.
     #[inline(always)]
     fn parse_short(digits: &[u8]) -> Option<Self> {
         const LOW: u64 = u64::from_le_bytes([1; SHORT]);
         let word = short_word(digits);
         let points = word ^ (u64::from(b'.') * LOW);
-        // Bits behind the first one may be wrong, the first never is.
+        // The borrow can set bits above the first match; the lowest one is always right.
         let points = points.wrapping_sub(LOW) & !points & (0x80 * LOW);
         if points == 0 {
             return Some(Self::Int(whole(word, digits.len())?));
@@ -77,12 +77,14 @@ impl Number {
         Some(decimal(whole, digits.len() - 1 - point as usize))
     }
 
+    /// The number with the other sign. `self` is not `i64::MIN`, which no digits alone spell.
     #[inline]
-    fn negated(self) -> Self {
+    pub(crate) fn negated(self) -> Self {
+        const BEYOND_INT: u64 = i64::MAX as u64 + 1;
         match self {
             Self::Int(number) => Self::Int(-number),
             Self::Float(number) => Self::Float(-number),
-            // No short text writes one.
+            Self::Uint(BEYOND_INT) => Self::Int(i64::MIN),
             Self::Uint(number) => Self::Float(-(number as f64)),
         }
     }
@@ -97,13 +99,13 @@ impl Number {
         }
     }
 
-    /// Whether this is no number at all.
+    /// Whether the number is NaN.
     #[inline]
     pub fn is_nan(self) -> bool {
         matches!(self, Self::Float(number) if number.is_nan())
     }
 
-    /// The same number as a whole one, if it is whole and fits.
+    /// The number as an integer, if it is integral and its magnitude is below 2^64.
     #[inline]
     pub fn whole(self) -> Option<i128> {
         match self {
@@ -116,7 +118,7 @@ impl Number {
         }
     }
 
-    /// Which is greater, exactly; nothing if one is not a number.
+    /// Exact order of two numbers; `None` if one is NaN.
     #[inline]
     pub fn order(self, other: Self) -> Option<Ordering> {
         match (self, other) {
@@ -129,13 +131,13 @@ impl Number {
     }
 }
 
-/// One rounding of exact operands gives the nearest number.
+/// Both operands are exact, so the quotient is rounded once and correctly.
 #[inline(always)]
 fn decimal(whole: i64, decimals: usize) -> Number {
     Number::Float(whole as f64 / POWERS[decimals])
 }
 
-/// One to eight bytes as a word, the first one lowest.
+/// One to eight bytes as a word, little endian.
 #[inline(always)]
 fn short_word(bytes: &[u8]) -> u64 {
     let length = bytes.len();
@@ -146,22 +148,23 @@ fn short_word(bytes: &[u8]) -> u64 {
         let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
         return first | last << (8 * (length - 4));
     }
-    // Of one, two or three bytes these are all, some of them twice.
+    // First, middle and last byte cover lengths 1 to 3, repeated bytes included.
     [0, length / 2, length - 1].iter().fold(0, |word, at| word | u64::from(bytes[*at]) << (8 * at))
 }
 
-/// The number that the lowest `length` bytes of `word` write, if they are digits and some.
+/// The value of the lowest `length` bytes of `word`, if all are digits and there is one at least.
 #[inline(always)]
 fn whole(word: u64, length: usize) -> Option<i64> {
     const LOW: u64 = u64::from_le_bytes([1; SHORT]);
     if length == 0 {
         return None;
     }
-    // Zeros in front do not count.
+    // Shifted to the top, so that the missing leading digits read as zeros.
     let digits = (word ^ (u64::from(b'0') * LOW)) << (64 - 8 * length);
     if (digits.wrapping_add(0x76 * LOW) | digits) & (0x80 * LOW) != 0 {
         return None;
     }
+    // Adds neighbours in parallel: eight digits to four pairs, two fours, one number.
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
     Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff) as i64)
@@ -170,6 +173,7 @@ fn whole(word: u64, length: usize) -> Option<i64> {
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
 fn order_whole(whole: Number, float: f64) -> Option<Ordering> {
+    // Beyond the range of all integers the sign of the float decides.
     if float.abs() >= TWO_TO_64 || float.is_nan() {
         return 0.0.partial_cmp(&float);
     }
@@ -178,7 +182,7 @@ fn order_whole(whole: Number, float: f64) -> Option<Ordering> {
     Some(order.then(below.total_cmp(&float)))
 }
 
-/// What [`Number::parse`] does with long and unusual texts.
+/// Parses long and unusual texts.
 #[cold]
 fn parse_any(text: &[u8], digits: &[u8]) -> Option<Number> {
     let text = str::from_utf8(text).ok()?;
@@ -203,7 +207,7 @@ impl From<u64> for Number {
     }
 }
 
-/// The shortest text that is read as the same number.
+/// Writes the shortest text that parses to the same number.
 impl Display for Number {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

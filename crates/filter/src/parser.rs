@@ -1,37 +1,44 @@
-//! From text to tree, by precedence climbing.
+//! Recursive-descent parser with precedence climbing: from the text of a filter to its expression
+//! tree.
 
 mod cursor;
+mod infix;
 mod patterns;
+mod subtree;
 
 use crate::error::{FilterError, FilterErrorKind};
-use crate::expr::{Arithmetic, Expr, Literal, Precedence};
+use crate::expr::{Expr, Literal, Precedence};
 use crate::function::Function;
 use crate::lexer::Token;
 use crate::limits::FilterLimits;
-use crate::number::Number;
 use crate::path::Path;
 use crate::pattern::Pattern;
-use crate::value::Comparison;
 use cursor::Cursor;
+use infix::Infix;
 use patterns::PatternCompiler;
+use subtree::{Operands, Subtree};
 
-/// Whether aggregate functions may stand here.
+/// Whether aggregate functions are allowed at the current position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aggregates {
-    /// No: this is about one message.
+    /// Not allowed: the expression is about one message.
     Forbidden,
-    /// Yes.
+    /// Allowed.
     Allowed,
-    /// No: this stands within one.
+    /// Not allowed: the position is an argument of an aggregate function.
     Nested,
 }
 
 /// Parses an expression of a view, which may call aggregate functions.
+///
+/// # Errors
+///
+/// If the text is not an expression, or exceeds `limits`.
 pub fn parse_expr(text: &str, limits: &FilterLimits) -> Result<Expr, FilterError> {
     parse(text, limits, Aggregates::Allowed)
 }
 
-/// Reads all of `text`.
+/// Parses all of `text`.
 pub(crate) fn parse(
     text: &str,
     limits: &FilterLimits,
@@ -40,7 +47,7 @@ pub(crate) fn parse(
     parse_counted(text, limits, aggregates, &mut 0)
 }
 
-/// The same; adds the steps of compiling its patterns to `work`, whatever comes of it.
+/// Parses all of `text` and adds the steps of compiling its patterns to `work`, also on error.
 pub(crate) fn parse_counted(
     text: &str,
     limits: &FilterLimits,
@@ -53,7 +60,7 @@ pub(crate) fn parse_counted(
     read
 }
 
-/// Reads all of `text` as projections separated by commas.
+/// Parses all of `text` as projections separated by commas.
 pub(crate) fn parse_projections(
     text: &str,
     limits: &FilterLimits,
@@ -79,42 +86,8 @@ struct Parser<'a> {
     limits: &'a FilterLimits,
     patterns: PatternCompiler<'a>,
     aggregates: Aggregates,
-    /// Expressions that are being read around the one at `token`.
+    /// Current recursion depth.
     level: usize,
-}
-
-/// An expression and how many levels it has, so that later walks need no more stack than this one.
-struct Subtree {
-    expr: Expr,
-    height: usize,
-}
-
-impl From<Expr> for Subtree {
-    fn from(expr: Expr) -> Self {
-        Self { expr, height: 1 }
-    }
-}
-
-/// What may stand between two operands, or behind one.
-#[derive(Clone, Copy)]
-enum Infix {
-    Or,
-    And,
-    Arithmetic(Arithmetic),
-    Compare(Comparison),
-    /// IN, BETWEEN, LIKE, BEGINS, ENDS, IS, or NOT before one of them.
-    Predicate,
-}
-
-impl Infix {
-    fn precedence(self) -> Precedence {
-        match self {
-            Self::Or => Precedence::Or,
-            Self::And => Precedence::And,
-            Self::Compare(_) | Self::Predicate => Precedence::Compare,
-            Self::Arithmetic(operation) => operation.precedence(),
-        }
-    }
 }
 
 impl<'a> Parser<'a> {
@@ -124,8 +97,8 @@ impl<'a> Parser<'a> {
         aggregates: Aggregates,
     ) -> Result<Self, FilterError> {
         if text.len() > limits.length_bytes {
-            let fault = FilterErrorKind::TooLong { length: text.len(), limit: limits.length_bytes };
-            return Err(FilterError::new(0, fault));
+            let kind = FilterErrorKind::TooLong { length: text.len(), limit: limits.length_bytes };
+            return Err(FilterError::new(0, kind));
         }
         let (cursor, patterns) = (Cursor::new(text)?, PatternCompiler::new(limits));
         Ok(Self { cursor, limits, patterns, aggregates, level: 0 })
@@ -142,14 +115,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an expression that nothing within holds together less than `least`.
+    /// Parses an expression of operators that bind at least as tightly as `least`.
     fn expression(&mut self, least: Precedence) -> Result<Subtree, FilterError> {
         self.level += 1;
         self.check_depth(self.level)?;
         let mut left = self.operand()?;
-        while let Some(infix) = self.infix().filter(|infix| infix.precedence() >= least) {
+        while let Some(infix) =
+            Infix::of(&self.cursor.token).filter(|infix| infix.precedence() >= least)
+        {
             left = self.join(left, infix)?;
-            let chains = self.infix().is_some_and(|next| next.precedence() == Precedence::Compare);
+            // SQL-like comparisons do not chain: `1 < /a < 3` would compare a truth value with 3.
+            let chains = Infix::of(&self.cursor.token)
+                .is_some_and(|next| next.precedence() == Precedence::Compare);
             if infix.precedence() == Precedence::Compare && chains {
                 let error = self.cursor.unexpected("AND, OR or the end");
                 return Err(error.with_hint("comparisons do not chain: join them by AND"));
@@ -157,30 +134,6 @@ impl<'a> Parser<'a> {
         }
         self.level -= 1;
         Ok(left)
-    }
-
-    fn infix(&self) -> Option<Infix> {
-        Some(match self.cursor.token {
-            Token::Symbol("+") => Infix::Arithmetic(Arithmetic::Add),
-            Token::Symbol("-") => Infix::Arithmetic(Arithmetic::Subtract),
-            Token::Symbol("*") => Infix::Arithmetic(Arithmetic::Multiply),
-            Token::Symbol("/") => Infix::Arithmetic(Arithmetic::Divide),
-            Token::Symbol("%") => Infix::Arithmetic(Arithmetic::Remainder),
-            Token::Symbol("=" | "==") => Infix::Compare(Comparison::Equal),
-            Token::Symbol("<>" | "!=") => Infix::Compare(Comparison::NotEqual),
-            Token::Symbol("<") => Infix::Compare(Comparison::Less),
-            Token::Symbol("<=") => Infix::Compare(Comparison::LessOrEqual),
-            Token::Symbol(">") => Infix::Compare(Comparison::Greater),
-            Token::Symbol(">=") => Infix::Compare(Comparison::GreaterOrEqual),
-            Token::Word(word) => match word.to_ascii_uppercase().as_str() {
-                "OR" => Infix::Or,
-                "AND" => Infix::And,
-                "MOD" => Infix::Arithmetic(Arithmetic::Remainder),
-                "IN" | "BETWEEN" | "LIKE" | "BEGINS" | "ENDS" | "IS" | "NOT" => Infix::Predicate,
-                _ => return None,
-            },
-            _ => return None,
-        })
     }
 
     fn join(&mut self, left: Subtree, infix: Infix) -> Result<Subtree, FilterError> {
@@ -206,7 +159,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the rest of `first AND second AND third`, or the same with OR.
+    /// Parses the rest of `first AND second AND third`, or the same with OR.
     fn joined(
         &mut self,
         first: Subtree,
@@ -221,7 +174,7 @@ impl<'a> Parser<'a> {
         self.build(parts, make)
     }
 
-    /// Reads what may have NOT before it, behind `subject`.
+    /// Parses a predicate that may contain NOT, after its `subject`.
     fn predicate(&mut self, subject: Subtree) -> Result<Subtree, FilterError> {
         if self.cursor.skip_word("IS")? {
             let is_negated = self.cursor.skip_word("NOT")?;
@@ -271,7 +224,8 @@ impl<'a> Parser<'a> {
         self.patterns.compile(&text, false, at)
     }
 
-    /// Reads the set behind `subject`: a list in parentheses, or for affixes a single text.
+    /// Parses the set after `subject`: a list in parentheses, or a single text for BEGINS WITH and
+    /// ENDS WITH.
     fn set(
         &mut self,
         subject: Subtree,
@@ -284,6 +238,7 @@ impl<'a> Parser<'a> {
             if parts.len() == 1 {
                 return Err(self.cursor.unexpected("a value"));
             }
+        // Only IN requires a list; the affix predicates also take a single text.
         } else if matches!(make(Expr::Literal(Literal::Null).into(), vec![]), Expr::In(..)) {
             return Err(self.cursor.unexpected("`(` and a list of values"));
         } else {
@@ -332,13 +287,15 @@ impl<'a> Parser<'a> {
         self.cursor.advance()?;
         if let Token::Number(number) = self.cursor.token {
             self.cursor.advance()?;
-            return Ok(Expr::Literal(negated(number).into()).into());
+            // A sign before digits belongs to the literal: `-9223372036854775808` fits an i64, its
+            // digits alone do not.
+            return Ok(Expr::Literal(number.negated().into()).into());
         }
         let part = self.expression(Precedence::Sign)?;
         self.build([part], |[part]| Expr::Negate(part.into()))
     }
 
-    /// Reads what starts with `word`, which was at the byte `at` and is behind.
+    /// Parses an operand that starts with `word`, already consumed at byte `at`.
     fn word(&mut self, word: &'a str, at: usize) -> Result<Subtree, FilterError> {
         let literal = match word.to_ascii_uppercase().as_str() {
             "NOT" => {
@@ -351,10 +308,10 @@ impl<'a> Parser<'a> {
             _ if matches!(self.cursor.token, Token::Symbol("(")) => return self.call(word, at),
             _ => {
                 let found = format!("`{word}`");
-                let fault =
+                let kind =
                     FilterErrorKind::Unexpected { wanted: "a field, a value or a function", found };
                 let hint = format!("write '{word}' if it is a text, /{word} if it is a field");
-                return Err(FilterError::new(at, fault).with_hint(hint));
+                return Err(FilterError::new(at, kind).with_hint(hint));
             }
         };
         Ok(Expr::Literal(literal).into())
@@ -408,7 +365,7 @@ impl<'a> Parser<'a> {
         Ok((expr, path, at))
     }
 
-    /// The path behind AS.
+    /// Parses the path after AS.
     fn name(&mut self) -> Result<Path, FilterError> {
         match self.cursor.token.clone() {
             Token::Path(path) => {
@@ -433,7 +390,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the arguments of `function`, which was at the byte `at`, behind the parenthesis.
+    /// Parses the arguments of `function`, called at byte `at`, after the opening parenthesis.
     fn arguments(
         &mut self,
         function: Function,
@@ -443,20 +400,21 @@ impl<'a> Parser<'a> {
         if !function.is_aggregate() {
             return self.list(parts);
         }
-        let fault = match self.aggregates {
+        let kind = match self.aggregates {
             Aggregates::Forbidden => FilterErrorKind::Aggregate(function.name()),
             Aggregates::Nested => FilterErrorKind::Nested(function.name()),
             Aggregates::Allowed => {
+                // An aggregate of an aggregate would need two passes over the messages.
                 self.aggregates = Aggregates::Nested;
                 let result = self.list(parts);
                 self.aggregates = Aggregates::Allowed;
                 return result;
             }
         };
-        Err(FilterError::new(at, fault))
+        Err(FilterError::new(at, kind))
     }
 
-    /// Reads values separated by commas, and the closing parenthesis.
+    /// Parses values separated by commas, and the closing parenthesis.
     fn list(&mut self, parts: &mut Vec<Subtree>) -> Result<(), FilterError> {
         if self.cursor.skip_symbol(")")? {
             return Ok(());
@@ -472,10 +430,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One expression of `parts`, if that is not too high.
+    /// Builds one expression of `parts`, unless it exceeds the depth limit.
     fn build<T, P>(&self, parts: T, make: impl FnOnce(P) -> Expr) -> Result<Subtree, FilterError>
     where
-        T: Parts<Exprs = P>,
+        T: Operands<Exprs = P>,
     {
         let (height, parts) = parts.split();
         self.check_depth(height + 1)?;
@@ -487,38 +445,5 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         Err(FilterError::new(self.cursor.at, FilterErrorKind::TooDeep(self.limits.depth)))
-    }
-}
-
-/// Expressions with their heights, in the shape that the expression around them wants.
-trait Parts {
-    type Exprs;
-    fn split(self) -> (usize, Self::Exprs);
-}
-
-impl<const N: usize> Parts for [Subtree; N] {
-    type Exprs = [Expr; N];
-
-    fn split(self) -> (usize, [Expr; N]) {
-        let height = self.iter().map(|part| part.height).max().unwrap_or(0);
-        (height, self.map(|part| part.expr))
-    }
-}
-
-impl Parts for Vec<Subtree> {
-    type Exprs = Vec<Expr>;
-
-    fn split(self) -> (usize, Vec<Expr>) {
-        let height = self.iter().map(|part| part.height).max().unwrap_or(0);
-        (height, self.into_iter().map(|part| part.expr).collect())
-    }
-}
-
-fn negated(number: Number) -> Number {
-    const BEYOND_INT: u64 = i64::MAX as u64 + 1;
-    match number {
-        Number::Int(number) => Number::Int(-number),
-        Number::Uint(BEYOND_INT) => Number::Int(i64::MIN),
-        other => Number::Float(-other.to_f64()),
     }
 }

@@ -1,23 +1,23 @@
-//! Names of fields: an absolute path through a message, in a small subset of XPath.
+//! Field paths: absolute paths through a message, a small subset of XPath.
 //!
-//! `/55` is a tag of FIX, `/order/legs[0]/qty` a member of JSON, `/FIXML/Order/@Sym` an attribute
-//! of XML. `/FIXML/Order@Sym` is another spelling of the last. Names that the language would read
-//! otherwise stand in brackets: `/[odd name]`, or the whole path does: `[/odd name/b]`.
+//! `/55` is a FIX tag, `/order/legs[0]/qty` a JSON member, `/FIXML/Order/@Sym` an XML attribute,
+//! also spelled `/FIXML/Order@Sym`. Names with other characters stand in brackets, as in `/[odd
+//! name]`, or the whole path does: `[/odd name/b]`.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Steps that a path may have.
+/// Most steps of a path.
 pub const STEPS_MAX: usize = 64;
 
-/// A parsed path. Two spellings of one path are equal and print alike.
+/// A parsed path. Different spellings of one path are equal and print alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     steps: Box<[Step]>,
 }
 
-/// One name of a path.
+/// One step of a path: a name with an optional subscript.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Step {
     name: Box<str>,
@@ -26,13 +26,12 @@ pub struct Step {
 }
 
 impl Path {
-    /// Its names from the outside in, at least one.
+    /// The steps, outermost first; at least one.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Its only name, if it has but one, which is neither an attribute nor subscripted: a tag of
-    /// FIX, or a name of NVFIX.
+    /// The name of a path of one step without subscript and attribute: a FIX tag or an NVFIX name.
     pub fn single_name(&self) -> Option<&str> {
         match &*self.steps {
             [Step { name, index: None, is_attribute: false }] => Some(name),
@@ -40,13 +39,13 @@ impl Path {
         }
     }
 
-    /// Its first name, and the path that the others make, if there are any.
+    /// The first step and the path of the remaining ones, if any.
     pub fn split_first(&self) -> (&Step, Option<Self>) {
         let rest = &self.steps[1..];
         (&self.steps[0], (!rest.is_empty()).then(|| Self { steps: rest.into() }))
     }
 
-    /// Reads the path that starts at the byte `start` of `text`, and where it ends.
+    /// Parses the path that starts at byte `start` of `text`; also returns its end.
     pub(crate) fn scan(text: &str, start: usize) -> Result<(Self, usize), PathError> {
         let mut scanner = Scanner { text, at: start, steps: Vec::new() };
         if scanner.peek() == Some(b'[') { scanner.enclosed() } else { scanner.plain() }?;
@@ -55,29 +54,29 @@ impl Path {
 }
 
 impl Step {
-    /// The name, without brackets and escapes.
+    /// Name without brackets and escapes.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which of several values of this name is meant, counted from 0; all of them if `None`.
+    /// Subscript, counted from 0; `None` selects all values of the name.
     pub fn index(&self) -> Option<u32> {
         self.index
     }
 
-    /// Whether this is an attribute of the element before it: only the last step can be one.
+    /// Whether the step is an attribute; only the last step can be one.
     pub fn is_attribute(&self) -> bool {
         self.is_attribute
     }
 }
 
-/// Why a text is no path.
+/// A parse error of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} at byte {at}")]
 pub struct PathError {
-    /// Byte of the text where reading stopped.
+    /// Byte offset of the error.
     pub at: usize,
-    /// What is wrong there, and what to write instead.
+    /// Reason, and what to write instead.
     pub what: &'static str,
 }
 
@@ -119,10 +118,10 @@ fn write_name(name: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char(']')
 }
 
-/// Bytes at the start of `text` that make a name without brackets.
+/// Length of the name without brackets at the start of `text`.
 ///
-/// As in XPath a hyphen may be part of a name, and does not subtract. Only behind digits alone it
-/// does, because tags of FIX have no hyphens.
+/// A hyphen belongs to a name, as in XPath. After digits alone it subtracts, because FIX tags
+/// contain no hyphens.
 fn plain_length(text: &str) -> usize {
     let mut digits_only = true;
     for (at, character) in text.char_indices() {
@@ -168,7 +167,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the byte here is a slash with a name behind it. If not, it divides.
+    /// Whether a slash at the current position continues the path instead of dividing.
     fn goes_on(&self) -> Result<bool, PathError> {
         let Some(behind) = self.text[self.at..].strip_prefix('/') else {
             return Ok(false);
@@ -191,7 +190,7 @@ impl Scanner<'_> {
         Ok(name.into())
     }
 
-    /// The name behind an opening bracket, and the closing one.
+    /// Parses a bracketed name after its opening bracket.
     fn bracketed(&mut self) -> Result<Box<str>, PathError> {
         let start = self.at;
         let mut name = String::new();
@@ -210,7 +209,7 @@ impl Scanner<'_> {
         Err(self.error("a name and `]` were expected behind `[`"))
     }
 
-    /// The number behind an opening bracket, and the closing one.
+    /// Parses a subscript after its opening bracket.
     fn subscript(&mut self) -> Result<u32, PathError> {
         let rest = &self.text[self.at..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -223,7 +222,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A path that stands in brackets as a whole.
+    /// Parses a path that is enclosed in brackets as a whole.
     fn enclosed(&mut self) -> Result<(), PathError> {
         let start = self.at + 1;
         let Some(length) = self.text[start..].find(']') else {
@@ -235,7 +234,7 @@ impl Scanner<'_> {
         };
         for part in names.split(['/', '@']) {
             self.at = start + 1 + (part.as_ptr().addr() - names.as_ptr().addr());
-            // The empty name between `/` and `@` is the other spelling of the same.
+            // `/@` separates an attribute just as `@` does; the empty name between them is no step.
             let is_attribute = self.text[..self.at].ends_with('@');
             let is_spelling = self.text[self.at..].starts_with('@');
             if part.is_empty() && is_spelling && !is_attribute {

@@ -1,20 +1,20 @@
-//! The wanted paths of JSON and XML as a tree, which a reader walks along with the message.
+//! Trie of the wanted paths, followed by the JSON and XML readers while they walk a message.
 
 use crate::fields::{FieldSet, Slot};
 use crate::message_type::MessageType;
 use crate::name_table::{LONG, NameTable, low_bytes, word_at};
 
-/// The number of a node. 0 is the root, which is above all names.
+/// Index of a node; 0 is the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId(u32);
 
-/// What an unwanted name leads to.
+/// Result for names that are not wanted.
 pub(crate) const NO_NODE: NodeId = NodeId(u32::MAX);
 
-/// The root.
+/// The root node.
 pub(crate) const ROOT: NodeId = NodeId(0);
 
-/// Wanted paths, step by step.
+/// Trie of wanted paths, one level per step.
 #[derive(Clone, Debug)]
 pub(crate) struct PathTrie {
     nodes: Vec<TrieNode>,
@@ -22,20 +22,20 @@ pub(crate) struct PathTrie {
 
 #[derive(Clone, Debug)]
 pub(crate) struct TrieNode {
-    /// Who wants the value that the steps to this node lead to.
+    /// Slot of the path that ends here.
     pub(crate) slot: Option<Slot>,
-    /// The names below.
+    /// Child nodes by member or element name.
     names: NameTable<NodeId>,
-    /// How many there are.
+    /// Number of child names.
     pub(crate) children: u32,
     attributes: NameTable<NodeId>,
-    /// How many names of attributes there are.
+    /// Number of attribute names.
     pub(crate) attribute_count: u32,
-    /// The nodes of this name with a subscript.
+    /// Child nodes by subscript.
     elements: Vec<(u32, NodeId)>,
 }
 
-/// A branch that is growing.
+/// A node under construction.
 #[derive(Default)]
 struct NodeBuilder<'a> {
     slot: Option<Slot>,
@@ -45,7 +45,7 @@ struct NodeBuilder<'a> {
 }
 
 impl NodeId {
-    /// Its number.
+    /// Index into per-node tables.
     #[inline]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
@@ -59,7 +59,7 @@ impl Default for NodeId {
 }
 
 impl PathTrie {
-    /// The paths of `fields`, whose names end with the byte `behind` in messages.
+    /// Trie of the paths in `fields`; `behind` is the byte after each name in messages.
     pub(crate) fn new(fields: &FieldSet, behind: u8) -> Self {
         let has_attributes = fields.format().message_type() == MessageType::Xml;
         let mut builders = vec![NodeBuilder::default()];
@@ -81,12 +81,12 @@ impl PathTrie {
         Self { nodes: builders.into_iter().map(|builder| builder.build(behind)).collect() }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing is wanted.
+    /// Whether no path is wanted.
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes[0].children == 0
     }
@@ -98,7 +98,7 @@ impl PathTrie {
 }
 
 impl TrieNode {
-    /// Where the name that stands from `start` to `end` of `bytes` leads, with `behind` after it.
+    /// Child for the name in `bytes` from `start` to `end`, followed by its terminator.
     #[inline]
     pub(crate) fn child(&self, bytes: &[u8], start: usize, end: usize) -> NodeId {
         match end - start {
@@ -111,29 +111,29 @@ impl TrieNode {
         }
     }
 
-    /// Where `name` leads.
+    /// Child for `name`.
     pub(crate) fn find(&self, name: &[u8]) -> NodeId {
         self.names.find(name)
     }
 
-    /// Where the attribute `name` leads.
+    /// Child for the attribute `name`.
     pub(crate) fn attribute(&self, name: &[u8]) -> NodeId {
         self.attributes.find(name)
     }
 
-    /// Where subscript `index` leads.
+    /// Child for subscript `index`.
     #[inline]
     pub(crate) fn element(&self, index: u32) -> Option<NodeId> {
         let found = self.elements.iter().find(|(wanted, _)| *wanted == index);
         found.map(|(_, node)| *node)
     }
 
-    /// Who wants a value that has nothing below, if there is nobody else.
+    /// Slot of a node without subscripts below it.
     pub(crate) fn only_slot(&self) -> Option<Slot> {
         self.slot.filter(|_| self.elements.is_empty())
     }
 
-    /// Whether subscripts of this name are wanted.
+    /// Whether any subscript of this name is wanted.
     #[inline]
     pub(crate) fn has_elements(&self) -> bool {
         !self.elements.is_empty()
@@ -157,7 +157,7 @@ impl NodeBuilder<'_> {
     }
 }
 
-/// The node of `name` below `node`, a new one if there is none.
+/// Child `name` of `node`, created if absent.
 fn child<'a>(
     builders: &mut Vec<NodeBuilder<'a>>,
     node: NodeId,
@@ -175,7 +175,7 @@ fn child<'a>(
     new
 }
 
-/// The node of subscript `index` of `node`, a new one if there is none.
+/// Child for subscript `index` of `node`, created if absent.
 fn element(builders: &mut Vec<NodeBuilder<'_>>, node: NodeId, index: u32) -> NodeId {
     let new = NodeId(builders.len() as u32);
     let elements = &mut builders[node.index()].elements;

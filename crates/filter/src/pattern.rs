@@ -1,7 +1,7 @@
-//! Regular expressions over bytes, in time linear in the text whatever the pattern.
+//! Regular expressions over bytes, matched in linear time.
 //!
-//! A pattern has a price, counted before and after it is compiled, never in time: the work of
-//! compiling it, and the memory that it takes, with what its matching may come to take.
+//! Cost is bounded by budgets instead of time: compile steps and memory are estimated before, and
+//! measured after, compilation; memory includes the caches of matching.
 
 use crate::quoted::write_quoted;
 use regex_automata::meta::{Config, Regex};
@@ -15,18 +15,18 @@ mod size;
 
 use size::PatternSize;
 
-/// Groups within groups.
+/// Nesting levels of groups.
 const NEST_MAX: u32 = 128;
-/// Memory of a pattern beside what was compiled.
+/// Memory of a pattern besides the compiled automata.
 const OWN_BYTES: usize = 1 << 10;
-/// The least memory that matching may take for states that it has met.
+/// Least capacity of the lazy DFA's state cache.
 const CACHE_MIN: usize = 64 << 10;
-/// The same for each state of a large pattern.
+/// Cache bytes per automaton state of a large pattern.
 const CACHE_BYTES: usize = 256;
 
-/// A regular expression. Two are equal if they are written alike.
+/// A compiled regular expression. Patterns are equal if their texts are.
 ///
-/// Clones share what was compiled, and what matching remembers.
+/// Clones share the automata and the match caches.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     compiled: Arc<Compiled>,
@@ -39,30 +39,30 @@ struct Compiled {
     bytes: usize,
 }
 
-/// What patterns may still cost.
+/// Remaining budget of the patterns in one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatternBudget {
-    /// Bytes of each.
+    /// Bytes of each pattern.
     pub(crate) each: usize,
-    /// Bytes of all that are to come.
+    /// Bytes of all further patterns.
     pub(crate) bytes: usize,
-    /// Steps of compiling them.
+    /// Compile steps of all further patterns.
     pub(crate) work: usize,
 }
 
-/// Why a pattern is none.
+/// Reasons to refuse a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternError {
-    /// It says nothing, is too large by itself, or asks for what cannot be linear.
+    /// Malformed, too large by itself, or not matchable in linear time.
     Invalid(String),
-    /// Together with those before it, it takes too many bytes.
+    /// The patterns so far exceed the common memory budget.
     MemoryBudget,
-    /// Together with those before it, it takes too many steps.
+    /// The patterns so far exceed the common compile budget.
     WorkBudget,
 }
 
 impl Pattern {
-    /// Compiles `text`, if that takes at most `limit_bytes`; otherwise says what is wrong with it.
+    /// Compiles `text` within `limit_bytes`; the error is the reason in words.
     pub fn new(text: &str, limit_bytes: usize) -> Result<Self, String> {
         let alone = PatternBudget { each: limit_bytes, bytes: usize::MAX, work: limit_bytes };
         Self::compile(text, false, &mut { alone }).map_err(|fault| match fault {
@@ -71,18 +71,19 @@ impl Pattern {
         })
     }
 
-    /// Compiles `text` and takes what that costs from `budget`. With `groups`,
-    /// [`replace`](Self::replace) knows what was found for each.
+    /// Compiles `text` and charges `budget`. With `groups`, capture groups are available to
+    /// [`replace`](Self::replace).
     pub(crate) fn compile(
         text: &str,
         groups: bool,
         budget: &mut PatternBudget,
     ) -> Result<Self, PatternError> {
         let wrong = |error: regex_syntax::Error| PatternError::Invalid(describe(&error));
-        // Reading a text costs no more than its length.
+        // Parsing is linear in the text; the expensive step is compilation.
         let read = ParserBuilder::new().nest_limit(NEST_MAX).build().parse(text);
         let read = read.map_err(|error| wrong(error.into()))?;
         let size = PatternSize::of(&read);
+        // Charged before compilation, so that an expensive pattern is refused without the work.
         budget.work =
             budget.work.checked_sub(size.work(text.len())).ok_or(PatternError::WorkBudget)?;
         let cache = match size.is_literal {
@@ -116,24 +117,24 @@ impl Pattern {
         Ok(Self { compiled: Arc::new(Compiled { text, regex, bytes }) })
     }
 
-    /// The text that it was made of.
+    /// Text of the pattern.
     pub fn text(&self) -> &str {
         &self.compiled.text
     }
 
-    /// The memory that it takes, and that matching may come to take.
+    /// Memory of the pattern, including its largest match caches.
     pub fn bytes(&self) -> usize {
         self.compiled.bytes
     }
 
-    /// Whether it is found anywhere in `text`.
+    /// Whether the pattern occurs anywhere in `text`.
     #[inline]
     pub fn is_match(&self, text: &[u8]) -> bool {
         self.compiled.regex.is_match(text)
     }
 
-    /// `text` with each occurrence replaced, where `$1` in `replacement` is the first group;
-    /// nothing if that could have more than `limit` bytes.
+    /// Replaces each occurrence in `text`; `$1` in `replacement` is the first group. `None` if the
+    /// result could exceed `limit` bytes.
     pub fn replace(&self, text: &[u8], replacement: &[u8], limit: usize) -> Option<Vec<u8>> {
         let mut replaced = Vec::with_capacity(text.len());
         let mut copied = 0;
@@ -141,6 +142,7 @@ impl Pattern {
         for groups in self.compiled.regex.captures_iter(text) {
             let Some(whole) = groups.get_match() else { continue };
             replaced.extend_from_slice(&text[copied..whole.start()]);
+            // Upper bound: each `$` may insert the whole match.
             let length = groups_at_most.saturating_mul(whole.len()) + replacement.len();
             if replaced.len().saturating_add(length) > limit {
                 return None;
@@ -157,7 +159,7 @@ fn too_large(limit: usize) -> String {
     format!("the pattern takes more than {limit} bytes when compiled; make it simpler")
 }
 
-/// The regular expression library explains over several lines; the last one says what is wrong.
+/// Reason without the library's multi-line explanation, which ends with it.
 fn describe(error: &regex_syntax::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();

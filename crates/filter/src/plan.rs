@@ -1,4 +1,4 @@
-//! A filter made ready for messages: in normal form, bound to slots, the cheap parts first.
+//! Evaluation plan of one filter: normalized, fields bound to slots, cheap conditions first.
 
 use crate::expr::{Expr, Literal};
 use crate::fields::{FieldSet, Slot, TooManyFields};
@@ -10,20 +10,20 @@ use crate::path::Path;
 use crate::predicate::Predicate;
 use crate::ternary::{Semantics, Ternary};
 
-/// A condition on messages whose fields stand in slots. It says what the filter says.
+/// A compiled filter over the slots of a row. Equivalent to its filter.
 #[derive(Clone, Debug)]
 pub struct Plan {
     conjuncts: Box<[PlanNode]>,
     semantics: Semantics,
 }
 
-/// A part of a plan.
+/// A node of a plan.
 #[derive(Clone, Debug)]
 pub(crate) enum PlanNode {
     Constant(Ternary),
-    /// One field and literals.
+    /// A comparison of one field with literals.
     Predicate(Predicate),
-    /// Anything else, walked.
+    /// Any other expression, interpreted.
     Tree(Box<Expr<Slot>>),
     Not(Box<Self>),
     And(Box<[Self]>),
@@ -31,41 +31,41 @@ pub(crate) enum PlanNode {
 }
 
 impl Plan {
-    /// The plan of `filter`, whose fields get slots in `fields`.
+    /// Compiles `filter` and acquires slots for its fields.
     ///
     /// # Errors
     ///
-    /// If there is no slot left. Then none stays taken.
+    /// If no slot is left; all acquired slots are released then.
     pub fn new(filter: &Filter, fields: &mut FieldSet) -> Result<Self, TooManyFields> {
         let semantics = filter.semantics();
         let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
         Ok(Self::of_condition(&expr, semantics))
     }
 
-    /// The plan of a condition in normal form.
+    /// Plan of a condition in normal form.
     pub(crate) fn of_condition(expr: &Expr<Slot>, semantics: Semantics) -> Self {
         let parts = ordered_conjuncts(expr, semantics);
         Self { conjuncts: parts.into_iter().map(|(_, node)| node).collect(), semantics }
     }
 
-    /// Whether `message` meets the condition.
+    /// Whether `message` satisfies the filter.
     #[inline]
     pub fn matches(&self, message: &Message<'_>) -> bool {
         self.conjuncts.iter().all(|node| node.truth(message, self.semantics) == Ternary::True)
     }
 
-    /// What the condition says of `message`.
+    /// Truth value of the filter for `message`.
     pub fn evaluate(&self, message: &Message<'_>) -> Ternary {
         self.semantics.all(self.conjuncts.iter().map(|node| node.truth(message, self.semantics)))
     }
 
-    /// Gives the slots that it took back to `fields`.
+    /// Releases the acquired slots.
     pub fn release(&self, fields: &mut FieldSet) {
         self.conjuncts.iter().for_each(|node| node.visit_slots(&mut |slot| fields.release(slot)));
     }
 }
 
-/// What has to hold for the condition `expr`, in normal form, to hold: the cheap parts first.
+/// Conjuncts of `expr`, in normal form, with their plan nodes; cheap ones first.
 pub(crate) fn ordered_conjuncts(
     expr: &Expr<Slot>,
     semantics: Semantics,
@@ -76,18 +76,18 @@ pub(crate) fn ordered_conjuncts(
     };
     let mut parts: Vec<(&Expr<Slot>, PlanNode)> =
         parts.iter().map(|part| (part, PlanNode::new(part, semantics))).collect();
-    // The order matters only where NULL on the left side decides.
+    // AMPS semantics lets the left operand decide, so only SQL conjuncts may be reordered.
     if semantics == Semantics::Sql {
         parts.sort_by_key(|(_, node)| node.cost());
     }
     parts
 }
 
-/// `expr` with its fields bound to slots: all values of them where they are asked for.
+/// Binds the fields of `expr` to slots; array functions bind all values of their field.
 ///
 /// # Errors
 ///
-/// If there is no slot left. Then none stays taken.
+/// If no slot is left; all acquired slots are released then.
 pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, TooManyFields> {
     let mut taken = Vec::new();
     let every = all_value_paths(expr);
@@ -103,7 +103,7 @@ pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, Too
     result
 }
 
-/// The fields that functions of arrays ask for.
+/// Fields of which array functions need all values.
 fn all_value_paths(expr: &Expr) -> Vec<&Path> {
     let mut every = Vec::new();
     expr.visit(&mut |part| match part {
@@ -127,7 +127,7 @@ impl PlanNode {
             Expr::Or(list) => {
                 let mut parts: Vec<Self> =
                     list.iter().map(|part| Self::new(part, semantics)).collect();
-                // As above.
+                // Reordered under SQL semantics only, as conjuncts are.
                 if semantics == Semantics::Sql {
                     parts.sort_by_key(Self::cost);
                 }
@@ -147,6 +147,8 @@ impl PlanNode {
         match self {
             Self::Predicate(predicate) => predicate.truth(message),
             Self::Not(node) => !node.truth(message, semantics),
+            // Predicates are nearly all nodes; the rest stays out of line to keep this function
+            // inlinable.
             _ => self.evaluate_slow(message, semantics),
         }
     }
@@ -166,7 +168,7 @@ impl PlanNode {
         }
     }
 
-    /// How long it takes, roughly, in comparisons.
+    /// Estimated cost in text comparisons.
     pub(crate) fn cost(&self) -> usize {
         match self {
             Self::Constant(_) => 0,
@@ -190,7 +192,7 @@ impl PlanNode {
     }
 }
 
-/// Trees are walked, texts made and patterns searched, all of which takes a while.
+/// Estimated cost of interpreting `expr`.
 fn tree_cost(expr: &Expr<Slot>) -> usize {
     let mut cost = 0;
     expr.visit(&mut |part| {

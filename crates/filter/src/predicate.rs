@@ -1,4 +1,4 @@
-//! The predicates that filters are mostly made of: one field and literals.
+//! Specialized predicates: one field compared with literals.
 
 use crate::expr::{Expr, Literal};
 use crate::fields::Slot;
@@ -9,7 +9,7 @@ use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 use std::cmp::Ordering;
 
-/// What one field is compared with.
+/// A comparison of one field with literals.
 #[derive(Clone, Debug)]
 pub(crate) struct Predicate {
     slot: Slot,
@@ -18,25 +18,25 @@ pub(crate) struct Predicate {
 
 #[derive(Clone, Debug)]
 enum Test {
-    /// With a number.
+    /// Compare with a number.
     Number(Comparison, Number),
-    /// With one text, for equality.
+    /// Equal to one text.
     Text(Box<[u8]>),
-    /// With two numbers, both included.
+    /// Between two numbers, inclusive.
     Numbers(Number, Number),
-    /// With texts, none of them NULL, in order.
+    /// Equal to one of several non-empty texts, sorted.
     Texts(Box<[Box<[u8]>]>),
-    /// With any other value.
+    /// Compare with any other literal.
     Value(Comparison, Literal),
-    /// With any other values.
+    /// Equal to one of several other literals.
     Values(Box<[Literal]>),
 }
 
-/// Texts up to which searching one after the other is fastest.
+/// Number of texts up to which linear search is faster than binary search.
 const FEW: usize = 8;
 
 impl Predicate {
-    /// The predicate that `expr` is, if it is one.
+    /// The predicate for `expr`, if it has this form.
     pub(crate) fn new(expr: &Expr<Slot>) -> Option<Self> {
         if let Some((slot, set)) = membership(expr) {
             return Some(Self { slot: *slot, test: Test::membership(set) });
@@ -67,7 +67,7 @@ impl Predicate {
         self.slot
     }
 
-    /// How long it takes, roughly, in comparisons.
+    /// Estimated cost in text comparisons.
     pub(crate) fn cost(&self) -> usize {
         match &self.test {
             Test::Text(_) => 1,
@@ -88,7 +88,8 @@ impl Predicate {
         self.truth_of_any(message)
     }
 
-    /// The same of any values. Apart, so that nothing has to be saved where there is one text.
+    /// Evaluates fields that are not a single text. Out of line, so that the common case saves no
+    /// registers.
     #[inline(never)]
     fn truth_of_any(&self, message: &Message<'_>) -> Ternary {
         if self.test.is_of_number()
@@ -134,7 +135,8 @@ impl Test {
         }
     }
 
-    /// Whether it compares with texts that are not empty, so that it need not ask for numbers.
+    /// Whether the test compares with non-empty texts only, so that the field need not be parsed as
+    /// a number.
     #[inline]
     fn is_of_text(&self) -> bool {
         match self {
@@ -144,7 +146,7 @@ impl Test {
         }
     }
 
-    /// What such a test says of a text.
+    /// Evaluates such a test for a text.
     #[inline(never)]
     fn truth_of_text(&self, value: &[u8]) -> Ternary {
         let is_met = match self {
@@ -159,13 +161,13 @@ impl Test {
         is_met.into()
     }
 
-    /// Whether it compares with numbers alone.
+    /// Whether the test compares with numbers only.
     #[inline]
     fn is_of_number(&self) -> bool {
         matches!(self, Self::Number(..) | Self::Numbers(..))
     }
 
-    /// What such a test says of a value that is not NULL.
+    /// Evaluates such a test for a value other than NULL; `None` is a text that is not a number.
     #[inline]
     fn truth_of_number(&self, number: Option<Number>) -> Ternary {
         let is_met = match self {
@@ -179,7 +181,7 @@ impl Test {
         is_met.into()
     }
 
-    /// What the test says of `value`, which is `number` if the test is about numbers.
+    /// Evaluates the test for `value`; `number` is its numeric value if the test needs one.
     #[inline]
     fn truth(&self, value: Value<'_>, number: Option<Number>) -> Ternary {
         if value.is_null() {
@@ -211,7 +213,8 @@ fn is_member<'a>(value: Value<'_>, set: impl Iterator<Item = Value<'a>>) -> Tern
     Semantics::Sql.any(set.map(|member| value.compare(Comparison::Equal, member)))
 }
 
-/// The order of a value that is not NULL to a number; it is a text if it is no number.
+/// Order of a value other than NULL relative to a number. `None` is a text that is not a number,
+/// which is greater than all numbers.
 #[inline]
 fn order(value: Option<Number>, other: Number) -> Option<Ordering> {
     match value {
@@ -220,7 +223,8 @@ fn order(value: Option<Number>, other: Number) -> Option<Ordering> {
     }
 }
 
-/// The number that `literal` is. Texts are none, even if they write one: they compare otherwise.
+/// The literal as a number. Texts are excluded even if they spell one, because two texts compare
+/// bytewise.
 pub(crate) fn literal_number(literal: &Literal) -> Option<Number> {
     match literal {
         Literal::Null | Literal::Text(_) => None,

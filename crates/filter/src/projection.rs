@@ -1,4 +1,4 @@
-//! What a view or a query makes of messages: expressions, each with a name for its outcome.
+//! Projections of views and queries: expressions with a result path.
 
 use crate::error::FilterError;
 use crate::expr::Expr;
@@ -7,24 +7,24 @@ use crate::parser;
 use crate::path::Path;
 use std::fmt::{self, Display, Formatter};
 
-/// `expression AS /path`. It prints as text that is read as the same projection.
+/// `expression AS /path`. Its printed text parses to the same projection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
-    /// What is computed; aggregate functions may stand in it.
+    /// Expression, which may call aggregate functions.
     pub expr: Expr,
-    /// The field that the outcome goes to.
+    /// Field of the result.
     pub path: Path,
-    /// The byte of the list where it was written.
+    /// Byte offset in the list.
     pub at: usize,
 }
 
 impl Projection {
-    /// Reads a list of projections separated by commas. A field needs no `AS /path`: it keeps its
-    /// name then.
+    /// Parses projections separated by commas. A plain field may omit `AS /path` and keeps its
+    /// name.
     ///
     /// # Errors
     ///
-    /// If the text is no such list, or an aggregate function stands within another.
+    /// If the text is malformed, or nests aggregate functions.
     pub fn parse_list(text: &str, limits: &FilterLimits) -> Result<Vec<Self>, FilterError> {
         let list = parser::parse_projections(text, limits)?;
         Ok(list.into_iter().map(|(expr, path, at)| Self { expr, path, at }).collect())

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter, Write};
 
-/// Writes `text` in quotes, so that it can be read on any terminal.
+/// Writes `text` in quotes; control characters and invalid UTF-8 are escaped.
 pub(crate) fn write_quoted(text: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char('\'')?;
     for chunk in text.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Readers: from the bytes of a message to the values that somebody wants.
+//! Readers: extract the wanted fields of a message into a row.
 
 pub(crate) mod json;
 mod tag_value;
@@ -12,10 +12,10 @@ use json::JsonReader;
 use tag_value::TagValueReader;
 use xml::XmlReader;
 
-/// Reads messages of one format for those fields that were wanted when it was made.
+/// Reads messages of one format and extracts the fields of the set it was built from.
 ///
-/// It stops as soon as it has found them, so what follows is not looked at: whether a message is
-/// malformed there, no reader can tell. `docs/protocol/messages.md` says what each kind accepts.
+/// Reading stops once all fields are found, so malformed bytes after them go unnoticed.
+/// `docs/protocol/messages.md` specifies the accepted syntax of each message type.
 #[derive(Clone, Debug)]
 pub struct Reader {
     slots: usize,
@@ -27,7 +27,7 @@ enum Body {
     TagValue(TagValueReader),
     Json(JsonReader),
     Xml(XmlReader),
-    /// Has no fields.
+    /// No fields.
     Binary,
 }
 
@@ -43,13 +43,13 @@ impl Reader {
         Self { slots: fields.len(), body }
     }
 
-    /// Reads `bytes` into `row`, which forgets what it held before.
+    /// Reads `bytes` into `row`, replacing its previous contents.
     ///
-    /// Allocates nothing once the row and the reader have seen messages of this size and depth.
+    /// Allocation-free once row and reader have seen messages of this size and depth.
     ///
     /// # Errors
     ///
-    /// If the message is malformed before everything was found. Then the row is empty.
+    /// If the message is malformed before all fields are found. The row is empty then.
     #[inline]
     pub fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
         row.reset(self.slots);

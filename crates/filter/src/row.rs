@@ -1,4 +1,4 @@
-//! What a reader found in one message: for each slot, where its values stand.
+//! Extracted values of one message, by slot.
 
 use crate::fields::Slot;
 use crate::number::Number;
@@ -7,40 +7,40 @@ use std::cell::Cell;
 
 /// The values of one message, by slot.
 ///
-/// It holds offsets into the message and never its bytes, so it is used again for the next message
-/// without allocating, and can be kept beside a stored one. Whoever asks it for values hands it the
-/// message that it was read from; with another it answers nonsense, but does not panic.
+/// A row stores offsets into the message, never its bytes: it is reused for the next message
+/// without allocation and can be kept next to a stored message. Accessors take the message that was
+/// read; for any other one they return meaningless values, but do not panic.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// The number of the message. Entries of others are as good as absent.
+    /// Number of the current message; entries of other epochs are absent.
     epoch: u32,
     entries: Vec<Entry>,
-    /// The second and later values of all slots.
+    /// Second and later values of all slots.
     more: Vec<Link>,
-    /// Texts that do not stand in the message as they are meant.
+    /// Unescaped texts.
     scratch: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     epoch: u32,
-    /// The first value.
+    /// Span of the first value.
     start: u32,
     end: u32,
     form: ValueForm,
     has_several: bool,
     cache: Cell<NumberCache>,
-    /// Where in `more` the second and the last value are, if there are several.
+    /// Indexes in `more` of the second and the last value, if there are several.
     second: u32,
     last: u32,
-    /// The first value as a number, as `cache` says.
+    /// Bits of the first value as a number, of the type that `cache` tells.
     number: Cell<u64>,
 }
 
-// A row of 1,024 slots is 32 KiB.
+// A row of 1,024 slots fits 32 KiB.
 const _: () = assert!(size_of::<Entry>() == 32);
 
-/// One value.
+/// Location of one value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueSpan {
     pub(crate) start: u32,
@@ -48,15 +48,15 @@ pub(crate) struct ValueSpan {
     pub(crate) form: ValueForm,
 }
 
-/// A value that is not the first of its slot.
+/// A value after the first of its slot.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     span: ValueSpan,
-    /// Where in `more` the next one is, or `NONE`.
+    /// Index in `more` of the next value, or `NONE`.
     next: u32,
 }
 
-/// How a value stands in its message.
+/// Encoding of a value in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueForm {
     Null,
@@ -64,14 +64,14 @@ pub(crate) enum ValueForm {
     True,
     Number,
     Text,
-    /// Text that stands in the row's scratch buffer.
+    /// Text in the row's scratch buffer.
     Scratch,
 }
 
-/// Which kind of number the first value is.
+/// Numeric type of the cached first value.
 #[derive(Clone, Copy, Debug)]
 enum NumberCache {
-    /// Nobody has asked.
+    /// Not parsed yet.
     Unparsed,
     NotANumber,
     Int,
@@ -82,7 +82,7 @@ enum NumberCache {
 const NONE: u32 = u32::MAX;
 
 impl ValueSpan {
-    /// A value that stands from `start` to `end`.
+    /// A value in the bytes from `start` to `end`.
     #[inline(always)]
     pub(crate) fn new(form: ValueForm, start: usize, end: usize) -> Self {
         Self { start: start as u32, end: end as u32, form }
@@ -95,7 +95,7 @@ impl Row {
         Self::default()
     }
 
-    /// The value of `slot`: the first one, if there are several.
+    /// The first value of `slot`.
     #[inline]
     pub fn value<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Value<'a> {
         let Some(entry) = self.entry(slot) else { return Value::Null };
@@ -105,7 +105,7 @@ impl Row {
         }
     }
 
-    /// All values of `slot`, in the order of the message.
+    /// All values of `slot`, in message order.
     #[inline]
     pub fn values<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Values<'a> {
         match self.entry(slot) {
@@ -117,39 +117,38 @@ impl Row {
         }
     }
 
-    /// How many values `slot` has. Empty ones count, and so does `null`.
+    /// Number of values of `slot`, empty and `null` values included.
     pub fn count(&self, slot: Slot) -> usize {
         self.values(slot, &[]).count()
     }
 
-    /// Whether `slot` has more than one value.
+    /// Whether `slot` has several values.
     #[inline]
     pub fn has_several(&self, slot: Slot) -> bool {
         self.entry(slot).is_some_and(|entry| entry.has_several)
     }
 
-    /// The first value of `slot` as a number. Asking again costs nothing.
+    /// The first value of `slot` as a number; parsed once and cached.
     #[inline]
     pub fn number(&self, slot: Slot, bytes: &[u8]) -> Option<Number> {
         self.entry(slot)?.number(self, bytes)
     }
 
-    /// The first value of `slot` as a whole number, if it is one and its number was asked for
-    /// before: this reads nothing.
+    /// The first value of `slot` if it is an integer and already cached; never parses.
     #[inline]
     pub fn cached_integer(&self, slot: Slot) -> Option<i64> {
         let entry = self.entry(slot)?;
         matches!(entry.cache.get(), NumberCache::Int).then(|| entry.number.get().cast_signed())
     }
 
-    /// The first value of `slot` as it is written, numbers to their last digit. Escapes and
-    /// entities are resolved. `None` for NULL and for empty text.
+    /// The first value of `slot` as text: numbers as written, escapes and entities resolved. `None`
+    /// for NULL and empty text.
     #[inline]
     pub fn text<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Option<&'a [u8]> {
         Some(self.text_of(self.entry(slot)?.first(), bytes)).filter(|text| !text.is_empty())
     }
 
-    /// The value of `slot`, if it is a text that stands in the message, and the only one.
+    /// The value of `slot` if it is a single non-empty text within the message.
     #[inline(always)]
     pub(crate) fn only_text<'a>(&self, slot: Slot, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let entry = self.entry(slot)?;
@@ -157,7 +156,7 @@ impl Row {
         (entry.form == ValueForm::Text && !entry.has_several && !text.is_empty()).then_some(text)
     }
 
-    /// The value of `slot` as a number, if it is one, and the only one.
+    /// The value of `slot` as a number, if it is a single one.
     #[inline]
     pub(crate) fn only_number(&self, slot: Slot, bytes: &[u8]) -> Option<Number> {
         self.entry(slot).filter(|entry| !entry.has_several)?.number(self, bytes)
@@ -196,9 +195,10 @@ impl Row {
         }
     }
 
-    /// Forgets everything, and makes room for slots below `slots`.
+    /// Starts a new message, with room for slots below `slots`.
     #[inline]
     pub(crate) fn reset(&mut self, slots: usize) {
+        // Raising the epoch empties all entries at once; only its wrap-around has to clear them.
         if self.epoch == u32::MAX || self.entries.len() < slots {
             self.grow(slots);
         }
@@ -215,7 +215,7 @@ impl Row {
         self.entries.resize(slots, Entry::absent());
     }
 
-    /// Where a reader puts what it finds.
+    /// Access for readers.
     #[inline(always)]
     pub(crate) fn writer(&mut self) -> RowWriter<'_> {
         RowWriter {
@@ -227,7 +227,7 @@ impl Row {
     }
 }
 
-/// A row that is being filled, in parts that stay in registers.
+/// A row while a reader fills it; separate references keep its parts in registers.
 #[derive(Debug)]
 pub(crate) struct RowWriter<'a> {
     epoch: u32,
@@ -237,7 +237,7 @@ pub(crate) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// The same, to be given away: so this one need not be in memory.
+    /// Reborrows the writer for a call, so that the original stays in registers.
     #[inline(always)]
     pub(crate) fn reborrow(&mut self) -> RowWriter<'_> {
         RowWriter {
@@ -248,13 +248,13 @@ impl RowWriter<'_> {
         }
     }
 
-    /// Gives `slot` its value, unless it has one. Whether it had none.
+    /// Sets the value of an empty `slot`; returns whether it was empty.
     #[inline(always)]
     pub(crate) fn set(&mut self, slot: Slot, span: ValueSpan) -> bool {
         self.try_set(slot.0, span) == Some(true)
     }
 
-    /// The same with the number of a slot; nothing if there is no room for one of this number.
+    /// Sets the value of slot number `slot` if it is empty; `None` if the number is out of range.
     #[inline(always)]
     pub(crate) fn try_set(&mut self, slot: u16, span: ValueSpan) -> Option<bool> {
         let entry = self.entries.get_mut(usize::from(slot))?;
@@ -270,7 +270,7 @@ impl RowWriter<'_> {
         Some(true)
     }
 
-    /// Gives `slot` one more value.
+    /// Appends a value to `slot`.
     #[inline]
     pub(crate) fn push(&mut self, slot: Slot, span: ValueSpan) {
         if !self.set(slot, span) {
@@ -278,7 +278,7 @@ impl RowWriter<'_> {
         }
     }
 
-    /// Where texts go that do not stand in the message as they are meant.
+    /// Buffer for texts that need unescaping.
     pub(crate) fn scratch(&mut self) -> &mut Vec<u8> {
         self.scratch
     }
@@ -344,7 +344,7 @@ impl Entry {
     }
 }
 
-/// The values of one slot.
+/// Iterator over the values of one slot.
 #[derive(Clone, Debug)]
 pub struct Values<'a> {
     row: &'a Row,
@@ -380,7 +380,7 @@ mod tests {
         row
     }
 
-    /// Values in a form that can be compared.
+    /// Values in a comparable form.
     fn shown(row: &Row, slot: Slot) -> Vec<String> {
         row.values(slot, BYTES).map(|value| show(value)).collect()
     }

@@ -1,4 +1,4 @@
-//! Parts of messages: which of their fields somebody wants to have.
+//! Field selection of AMPS `select` lists: the part of a message that a subscriber receives.
 
 use crate::malformed::{Malformed, MalformedReason};
 use crate::members::{is_object, members};
@@ -8,27 +8,27 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Objects within one another that are looked into.
+/// Nesting levels of objects.
 const LEVELS_MAX: usize = 64;
 
-/// Fields that stay and fields that go: `-/,+/id,+/px` leaves two, `-/notes` takes one away.
+/// A list of included and excluded fields: `-/,+/id,+/px` keeps two fields, `-/notes` removes one.
 ///
-/// What the list does not name stays. The entry that names most of a field's path decides, of
-/// equal ones the last. It prints as the list that it was read from.
+/// Unlisted fields are kept. The most specific entry for a field decides, the last one among
+/// equals. The printed text is the original list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     text: Box<str>,
     root: Node,
 }
 
-/// What is said of a path, and of those below it.
+/// Decision for a path and for the paths below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     stays: Option<bool>,
     below: Vec<(Box<str>, Node)>,
 }
 
-/// Why a list selects nothing.
+/// Errors of selection lists.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectionError {
@@ -38,15 +38,15 @@ pub enum SelectionError {
     /// An entry has no sign.
     #[error("{0} has no sign: write +{0} if it is to stay, -{0} if it is to go")]
     NoSign(String),
-    /// An entry is no path.
+    /// An entry is not a path.
     #[error("{path}: {error}")]
     Path {
-        /// What stands there.
+        /// Text of the entry.
         path: String,
-        /// What is wrong with it.
+        /// Parse error.
         error: PathError,
     },
-    /// Attributes and single values of arrays cannot be selected.
+    /// Attributes and array elements cannot be selected.
     #[error("{0} names an attribute or has a subscript: fields stay or go as a whole")]
     Part(String),
 }
@@ -78,17 +78,17 @@ impl Display for Selection {
 }
 
 impl Selection {
-    /// Whether messages of this kind have fields that can be selected.
+    /// Whether fields can be selected from messages of this type.
     pub fn is_for(message_type: MessageType) -> bool {
         matches!(message_type, MessageType::Fix | MessageType::Nvfix | MessageType::Json)
     }
 
-    /// Appends what is selected of a message, in the message's own order and bytes. Arrays stay or
-    /// go as a whole. A message without fields to select stays as it is.
+    /// Appends the selected part of `message` to `out`, fields in their original order and bytes.
+    /// Arrays are kept or removed as a whole, and a message without fields is copied.
     ///
     /// # Errors
     ///
-    /// If the message is malformed. Then `out` is as it was.
+    /// If the message is malformed. `out` is unchanged then.
     pub fn select(
         &self,
         format: impl Into<Format>,
@@ -125,7 +125,7 @@ impl Selection {
 }
 
 impl Node {
-    /// The node of a path, made if need be.
+    /// The node of a path, created if absent.
     fn find(&mut self, text: &str) -> Result<&mut Self, SelectionError> {
         if text == "/" {
             return Ok(self);
@@ -148,7 +148,7 @@ impl Node {
         Ok(node)
     }
 
-    /// What is said of the field `name` below, if anything is.
+    /// Entry for the field `name` below this node.
     fn below(&self, name: &[u8]) -> Option<&Self> {
         self.below.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
     }
@@ -206,6 +206,7 @@ impl Node {
             };
             let behind_name = out.len();
             node.select_members(member.value, member.at, stays, level + 1, out)?;
+            // An excluded object remains only if one of its members was included.
             if !stays && out[behind_name..] == *b"{}" {
                 out.truncate(before);
             }

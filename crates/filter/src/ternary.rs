@@ -1,14 +1,14 @@
-//! The three truths of SQL-92, and two ways to join them.
+//! Three-valued logic of SQL-92, with two variants of AND and OR.
 
 use std::ops::Not;
 
-/// What a condition says of a message. Only `True` selects it.
+/// The truth value of a condition. Only `True` selects a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ternary {
     /// The condition does not hold.
     #[default]
     False,
-    /// A value that it asks for is NULL.
+    /// A value in the condition is NULL.
     Unknown,
     /// The condition holds.
     True,
@@ -34,25 +34,24 @@ impl From<bool> for Ternary {
     }
 }
 
-/// How AND and OR treat what is unknown.
+/// Treatment of unknown operands by AND and OR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Semantics {
-    /// As SQL-92 has it: `NULL AND FALSE` is false, and `NULL OR TRUE` is true.
+    /// SQL-92: `NULL AND FALSE` is false, and `NULL OR TRUE` is true.
     #[default]
     Sql,
-    /// As AMPS documents its tables: NULL on the left side decides, so that `NULL AND FALSE` and
-    /// `NULL OR TRUE` are NULL.
+    /// AMPS: NULL on the left decides, so that `NULL AND FALSE` and `NULL OR TRUE` are NULL.
     Amps,
 }
 
 impl Semantics {
-    /// The conjunction of what `truths` yields; asks for no more than it needs.
+    /// Conjunction of `truths`; stops as soon as the result is known.
     #[inline]
     pub fn all(self, truths: impl IntoIterator<Item = Ternary>) -> Ternary {
         self.join(truths, Ternary::True, Ternary::False)
     }
 
-    /// The disjunction of what `truths` yields; asks for no more than it needs.
+    /// Disjunction of `truths`; stops as soon as the result is known.
     #[inline]
     pub fn any(self, truths: impl IntoIterator<Item = Ternary>) -> Ternary {
         self.join(truths, Ternary::False, Ternary::True)
@@ -72,6 +71,7 @@ impl Semantics {
             }
             if truth == Ternary::Unknown {
                 joined = Ternary::Unknown;
+                // A decisive operand further right cannot change the result any more.
                 if self == Self::Amps {
                     break;
                 }

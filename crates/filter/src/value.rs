@@ -1,4 +1,4 @@
-//! A value of a message or a filter, and how two of them compare.
+//! Values of messages and filters, and their comparison.
 
 use crate::number::Number;
 use crate::ternary::Ternary;
@@ -6,25 +6,25 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 
-/// What a path stands for in one message. An empty text is NULL.
+/// One value of a field or an expression. An empty text counts as NULL.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Value<'a> {
-    /// Nothing: the field is absent, null or empty.
+    /// The field is absent, null or empty.
     #[default]
     Null,
-    /// A truth, which counts as the number 1 or 0.
+    /// A truth value; as a number 1 or 0.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that `Int` cannot hold.
+    /// An integer above `i64::MAX`.
     Uint(u64),
     /// Any other number.
     Float(f64),
-    /// Bytes, compared as they are, or as the number that they write.
+    /// Bytes, compared bytewise or as the number that they spell.
     Text(&'a [u8]),
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `=`
@@ -42,13 +42,13 @@ pub enum Comparison {
 }
 
 impl<'a> Value<'a> {
-    /// Whether there is nothing here.
+    /// Whether the value is NULL or an empty text.
     #[inline]
     pub fn is_null(self) -> bool {
         matches!(self, Self::Null | Self::Text([]))
     }
 
-    /// The number that this is, or that its text writes.
+    /// The value as a number, parsed if it is a text.
     #[inline]
     pub fn number(self) -> Option<Number> {
         match self {
@@ -73,10 +73,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether `self comparison other`: unknown if one of them is NULL.
+    /// Evaluates `self comparison other`; unknown if one of them is NULL.
     ///
-    /// Two texts compare as bytes, all else as numbers. A text that is no number is greater than
-    /// any number; what is not a number (NaN) is only ever unequal.
+    /// Two texts compare bytewise, all other pairs as numbers. A text that is not a number is
+    /// greater than any number. NaN is unequal to everything.
     #[inline]
     pub fn compare(self, comparison: Comparison, other: Value<'_>) -> Ternary {
         if self.is_null() || other.is_null() {
@@ -85,7 +85,7 @@ impl<'a> Value<'a> {
         comparison.accepts(self.order(other)).into()
     }
 
-    /// Which is greater, of two values that are not NULL; nothing if one is not a number (NaN).
+    /// Order of two values other than NULL; `None` if one is NaN.
     #[inline]
     fn order(self, other: Value<'_>) -> Option<Ordering> {
         if let (Self::Text(left), Value::Text(right)) = (self, other) {
@@ -114,7 +114,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison that holds with its sides exchanged.
+    /// The comparison with its operands exchanged.
     pub fn mirrored(self) -> Self {
         match self {
             Self::Equal | Self::NotEqual => self,

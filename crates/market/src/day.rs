@@ -1,70 +1,59 @@
-//! A day, step by step.
+//! Clock and message of a market day, step by step.
 
-use crate::act::Act;
 use crate::book::Book;
+use crate::event::Step;
 use crate::fix;
-use crate::numbers::Numbers;
+use crate::rng::Rng;
 use crate::symbols::symbols;
 
-/// Half past nine, in microseconds since midnight.
+/// Opening at 09:30, in microseconds since midnight.
 const OPENING_US: u64 = 34_200_000_000;
-/// For how long there is trade: six and a half hours.
+/// Trading time: six and a half hours.
 const TRADE_US: u64 = 23_400_000_000;
 const SEED: u64 = 20_080_418;
 
-/// A day of so many messages.
+/// A reproducible day with a fixed number of messages.
 #[derive(Clone, Debug)]
 pub struct Day {
     symbols: Vec<Box<str>>,
     book: Book,
-    numbers: Numbers,
+    rng: Rng,
     count: u64,
     done: u64,
     message: Vec<u8>,
 }
 
-/// What happens, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Counted from 0 in the day. Tag 34 is one more.
-    pub number: u64,
-    /// Since midnight. Tag 52.
-    pub time_us: u64,
-    /// What happens.
-    pub act: Act,
-}
-
 impl Day {
-    /// A day of `messages` messages, always the same one.
+    /// The default day with `messages` messages.
     pub fn new(messages: u64) -> Self {
         Self::with_seed(SEED, messages)
     }
 
-    /// Another day for each seed.
+    /// A different day for each seed.
     pub fn with_seed(seed: u64, messages: u64) -> Self {
-        let mut numbers = Numbers::new(seed);
-        let symbols = symbols(&mut numbers);
-        let book = Book::new(Numbers::new(numbers.below(u64::MAX)));
-        Self { symbols, book, numbers, count: messages, done: 0, message: Vec::new() }
+        let mut rng = Rng::new(seed);
+        let symbols = symbols(&mut rng);
+        let book = Book::new(Rng::new(rng.below(u64::MAX)));
+        Self { symbols, book, rng, count: messages, done: 0, message: Vec::new() }
     }
 
-    /// What happens next; none when the day is over.
+    /// The next step; `None` at the end of the day.
     pub fn advance(&mut self) -> Option<Step> {
         if self.done == self.count {
             return None;
         }
-        // Somewhere within the time that this step has for itself.
+        // Each step takes a random time within its share of the day, so times never decrease.
         let share = u128::from(TRADE_US);
         let at = |number: u64| (share * u128::from(number) / u128::from(self.count)) as u64;
         let (from, until) = (at(self.done), at(self.done + 1));
-        let time_us = OPENING_US + from + self.numbers.below((until - from).max(1));
-        let step = Step { number: self.done, time_us, act: self.book.act() };
+        let time_us = OPENING_US + from + self.rng.below((until - from).max(1));
+        let step = Step { number: self.done, time_us, event: self.book.next_event() };
         self.done += 1;
         fix::write(&mut self.message, &step, &self.symbols);
         Some(step)
     }
 
-    /// The message about the last step.
+    /// FIX message of the last step.
     pub fn message(&self) -> &[u8] {
         &self.message
     }
@@ -78,7 +67,7 @@ impl Day {
         &self.symbols[usize::from(number)]
     }
 
-    /// How many symbols there are.
+    /// Number of symbols.
     pub const fn symbols(&self) -> usize {
         self.symbols.len()
     }

@@ -1,15 +1,14 @@
-//! Steps as FIX messages, with the length and the sum of their bytes in them.
+//! Encodes steps as FIX messages, with body length and checksum.
 
-use crate::act::{Act, Execution, Order, Outcome, Quote, Side};
-use crate::day::Step;
+use crate::event::{ExecType, Execution, MarketEvent, Order, Quote, Side, Step};
 use std::io::Write;
 
 const SEPARATOR: char = '\u{1}';
-/// All that comes before the length, whose digits are written last.
+/// Everything before the body length, whose digits are patched in last.
 const START: &str = "8=FIX.4.4\u{1}9=";
 const LENGTH_DIGITS: usize = 3;
 
-/// Writes the message about `step` in place of what is in `out`.
+/// Replaces `out` by the message of `step`.
 pub(crate) fn write(out: &mut Vec<u8>, step: &Step, symbols: &[Box<str>]) {
     out.clear();
     out.extend_from_slice(START.as_bytes());
@@ -17,12 +16,14 @@ pub(crate) fn write(out: &mut Vec<u8>, step: &Step, symbols: &[Box<str>]) {
     out.push(1);
     let body = out.len();
     let mut fields = Fields(out);
-    let symbol = &*symbols[usize::from(step.act.symbol())];
+    let symbol = &*symbols[usize::from(step.event.symbol())];
     fields.head(step);
-    match &step.act {
-        Act::Quote(it) => fields.quote(it, symbol, step.number),
-        Act::New(it) | Act::Replace(it) | Act::Cancel(it) => fields.order(it, symbol),
-        Act::Execution(it) => fields.execution(it, symbol),
+    match &step.event {
+        MarketEvent::Quote(it) => fields.quote(it, symbol, step.number),
+        MarketEvent::New(it) | MarketEvent::Replace(it) | MarketEvent::Cancel(it) => {
+            fields.order(it, symbol)
+        }
+        MarketEvent::Execution(it) => fields.execution(it, symbol),
     }
     let mut length = out.len() - body;
     for digit in out[body - 1 - LENGTH_DIGITS..body - 1].iter_mut().rev() {
@@ -37,7 +38,7 @@ struct Fields<'a>(&'a mut Vec<u8>);
 
 impl Fields<'_> {
     fn add(&mut self, field: std::fmt::Arguments<'_>) {
-        // A vector takes all bytes.
+        // Writing to a vector cannot fail.
         drop(write!(self.0, "{field}{SEPARATOR}"));
     }
 
@@ -46,15 +47,15 @@ impl Fields<'_> {
     }
 
     fn head(&mut self, step: &Step) {
-        let kind = match &step.act {
-            Act::Quote(_) => 'S',
-            Act::New(_) => 'D',
-            Act::Replace(_) => 'G',
-            Act::Cancel(_) => 'F',
-            Act::Execution(_) => '8',
+        let kind = match &step.event {
+            MarketEvent::Quote(_) => 'S',
+            MarketEvent::New(_) => 'D',
+            MarketEvent::Replace(_) => 'G',
+            MarketEvent::Cancel(_) => 'F',
+            MarketEvent::Execution(_) => '8',
         };
-        let (sender, target) = match &step.act {
-            Act::Quote(_) | Act::Execution(_) => ("MARKET", "DESK"),
+        let (sender, target) = match &step.event {
+            MarketEvent::Quote(_) | MarketEvent::Execution(_) => ("MARKET", "DESK"),
             _ => ("DESK", "MARKET"),
         };
         self.add(format_args!("35={kind}"));
@@ -76,7 +77,7 @@ impl Fields<'_> {
         self.add(format_args!("135={}", quote.ask_size));
     }
 
-    /// What orders and executions have in common.
+    /// Fields shared by orders and executions.
     fn order(&mut self, order: &Order, symbol: &str) {
         if order.version > 0 {
             self.add(format_args!("41={}-{}", order.id, order.version - 1));
@@ -93,14 +94,14 @@ impl Fields<'_> {
 
     fn execution(&mut self, execution: &Execution, symbol: &str) {
         let order = &execution.order;
-        let kind = match execution.outcome {
-            Outcome::New => '0',
-            Outcome::Replaced => '5',
-            Outcome::Canceled => '4',
-            Outcome::Trade { .. } => 'F',
+        let kind = match execution.exec_type {
+            ExecType::New => '0',
+            ExecType::Replaced => '5',
+            ExecType::Canceled => '4',
+            ExecType::Trade { .. } => 'F',
         };
-        let status = match execution.outcome {
-            Outcome::Canceled => '4',
+        let status = match execution.exec_type {
+            ExecType::Canceled => '4',
             _ if execution.left() == 0 => '2',
             _ if order.filled > 0 => '1',
             _ => '0',
@@ -110,7 +111,7 @@ impl Fields<'_> {
         self.add(format_args!("150={kind}"));
         self.add(format_args!("39={status}"));
         self.order(order, symbol);
-        if let Outcome::Trade { quantity, price_cents } = execution.outcome {
+        if let ExecType::Trade { quantity, price_cents } = execution.exec_type {
             self.add(format_args!("32={quantity}"));
             self.money(31, price_cents);
         }

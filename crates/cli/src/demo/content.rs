@@ -198,8 +198,8 @@ fn publish(
     let (mut messages, mut bytes) = (0, 0);
     while let Some(step) = day.advance() {
         let message = day.message();
-        client.publish(step.act.topic(), message)?;
-        book.enter(&step.act, message, wants);
+        client.publish(step.event.topic(), message)?;
+        book.enter(&step.event, message, wants);
         bytes += message.len() as u64;
         messages += 1;
         if messages % LOOK_EVERY == 0 && start.elapsed() > PUBLISHING_MAX {

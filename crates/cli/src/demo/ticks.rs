@@ -1,6 +1,6 @@
 //! The demonstration's input: a file of lines like those of a market-data feed.
 
-use lanecast_market::Numbers;
+use lanecast_market::Rng;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ const SYMBOLS: [&str; 8] = ["AAPL", "AMZN", "BARC", "IBM", "INTC", "MSFT", "SAP"
 /// Writes `lines` lines `number,symbol,bid,ask,bid size,ask size`, prices walking at random.
 pub(super) fn generate(path: &Path, lines: u64) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
-    let mut numbers = Numbers::new(20_080_418);
+    let mut numbers = Rng::new(20_080_418);
     let mut cents = [18_950u64, 14_230, 17_055, 19_100, 3_120, 41_500, 12_840, 7_310];
     for number in 0..lines {
         let which = numbers.below(SYMBOLS.len() as u64) as usize;

@@ -46,7 +46,7 @@ impl Desk {
                 self.day = Day::new(DAY);
                 self.day.advance().expect("a day begins")
             });
-            self.publisher.publish(step.act.topic(), self.day.message()).expect("it is taken");
+            self.publisher.publish(step.event.topic(), self.day.message()).expect("it is taken");
         }
         self.publisher.flush().expect("all was taken");
     }

@@ -2,40 +2,40 @@
 
 use crate::stage::{Stage, until};
 use lanecast::{Context, Publish, Subscribe};
-use lanecast_content::{Event, Publisher, Settings, Subscriber};
+use lanecast_content::{ContentSettings, Event, Publisher, Subscriber};
 use lanecast_filter::message_type::MessageType;
-use lanecast_market::{Act, Day};
+use lanecast_market::{Day, MarketEvent};
 
-fn settings() -> Settings {
-    Settings::new(MessageType::Fix)
+fn settings() -> ContentSettings {
+    ContentSettings::new(MessageType::Fix)
 }
 
 fn subscriber(context: &Context, filter: &str) -> Subscriber<Context> {
     Subscriber::new(context, "market", filter, &settings()).expect("a subscriber")
 }
 
-/// Reads what there is; the messages go to `messages`.
+/// Polls once and appends the messages to `messages`.
 fn read(subscriber: &mut Subscriber<Context>, messages: &mut Vec<Vec<u8>>) {
     subscriber.poll(64, |event| match event {
         Event::Message(message) => messages.push(message.bytes().to_vec()),
         Event::Lost(gap) => panic!("{gap:?}"),
-        Event::Lapsed(stream) => panic!("{stream} has forgotten this subscriber"),
+        Event::FilterLost(stream) => panic!("{stream} has forgotten this subscriber"),
         _ => {}
     });
 }
 
-/// Turns both sides until all subscribers are served.
+/// Polls both sides until all filters are active.
 fn settle(publisher: &mut Publisher<Context>, subscribers: &mut [Subscriber<Context>]) {
     until("all filters are in force", || {
-        publisher.tend();
+        publisher.poll_subscribers();
         let mut early = Vec::new();
         subscribers.iter_mut().for_each(|subscriber| read(subscriber, &mut early));
         assert!(early.is_empty());
-        subscribers.iter().all(|subscriber| subscriber.in_force() == 1)
+        subscribers.iter().all(|subscriber| subscriber.active_publishers() == 1)
     });
 }
 
-/// Each gets all that its filter lets through, in order, and nothing else.
+/// Each subscriber receives exactly its matching messages, in order.
 fn everything_wanted_arrives(stage: &Stage) {
     let mut day = Day::new(20_000);
     let symbol = day.symbol(0).to_owned();
@@ -49,8 +49,8 @@ fn everything_wanted_arrives(stage: &Stage) {
     let mut published = 0;
     while let Some(step) = day.advance() {
         let message = day.message();
-        let is_quote = matches!(step.act, Act::Quote(quote) if quote.symbol == 0);
-        let is_large = matches!(step.act, Act::New(order) if order.quantity >= 5_000);
+        let is_quote = matches!(step.event, MarketEvent::Quote(quote) if quote.symbol == 0);
+        let is_large = matches!(step.event, MarketEvent::New(order) if order.quantity >= 5_000);
         let is_trade = message.windows(7).any(|part| part == b"\x01150=F\x01");
         for (holds, wanted) in [is_quote, is_large, is_trade, is_quote].into_iter().zip(&mut wanted)
         {
@@ -71,15 +71,19 @@ fn everything_wanted_arrives(stage: &Stage) {
     }
     assert!(published > 1_000 && published < 10_000, "{published}");
     until("all has come", || {
-        publisher.tend();
+        publisher.poll_subscribers();
         subscribers.iter_mut().zip(&mut came).for_each(|(s, came)| read(s, came));
         came.iter().zip(&wanted).all(|(came, wanted)| came.len() >= wanted.len())
     });
     assert!(came == wanted);
-    assert_eq!(publisher.ignored() + subscribers.iter().map(Subscriber::ignored).sum::<u64>(), 0);
+    assert_eq!(
+        publisher.malformed_frames()
+            + subscribers.iter().map(Subscriber::malformed_frames).sum::<u64>(),
+        0
+    );
 }
 
-/// Subscribers come and go; what nobody wants any more is forgotten, and its mark used again.
+/// Subscribers come and go; unused filters are removed and their marks reused.
 fn those_who_leave_are_forgotten(stage: &Stage) {
     let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
     let message = |number: u32| format!("35=D\u{1}38={number}\u{1}");
@@ -97,7 +101,7 @@ fn those_who_leave_are_forgotten(stage: &Stage) {
         for (subscriber, count) in subscribers.iter_mut().zip([1, 1]) {
             let mut came = Vec::new();
             until("a message has come", || {
-                publisher.tend();
+                publisher.poll_subscribers();
                 read(subscriber, &mut came);
                 came.len() >= count
             });
@@ -105,7 +109,7 @@ fn those_who_leave_are_forgotten(stage: &Stage) {
         }
         drop(subscribers);
         until("they are forgotten", || {
-            publisher.tend();
+            publisher.poll_subscribers();
             publisher.filters() == 0
         });
         assert_eq!(publisher.publish(message(3).as_bytes()), Ok(0));
@@ -113,7 +117,7 @@ fn those_who_leave_are_forgotten(stage: &Stage) {
     }
 }
 
-/// Subscribers are there first; publishers come, go, and come again.
+/// Subscribers start first; publishers join, leave, and join again.
 fn publishers_may_come_later(stage: &Stage) {
     let mut subscribers = ["/38 = 1", "/38 = 2"].map(|text| subscriber(&stage.subscribers, text));
     for _ in 0..3 {
@@ -138,14 +142,14 @@ fn publishers_may_come_later(stage: &Stage) {
     }
 }
 
-/// Filters that are none, too many filters, and bytes that mean nothing.
+/// Malformed filters, too many filters, and malformed frames are refused.
 fn the_hostile_are_refused(stage: &Stage) {
-    let few = Settings { filters_max: 2, ..settings() };
+    let few = ContentSettings { filters_max: 2, ..settings() };
     let mut publisher = Publisher::new(&stage.publishers, "market", few).expect("one");
     let mut raw = stage.subscribers.publisher("market?filters").expect("a publisher");
     let mut feed = stage.subscribers.subscriber("market?content").expect("a subscriber");
     until("they have met", || {
-        publisher.tend();
+        publisher.poll_subscribers();
         feed.poll(64, |_| ());
         raw.subscribers() == 1 && feed.streams() == 1
     });
@@ -156,21 +160,21 @@ fn the_hostile_are_refused(stage: &Stage) {
     }
     let mut refusals = 0;
     until("all are answered", || {
-        publisher.tend();
+        publisher.poll_subscribers();
         feed.poll(64, |event| {
             if let lanecast::Event::Message(message) = event {
                 assert_eq!(message.bytes()[..2], [1, 3], "refused");
                 refusals += 1;
             }
         });
-        publisher.ignored() == 2 && refusals == 3
+        publisher.malformed_frames() == 2 && refusals == 3
     });
     let mut subscribers = ["/38 = 1", "/38 = 2"].map(|text| subscriber(&stage.subscribers, text));
     settle(&mut publisher, &mut subscribers);
     let mut third = subscriber(&stage.subscribers, "/38 = 3");
     let mut reason = String::new();
     until("the third is refused", || {
-        publisher.tend();
+        publisher.poll_subscribers();
         third.poll(64, |event| {
             if let Event::Refused(_, why) = event {
                 reason = why.to_owned();
@@ -183,7 +187,8 @@ fn the_hostile_are_refused(stage: &Stage) {
     assert_eq!(publisher.publish(b"38=2\x01"), Ok(1));
 }
 
-/// Who stands still until its publisher has gone on without it is told, asks again, and is served.
+/// A subscriber that was ejected as slow is notified, requests its filter again, and is served. 8.|
+/// Many times the subscriber's buffer.
 fn who_was_left_behind_is_served_again(stage: &Stage) {
     let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
     let mut subscriber = [subscriber(&stage.subscribers, "/38 = 1")];
@@ -196,11 +201,11 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
     }
     let mut told = Vec::new();
     let mut hear = |publisher: &mut Publisher<Context>| {
-        publisher.tend();
+        publisher.poll_subscribers();
         subscriber.poll(64, |event| match event {
             Event::Lost(_) => told.push("lost"),
-            Event::Lapsed(_) => told.push("lapsed"),
-            Event::InForce(_) => told.push("in force"),
+            Event::FilterLost(_) => told.push("lapsed"),
+            Event::FilterActive(_) => told.push("in force"),
             Event::Left(..) => told.push("left"),
             Event::Message(message) if message.bytes() == b"38=1\x01" => told.push("short"),
             Event::Message(_) if told.last() == Some(&"lapsed") => panic!("it is not in force"),

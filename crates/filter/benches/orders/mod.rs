@@ -1,10 +1,10 @@
-//! The orders that benchmarks read, the same in every run.
+//! Reproducible orders for benchmarks.
 
 const SYMBOLS: u64 = 10_000;
-/// Messages that take turns, so that none is foreseen.
+/// Distinct messages, too many for the predictions of the reader.
 const MESSAGES: u64 = 65_536;
 
-/// Numbers that are the same in every run.
+/// Reproducible random numbers.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
@@ -19,7 +19,7 @@ impl Chance {
     }
 }
 
-/// Messages as a ring would hold them: one behind the other.
+/// Messages stored back to back, as in a ring buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ impl Messages {
         self.ends.push(self.bytes.len());
     }
 
-    /// All of them, again and again.
+    /// Cycles through all messages.
     pub(crate) fn cycle(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[*start..*end]).cycle()

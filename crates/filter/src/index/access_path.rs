@@ -1,4 +1,4 @@
-//! By which of its predicates a filter is found: the ways that lead to it.
+//! Selects the predicates by which an index finds a filter.
 
 use super::key::{Key, KeyHasher};
 use super::ordinal;
@@ -11,21 +11,21 @@ use crate::ternary::{Semantics, Ternary};
 use crate::value::Comparison;
 use std::collections::{HashMap, HashSet};
 
-/// Alternatives that a filter may be taken apart into.
+/// Most alternatives of a disjunction with an access path each.
 const ALTERNATIVES_MAX: usize = 8;
 
-/// A way to a filter: all of it has to hold.
+/// An access path: key, range and residual condition all have to hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AccessPath {
-    /// A field that has to have one of these values.
+    /// Field that must equal one of these values.
     pub(crate) keys: Option<(Slot, Vec<Key>)>,
     pub(crate) range: Option<RangeCondition>,
-    /// What else has to hold.
+    /// Remaining condition.
     pub(crate) residual: Option<Expr<Slot>>,
 }
 
 impl AccessPath {
-    /// Whether one message may come along here twice: a text that writes a number can equal a text
+    /// Whether one message can take this path twice: a text that spells a number can equal a text
     /// and a number.
     pub(crate) fn repeats(&self) -> bool {
         let keys = self.keys.as_ref().map_or(&[][..], |(_, keys)| keys);
@@ -33,7 +33,7 @@ impl AccessPath {
     }
 }
 
-/// Where a field has to lie.
+/// A range for the value of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RangeCondition {
     pub(crate) slot: Slot,
@@ -41,22 +41,22 @@ pub(crate) struct RangeCondition {
     pub(crate) range: Range,
 }
 
-/// What a range says of a field with several values.
+/// Meaning of a range for a field with several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeMode {
-    /// One value has to be within it.
+    /// One value lies within the range (BETWEEN, =).
     Within,
-    /// One has to be above the lower end and one, maybe another, below the upper end.
+    /// One value exceeds the lower end, and possibly another one is below the upper end.
     Between,
 }
 
-/// Which fields have how many different values, as far as filters tell.
+/// Number of distinct values per field among all filters: the estimate of selectivity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cardinality {
     values: HashMap<Slot, HashSet<Key>>,
 }
 
-/// Values of a field that are counted.
+/// Counting stops at this number.
 const COUNTED_MAX: usize = 4_096;
 
 impl Cardinality {
@@ -68,13 +68,13 @@ impl Cardinality {
         values.len()
     }
 
-    /// Forgets a slot that may get another field.
+    /// Resets a slot that is released for reuse.
     pub(crate) fn forget(&mut self, slot: Slot) {
         self.values.remove(&slot);
     }
 }
 
-/// The ways to the condition `expr`, in normal form. None, if it never holds.
+/// Access paths to the condition `expr`, in normal form. Empty if it can never hold.
 pub(crate) fn access_paths(
     expr: &Expr<Slot>,
     semantics: Semantics,
@@ -85,7 +85,7 @@ pub(crate) fn access_paths(
     access_paths.into_iter().map(|(_, way)| way).collect()
 }
 
-/// The ways to the condition `expr`, each with the part of it that it leads to.
+/// Access paths to the condition `expr`, each with the alternative it belongs to.
 pub(crate) fn alternatives<'a>(
     expr: &'a Expr<Slot>,
     semantics: Semantics,
@@ -93,7 +93,7 @@ pub(crate) fn alternatives<'a>(
     hasher: &KeyHasher,
 ) -> Vec<(&'a Expr<Slot>, AccessPath)> {
     let mut way = |expr: &'a Expr<Slot>| Some((expr, way(expr, cardinality, hasher)?));
-    // Where NULL on the left side decides, alternatives cannot stand alone.
+    // Under AMPS semantics NULL on the left decides, so alternatives are not independent.
     if let Expr::Or(parts) = expr
         && semantics == Semantics::Sql
         && parts.len() <= ALTERNATIVES_MAX
@@ -107,7 +107,7 @@ pub(crate) fn alternatives<'a>(
     way(expr).into_iter().collect()
 }
 
-/// The way to `expr`, if it can hold at all.
+/// Access path to `expr`, or `None` if it can never hold.
 fn way(expr: &Expr<Slot>, cardinality: &mut Cardinality, hasher: &KeyHasher) -> Option<AccessPath> {
     let mut rest: Vec<&Expr<Slot>> = match expr {
         Expr::And(parts) => parts.iter().collect(),
@@ -123,7 +123,7 @@ fn way(expr: &Expr<Slot>, cardinality: &mut Cardinality, hasher: &KeyHasher) -> 
     if keys.is_none() || others.is_empty() {
         rest = others;
     } else {
-        // Few are left behind a key. To evaluate the rest of each at once is fastest.
+        // Few filters remain behind a key; evaluating their residuals beats a range lookup.
         range = None;
     }
     let residual = match &*rest {
@@ -134,7 +134,7 @@ fn way(expr: &Expr<Slot>, cardinality: &mut Cardinality, hasher: &KeyHasher) -> 
     Some(AccessPath { keys, range, residual })
 }
 
-/// Takes the equality out of `rest` that fewest messages satisfy. `None` if one is never satisfied.
+/// Removes the most selective equality from `rest`. `None` if some equality can never hold.
 fn take_keys(
     rest: &mut Vec<&Expr<Slot>>,
     cardinality: &mut Cardinality,
@@ -165,7 +165,7 @@ fn take_keys(
     }))
 }
 
-/// Takes the range out of `rest` that is shortest, with all predicates that it says.
+/// Removes the narrowest range from `rest`, with all predicates that it implies.
 fn take_range(rest: &mut Vec<&Expr<Slot>>) -> Option<RangeCondition> {
     let all: Vec<Option<RangeCondition>> = rest.iter().map(|part| limits(part)).collect();
     let mut best: Option<(RangeCondition, Vec<usize>)> = None;
@@ -192,17 +192,19 @@ fn take_range(rest: &mut Vec<&Expr<Slot>>) -> Option<RangeCondition> {
 }
 
 impl RangeCondition {
-    /// Both, if one range can say it.
+    /// Intersection of two ranges, if one range can express it.
     fn and(self, other: Self) -> Option<Self> {
         let is_alike = self.slot == other.slot
             && (self.mode, other.mode) == (RangeMode::Between, RangeMode::Between);
         let low = self.range.low.max(other.range.low);
         let high = self.range.high.min(other.range.high);
+        // Several values may satisfy two BETWEEN ranges separately; only one-sided limits
+        // intersect.
         (is_alike && low <= high).then_some(Self { range: Range { low, high }, ..self })
     }
 }
 
-/// The limits that the predicate `expr` sets, if that is all it does.
+/// The range that the predicate `expr` is equivalent to, if any.
 fn limits(expr: &Expr<Slot>) -> Option<RangeCondition> {
     let place = |literal: &Literal| ordinal::of_limit(literal_number(literal)?);
     let limits = match expr {

@@ -1,4 +1,4 @@
-//! The filters behind one key, or behind none.
+//! Filters that share one key, or have none.
 
 use super::access_path::{RangeCondition, RangeMode};
 use super::key::Key;
@@ -9,16 +9,16 @@ use crate::fields::Slot;
 use crate::message::Message;
 use smallvec::SmallVec;
 
-/// Filters that are found at one place.
+/// A bucket of filters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bucket {
-    /// The key that leads here, of the field in the slot.
+    /// Key and slot; `None` for the bucket without key.
     pub(crate) key: Option<(Key, Slot)>,
-    /// Those that ask for nothing else.
+    /// Targets without further conditions.
     unconditional: Vec<u32>,
-    /// Those that ask for another field to be in a range.
+    /// Targets with a range on another field.
     ranges: SmallVec<[Ranged; 1]>,
-    /// Those that ask for something else, by the number of that residual condition.
+    /// Targets with a residual condition, ordered by its number.
     residual: Vec<(u32, Target)>,
 }
 
@@ -29,7 +29,7 @@ struct Ranged {
     ranges: RangeIndex,
 }
 
-/// Where in a bucket a filter stands.
+/// Position of a target in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BucketPosition {
     Unconditional,
@@ -87,7 +87,7 @@ impl Bucket {
         self.unconditional.is_empty() && self.ranges.is_empty() && self.residual.is_empty()
     }
 
-    /// The targets that are found by evaluating a residual condition.
+    /// Targets with a residual condition.
     pub(crate) fn residual_targets(&self) -> impl Iterator<Item = Target> {
         self.residual.iter().map(|(_, target)| *target)
     }
@@ -97,8 +97,8 @@ impl Bucket {
         self.ranges.iter().position(is_alike)
     }
 
-    /// Adds the targets of those that `message` satisfies to `found`, where `holds` says of a
-    /// residual condition whether it does. Whether one may have come twice.
+    /// Adds the targets that `message` satisfies to `found`; `holds` evaluates a residual
+    /// condition. Returns whether targets may repeat.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -113,7 +113,7 @@ impl Bucket {
         }
         let mut left = &*self.residual;
         while let Some(&(residual, _)) = left.first() {
-            // Many filters have the same residual condition. It is evaluated once.
+            // Filters with equal residual conditions are adjacent: one evaluation serves all.
             let length = left.iter().take_while(|(other, _)| *other == residual).count();
             let (same, others) = left.split_at(length);
             if holds(residual) {

@@ -1,4 +1,4 @@
-//! The filters of an index: what each says, and where it is filed.
+//! Entries of an index: distinct filters, with their ids and postings.
 
 use super::bucket::BucketPosition;
 use super::key::ExprHash;
@@ -7,27 +7,27 @@ use super::target::Target;
 use crate::fields::Slot;
 use std::collections::HashMap;
 
-/// A filter, or several that say the same.
+/// A filter, shared by all ids with an equal one.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) expr_hash: ExprHash,
-    /// Where the ways to it end: at its id, or at a group of ids.
+    /// Target of its access paths: its only id, or a group of ids.
     pub(crate) target: Target,
     pub(crate) postings: Box<[Posting]>,
-    /// The slots that it holds, each as often as it does.
+    /// Acquired slots, one for each occurrence of a field.
     pub(crate) slots: Box<[Slot]>,
 }
 
-/// A place where a filter is filed.
+/// One position of a filter in a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posting {
     pub(crate) bucket: u32,
     pub(crate) position: BucketPosition,
-    /// The entry's target, or a guard before it.
+    /// The target of the entry, or a residual check in front of it.
     pub(crate) target: Target,
 }
 
-/// All filters, by number, by id, and by what they say.
+/// All entries by number, id, and hash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     entries: Slab<Entry>,

@@ -1,30 +1,31 @@
-//! Ranges with two ends in the order of the lower one, in blocks of columns.
+//! Two-sided ranges sorted by lower end, in blocks of columns.
 //!
-//! Of a range that is longer than the way from its lower end to a number, the upper end need not be
-//! looked at: a search reads lower ends to find its way, and then copies targets.
+//! The upper end of a range needs no check if the range is longer than the distance of the number
+//! from its lower end: a search then reads lower ends only and copies targets.
 
 use super::target::Target;
 use smallvec::SmallVec;
 
-/// Ranges of a block before it is cut in two.
+/// Largest block; a larger one is split.
 const BLOCK_MAX: usize = 256;
 
-/// Ranges of about the same length.
+/// Ranges of similar length.
 #[derive(Clone, Debug)]
 pub(crate) struct IntervalBlocks {
-    /// None of them is empty. Most often there is one.
+    /// Non-empty blocks, most often one.
     blocks: SmallVec<[Block; 1]>,
-    /// The first lower end of each block.
+    /// First lower end of each block.
     firsts: SmallVec<[u64; 1]>,
-    /// No range was ever longer.
+    /// Upper bound of all lengths.
     longest: u64,
-    /// None ever ended later.
+    /// Upper bound of all upper ends.
     last: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Block {
-    /// None is shorter: most often all of a block are equally long, which spares their upper ends.
+    /// Lower bound of all lengths in the block. Lengths are mostly equal, which makes checks of
+    /// upper ends unnecessary.
     shortest: u64,
     lows: Vec<u64>,
     highs: Vec<u64>,
@@ -62,9 +63,9 @@ impl IntervalBlocks {
         }
     }
 
-    /// Takes a range out, if it is there.
+    /// Removes a range if present.
     pub(crate) fn remove(&mut self, low: u64, high: u64, target: Target) {
-        // Ranges that start at one place may stand in several blocks.
+        // Ranges with one lower end may span several blocks.
         let mut at = self.block_of(low);
         while let Some(block) = self.blocks.get_mut(at).filter(|block| block.lows[0] <= low) {
             if let Some(place) = block.find(low, high, target) {
@@ -82,8 +83,8 @@ impl IntervalBlocks {
         }
     }
 
-    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
-    /// or before.
+    /// Adds the targets of all ranges to `found` that end at or after `least` and start at or
+    /// before `most`.
     #[inline]
     pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
         if self.last < least || self.firsts.first().is_none_or(|first| *first > most) {
@@ -100,7 +101,7 @@ impl IntervalBlocks {
                 block.lows.partition_point(|low| *low <= most)
             };
             let begin = if start > block.lows[0] { point(start).min(end) } else { 0 };
-            // What starts here or later ends late enough, whatever its length.
+            // From this lower end on even the shortest range reaches `least`.
             let certain = least.saturating_sub(block.shortest);
             let is_sure = block.lows.get(begin).is_none_or(|low| *low >= certain);
             let sure = if is_sure { begin } else { point(certain).min(end) };
@@ -142,7 +143,7 @@ impl Block {
         self.targets.remove(place);
     }
 
-    /// Cuts the second half off.
+    /// Splits off the second half.
     fn split(&mut self) -> Self {
         let half = self.lows.len() / 2;
         let mut tail = Self {
@@ -161,7 +162,7 @@ impl Block {
         self.shortest = lengths.min().unwrap_or(u64::MAX);
     }
 
-    /// Where a range stands.
+    /// Position of a range.
     fn find(&self, low: u64, high: u64, target: Target) -> Option<usize> {
         let start = self.lows.partition_point(|other| *other < low);
         let same = self.lows[start..].iter().take_while(|other| **other == low).count();

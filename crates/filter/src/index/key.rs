@@ -1,8 +1,7 @@
-//! Values as keys of a fixed length, so that equality of a field is one look into a table.
+//! Hash keys of field values: an equality test becomes one hash lookup.
 //!
-//! What equals what depends on how it was written: the text `5.0` equals the number 5, but not the
-//! text `5`. So there are two kinds of keys for numbers, and a value asks for the kinds that it can
-//! equal.
+//! Equality depends on the types: the text `5.0` equals the number 5, but not the text `5`. Numbers
+//! therefore have two kinds of keys, and a value probes the kinds that it can equal.
 
 use crate::expr::Literal;
 use crate::fields::Slot;
@@ -13,7 +12,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A value of a field. Two are equal if the values are.
+/// A field value as a key of fixed length. Keys are equal if slot and value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     head: u64,
@@ -22,22 +21,22 @@ pub(crate) struct Key {
     mark: u64,
 }
 
-/// What a key was made of.
+/// Kind of a key.
 #[derive(Clone, Copy, Debug)]
 enum KeyKind {
-    /// A text that a key can hold.
+    /// A text that fits the key.
     Text,
-    /// A longer text, as a hash that nobody can foresee.
+    /// A longer text, by its keyed hash.
     LongText,
-    /// A number that a filter writes as a number: numbers and the texts of numbers equal it.
+    /// A number literal: equals numbers and texts that spell the number.
     Number,
-    /// A number that a filter writes as a text: of those that are no texts, numbers equal it.
+    /// A text literal that spells a number: besides the equal text it equals numbers.
     TextOfNumber,
 }
 
 const TEXT_MAX: usize = 16;
 
-/// The keys of all filters, each with the number of its bucket.
+/// Keys of all filters, each with its bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     buckets: HashMap<Key, u32, foldhash::fast::RandomState>,
@@ -45,18 +44,18 @@ pub(crate) struct Keys {
     pub(crate) hasher: KeyHasher,
 }
 
-/// A slot with keys.
+/// A slot with at least one key.
 #[derive(Clone, Debug)]
 struct KeyedSlot {
     slot: Slot,
-    /// How many, of each kind.
+    /// Number of keys of each kind, so that unused kinds are not probed.
     counts: [u32; 4],
 }
 
-/// 128-bit hash of an expression's text, keyed at random: filters cannot be crafted to collide.
+/// 128-bit keyed hash of an expression's text. The random key rules out crafted collisions.
 pub(crate) type ExprHash = (u64, u64);
 
-/// Hashes that do not collide.
+/// SipHash with a random key: equal hashes mean equal texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHasher {
     seeds: [u64; 2],
@@ -102,7 +101,8 @@ impl Key {
         Self::new(slot, kind, 0, words)
     }
 
-    /// The keys by which values are found that equal `literal`.
+    /// Keys of the values that equal `literal`: one, two for a text that spells a number, none for
+    /// NULL and NaN.
     pub(crate) fn of_literal(slot: Slot, literal: &Literal, hasher: &KeyHasher) -> Vec<Self> {
         let value = literal.value();
         let number = value.number().filter(|number| !number.is_nan());
@@ -122,7 +122,7 @@ impl Key {
         [key].into_iter().chain(number).collect()
     }
 
-    /// Whether one value may have another key with this one: it is about numbers as such.
+    /// Whether the key is of a number literal; a text can match such a key in addition to its own.
     pub(crate) fn is_number(&self) -> bool {
         self.kind() == KeyKind::Number as usize
     }
@@ -136,7 +136,7 @@ impl Key {
     }
 }
 
-/// A text of at most 16 bytes as two words, which texts of the same length share only if equal.
+/// A text of up to 16 bytes as two words, unique among texts of the same length.
 #[inline]
 fn words(text: &[u8]) -> (u64, u64) {
     if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
@@ -189,12 +189,12 @@ impl Keys {
         }
     }
 
-    /// Shows `visit` the buckets that `message` has keys for. Whether one may come twice.
+    /// Calls `visit` for the buckets of all keys of `message`. Returns whether a bucket may repeat.
     #[inline(always)]
     pub(crate) fn find(&self, message: &Message<'_>, mut visit: impl FnMut(u32)) -> bool {
         let mut repeats = false;
         for keyed in &self.slots {
-            // What most filters ask for, and most messages have.
+            // Most filters test for a text, and most messages contain one value.
             if keyed.counts[KeyKind::Number as usize] == 0
                 && let Some(text) = message.row.only_text(keyed.slot, message.bytes)
                 && text.len() <= TEXT_MAX
@@ -207,7 +207,7 @@ impl Keys {
         repeats
     }
 
-    /// The same in one slot, whatever it holds. Apart, so that the usual case stays in registers.
+    /// Probes all other values. Out of line, to keep the common case in registers.
     #[inline(never)]
     fn find_slow(
         &self,

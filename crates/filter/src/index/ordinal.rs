@@ -1,22 +1,22 @@
-//! Numbers as whole numbers of 64 bits in the same order, so that ranges compare fast and exactly.
+//! Maps numbers to 64-bit ordinals in the same order, so that ranges compare fast and exactly.
 //!
-//! Even numbers stand for the numbers that a limit of a range may be: those that an `f64` holds,
-//! unless they are extremely great or small. Odd ones stand for all that lie between two of them,
-//! and so compare with both as they should. What is greater than any number comes last.
+//! Even ordinals represent the numbers that can limit a range: all values of `f64` except extremely
+//! large and small ones. Odd ordinals represent the numbers between two neighbours, so that
+//! comparisons with both are right. Texts that are not numbers come last.
 
 use crate::number::Number;
 use crate::value::Value;
 
-/// Where zero is.
+/// Ordinal of zero.
 const ZERO: u64 = 1 << 63;
-/// Texts that are no numbers.
+/// Ordinal of texts that are not numbers.
 pub(crate) const TEXT: u64 = u64::MAX;
-/// Limits are at least as great as the number with these bits, or zero.
+/// Bits of the smallest magnitude of a limit other than zero.
 const LEAST: u64 = 511 << 52;
-/// Limits are less than the number with these bits.
+/// Limits are smaller than the number with these bits.
 const MOST: u64 = 1_534 << 52;
 
-/// Where `value` is in the order; nowhere if it is NULL or not a number (NaN).
+/// Ordinal of `value`; `None` for NULL and NaN.
 #[inline]
 pub(crate) fn of_value(value: Value<'_>, number: Option<Number>) -> Option<u64> {
     match number {
@@ -26,7 +26,7 @@ pub(crate) fn of_value(value: Value<'_>, number: Option<Number>) -> Option<u64> 
     }
 }
 
-/// Where `number` is in the order.
+/// Ordinal of `number`; `None` for NaN.
 #[inline]
 pub(crate) fn of_number(number: Number) -> Option<u64> {
     let float = number.to_f64();
@@ -42,7 +42,7 @@ pub(crate) fn of_number(number: Number) -> Option<u64> {
     }
 }
 
-/// Where `number` is in the order, if it may be a limit.
+/// Ordinal of `number`, if it can be a limit.
 pub(crate) fn of_limit(number: Number) -> Option<u64> {
     of_number(number).filter(|place| place.is_multiple_of(2))
 }

@@ -1,34 +1,34 @@
-//! What an index tells about itself.
+//! Access methods and statistics of an index, for users.
 
 use crate::fields::{FieldSet, Slot};
 
-/// By what a filter is found.
+/// Access methods of one filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The ways to it, any of which will do. None, if it can never hold.
+    /// Alternative access methods; empty if the filter can never match.
     pub methods: Vec<AccessMethod>,
 }
 
-/// A way to a filter.
+/// An access method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessMethod {
-    /// The value of a field leads to it.
+    /// The value of a field selects the filter.
     Value(Slot),
-    /// The range that a field lies in leads to it.
+    /// A range of a field selects the filter.
     Range(Slot),
-    /// It holds for every message.
+    /// None needed: the filter matches every message.
     Every,
-    /// Nothing leads to it: it is evaluated for every message.
+    /// None found: the filter is evaluated for every message.
     Evaluated,
 }
 
 impl Placement {
-    /// Whether the filter is found without being evaluated for every message.
+    /// Whether the filter is found without evaluating it for every message.
     pub fn is_indexed(&self) -> bool {
         !self.methods.contains(&AccessMethod::Evaluated)
     }
 
-    /// The same for people, with the names that the slots have in `fields`.
+    /// Description for people, with the paths of slots in `fields`.
     pub fn explain(&self, fields: &FieldSet) -> String {
         let name = |slot| fields.path(slot).map_or_else(String::new, ToString::to_string);
         let ways = self.methods.iter().map(|access| match access {
@@ -46,17 +46,17 @@ impl Placement {
     }
 }
 
-/// How large the parts of an index are.
+/// Sizes of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStats {
     /// Ids.
     pub subscriptions: usize,
-    /// Filters that say different things.
+    /// Distinct filters.
     pub filters: usize,
-    /// Values of fields that lead to filters.
+    /// Distinct keys.
     pub keys: usize,
-    /// Different conditions that are left when a filter was found.
+    /// Distinct residual conditions.
     pub residuals: usize,
-    /// Different filters that are evaluated for every message.
+    /// Distinct filters evaluated for every message.
     pub unindexed: usize,
 }

@@ -1,54 +1,56 @@
-//! Ranges of one field: which of them hold a number, without looking at the others.
+//! Ranges of one field, searched for those that contain a number.
 //!
-//! A few stand side by side in the order of their lower ends: one wait for memory brings them all.
+//! Up to 32 ranges are scanned linearly, ordered by their lower ends: one cache miss loads them
+//! all.
 //!
-//! Of many, those with one end are kept in its order, so that those that hold a number come first
-//! or last. The others are classed by their lengths. Those of a class that hold a number start
-//! within the longest length before it, and those that start within the shortest all hold it.
+//! Larger sets are split by shape. One-sided ranges are sorted by their end, so the matching ones
+//! form a prefix or a suffix. Two-sided ranges are grouped by length (powers of two): in a group,
+//! matches start within the longest length before the number, and all that start within the
+//! shortest length match.
 
 use super::interval_blocks::IntervalBlocks;
 use super::sorted_blocks::SortedBlocks;
 use super::target::Target;
 
-/// Ranges that are looked at one by one. To look at more takes longer than to search.
+/// Largest set that is scanned linearly, which is then faster than searching.
 const SMALL_MAX: usize = 32;
 
-/// Both ends belong to it.
+/// Range of ordinals, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Range {
     pub(crate) low: u64,
     pub(crate) high: u64,
 }
 
-/// All numbers, and all texts.
+/// The full range: all numbers and texts.
 impl Default for Range {
     fn default() -> Self {
         Self { low: 0, high: u64::MAX }
     }
 }
 
-/// Ranges, each with the target that it leads to.
+/// Ranges with their targets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeIndex {
-    /// In order. None, if there are many.
+    /// Sorted; empty once the set is large.
     small: Vec<(Range, Target)>,
     large: Option<Box<LargeRangeSet>>,
 }
 
-/// More ranges than are looked at one by one.
+/// Ranges of a large set.
 #[derive(Clone, Debug, Default)]
 struct LargeRangeSet {
-    /// Those without an upper end, by their lower one.
+    /// Ranges without upper end, by lower end.
     from: SortedBlocks<(u64, Target)>,
-    /// Those without a lower end, by their upper one.
+    /// Ranges without lower end, by upper end.
     to: SortedBlocks<(u64, Target)>,
     classes: Vec<LengthClass>,
 }
 
-/// Ranges of about the same length.
+/// Ranges of similar length.
 #[derive(Clone, Debug)]
 struct LengthClass {
-    /// The length's logarithm to the base of 2.
+    /// Binary logarithm of the length.
     size: u32,
     intervals: IntervalBlocks,
 }
@@ -83,8 +85,8 @@ impl RangeIndex {
         }
     }
 
-    /// Adds the targets of all ranges to `found` that end at `least` or later and start at `most`
-    /// or before: those that hold a number, if both are that.
+    /// Adds the targets of all ranges to `found` that end at or after `least` and start at or
+    /// before `most`; for a single number both are its ordinal.
     #[inline]
     pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
         for (range, target) in &self.small {

@@ -1,6 +1,6 @@
-//! Values with small numbers that stay theirs, and are given again when they are gone.
+//! Slab: values with stable indexes, reused after removal.
 
-/// Numbered values.
+/// Values by index.
 #[derive(Clone, Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,

@@ -1,14 +1,14 @@
-//! Entries in order, in blocks, so that one more moves a hundred at most.
+//! Sorted set in blocks of bounded size, so that an insertion moves at most 128 entries.
 
-/// Entries of a block before it is cut in two.
+/// Largest block; a larger one is split.
 const BLOCK_MAX: usize = 128;
 
-/// A set of entries in order.
+/// A sorted set of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct SortedBlocks<E> {
-    /// None of them is empty.
+    /// Non-empty blocks.
     blocks: Vec<Vec<E>>,
-    /// The first entry of each block, if there are several.
+    /// First entry of each block, if there are several blocks.
     firsts: Vec<E>,
 }
 
@@ -41,7 +41,7 @@ impl<E: Copy + Ord> SortedBlocks<E> {
         self.renew_first(at);
     }
 
-    /// Takes `entry` out, if it is there.
+    /// Removes `entry` if present.
     pub(crate) fn remove(&mut self, entry: E) {
         let at = self.block_of(|other| *other <= entry);
         let Some(block) = self.blocks.get_mut(at) else { return };
@@ -58,7 +58,7 @@ impl<E: Copy + Ord> SortedBlocks<E> {
         self.renew_first(at);
     }
 
-    /// The entries that are not `before`, in order and in runs. All that are `before` come first.
+    /// Slices of the entries for which `before` is false, in order. `before` must be monotonic.
     #[inline]
     pub(crate) fn from(&self, before: impl Fn(&E) -> bool) -> impl Iterator<Item = &[E]> {
         let at = self.block_of(&before);
@@ -70,24 +70,24 @@ impl<E: Copy + Ord> SortedBlocks<E> {
             .map(move |block| &block[std::mem::take(&mut skipped)..])
     }
 
-    /// The entries that are `within`, in order and in runs. All others come behind.
+    /// Slices of the entries for which `within` is true, in order. `within` must be monotonic.
     #[inline]
     pub(crate) fn to(&self, within: impl Fn(&E) -> bool + Copy) -> impl Iterator<Item = &[E]> {
         let at = self.block_of(within);
         self.blocks.iter().take(at + 1).enumerate().map(move |(number, block)| {
-            // Blocks before the last are within as a whole.
+            // All blocks before the last one are entirely within.
             let end = if number < at { block.len() } else { block.partition_point(within) };
             &block[..end]
         })
     }
 
-    /// The last block that starts with an entry that is `before`, or the first one.
+    /// The last block whose first entry is `before`, or the first block.
     #[inline]
     fn block_of(&self, before: impl Fn(&E) -> bool) -> usize {
         self.firsts.partition_point(before).saturating_sub(1)
     }
 
-    /// Notes what the block at `at` starts with, in case that has changed.
+    /// Updates the first entry of the block at `at`.
     fn renew_first(&mut self, at: usize) {
         if let (Some(first), Some(block)) = (self.firsts.get_mut(at), self.blocks.get(at)) {
             *first = block[0];

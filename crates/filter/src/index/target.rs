@@ -1,14 +1,14 @@
-//! Where a way through the index ends.
+//! Targets of access paths: ids, groups of ids, and residual checks.
 
 use super::slab::Slab;
 
-/// The id of a filter; or, marked as such, the number of a group or of a guard.
+/// Id of a filter, or the marked number of a group or a residual check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target(pub(crate) u32);
 
 const GROUP: u32 = 1 << 31;
 const RESIDUAL_CHECK: u32 = 1 << 30;
-/// The marks.
+/// Mark bits.
 const MARKS: u32 = GROUP | RESIDUAL_CHECK;
 
 /// A target without its mark.
@@ -39,7 +39,7 @@ impl Target {
     }
 }
 
-/// Where the first of `targets` is that is no plain id. Among many there are few.
+/// Position of the first marked target, searched 16 at a time because marks are rare.
 #[inline]
 pub(crate) fn first_marked(targets: &[u32]) -> Option<usize> {
     let (lots, _) = targets.as_chunks::<16>();
@@ -49,11 +49,11 @@ pub(crate) fn first_marked(targets: &[u32]) -> Option<usize> {
     Some(passed + offset)
 }
 
-/// Several ids behind one target.
+/// Ids of equal filters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdGroup {
     pub(crate) ids: Vec<u32>,
-    /// Whether one message may find the way here more than once.
+    /// Whether one message may reach the group on several access paths.
     pub(crate) repeats: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ResidualCheck {
     pub(crate) target: Target,
 }
 
-/// The targets that are no plain ids.
+/// Groups and residual checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
     pub(crate) groups: Slab<IdGroup>,

@@ -1,24 +1,24 @@
-//! How large a pattern becomes when it is compiled, told from its text alone.
+//! Size estimate of a compiled pattern from its syntax tree.
 
 use regex_syntax::ast::{
     Ast, ClassSet, ClassSetItem, Flag, Flags, FlagsItemKind, RepetitionKind, RepetitionRange,
 };
 
-/// Steps of what every pattern costs, however short it is.
+/// Fixed compile steps of any pattern.
 const SETUP: usize = 64;
-/// A character beyond ASCII, or a class of them, takes so many states.
+/// Automaton states of a Unicode character or class.
 const WIDE: usize = 64;
-/// Bytes of a place where a group begins or ends, of the two lists of states that matching has.
+/// Bytes per capture slot and state, for both state lists of the matcher.
 const SLOT_BYTES: usize = 16;
 
-/// How large a pattern becomes.
+/// Estimated size of a compiled pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PatternSize {
-    /// About how many states.
+    /// Automaton states.
     pub(super) states: usize,
-    /// Groups of which it is remembered where they were found.
+    /// Capture groups.
     groups: usize,
-    /// It is a text, without any sign.
+    /// Whether the pattern is plain text.
     pub(super) is_literal: bool,
 }
 
@@ -34,12 +34,12 @@ impl PatternSize {
         Self { states, groups: count.groups, is_literal }
     }
 
-    /// Steps of compiling it.
+    /// Compile steps.
     pub(super) fn work(self, length: usize) -> usize {
         self.states.saturating_add(length).saturating_add(SETUP)
     }
 
-    /// Memory of matching for what is remembered of groups.
+    /// Memory of the capture slots while matching.
     pub(super) fn slots_bytes(self) -> usize {
         let slots = (self.groups + 1) * 2;
         self.states.saturating_mul(slots).saturating_mul(SLOT_BYTES)
@@ -48,12 +48,12 @@ impl PatternSize {
 
 struct Count {
     groups: usize,
-    /// States of a character or a class.
+    /// States of one character or class.
     weight: usize,
 }
 
 impl Count {
-    /// The parser bounds how deep this goes.
+    /// Recursion depth is limited by the parser.
     fn states(&mut self, ast: &Ast) -> usize {
         match ast {
             Ast::Empty(_) | Ast::Flags(_) | Ast::Assertion(_) => 1,
@@ -92,7 +92,7 @@ impl Count {
     }
 }
 
-/// How often a repeated part is there once compiled.
+/// Copies of a repeated part after compilation.
 fn times(kind: &RepetitionKind) -> usize {
     let times = match kind {
         RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore => 1,
@@ -103,7 +103,7 @@ fn times(kind: &RepetitionKind) -> usize {
     times.max(1) as usize
 }
 
-/// Whether it asks for characters instead of bytes somewhere.
+/// Whether any part matches Unicode characters instead of bytes.
 fn is_wide(ast: &Ast) -> bool {
     let says_so = |flags: &Flags| {
         let items = flags.items.iter();

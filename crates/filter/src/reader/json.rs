@@ -1,7 +1,8 @@
-//! JSON: walked from token to token, where only brackets, commas and quotes are tokens.
+//! JSON reader: walks from token to token (brackets, braces, commas, quotes) along the trie of
+//! wanted paths.
 //!
-//! What nobody wants is skipped by counting brackets; what somebody wants is checked in full. Names
-//! are looked up only where they are others than in the last message.
+//! Unwanted values are skipped by counting brackets, wanted ones are checked in full. Member names
+//! are predicted from the previous message and looked up only after a misprediction.
 
 pub(crate) mod literal;
 mod predicted_field;
@@ -16,39 +17,39 @@ use std::slice::IterMut;
 use tokens::Next;
 pub(crate) use tokens::Tokens;
 
-/// Objects and arrays within one another that a reader follows.
+/// Nesting levels that the reader follows.
 const LEVELS_MAX: usize = 64;
 
-/// Members of a message whose names are foreseen.
+/// Members per message with predicted names.
 const PREDICTIONS_MAX: usize = 64;
 
-/// What is wanted of JSON, and room to walk it.
+/// JSON reader for one field set, with buffers reused between messages.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonReader {
     trie: PathTrie,
     predictions: Box<[PredictedField; PREDICTIONS_MAX]>,
     frames: Vec<Frame>,
-    /// The nodes that the values on the way lead to, those of each frame behind one another.
+    /// Trie nodes of the open values, one range for each frame.
     active: Vec<NodeId>,
-    /// For each node in which object it was last met: of equal names there the first counts.
+    /// For each node, the object in which it was last seen: of equal names the first counts.
     seen: Vec<u64>,
-    /// The number of the last object.
+    /// Number of the current object, never reused.
     objects: u64,
-    /// A name without its escapes.
+    /// Buffer for an unescaped name.
     name: Vec<u8>,
 }
 
-/// An object or array that is being walked.
+/// An open object or array.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     is_array: bool,
-    /// Where in `active` its nodes are.
+    /// Range of its nodes in `active`.
     start: usize,
     end: usize,
-    /// Of an object, how many wanted names are still to be met, and its number.
+    /// For an object: wanted names not yet seen, and its number.
     left: u32,
     object: u64,
-    /// Of an array that stands behind a name, which element is next.
+    /// For an array that is a member's value: index of the next element.
     index: Option<u32>,
 }
 
@@ -80,7 +81,7 @@ impl JsonReader {
     }
 }
 
-/// One message on its way into a row.
+/// State of reading one message.
 struct Extraction<'a> {
     trie: &'a PathTrie,
     tokens: Tokens<'a>,
@@ -120,7 +121,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// A message without any token.
+    /// Checks a message without tokens, which must be one literal.
     fn lone_literal(&self) -> Result<(), Malformed> {
         match self.tokens.bytes().trim_ascii() {
             [] => Err(Malformed::new(self.tokens.bytes().len(), MalformedReason::Unfinished)),
@@ -129,7 +130,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// Reads the separator before an element and the element, or the end of the array.
+    /// Reads the separator and the next element, or the end of an array.
     fn element(&mut self, frame: Frame, next: Next) -> Result<Next, Malformed> {
         let is_first = matches!(next, Next::FirstInside);
         if !is_first && self.tokens.ends(next, b']')? {
@@ -154,8 +155,8 @@ impl<'a> Extraction<'a> {
         self.value(frame.end, start, at, false)
     }
 
-    /// Walks on in an object as long as names are foreseen and values are nothing to be walked: to
-    /// its end, or until nothing more is wanted.
+    /// Reads members while their names are as predicted and their values are scalars: until the end
+    /// of the object, or until nothing more is wanted.
     fn members(&mut self, mut frame: Frame, mut next: Next) -> Result<Next, Malformed> {
         let parent = match self.active[frame.start..frame.end] {
             [node] => node,
@@ -200,7 +201,7 @@ impl<'a> Extraction<'a> {
         Ok(next)
     }
 
-    /// Takes back what was in registers.
+    /// Stores the local copies of the token state.
     #[inline(always)]
     fn keep(&mut self, tokens: Tokens<'a>, left: u32) {
         self.tokens = tokens;
@@ -209,7 +210,8 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// Reads the member whose name starts with the quote at `open`. It is foreseen next time.
+    /// Reads the member whose name starts with the quote at `open`, and predicts it for the next
+    /// message.
     fn member(
         &mut self,
         frame: Frame,
@@ -227,7 +229,7 @@ impl<'a> Extraction<'a> {
         self.value(frame.end, colon + 1, at, true)
     }
 
-    /// Skips what is left of an object in which nothing more is wanted.
+    /// Skips the rest of an object in which nothing more is wanted.
     fn rest(&mut self, next: Next) -> Result<Next, Malformed> {
         let is_over =
             matches!(next, Next::Consumed(at) if matches!(self.tokens.bytes()[at], b'}' | b']'));
@@ -237,7 +239,7 @@ impl<'a> Extraction<'a> {
         Ok(self.leave())
     }
 
-    /// Puts `node` on top of the live ones, if a name that leads there was not yet met.
+    /// Activates `node`, unless its name was seen before in this object.
     #[inline]
     fn mark_seen(&mut self, frame: Frame, node: NodeId) {
         if node != NO_NODE && self.seen[node.index()] != frame.object {
@@ -249,7 +251,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// Puts the nodes that the name from `start` to `end` leads to on top of the live ones.
+    /// Activates the nodes for the name from `start` to `end`.
     fn look_up(
         &mut self,
         frame: Frame,
@@ -286,8 +288,8 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    /// Reads a value that starts behind `start`, where `at` is the first token. It is for the
-    /// live nodes above `from`.
+    /// Reads the value after `start` for the active nodes from index `from`; `at` is its first
+    /// token.
     #[inline]
     fn value(
         &mut self,
@@ -300,7 +302,7 @@ impl<'a> Extraction<'a> {
             return self.tokens.skip_value(start, at);
         }
         let kind = self.tokens.bytes()[at];
-        // A value that is no array is the only element of one.
+        // A value other than an array counts as an array of one element.
         if is_named && kind != b'[' {
             for active in from..self.active.len() {
                 self.active.extend(self.trie.node(self.active[active]).element(0));
@@ -321,7 +323,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// Starts to walk an object or array for the live nodes above `from`.
+    /// Opens an object or array for the active nodes from index `from`.
     fn enter(&mut self, from: usize, is_array: bool, is_named: bool) -> Result<Next, Malformed> {
         let (trie, nodes) = (self.trie, &self.active[from..]);
         let left = nodes.iter().map(|node| trie.node(*node).children).sum();
@@ -350,7 +352,7 @@ impl<'a> Extraction<'a> {
         Next::Pending
     }
 
-    /// Reads a string or literal that starts behind `start`, where `at` is the first token.
+    /// Reads a string or literal after `start`; `at` is its first token.
     #[inline(always)]
     fn leaf(
         &mut self,
@@ -375,7 +377,7 @@ impl<'a> Extraction<'a> {
         Ok((span, Next::Pending))
     }
 
-    /// A string whose escapes, if it has any, are resolved.
+    /// Span of a string, unescaped if necessary.
     #[inline(never)]
     fn unescaped(
         &mut self,

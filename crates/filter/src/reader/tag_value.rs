@@ -1,75 +1,56 @@
-//! FIX and NVFIX: names and values, one pair behind another.
+//! Reader of tag-value messages: FIX and NVFIX.
 //!
-//! A sieve says which of the fields in 64 bytes may be wanted, and whether all of them have names.
-//! The name of each that passes is compared, as a word of eight bytes, with the one in its place in
-//! the last message, and looked up only if it is another one; values are not looked at.
+//! A SIMD prefilter marks the fields of 64 bytes that may be wanted and checks that all fields have
+//! names. Marked names are compared, as one word, with the name at the same position of the
+//! previous message, and looked up only after a misprediction. Values are not inspected.
 
+mod field_table;
 mod predicted_name;
 mod prefilter;
 
 use crate::fields::{FieldSet, SLOTS_MAX, Slot};
-use crate::malformed::{Malformed, MalformedReason};
+use crate::malformed::Malformed;
 use crate::message_type::{Format, MessageType};
-use crate::name_table::{LONG, NameTable, word_at};
+use crate::name_table::{NameTable, word_at};
 use crate::path::Step;
 use crate::row::{Row, RowWriter, ValueForm, ValueSpan};
+use field_table::{FieldTable, NO_TARGET, Target};
 use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
-use predicted_name::{Name, PredictedName};
+use predicted_name::PredictedName;
 use prefilter::{Carry, Prefilter};
 use std::collections::BTreeMap;
 
-/// What is wanted of messages made of pairs.
+/// Tag-value reader for one field set.
 #[derive(Clone, Debug)]
 pub(crate) struct TagValueReader {
     field: u8,
     prefilter: Prefilter,
     known: FieldTable,
-    /// The names that passed in the last messages, in their order: those of the next are likely to
-    /// be the same.
+    /// Names that passed the prefilter in previous messages, in order; the next message likely
+    /// repeats them.
     predictions: Box<[PredictedName<Target>; PREDICTIONS_MAX]>,
     repeated: Vec<RepeatedField>,
-    /// Values to find before a message needs no more reading; `None` if it is read to its end.
+    /// Number of values after which reading stops; `None` to read to the end.
     wanted: Option<u32>,
 }
 
-/// The names that fields may have, and what is wanted of each.
-#[derive(Clone, Debug)]
-struct FieldTable {
-    is_fix: bool,
-    pair: u8,
-    names: NameTable<Target>,
-}
-
-/// Who takes the fields of one name: a slot takes the first, or a group of slots, by its number
-/// behind those of slots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Target(u16);
-
-const NO_TARGET: Target = Target(u16::MAX);
-
-/// Slots that take fields of one name, not only the first.
+/// Slots for other than the first field of one name.
 #[derive(Clone, Debug)]
 struct RepeatedField {
     selectors: Vec<SlotSelector>,
-    /// Fields of that name so far.
+    /// Fields of that name so far in this message.
     count: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct SlotSelector {
     slot: Slot,
-    /// Which field it takes; all if `None`.
+    /// Index of the field to store; `None` for all.
     index: Option<u32>,
 }
 
-/// Fields of a message whose names are foreseen.
+/// Fields per message with predicted names.
 const PREDICTIONS_MAX: usize = 128;
-
-impl Default for Target {
-    fn default() -> Self {
-        NO_TARGET
-    }
-}
 
 impl TagValueReader {
     pub(crate) fn new(fields: &FieldSet) -> Self {
@@ -124,7 +105,7 @@ fn can_be(step: &Step, format: Format) -> bool {
     is_tag && !step.is_attribute() && !name.is_empty() && !name.iter().any(is_separator)
 }
 
-/// One message on its way into a row.
+/// State of reading one message.
 struct Extraction<'a> {
     bytes: &'a [u8],
     pairs: &'a mut TagValueReader,
@@ -134,7 +115,7 @@ struct Extraction<'a> {
 impl Scan for Extraction<'_> {
     type Output = Result<(), Malformed>;
 
-    // One function with everything in variables of its own: so it stays in registers.
+    // One function with local variables only, so that its state stays in registers.
     #[inline(always)]
     fn run<M: Masks>(self, masks: M) -> Self::Output {
         let (bytes, mut writer) = (self.bytes, self.row.writer());
@@ -149,7 +130,7 @@ impl Scan for Extraction<'_> {
         let mut left = wanted.unwrap_or(u32::MAX);
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
-        // The last separator may be missing.
+        // The last separator is optional.
         let length = bytes.len() - usize::from(bytes.last() == Some(&field));
         let (mut carry, mut is_open, mut start, mut at) = (Carry::FIRST, false, 0, 0);
         let mut predictions = predictions.iter_mut();
@@ -157,14 +138,14 @@ impl Scan for Extraction<'_> {
             let found = prefilter.field_masks(masks, (blocks, at, length), &mut carry);
             let mut wanted = found.wanted;
             if !found.are_sound {
-                // Each is looked at, also the one that started before: the first is to be named.
+                // A malformed name: every field is checked, to report the first error.
                 wanted = found.starts;
                 (start, is_open) = start_before(bytes, at, field);
             } else if wanted == 0 && !is_open {
                 at += BLOCK;
                 continue;
             }
-            // Adding carries each bit through the field that it stands before, to its end.
+            // The addition carries each start bit through its field to the separator.
             let (past, goes_on) = (!found.ends).overflowing_add(wanted | u64::from(is_open));
             let mut ends = past & found.ends;
             let mut next = || {
@@ -203,14 +184,14 @@ impl Scan for Extraction<'_> {
     }
 }
 
-/// Where the field starts that goes on at `at`, if one does, and whether one does.
+/// Start of the field that continues at `at`, and whether there is one.
 #[cold]
 fn start_before(bytes: &[u8], at: usize, field: u8) -> (usize, bool) {
     let start = bytes[..at].iter().rposition(|byte| *byte == field).map_or(0, |end| end + 1);
     (start, start < at)
 }
 
-/// Gives a value to those of a group who take it. How many of them need no other.
+/// Stores a value of a repeated field. Returns the number of slots that are complete now.
 #[cold]
 fn store_repeated(
     repeated: &mut [RepeatedField],
@@ -232,58 +213,10 @@ fn store_repeated(
     found
 }
 
-impl FieldTable {
-    /// How long the name of a field is that was not foreseen, and what is wanted of it. It is what
-    /// is foreseen next time.
-    #[inline(never)]
-    fn look_up(
-        &self,
-        bytes: &[u8],
-        start: usize,
-        end: usize,
-        prediction: Option<&mut PredictedName<Target>>,
-    ) -> Result<(usize, Target), Malformed> {
-        let name = Name::read(word_at(bytes, start), self.pair);
-        let target = self.names.short().find_short(name.word);
-        let is_short = (1..LONG).contains(&name.length) && start + name.length < end;
-        let found = if is_short && (target != NO_TARGET || !self.is_fix || name.is_tag()) {
-            (name.length, target)
-        } else {
-            self.look_up_slow(bytes, start, end)?
-        };
-        if let Some(prediction) = prediction {
-            *prediction = name.prediction(self.pair, found.1);
-        }
-        Ok(found)
-    }
-
-    /// The same if the name is long or malformed.
-    fn look_up_slow(
-        &self,
-        bytes: &[u8],
-        start: usize,
-        end: usize,
-    ) -> Result<(usize, Target), Malformed> {
-        let field = bytes.get(start..end).unwrap_or_default();
-        let length = field.iter().position(|byte| *byte == self.pair);
-        let length = length.ok_or(Malformed::new(end, MalformedReason::NoValue))?;
-        let name = &field[..length];
-        if self.is_fix
-            && let Some(at) = name.iter().position(|byte| !byte.is_ascii_digit())
-        {
-            return Err(Malformed::new(start + at, MalformedReason::NotATag));
-        }
-        match length {
-            0 => Err(Malformed::new(start, MalformedReason::NoName)),
-            LONG.. => Ok((length, self.names.find_long(name))),
-            _ => Ok((length, NO_TARGET)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::malformed::MalformedReason;
     use crate::path::Path;
     use crate::reader::Reader;
     use proptest::prelude::*;
@@ -296,7 +229,7 @@ mod tests {
         Format::new(kind).with_separators(b';', b'=').expect("as in the examples")
     }
 
-    /// The texts of each of `paths` in `message`; of those that end with `*`, of every field.
+    /// Texts of each of `paths` in `message`; a path that ends with `*` selects every field.
     fn read(
         kind: MessageType,
         message: &[u8],
@@ -377,7 +310,7 @@ mod tests {
         assert!(read(MessageType::Nvfix, b"abc=1;", &["/99"]).is_ok());
     }
 
-    /// What the reader finds, found slowly.
+    /// Reference implementation of the reader.
     fn split<'a>(message: &'a [u8], name: &str) -> Vec<&'a [u8]> {
         let fields = message.strip_suffix(b";").unwrap_or(message).split(|byte| *byte == b';');
         let pairs = fields.filter_map(|field| {
@@ -387,7 +320,7 @@ mod tests {
         pairs.filter(|pair| pair.0 == name.as_bytes()).map(|pair| pair.1).collect()
     }
 
-    /// What is wrong with `message`, found slowly.
+    /// Reference implementation of the error.
     fn fault(message: &[u8], is_fix: bool) -> Option<Malformed> {
         let whole = message.strip_suffix(b";").unwrap_or(message);
         let mut start = 0;
@@ -425,7 +358,7 @@ mod tests {
                     message[at.index(length)] = byte;
                 }
             }
-            // A field that is never found makes the reader go to the end.
+            // An absent field makes the reader scan to the end.
             let names: Vec<String> = wanted.into_iter().chain(["9999999".into()]).collect();
             let paths: Vec<String> = names.iter().map(|name| format!("/{name}*")).collect();
             let paths: Vec<&str> = paths.iter().map(String::as_str).collect();

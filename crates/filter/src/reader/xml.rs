@@ -1,7 +1,7 @@
-//! XML: walked from tag to tag along the trie of wanted paths.
+//! XML reader: walks tags along the trie of wanted paths.
 //!
-//! There are no document types and so no entities to expand. What nobody wants is skipped by
-//! counting tags.
+//! Document types are refused, so entities cannot expand. Unwanted elements are skipped by counting
+//! tags.
 
 mod markup;
 
@@ -12,30 +12,30 @@ use crate::row::{Row, RowWriter, ValueForm, ValueSpan};
 use markup::{Item, Markup, Part, resolve};
 use std::ops::Range;
 
-/// Elements within one another that a reader follows.
+/// Nesting levels that the reader follows.
 const LEVELS_MAX: usize = 64;
 
-/// What is wanted of XML, and room to walk it.
+/// XML reader for one field set, with buffers reused between messages.
 #[derive(Clone, Debug)]
 pub(crate) struct XmlReader {
     trie: PathTrie,
     frames: Vec<Frame>,
-    /// The nodes that the open elements lead to, those of each frame behind one another.
+    /// Trie nodes of the open elements, one range for each frame.
     active: Vec<NodeId>,
-    /// For each node, in which element it was last met, and how often there.
+    /// For each node, the element in which it was last seen, and how often there.
     seen: Vec<(u64, u32)>,
-    /// The number of the last element.
+    /// Number of the current element, never reused.
     elements: u64,
 }
 
-/// An open element that somebody wants something of.
+/// An open element with wanted content.
 #[derive(Clone, Debug)]
 struct Frame {
     name: Range<usize>,
-    /// Where in `active` its nodes are.
+    /// Range of its nodes in `active`.
     start: usize,
     end: usize,
-    /// Its number.
+    /// Number of the element.
     element: u64,
 }
 
@@ -60,7 +60,7 @@ impl XmlReader {
     }
 }
 
-/// One message on its way into a row.
+/// State of reading one message.
 struct Extraction<'a> {
     bytes: &'a [u8],
     trie: &'a PathTrie,
@@ -96,13 +96,13 @@ impl Extraction<'_> {
                 }
             }
             if self.frames.is_empty() {
-                // The one element of a document is over.
+                // The root element is closed; anything after it is not read.
                 return Ok(());
             }
         }
     }
 
-    /// Reads a start tag behind its name.
+    /// Reads a start tag after its name.
     fn element(&mut self, parent: &Frame, name: Range<usize>) -> Result<(), Malformed> {
         self.active.truncate(parent.end);
         for active in parent.start..parent.end {
@@ -140,7 +140,7 @@ impl Extraction<'_> {
         Ok(())
     }
 
-    /// How often `node` was met before in this element.
+    /// Counts `node` in this element and returns how often it was seen before.
     fn mark_seen(&mut self, node: NodeId, element: u64) -> u32 {
         let seen = &mut self.seen[node.index()];
         let index = if seen.0 == element { seen.1 } else { 0 };
@@ -190,7 +190,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// Where the text from `range` stands without references.
+    /// Span of the text in `range`, with references resolved.
     fn unescaped(&mut self, range: Range<usize>) -> Result<ValueSpan, Malformed> {
         let text = &self.bytes[range.clone()];
         if !text.contains(&b'&') {
@@ -210,7 +210,7 @@ impl Extraction<'_> {
         }
     }
 
-    /// Skips what is left of an element that nobody wants anything of.
+    /// Skips the rest of an unwanted element.
     fn skip(&mut self) -> Result<(), Malformed> {
         let mut depth = 1;
         while depth > 0 {

@@ -1,4 +1,4 @@
-//! Deltas lead from the old message to the new one; composed messages read as they were given.
+//! Deltas lead from the old message to the new one; written messages read back unchanged.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::difference::difference;
@@ -186,7 +186,7 @@ fn what_a_kind_cannot_say_is_refused() {
     assert_eq!(write_message(MessageType::Binary, &[], &mut out), Err(MessageWriteError::Binary));
 }
 
-/// A value without what is NULL anyway.
+/// The value without its null members.
 fn without_nulls(value: &Json) -> Json {
     match value {
         Json::Object(members) => {
@@ -243,7 +243,8 @@ proptest! {
             }
             Json::Object(out)
         }
-        let result = merged(MessageType::Json, &format!("{base:#}"), &delta.to_string()).expect("JSON");
+        let (base_text, delta_text) = (format!("{base:#}"), delta.to_string());
+        let result = merged(MessageType::Json, &base_text, &delta_text).expect("JSON");
         let result: Json = serde_json::from_str(&result).expect("it is JSON");
         prop_assert_eq!(result, expected(&base, &delta));
     }

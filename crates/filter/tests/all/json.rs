@@ -1,4 +1,5 @@
-//! The reader of JSON beside serde_json: what that accepts, the reader accepts and finds the same.
+//! Compares the JSON reader with serde_json: everything that serde_json accepts is accepted, with
+//! the same values.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::fields::FieldSet;
@@ -11,10 +12,10 @@ use lanecast_filter::value::Value;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-/// Each value of each path, as text.
+/// All values of each path, as text.
 type Found = Result<Vec<Vec<String>>, Malformed>;
 
-/// A reader of each of `paths`, and how to ask what it finds in a message.
+/// A function that reads a message and returns the values of each of `paths`.
 fn reader(paths: &[&str]) -> impl FnMut(&[u8]) -> Found {
     let mut fields = FieldSet::new(MessageType::Json);
     let slots: Vec<_> = paths
@@ -157,7 +158,9 @@ fn only_so_many_levels_are_followed() {
     assert_eq!(found(&format!("{{\"b\":{},\"a\":1}}", nested(100_000)), &["/a"]), [vec!["1"]]);
 }
 
-/// What `path` leads to in `value`, by the rules of the reader.
+/// Appends the values of `path` in `value`, by the rules of the reader. 4.| An absent field makes
+/// the reader scan to the end. 5.| Damage may duplicate a name; serde_json takes the last one, the
+/// reader the first.
 fn flatten(value: &Json, path: &Path, step: usize, out: &mut Vec<String>) {
     let (steps, is_last) = (path.steps(), step == path.steps().len());
     match value {

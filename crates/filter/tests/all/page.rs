@@ -1,4 +1,4 @@
-//! What the page on messages says is what the readers do.
+//! Checks the examples and limits of docs/protocol/messages.md.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::fields::{FieldSet, SLOTS_MAX};
@@ -14,7 +14,7 @@ fn cells(line: &str) -> Option<[&str; 4]> {
     <[&str; 4]>::try_from(cells).ok().map(|cells| cells.map(str::trim))
 }
 
-/// What the page writes for what a reader finds.
+/// The values of `path` in `message`, in the notation of the page.
 fn outcome(message_type: &str, message: &str, path: &str) -> String {
     let format = Format::new(message_type.parse().expect("a message type"));
     let format = format.with_separators(b';', b'=').expect("as the page says");

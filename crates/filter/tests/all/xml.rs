@@ -1,4 +1,4 @@
-//! The reader of XML beside quick-xml: what that accepts, the reader finds the same in.
+//! Compares the XML reader with quick-xml.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::fields::FieldSet;
@@ -11,7 +11,7 @@ use lanecast_filter::value::Value;
 use proptest::prelude::*;
 use quick_xml::events::Event;
 
-/// Each value of each path.
+/// All values of each path.
 fn read(message: &[u8], paths: &[&str]) -> Result<Vec<Vec<String>>, Malformed> {
     let mut fields = FieldSet::new(MessageType::Xml);
     let slots: Vec<_> = paths
@@ -117,7 +117,8 @@ fn only_so_many_levels_are_followed() {
     assert_eq!(found(&deep, &["/a/c"]), [vec!["1"]]);
 }
 
-/// The attributes and texts of each path, as quick-xml sees them.
+/// All attributes and texts with their paths, by quick-xml. 3.| The reader stops at the end of the
+/// root element; quick-xml reads on.
 fn walk(message: &str) -> Option<Vec<(String, String)>> {
     let mut reader = quick_xml::Reader::from_str(message);
     let (mut path, mut out) = (String::new(), Vec::new());

@@ -1,9 +1,9 @@
-//! The day is the same on every machine, and it is one that could have been.
+//! The day is reproducible and plausible.
 
-use lanecast_market::{Act, Day, Outcome};
+use lanecast_market::{Day, ExecType, MarketEvent};
 use std::collections::{HashMap, HashSet};
 
-/// Of all bytes (FNV-1a): whoever changes the day changes figures that others compare with.
+/// FNV-1a checksum of all bytes. A change of the day invalidates published figures.
 #[test]
 fn the_first_messages_never_change() {
     let mut day = Day::new(1_000_000);
@@ -25,7 +25,7 @@ fn the_first_messages_read_as_expected() {
         && seen.len() < 3
     {
         let text = String::from_utf8_lossy(day.message()).replace('\u{1}', "|");
-        seen.entry(step.act.topic()).or_insert(text);
+        seen.entry(step.event.topic()).or_insert(text);
     }
     assert_eq!(
         seen["quotes"],
@@ -74,26 +74,26 @@ fn orders_live_as_orders_do() {
     while let Some(step) = day.advance() {
         assert!(time_us <= step.time_us && step.time_us < 57_600_000_000);
         time_us = step.time_us;
-        match step.act {
-            Act::Quote(quote) => {
+        match step.event {
+            MarketEvent::Quote(quote) => {
                 counts[0] += 1;
                 assert!(quote.bid_cents < quote.ask_cents && quote.bid_cents > 50);
             }
-            Act::New(order) => {
+            MarketEvent::New(order) => {
                 counts[1] += 1;
                 assert!(open.insert(order.id, order).is_none() && !closed.contains(&order.id));
             }
-            Act::Replace(order) | Act::Cancel(order) => {
+            MarketEvent::Replace(order) | MarketEvent::Cancel(order) => {
                 counts[1] += 1;
                 let before = open.insert(order.id, order).expect("an open order");
                 assert_eq!(before.version + 1, order.version);
                 assert_eq!(before.filled, order.filled);
             }
-            Act::Execution(execution) => {
+            MarketEvent::Execution(execution) => {
                 counts[2] += 1;
                 let order = execution.order;
                 let before = open.insert(order.id, order).expect("an open order");
-                if let Outcome::Trade { quantity, price_cents } = execution.outcome {
+                if let ExecType::Trade { quantity, price_cents } = execution.exec_type {
                     assert!(quantity > 0);
                     assert_eq!(order.filled, before.filled + quantity);
                     assert_eq!(order.traded_cents, before.traded_cents + quantity * price_cents);

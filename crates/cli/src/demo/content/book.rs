@@ -1,7 +1,7 @@
 //! The expected results of the day, computed without filters, topics and views.
 
 use super::want::Want;
-use lanecast_market::{Act, Day, Execution};
+use lanecast_market::{Day, Execution, MarketEvent};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
@@ -50,13 +50,13 @@ impl Book {
     }
 
     /// Takes note of what is published.
-    pub(super) fn enter(&mut self, act: &Act, message: &[u8], wants: &[Want]) {
+    pub(super) fn enter(&mut self, act: &MarketEvent, message: &[u8], wants: &[Want]) {
         for (want, sum) in wants.iter().zip(&mut self.sums) {
             if want.holds(act) {
                 sum.add(message);
             }
         }
-        if let Act::Execution(execution) = act {
+        if let MarketEvent::Execution(execution) = act {
             self.executions += 1;
             self.orders.insert(execution.order.id, (*execution, message.to_vec()));
         }

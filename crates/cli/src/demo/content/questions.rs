@@ -3,7 +3,7 @@
 use super::book::Book;
 use super::served;
 use lanecast_client::Query;
-use lanecast_market::{Day, Execution, Outcome, Side};
+use lanecast_market::{Day, Execution, ExecType, Side};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ fn all(day: &Day) -> Vec<(String, Condition)> {
             Box::new(|it| {
                 let order = &it.order;
                 let is_dear_or_buy = order.side == Side::Buy || order.price_cents >= 5_000;
-                order.customer < 10 && !is_dear_or_buy && it.outcome == Outcome::Canceled
+                order.customer < 10 && !is_dear_or_buy && it.exec_type == ExecType::Canceled
             }),
         ),
     ]

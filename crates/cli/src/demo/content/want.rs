@@ -1,24 +1,24 @@
 //! Subscriptions of the demonstration: filters, and equivalent conditions on plain numbers.
 
-use lanecast_market::{Act, Day, Outcome, Side};
+use lanecast_market::{Day, ExecType, MarketEvent, Side};
 
 /// A topic, and which messages of it.
 pub(super) struct Want {
     pub(super) topic: &'static str,
     pub(super) filter: String,
-    holds: Box<dyn Fn(&Act) -> bool + Sync>,
+    holds: Box<dyn Fn(&MarketEvent) -> bool + Sync>,
 }
 
 impl Want {
     /// Whether a message about `act` is wanted.
-    pub(super) fn holds(&self, act: &Act) -> bool {
+    pub(super) fn holds(&self, act: &MarketEvent) -> bool {
         act.topic() == self.topic && (self.holds)(act)
     }
 
     fn new(
         topic: &'static str,
         filter: String,
-        holds: impl Fn(&Act) -> bool + Sync + 'static,
+        holds: impl Fn(&MarketEvent) -> bool + Sync + 'static,
     ) -> Self {
         Self { topic, filter, holds: Box::new(holds) }
     }
@@ -38,7 +38,7 @@ fn large_orders(day: &Day, number: u16) -> Want {
     let name = day.symbol(symbol);
     let filter = format!("/55 = '{name}' and /35 in ('D','G') and /38 >= {least}");
     Want::new("orders", filter, move |act| {
-        let (Act::New(order) | Act::Replace(order)) = act else { return false };
+        let (MarketEvent::New(order) | MarketEvent::Replace(order)) = act else { return false };
         order.symbol == symbol && order.quantity >= least
     })
 }
@@ -48,7 +48,7 @@ fn large_quotes(day: &Day, number: u16) -> Want {
     let name = day.symbol(symbol);
     let filter = format!("/55 = '{name}' and /134 > {least} and /135 - /134 <= 1000");
     Want::new("quotes", filter, move |act| {
-        let Act::Quote(quote) = act else { return false };
+        let MarketEvent::Quote(quote) = act else { return false };
         let is_even = quote.ask_size <= quote.bid_size + 1_000;
         quote.symbol == symbol && quote.bid_size > least && is_even
     })
@@ -57,8 +57,8 @@ fn large_quotes(day: &Day, number: u16) -> Want {
 fn fills_of_customer(_: &Day, number: u16) -> Want {
     let filter = format!("/1 = 'C{number:03}' and /150 = 'F'");
     Want::new("executions", filter, move |act| {
-        let Act::Execution(execution) = act else { return false };
-        let is_trade = matches!(execution.outcome, Outcome::Trade { .. });
+        let MarketEvent::Execution(execution) = act else { return false };
+        let is_trade = matches!(execution.exec_type, ExecType::Trade { .. });
         execution.order.customer == number && is_trade
     })
 }
@@ -68,7 +68,7 @@ fn cheap_sales(_: &Day, number: u16) -> Want {
     let filter = format!("/54 = '2' and /44 between {least} and {most} and /35 <> 'F'");
     let cents = u64::from(least) * 100..=u64::from(most) * 100;
     Want::new("orders", filter, move |act| {
-        let (Act::New(order) | Act::Replace(order)) = act else { return false };
+        let (MarketEvent::New(order) | MarketEvent::Replace(order)) = act else { return false };
         order.side == Side::Sell && cents.contains(&order.price_cents)
     })
 }
@@ -77,8 +77,8 @@ fn cheap_sales(_: &Day, number: u16) -> Want {
 fn large_trades() -> Want {
     let filter = "/150 = 'F' and /32 * /31 > 999999.995".to_owned();
     Want::new("executions", filter, |act| {
-        let Act::Execution(execution) = act else { return false };
-        let Outcome::Trade { quantity, price_cents } = execution.outcome else { return false };
+        let MarketEvent::Execution(execution) = act else { return false };
+        let ExecType::Trade { quantity, price_cents } = execution.exec_type else { return false };
         quantity * price_cents >= 100_000_000
     })
 }

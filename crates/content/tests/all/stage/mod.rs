@@ -1,11 +1,11 @@
-//! Contexts that no other test is on.
+//! Contexts isolated from other tests.
 
 use lanecast::Context;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A context for publishers and one for subscribers.
+/// A publisher context and a subscriber context.
 pub(crate) struct Stage {
     pub(crate) publishers: Context,
     pub(crate) subscribers: Context,
@@ -13,12 +13,13 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Both over `transports`; `threads` is memory without a name.
+    /// Both contexts over `transports`; `threads` is anonymous memory.
     pub(crate) fn new(transports: &str) -> Self {
         Self::with(transports, &[])
     }
 
-    /// The same with settings of its own.
+    /// As `new`, with additional settings. 4.| Liveness outlasts a test machine that is busy for
+    /// seconds.
     pub(crate) fn with(transports: &str, own: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let port = 40_000 + NEXT.fetch_add(2, Ordering::Relaxed);
@@ -50,7 +51,7 @@ impl Stage {
     }
 }
 
-/// Waits for something that `is_so` also drives.
+/// Waits until `is_so` returns true; the condition also drives the work.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

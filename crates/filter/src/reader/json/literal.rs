@@ -1,8 +1,8 @@
-//! Numbers, words and escapes of JSON.
+//! Literals and escapes of JSON.
 
 use crate::row::ValueForm;
 
-/// What `text` is, if it is a literal.
+/// Form of `text`, if it is a literal.
 #[inline]
 pub(crate) fn form(text: &[u8]) -> Option<ValueForm> {
     match text {
@@ -37,14 +37,14 @@ fn is_number(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Takes the digits at the start of `text`. How many there were.
+/// Consumes the digits at the start of `text` and returns their number.
 fn digits(text: &mut &[u8]) -> usize {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     *text = &text[count..];
     count
 }
 
-/// Appends what `text` means to `out`. If there is an escape that means nothing, where.
+/// Appends `text` unescaped to `out`. The error is the position of an unknown escape.
 pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
     let mut at = 0;
     while let Some(plain) = text[at..].iter().position(|byte| *byte == b'\\') {
@@ -72,7 +72,7 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
     Ok(())
 }
 
-/// The character that one or two escapes with digits mean, and their length.
+/// Character of one or two `\u` escapes (a surrogate pair), and their length.
 fn character(text: &[u8]) -> Option<(char, usize)> {
     let first = unit(text)?;
     if let Some(character) = char::from_u32(first) {
@@ -83,7 +83,7 @@ fn character(text: &[u8]) -> Option<(char, usize)> {
     Some((pair.next()?.ok()?, 12))
 }
 
-/// The number that an escape with four digits means.
+/// Value of a `\u` escape.
 fn unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))

@@ -1,33 +1,33 @@
-//! Names that are foreseen: those of the last message, in their order.
+//! Predicted member names: the names of the previous message, in order.
 
 use crate::fields::Slot;
 use crate::path_trie::{NO_NODE, NodeId};
 
-/// Bytes of a name that are compared, with the quote and the colon behind it.
+/// Bytes compared: the name with its closing quote and colon.
 const LENGTH: usize = size_of::<u128>();
 
-/// A name that a member of the last message had, and what is wanted of it.
+/// Predicted name at one position, with its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PredictedField {
-    /// The name with the quote and the colon behind it, and which bytes those are.
+    /// Name, quote and colon, and the mask of their bytes.
     text: u128,
     mask: u128,
-    /// What the object was that has it.
+    /// Trie node of the containing object.
     parent: NodeId,
     target: NameTarget,
 }
 
-/// What is wanted of a name.
+/// Target of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NameTarget {
-    /// Where it leads.
+    /// Trie node of the name.
     pub(super) node: NodeId,
-    /// Who takes a value that is neither object nor array, if that is all there is to know.
+    /// Slot for scalar values, if nothing else is wanted of the name.
     pub(super) slot: Option<Slot>,
 }
 
 impl PredictedField {
-    /// Fits no name.
+    /// Prediction that matches no name.
     pub(super) const NEVER: Self = Self {
         text: 1,
         mask: 0,
@@ -35,8 +35,8 @@ impl PredictedField {
         target: NameTarget { node: NO_NODE, slot: None },
     };
 
-    /// That the next message has in the same place the name that stands from `start` to `end` and
-    /// has no escapes, in an object of the same kind.
+    /// Predicts the unescaped name from `start` to `end` at this position in an object of the same
+    /// node.
     pub(super) fn new(
         bytes: &[u8],
         (start, end): (usize, usize),
@@ -52,7 +52,7 @@ impl PredictedField {
         }
     }
 
-    /// What is wanted of the name that stands at `start`, if it is this one.
+    /// Target of the name at `start`, if the prediction is right.
     #[inline(always)]
     pub(super) fn find(&self, bytes: &[u8], start: usize, parent: NodeId) -> Option<NameTarget> {
         let text = text_at(bytes, start)?;

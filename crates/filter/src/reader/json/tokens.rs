@@ -1,14 +1,14 @@
-//! Where the brackets, commas and quotes of a JSON text are, and what may stand between them.
+//! JSON tokenizer: finds brackets, braces, commas and quotes 64 bytes at a time.
 
 use crate::malformed::{Malformed, MalformedReason};
 use lanecast_base::simd::{BLOCK, Blocks, Masks, Scan, scan};
 use std::num::NonZero;
 
-/// The tokens of one text, in order: both quotes of each string, and outside of strings brackets,
+/// Tokens of one text in order: both quotes of each string and, outside of strings, brackets,
 /// braces and commas.
 ///
-/// They are searched block by block: a reader that stops early has not searched much in vain. Small
-/// enough to be copied by who wants to have it in registers.
+/// Blocks are searched on demand, so a reader that stops early has searched little in vain. Small
+/// enough to be copied into registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens<'a> {
     bytes: &'a [u8],
@@ -16,34 +16,34 @@ pub(crate) struct Tokens<'a> {
     last_end: usize,
 }
 
-/// A block with tokens.
+/// A block with its tokens.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     start: usize,
-    /// Those that are yet to come.
+    /// Mask of the tokens not yet consumed.
     left: u64,
     carry: Carry,
 }
 
-/// What a block leaves to the next.
+/// State carried from one block to the next.
 #[derive(Clone, Copy, Debug, Default)]
 struct Carry {
-    /// Whether it ends within a string.
+    /// Whether the block ends within a string.
     in_string: bool,
-    /// Whether a backslash ends it and means the next byte.
+    /// Whether the last byte is a backslash that escapes the next one.
     escapes_next: bool,
-    /// Whether there was any backslash.
+    /// Whether there was any backslash so far.
     has_escapes: bool,
 }
 
-/// What comes behind a value.
+/// Position after a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
-    /// A token that is yet to be read.
+    /// The next token is not yet read.
     Pending,
-    /// The token at this place, which ended a literal.
+    /// The token at this position ended a literal and is consumed.
     Consumed(usize),
-    /// The first token within.
+    /// The first token inside an object or array is next.
     FirstInside,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Tokens<'a> {
         self.bytes
     }
 
-    /// The place of the next token.
+    /// Position of the next token.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<usize> {
         if self.block.left == 0 {
@@ -71,26 +71,29 @@ impl<'a> Tokens<'a> {
         Some(place)
     }
 
-    /// The same where there has to be one.
+    /// Position of the next token.
+    ///
+    /// # Errors
+    ///
+    /// If the text ends.
     #[inline(always)]
     pub(crate) fn token(&mut self) -> Result<usize, Malformed> {
         self.next().ok_or(Malformed::new(self.bytes.len(), MalformedReason::Unfinished))
     }
 
-    /// The place behind the last token.
+    /// Position after the last token.
     #[inline(always)]
     pub(crate) fn last_end(&self) -> usize {
         self.last_end
     }
 
-    /// Whether there is a backslash in what was searched so far, which is all up to the last
-    /// token at least.
+    /// Whether there is a backslash before the last token. May be true for one after it.
     #[inline(always)]
     pub(crate) fn has_escapes(&self) -> bool {
         self.block.carry.has_escapes
     }
 
-    /// The quote that the next name of an object starts with; none at the end of the object.
+    /// Position of the quote that opens the next member name; `None` at the end of the object.
     #[inline(always)]
     pub(super) fn name(&mut self, next: Next) -> Result<Option<usize>, Malformed> {
         let is_first = matches!(next, Next::FirstInside);
@@ -107,7 +110,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Skips to the end of the object or array that the last token is in or began.
+    /// Skips to the end of the object or array that the last token belongs to.
     #[inline(always)]
     pub(crate) fn skip(&mut self) -> Result<(), Malformed> {
         let mut depth = 1;
@@ -121,7 +124,7 @@ impl<'a> Tokens<'a> {
         Ok(())
     }
 
-    /// Skips a value that starts behind `start`, where `at` is the first token.
+    /// Skips the value after `start`; `at` is its first token.
     #[inline(always)]
     pub(super) fn skip_value(&mut self, start: usize, at: usize) -> Result<Next, Malformed> {
         match self.bytes[at] {
@@ -141,7 +144,7 @@ impl<'a> Tokens<'a> {
         Ok(Next::Pending)
     }
 
-    /// Whether the token behind a value is `end`, where it could also be a comma.
+    /// Whether the token after a value is `end` instead of a comma.
     #[inline(always)]
     pub(super) fn ends(&mut self, next: Next, end: u8) -> Result<bool, Malformed> {
         let at = match next {
@@ -167,7 +170,7 @@ impl<'a> Tokens<'a> {
         start == end || self.skip_blanks(start) >= end
     }
 
-    /// The first place from `start` on that is not blank.
+    /// First position from `start` that is not blank.
     #[inline(always)]
     pub(crate) fn skip_blanks(&self, mut start: usize) -> usize {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(start) {
@@ -185,7 +188,7 @@ impl<'a> Tokens<'a> {
         )
     }
 
-    /// What is wrong with the literal between `start` and the token at `end`.
+    /// Error of the literal between `start` and the token at `end`.
     #[cold]
     pub(super) fn not_a_literal(&self, start: usize, end: usize) -> Malformed {
         match self.bytes.get(start..end).unwrap_or_default().trim_ascii_end() {
@@ -195,7 +198,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The first block from `start` on that has tokens; if there is none, one that has none.
+/// The first block from `start` with tokens; an empty one at the end of the text.
 #[inline(never)]
 fn search(bytes: &[u8], start: usize, carry: Carry) -> Found {
     scan(Search { bytes, start, carry })
@@ -234,7 +237,7 @@ impl Scan for Search<'_> {
 }
 
 impl Carry {
-    /// Which bytes of a block a backslash before them means.
+    /// Mask of the escaped bytes of a block.
     #[inline]
     fn escaped(&mut self, backslashes: u64) -> u64 {
         let mut escaped = u64::from(self.escapes_next);
@@ -250,7 +253,8 @@ impl Carry {
     }
 }
 
-/// Each bit says whether an odd number of `bits` is at its place and below.
+/// Prefix XOR: each bit is the parity of all bits up to it. Applied to quotes, it marks the bytes
+/// inside of strings.
 #[inline(always)]
 fn up_to_each(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -264,7 +268,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the search finds, found slowly.
+    /// Reference implementation of the token search.
     fn slowly(bytes: &[u8]) -> Vec<usize> {
         let (mut places, mut in_string, mut is_escaped) = (Vec::new(), false, false);
         for (at, byte) in bytes.iter().enumerate() {

@@ -1,58 +1,58 @@
-//! Names of fields, as words: the eight bytes that a field starts with.
+//! Field names as words: the first eight bytes of a field.
 
 use crate::name_table::{LONG, low_bytes};
 
-/// A name that a field may have, and what is wanted of it.
+/// Predicted name of a field at one position, with its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PredictedName<T> {
-    /// The name and the separator behind it, at the top of the word.
+    /// Name and separator, shifted to the top of the word.
     word: u64,
-    /// How far they had to be moved for that.
+    /// Bits of that shift.
     shift: u8,
-    /// The name's.
+    /// Length of the name.
     pub(super) length: u8,
     pub(super) target: T,
 }
 
 impl<T: Default> PredictedName<T> {
-    /// Fits no name: words that were moved end with zeros.
+    /// Prediction that matches no name: a shifted word ends with zeros.
     pub(super) fn never() -> Self {
         Self { word: 1, shift: 8, length: 0, target: T::default() }
     }
 
-    /// Whether this is the name of the field that starts with `word`.
+    /// Whether the field that starts with `word` has this name.
     #[inline(always)]
     pub(super) fn matches(&self, word: u64) -> bool {
         word << (self.shift % 64) == self.word
     }
 }
 
-/// The start of a field.
+/// Start of a field.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
-    /// The name and the separator behind it, then zeros. If the name is long, its first bytes.
+    /// Name and separator, then zeros; the first eight bytes of a long name.
     pub(super) word: u64,
-    /// 8 if the name is long.
+    /// Length of the name, 8 if it is long.
     pub(super) length: usize,
 }
 
 impl Name {
-    /// Finds out where the first `pair` is in the first eight bytes of a field.
+    /// Finds the separator `pair` in the first eight bytes of a field.
     #[inline(always)]
     pub(super) fn read(word: u64, pair: u8) -> Self {
         const LOW: u64 = u64::from_le_bytes([1; 8]);
         const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
         let zeros = word ^ (u64::from(pair) * LOW);
-        // Bits behind the first one may be wrong, the first never is.
+        // The borrow can set bits above the first match; the lowest one is always right.
         let found = zeros.wrapping_sub(LOW) & !zeros & HIGH;
         let through_first = found ^ found.wrapping_sub(1);
         Self { word: word & through_first, length: found.trailing_zeros() as usize / 8 }
     }
 
-    /// That the next message has it in the same place.
+    /// Prediction that the next message has this name at the same position.
     #[inline(always)]
     pub(super) fn prediction<T: Default>(self, pair: u8, target: T) -> PredictedName<T> {
-        // A separator of zero could not be told from the end of the message.
+        // A zero separator would be confused with the padding after the message.
         if self.length >= LONG || pair == 0 {
             return PredictedName::never();
         }
@@ -61,10 +61,10 @@ impl Name {
         PredictedName { word: self.word << shift, shift, length, target }
     }
 
-    /// Whether it has digits only, if it is short.
+    /// Whether a short name consists of digits.
     #[inline(always)]
     pub(super) fn is_tag(self) -> bool {
-        // A digit is at most 9 above '0', so that adding 0x76 leaves the highest bit alone.
+        // A digit is at most 9 above '0': adding 0x76 leaves its highest bit clear.
         let digits = low_bytes(self.word ^ u64::from_le_bytes([b'0'; 8]), self.length);
         let over = digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits;
         over & u64::from_le_bytes([0x80; 8]) == 0

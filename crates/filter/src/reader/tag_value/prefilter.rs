@@ -1,59 +1,59 @@
-//! Which fields of a block are worth a look, found for all of them at once: whether they are sound,
-//! and whether their names may be wanted.
+//! SIMD prefilter: finds, for all fields of a 64-byte block at once, which names are well-formed
+//! and which may be wanted.
 
 use lanecast_base::simd::{BLOCK, Block, Blocks, Classes, Masks};
 
-/// Names up to which it is worth while to sift them.
+/// Most wanted names for which the prefilter is useful.
 const NAMES_MAX: usize = 16;
 
-/// What tells fields apart without looking at one after the other.
+/// Byte classes of a field set.
 #[derive(Clone, Debug)]
 pub(super) struct Prefilter {
     field: u8,
     pair: u8,
-    /// Whether names are digits.
+    /// Whether names must be digits.
     is_fix: bool,
-    /// How wanted names begin, if that tells something.
+    /// Classes of the first two bytes of wanted names; `None` if too many names would share them.
     names: Option<Classes>,
 }
 
-/// What is known of a block.
+/// Masks of one block, one bit per byte.
 pub(super) struct FieldMasks {
-    /// Where fields end.
+    /// Ends of fields.
     pub(super) ends: u64,
-    /// Where fields start.
+    /// Starts of fields.
     pub(super) starts: u64,
-    /// Where fields start that may be wanted.
+    /// Starts of fields that may be wanted.
     pub(super) wanted: u64,
-    /// Whether the fields that start here have names as far as the block goes, and so has what
-    /// started before.
+    /// Whether all names are well-formed as far as the block shows them, including a name continued
+    /// from the previous block.
     pub(super) are_sound: bool,
 }
 
-/// Certain bytes of a block.
+/// Byte masks of one block.
 #[derive(Default)]
 struct ByteMasks {
-    /// Those behind fields.
+    /// Field separators.
     ends: u64,
-    /// Those that stand behind names, or within values.
+    /// Separators after names; within values they are plain bytes.
     pairs: u64,
-    /// Those that names have.
+    /// Bytes allowed in names.
     names: u64,
-    /// Those that wanted names may start with.
+    /// Bytes that may start a wanted name.
     passing: u64,
 }
 
-/// What a block leaves to the next.
+/// State carried from one block to the next.
 #[derive(Clone, Copy)]
 pub(super) struct Carry {
-    /// 1 if a field starts with it.
+    /// 1 if a field starts at the first byte.
     start: u64,
-    /// 1 if it starts within a name.
+    /// 1 if the block starts within a name.
     name: u64,
 }
 
 impl Carry {
-    /// Before the first block.
+    /// State before the first block.
     pub(super) const FIRST: Self = Self { start: 1, name: 0 };
 }
 
@@ -71,8 +71,7 @@ impl Prefilter {
         Self { field, pair, is_fix, names: is_telling.then_some(classes) }
     }
 
-    /// Marks the block that starts at `at` of a message that has `length` bytes without the last
-    /// separator.
+    /// Masks of the block at `at`; `length` excludes the separator that may end the message.
     #[inline(always)]
     pub(super) fn field_masks<M: Masks>(
         &self,
@@ -90,13 +89,13 @@ impl Prefilter {
         let ByteMasks { mut ends, pairs, mut names, passing } = seen;
         let mut starts = ends << 1 | carry.start;
         carry.start = ends >> (BLOCK - 1);
-        // What the last field lacks is put where it would be.
+        // The missing separator of the last field is added.
         if rest < BLOCK {
             ends |= 1 << rest;
             starts &= u64::MAX >> (BLOCK - 1 - rest);
         }
         names &= !(ends | pairs);
-        // Adding carries each bit through the name that it stands before, to what ends it.
+        // The addition carries each start bit through its name to the byte after it.
         let (past, is_within) = names.overflowing_add(starts | carry.name);
         carry.name = is_within.into();
         let are_sound = (starts & pairs) | (past & !names & !pairs) == 0;

@@ -1,38 +1,38 @@
-//! XML, cut into tags, attributes and text.
+//! XML tokenizer: tags, attributes and text.
 
 use crate::malformed::{Malformed, MalformedReason};
 use std::ops::Range;
 
-/// A place in an XML document, from which it is read on.
+/// Position in an XML document.
 #[derive(Clone, Debug)]
 pub(crate) struct Markup<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// What stands between two places of a document. Comments and instructions are left out.
+/// A token outside of tags. Comments and processing instructions are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// A start tag up to its name. Its attributes are next.
+    /// Start tag up to its name; attributes follow.
     Start(Range<usize>),
-    /// An end tag with this name.
+    /// End tag with its name.
     End(Range<usize>),
-    /// Text, not blank.
+    /// Text that is not blank.
     Text(Range<usize>),
-    /// Text in which nothing has to be resolved.
+    /// CDATA text, which contains no references.
     Literal(Range<usize>),
-    /// The end of the document.
+    /// End of the document.
     Finish,
 }
 
-/// What stands next in a start tag.
+/// A token inside a start tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// An attribute's name and value.
+    /// Name and value of an attribute.
     Attribute(Range<usize>, Range<usize>),
-    /// The end of the tag, behind which the element's content follows.
+    /// End of a start tag.
     Open,
-    /// The end of a tag that is an element of its own.
+    /// End of an empty-element tag.
     Empty,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Markup<'a> {
         Self { bytes, at }
     }
 
-    /// Where reading goes on.
+    /// Current position.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// What is next outside of tags.
+    /// Next token outside of tags.
     pub(crate) fn item(&mut self) -> Result<Item, Malformed> {
         loop {
             let start = self.at;
@@ -77,7 +77,7 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// What is next in a start tag.
+    /// Next token inside a start tag.
     pub(crate) fn part(&mut self) -> Result<Part, Malformed> {
         let before = self.at;
         self.skip_blanks();
@@ -123,7 +123,7 @@ impl<'a> Markup<'a> {
         Ok(Item::End(name))
     }
 
-    /// What starts with an exclamation mark; nothing if it is a comment.
+    /// Reads markup that starts with `<!`; `None` for a comment.
     fn bang(&mut self) -> Result<Option<Item>, Malformed> {
         let rest = &self.bytes[self.at..];
         if rest.starts_with(b"<!--") {
@@ -142,7 +142,7 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// Goes on behind the first `end` that is `length` bytes from here or more.
+    /// Skips past the next `end` that is at least `length` bytes ahead.
     fn skip_past(&mut self, length: usize, end: &[u8]) -> Result<(), Malformed> {
         self.at += length;
         while let Some(rest) = self.bytes.get(self.at..).filter(|rest| rest.len() >= end.len()) {
@@ -208,15 +208,17 @@ impl<'a> Markup<'a> {
     }
 }
 
-/// Appends what `text` means to `out`. If there is a reference that means nothing, where.
+/// Appends `text` with its references resolved to `out`. The error is the position of an unknown
+/// reference.
 ///
-/// Only the five predefined entities and characters by number are known: nothing expands.
+/// Only the five predefined entities and numeric character references exist, so the text cannot
+/// expand.
 pub(crate) fn resolve(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
     let mut at = 0;
     while let Some(plain) = text[at..].iter().position(|byte| *byte == b'&') {
         out.extend_from_slice(&text[at..at + plain]);
         at += plain;
-        // The longest there is has ten bytes.
+        // The longest reference, `&#x10FFFF;`, has ten bytes.
         let length = text[at..].iter().take(12).position(|byte| *byte == b';').ok_or(at)?;
         let character = match &text[at + 1..at + length] {
             b"amp" => '&',

@@ -1,4 +1,4 @@
-//! Plans say what the naive walk says.
+//! Plans agree with the interpreter.
 
 use super::random;
 use super::record::{ENVIRONMENT, Values};
@@ -13,7 +13,7 @@ use lanecast_filter::value::Value;
 use lanecast_filter::{Filter, Message, Plan, interpreter};
 use proptest::prelude::*;
 
-/// A message that names and texts can be written in, and its bytes.
+/// A tag-value message: its values and bytes.
 pub(crate) fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
     let texts = vec!["", "IBM", "2", "2.0", "-1", "1.5", "x", "NaN", "9007199254740993"];
     let value = prop::option::of(prop::sample::select(texts));
@@ -31,7 +31,7 @@ pub(crate) fn pairs() -> BoxedStrategy<(Values, Vec<u8>)> {
         .boxed()
 }
 
-/// An object of JSON with values of all types, single and in arrays, and its bytes.
+/// A JSON object with values of all types, single and in arrays: its values and bytes.
 pub(crate) fn objects() -> BoxedStrategy<(Values, Vec<u8>)> {
     let value = prop_oneof![
         1 => Just(None),
@@ -93,7 +93,7 @@ fn check(
     assert!(fields.is_empty(), "{expr}");
 }
 
-/// Values with the size of the message that they stand in.
+/// Values with the size of their message.
 pub(crate) struct Measured<'a>(pub(crate) &'a Values, pub(crate) usize);
 
 impl interpreter::FieldSource for Measured<'_> {

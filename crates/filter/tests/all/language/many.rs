@@ -1,4 +1,4 @@
-//! An index finds what evaluating each filter finds, while filters come and go.
+//! An index agrees with the evaluation of each filter, while filters are added and removed.
 
 use super::faster::{Measured, objects, pairs, semantics};
 use super::random;
@@ -13,7 +13,7 @@ use lanecast_filter::{Filter, Index, Message, interpreter};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Something that happens to an index.
+/// A change of an index.
 #[derive(Clone, Debug)]
 enum Change {
     Insert(u32, Filter),
@@ -31,7 +31,7 @@ fn change() -> BoxedStrategy<Change> {
     .boxed()
 }
 
-/// An index beside a list of its filters.
+/// An index next to a list of its filters.
 struct Both {
     index: Index,
     fields: FieldSet,
@@ -61,7 +61,7 @@ impl Both {
         }
     }
 
-    /// What each finds in a message.
+    /// Compares both for a message.
     fn check(&self, (values, bytes): &(Values, Vec<u8>)) {
         let mut row = Row::new();
         Reader::new(&self.fields).read(bytes, &mut row).expect("a message");

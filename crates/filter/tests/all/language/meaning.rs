@@ -1,11 +1,11 @@
-//! What expressions mean, rule by rule.
+//! Semantics of expressions, rule by rule.
 
 use super::record::{ENVIRONMENT, Values};
 use lanecast_filter::expr::Expr;
 use lanecast_filter::ternary::{Semantics, Ternary};
 use lanecast_filter::{Filter, FilterLimits, interpreter, parse_expr};
 
-/// Checks what each of `cases` says of the `message`: `T`, `F` or `?`.
+/// Checks the truth value of each case for `message`: `T`, `F` or `?`.
 fn check(message: &str, cases: &[(&str, char)]) {
     check_with(Semantics::Sql, message, cases);
 }
@@ -23,7 +23,7 @@ fn check_with(semantics: Semantics, message: &str, cases: &[(&str, char)]) {
     }
 }
 
-/// Checks what expressions make of the `message`.
+/// Checks the value of each expression for `message`.
 fn check_values(message: &str, cases: &[(&str, &str)]) {
     let record = Values::of(message);
     for (text, wanted) in cases {

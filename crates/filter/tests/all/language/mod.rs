@@ -1,4 +1,4 @@
-//! The language: its text, what it means, and that every faster way means the same.
+//! Tests of the filter language: text, semantics, and agreement of plans and indexes.
 
 mod faster;
 mod many;

@@ -1,11 +1,11 @@
-//! The page about the language says what is so.
+//! Checks the examples of docs/protocol/filter.md.
 
 use lanecast_filter::{Filter, Function};
 
 const PAGE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/filter.md"));
 
-/// The lines of all blocks of this kind.
+/// The lines of all code blocks of this type.
 fn lines(message_type: &str) -> Vec<&'static str> {
     let fence = format!("```{message_type}\n");
     let blocks = PAGE.split(&fence).skip(1);

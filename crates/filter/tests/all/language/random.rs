@@ -1,4 +1,4 @@
-//! Random expressions over few fields and values, so that they often agree.
+//! Random expressions over few fields and values, which match often.
 
 use lanecast_filter::expr::{Arithmetic, Expr, Literal};
 use lanecast_filter::path::Path;
@@ -6,7 +6,7 @@ use lanecast_filter::value::Comparison;
 use lanecast_filter::{Function, Pattern};
 use proptest::prelude::*;
 
-/// The fields that random expressions ask for.
+/// Fields of random expressions.
 pub(crate) const FIELDS: [&str; 5] = ["/a", "/b", "/c", "/d/e", "/d/@f"];
 
 pub(crate) fn path(text: &str) -> Path {
@@ -36,7 +36,7 @@ pub(crate) fn literal() -> BoxedStrategy<Literal> {
     .boxed()
 }
 
-/// A literal that may be anything that can be written.
+/// An arbitrary literal.
 pub(crate) fn odd_literal() -> BoxedStrategy<Literal> {
     prop_oneof![
         any::<i64>().prop_map(Literal::Int),
@@ -81,7 +81,7 @@ fn arithmetic() -> BoxedStrategy<Arithmetic> {
     .boxed()
 }
 
-/// A call with arguments of the right number and kinds.
+/// A function call with valid arguments.
 fn call(arguments: Vec<Expr>, pattern: Pattern, number: usize) -> Expr {
     let functions: Vec<Function> =
         Function::all().filter(|function| !function.is_aggregate()).collect();
@@ -97,7 +97,7 @@ fn call(arguments: Vec<Expr>, pattern: Pattern, number: usize) -> Expr {
     Expr::Call(function, taken)
 }
 
-/// A condition of the kind that subscriptions have: the fields first, joined by AND and OR.
+/// A condition as in subscriptions: fields on the left, joined by AND and OR.
 pub(crate) fn condition() -> BoxedStrategy<Expr> {
     let literal = || literal().prop_map(Expr::Literal);
     let set = || prop::collection::vec(literal(), 1..4);
@@ -118,7 +118,7 @@ pub(crate) fn condition() -> BoxedStrategy<Expr> {
     joined(simple.boxed())
 }
 
-/// Any expression; without `odd`, of values that often meet.
+/// An arbitrary expression; without `odd`, over values that match often.
 pub(crate) fn expr(odd: bool) -> BoxedStrategy<Expr> {
     let literal = if odd { odd_literal().boxed() } else { literal().boxed() };
     let leaf = prop_oneof![literal.prop_map(Expr::Literal), field()];
@@ -145,7 +145,7 @@ pub(crate) fn expr(odd: bool) -> BoxedStrategy<Expr> {
     .boxed()
 }
 
-/// Conditions joined by NOT, AND and OR.
+/// Conditions combined with NOT, AND and OR.
 fn joined(simple: BoxedStrategy<Expr>) -> BoxedStrategy<Expr> {
     simple
         .prop_recursive(3, 12, 3, |inner| {

@@ -6,7 +6,7 @@ use lanecast_filter::path::Path;
 use lanecast_filter::value::Value;
 use std::collections::BTreeMap;
 
-/// What stands around every message here.
+/// Environment of all test messages.
 pub(crate) const ENVIRONMENT: Environment<'static> =
     Environment { topic: "orders", client: "desk-1", unix_ns: 1_500_000_000 };
 
@@ -14,7 +14,7 @@ pub(crate) const ENVIRONMENT: Environment<'static> =
 pub(crate) struct Values(pub(crate) BTreeMap<Path, Vec<Literal>>);
 
 impl Values {
-    /// Of texts such as `/a=1,'x' /b=NULL`.
+    /// Parses texts such as `/a=1,'x' /b=NULL`.
     pub(crate) fn of(text: &str) -> Self {
         let fields = text.split_whitespace().map(|field| {
             let (path, values) = field.split_once('=').expect("a field");
@@ -25,7 +25,7 @@ impl Values {
     }
 }
 
-/// The only literal of an expression.
+/// Parses a single literal.
 fn literal(text: &str) -> Literal {
     use lanecast_filter::{Filter, expr::Expr};
     match Filter::parse(text).expect("a value").expr() {

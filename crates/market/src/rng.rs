@@ -1,16 +1,16 @@
-//! Numbers that look random and are the same each time.
+//! Reproducible random numbers.
 
-/// A small generator (Vigna, splitmix64).
+/// Random number generator (splitmix64, Vigna).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+pub struct Rng(u64);
 
-impl Numbers {
-    /// Numbers that depend on `seed` only.
+impl Rng {
+    /// A generator that depends on `seed` only.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, less than `below`, which is not 0.
+    /// A random number below `below`, which must not be 0.
     pub const fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,7 +19,7 @@ impl Numbers {
         (mixed ^ (mixed >> 31)) % below
     }
 
-    /// A number less than `below` that is rather small: the lower half comes 7 times in 10.
+    /// A random number below `below`, skewed to small ones: 7 of 10 fall into the lower half.
     pub const fn rather_small(&mut self, below: u64) -> u64 {
         let part = self.below(1 << 20);
         (((part * part) >> 20) * below) >> 20

@@ -1,22 +1,33 @@
-//! What happens at a market, in plain numbers.
+//! Market events in plain numbers.
 
-/// Something that happens, and is told by one message.
+/// One event with its sequence number and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// A new price.
+pub struct Step {
+    /// Counted from 0 in the day. Tag 34 is one more.
+    pub number: u64,
+    /// Since midnight. Tag 52.
+    pub time_us: u64,
+    /// The event.
+    pub event: MarketEvent,
+}
+
+/// An event that one message reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarketEvent {
+    /// A new quote.
     Quote(Quote),
-    /// A customer gives an order.
+    /// A customer places an order.
     New(Order),
     /// A customer changes quantity and price of an order.
     Replace(Order),
-    /// A customer takes back what is left of an order.
+    /// A customer cancels the rest of an order.
     Cancel(Order),
-    /// The market says what has become of an order.
+    /// The market reports the state of an order.
     Execution(Execution),
 }
 
-impl Act {
-    /// The topic that its message is published to.
+impl MarketEvent {
+    /// Topic of its message.
     pub const fn topic(&self) -> &'static str {
         match self {
             Self::Quote(_) => "quotes",
@@ -25,7 +36,7 @@ impl Act {
         }
     }
 
-    /// The number of the symbol that it is about.
+    /// Number of its symbol.
     pub const fn symbol(&self) -> u16 {
         match self {
             Self::Quote(quote) => quote.symbol,
@@ -35,10 +46,10 @@ impl Act {
     }
 }
 
-/// What a symbol is bought and sold for. Messages of type `S`.
+/// A quote, message type `S`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// The symbol's number.
+    /// Number of the symbol.
     pub symbol: u16,
     /// Tag 132.
     pub bid_cents: u64,
@@ -50,7 +61,7 @@ pub struct Quote {
     pub ask_size: u64,
 }
 
-/// Whether somebody buys or sells. Tag 54.
+/// Side of an order. Tag 54.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `1`
@@ -59,16 +70,16 @@ pub enum Side {
     Sell,
 }
 
-/// An order as it stands. Messages of type `D`, `G` and `F`.
+/// An order in its current state, message types `D`, `G` and `F`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Tag 37 of its executions; with `version` behind it, tag 11 of its messages.
     pub id: u64,
-    /// How often it was changed.
+    /// Number of replacements so far.
     pub version: u32,
     /// Tag 1.
     pub customer: u16,
-    /// The number of tag 55.
+    /// Number of the symbol (tag 55).
     pub symbol: u16,
     /// Tag 54.
     pub side: Side,
@@ -76,33 +87,33 @@ pub struct Order {
     pub quantity: u64,
     /// Tag 44.
     pub price_cents: u64,
-    /// How much of it was traded so far. Tag 14.
+    /// Quantity traded so far. Tag 14.
     pub filled: u64,
-    /// What that came to. Tag 381.
+    /// Value of all trades. Tag 381.
     pub traded_cents: u64,
 }
 
-/// What has become of an order. Messages of type `8`.
+/// An execution report, message type `8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// Tag 17.
     pub id: u64,
-    /// The order as it is now.
+    /// The order after the execution.
     pub order: Order,
     /// Tag 150.
-    pub outcome: Outcome,
+    pub exec_type: ExecType,
 }
 
-/// What an execution says.
+/// Type of an execution report (tag 150).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The order was taken.
+pub enum ExecType {
+    /// The order was accepted.
     New,
-    /// It was changed.
+    /// The order was replaced.
     Replaced,
-    /// What was left of it was taken back.
+    /// The rest of the order was canceled.
     Canceled,
-    /// Some of it was traded.
+    /// A partial or full trade.
     Trade {
         /// Tag 32.
         quantity: u64,
@@ -112,10 +123,10 @@ pub enum Outcome {
 }
 
 impl Execution {
-    /// How much may still be traded. Tag 151.
+    /// Quantity still open. Tag 151.
     pub const fn left(&self) -> u64 {
-        match self.outcome {
-            Outcome::Canceled => 0,
+        match self.exec_type {
+            ExecType::Canceled => 0,
             _ => self.order.quantity - self.order.filled,
         }
     }
