@@ -3,7 +3,7 @@
 use super::book::Book;
 use super::served;
 use lanecast_client::Query;
-use lanecast_market::{Day, Execution, ExecType, Side};
+use lanecast_market::{Day, ExecType, Execution, Side};
 use serde::Serialize;
 use std::time::Instant;
 
