@@ -68,7 +68,8 @@ fn everything_arrives() {
 #[test]
 fn a_transport_is_an_end() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = DomainSettings { directory: folder.path().join("domain"), ..DomainSettings::default() };
+    let settings =
+        DomainSettings { directory: folder.path().join("domain"), ..DomainSettings::default() };
     let transport = Domain::open(settings).expect("a domain");
     let mut pong = Topics::new(&transport, Role::Pong, 1, false).expect("an end");
     let mut ping = Topics::new(&transport, Role::Ping, 1, false).expect("an end");

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lanecast_measure::fanout::{Load, Order, ServerProtocol, ParsedBytes, Wanted};
+use lanecast_measure::fanout::{Load, Order, ParsedBytes, ServerProtocol, Wanted};
 
 use crate::text::{line, number, wrong};
 

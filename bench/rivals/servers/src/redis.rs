@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lanecast_measure::fanout::{Load, Order, ServerProtocol, ParsedBytes};
+use lanecast_measure::fanout::{Load, Order, ParsedBytes, ServerProtocol};
 
 use crate::nats::subject;
 use crate::text::{line, number, parsed, wrong};

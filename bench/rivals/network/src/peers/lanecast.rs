@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use lanecast_base::WaitStrategy;
-use lanecast_net::{TransportKind, NetTransport, Network, NetSettings};
+use lanecast_net::{NetSettings, NetTransport, Network, TransportKind};
 use rivals_kit::{Load, Wait};
 
 use super::transport::Topics;

@@ -1,7 +1,6 @@
 //! The peers: which there are, in which rows they take part, and how each makes an end.
 
 pub mod batch;
-pub mod transport;
 pub mod datagram;
 pub mod frames;
 #[cfg(feature = "lanecast")]
@@ -10,6 +9,7 @@ pub mod nats;
 pub mod packed;
 pub mod socket;
 pub mod stream;
+pub mod transport;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 

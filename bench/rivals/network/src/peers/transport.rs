@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lanecast_transport::{Transport, Claim, ClaimError, Event, Publish, Subscribe};
+use lanecast_transport::{Claim, ClaimError, Event, Publish, Subscribe, Transport};
 
 use crate::end::End;
 use crate::place::Role;

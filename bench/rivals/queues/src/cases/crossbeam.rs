@@ -6,7 +6,7 @@ use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{Pair, end};

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use disruptor::{BusySpin, EventPoller, Producer, SingleProducerBarrier, build_single_producer};
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end};

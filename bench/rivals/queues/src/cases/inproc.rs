@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use zmq::{Context, DONTWAIT, PAIR, Socket};
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end_over};

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use kanal::{Receiver, Sender};
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end};
 use crate::stream::{Stream, blocking, each_until};

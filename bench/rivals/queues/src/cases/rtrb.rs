@@ -4,7 +4,7 @@ use anyhow::Result;
 use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{Pair, end};

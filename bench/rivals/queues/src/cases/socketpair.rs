@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use anyhow::Result;
 
-use super::{Built, Case};
+use super::case::{Built, Case};
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end_over};

@@ -18,7 +18,7 @@ use anyhow::{Result, anyhow};
 
 use rivals_kit::{Clock, Line, clock, placement};
 
-use super::Hand;
+use super::arguments::OneWayArgs;
 
 /// Larger than the second-level caches: lines that have left the writer for the shared third level
 /// are read faster than lines it still holds (24 against 20 GB/s for a ring of 1 MiB).
@@ -102,12 +102,12 @@ impl Ring {
 /// # Errors
 ///
 /// When a CPU cannot be used.
-pub fn measure(hand: &Hand) -> Result<Line> {
+pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
     let clock = Clock::calibrated();
     let ring = Ring::new();
     let (bytes_per_s, read) = thread::scope(|scope| {
-        let reader = scope.spawn(|| read(hand, &ring));
-        let bytes_per_s = write(hand, &ring, &clock);
+        let reader = scope.spawn(|| read(arguments, &ring));
+        let bytes_per_s = write(arguments, &ring, &clock);
         // PAIRS(copy-over): everything written is seen before the end.
         ring.over.0.store(true, Ordering::Release);
         (bytes_per_s, reader.join())
@@ -123,8 +123,8 @@ pub fn measure(hand: &Hand) -> Result<Line> {
 
 /// Writes for the warm-up, then for the measured time; the reader gates, so the writer's bytes
 /// are the reader's but for one ring.
-fn write(hand: &Hand, ring: &Ring, clock: &Clock) -> Result<f64> {
-    placement::pin(hand.from_cpu)?;
+fn write(arguments: &OneWayArgs, ring: &Ring, clock: &Clock) -> Result<f64> {
+    placement::pin(arguments.from_cpu)?;
     let block = Box::new([7_u8; CHUNK]);
     let mut index = 0;
     let mut fill = |duration_ms: u64| {
@@ -137,12 +137,12 @@ fn write(hand: &Hand, ring: &Ring, clock: &Clock) -> Result<f64> {
         let bytes = (index - first) as f64 * CHUNK as f64;
         bytes * 1e9 / clock.ns(clock::now() - from)
     };
-    fill(hand.warmup_ms);
-    Ok(fill(hand.duration_ms))
+    fill(arguments.warmup_ms);
+    Ok(fill(arguments.duration_ms))
 }
 
-fn read(hand: &Hand, ring: &Ring) -> Result<u64> {
-    placement::pin(hand.to_cpu)?;
+fn read(arguments: &OneWayArgs, ring: &Ring) -> Result<u64> {
+    placement::pin(arguments.to_cpu)?;
     let mut block = Box::new([0_u8; CHUNK]);
     let mut index = 0;
     while ring.take(index, &mut block) {

@@ -1,6 +1,6 @@
 //! One cache line handed between two pinned threads: the shortest way of any message.
 //!
-//! The writer puts the time into the line when the next hand-over is due; the reader spins on the
+//! The writer puts the time into the line when the next transfer is due; the reader spins on the
 //! line and takes an ordered time as soon as it sees a new value. Nothing is sent back, so a
 //! reader that was held up misses values; it never delays the writer.
 
@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 
 use rivals_kit::{Clock, Line, Recorder, clock, placement};
 
-use super::Hand;
+use super::arguments::OneWayArgs;
 
 /// Alone on its line and on the neighbour that the hardware may fetch with it.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ struct Alone<T>(T);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Time of the hand-over in ticks; written by the writer, read by the reader.
+    /// Time of the transfer in ticks; written by the writer, read by the reader.
     stamp: Alone<AtomicU64>,
     /// Set once by the writer when the measured part begins, and again when all is over.
     measuring: Alone<AtomicBool>,
@@ -32,12 +32,12 @@ struct Shared {
 /// # Errors
 ///
 /// When a CPU cannot be used.
-pub fn measure(hand: &Hand) -> Result<Line> {
+pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
     let clock = Clock::calibrated();
     let shared = Shared::default();
     let (sent, seen) = thread::scope(|scope| {
-        let reader = scope.spawn(|| read(hand, &shared));
-        let sent = write(hand, &shared, &clock);
+        let reader = scope.spawn(|| read(arguments, &shared));
+        let sent = write(arguments, &shared, &clock);
         // PAIRS(bare-over): the reader sees every stamp before it sees the end.
         shared.over.0.store(true, Ordering::Release);
         (sent, reader.join())
@@ -46,18 +46,18 @@ pub fn measure(hand: &Hand) -> Result<Line> {
     let mut line = Line::default();
     line.add("received", received);
     line.add("missed", sent.saturating_sub(received));
-    line.add("rate", format_args!("{:.0}", sent as f64 * 1000.0 / hand.duration_ms as f64));
+    line.add("rate", format_args!("{:.0}", sent as f64 * 1000.0 / arguments.duration_ms as f64));
     recorder.describe(&clock, &mut line);
     line.add("clock", Clock::NAME);
     line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
     Ok(line)
 }
 
-fn write(hand: &Hand, shared: &Shared, clock: &Clock) -> Result<u64> {
-    placement::pin(hand.from_cpu)?;
-    let interval = clock.ticks(1e9 / hand.rate as f64);
+fn write(arguments: &OneWayArgs, shared: &Shared, clock: &Clock) -> Result<u64> {
+    placement::pin(arguments.from_cpu)?;
+    let interval = clock.ticks(1e9 / arguments.rate as f64);
     let stream = |duration_ms: u64| {
-        let count = hand.rate * duration_ms / 1000;
+        let count = arguments.rate * duration_ms / 1000;
         let start = clock::now();
         for index in 0..count {
             let due = start + (index as f64 * interval) as u64;
@@ -67,13 +67,13 @@ fn write(hand: &Hand, shared: &Shared, clock: &Clock) -> Result<u64> {
         }
         count
     };
-    stream(hand.warmup_ms);
+    stream(arguments.warmup_ms);
     shared.measuring.0.store(true, Ordering::Relaxed);
-    Ok(stream(hand.duration_ms))
+    Ok(stream(arguments.duration_ms))
 }
 
-fn read(hand: &Hand, shared: &Shared) -> Result<(u64, Recorder)> {
-    placement::pin(hand.to_cpu)?;
+fn read(arguments: &OneWayArgs, shared: &Shared) -> Result<(u64, Recorder)> {
+    placement::pin(arguments.to_cpu)?;
     let (mut recorder, mut received, mut last) = (Recorder::default(), 0_u64, 0_u64);
     let (mut spins, mut measuring) = (0_u32, false);
     loop {

@@ -14,7 +14,7 @@ use rivals_kit::futex::{self, Reach};
 use rivals_kit::rounds::SPINNING_GROUP;
 use rivals_kit::{Clock, Line, Rounds, placement};
 
-use super::Hand;
+use super::arguments::OneWayArgs;
 
 /// Round trips from which the speed is learnt; also the warm-up.
 const TRIAL: u64 = 2_000;
@@ -23,9 +23,9 @@ const OVER: u64 = u64::MAX;
 
 /// CPUs, number of rounds, and wait strategy.
 #[derive(Args, Clone, Debug)]
-pub struct Hands {
+pub struct RoundArgs {
     #[command(flatten)]
-    hand: Hand,
+    one_way: OneWayArgs,
     /// Both ends sleep until they are woken
     #[arg(long)]
     asleep: bool,
@@ -48,14 +48,14 @@ struct Alone<T>(T);
 /// # Errors
 ///
 /// When a CPU cannot be used.
-pub fn measure(hands: &Hands) -> Result<Line> {
-    let (clock, hand) = (Clock::calibrated(), &hands.hand);
-    placement::pin(hand.from_cpu)?;
+pub fn measure(arguments: &RoundArgs) -> Result<Line> {
+    let (clock, one_way) = (Clock::calibrated(), &arguments.one_way);
+    placement::pin(one_way.from_cpu)?;
     let table = Table::default();
     let timed = thread::scope(|scope| -> Result<Rounds> {
         let answering = scope.spawn(|| -> Result<()> {
-            placement::pin(hand.to_cpu)?;
-            if hands.asleep {
+            placement::pin(one_way.to_cpu)?;
+            if arguments.asleep {
                 table.answer_asleep()
             } else {
                 table.answer_awake()
@@ -63,7 +63,7 @@ pub fn measure(hands: &Hands) -> Result<Line> {
             Ok(())
         });
         let time = |rounds| {
-            if hands.asleep {
+            if arguments.asleep {
                 Rounds::time(rounds, 1, |value| table.call_asleep(value))
             } else {
                 Rounds::time(rounds, SPINNING_GROUP, |value| table.call_awake(value))
@@ -71,7 +71,7 @@ pub fn measure(hands: &Hands) -> Result<Line> {
         };
         let from = Instant::now();
         time(TRIAL);
-        let timed = time(rounds_in(Duration::from_millis(hand.duration_ms), from.elapsed()));
+        let timed = time(rounds_in(Duration::from_millis(one_way.duration_ms), from.elapsed()));
         table.end();
         answering.join().map_err(|_| anyhow!("the answering thread panicked"))??;
         Ok(timed)

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use rivals_kit::futex::{self, Reach};
 use rivals_kit::{Clock, Line, Recorder, clock, placement};
 
-use super::Hand;
+use super::arguments::OneWayArgs;
 
 /// Value of the word that tells the sleeper to end.
 const OVER: u32 = u32::MAX;
@@ -27,12 +27,12 @@ struct Bell {
 /// # Errors
 ///
 /// When a CPU cannot be used.
-pub fn measure(hand: &Hand) -> Result<Line> {
+pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
     let clock = Clock::calibrated();
     let bell = Bell::default();
     let (rung, heard) = thread::scope(|scope| {
-        let sleeper = scope.spawn(|| sleep(hand, &bell));
-        let rung = ring(hand, &bell, &clock);
+        let sleeper = scope.spawn(|| sleep(arguments, &bell));
+        let rung = ring(arguments, &bell, &clock);
         // PAIRS(bell): the end is rung like everything else.
         bell.word.store(OVER, Ordering::Release);
         futex::wake(&bell.word, Reach::Host);
@@ -41,17 +41,17 @@ pub fn measure(hand: &Hand) -> Result<Line> {
     rung?;
     let recorder = heard.map_err(|_| anyhow!("sleeper panicked"))??;
     let mut line = Line::default();
-    line.add("rate", hand.rate);
+    line.add("rate", arguments.rate);
     recorder.describe(&clock, &mut line);
     line.add("clock", Clock::NAME);
     line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
     Ok(line)
 }
 
-fn ring(hand: &Hand, bell: &Bell, clock: &Clock) -> Result<()> {
-    placement::pin(hand.from_cpu)?;
-    let interval = clock.ticks(1e9 / hand.rate as f64);
-    let count = (hand.rate * (hand.warmup_ms + hand.duration_ms) / 1000).min(u64::from(OVER) - 1);
+fn ring(arguments: &OneWayArgs, bell: &Bell, clock: &Clock) -> Result<()> {
+    placement::pin(arguments.from_cpu)?;
+    let interval = clock.ticks(1e9 / arguments.rate as f64);
+    let count = (arguments.rate * (arguments.warmup_ms + arguments.duration_ms) / 1000).min(u64::from(OVER) - 1);
     let start = clock::now();
     for index in 1..=count as u32 {
         let due = start + (f64::from(index) * interval) as u64;
@@ -66,10 +66,10 @@ fn ring(hand: &Hand, bell: &Bell, clock: &Clock) -> Result<()> {
     Ok(())
 }
 
-fn sleep(hand: &Hand, bell: &Bell) -> Result<Recorder> {
-    placement::pin(hand.to_cpu)?;
+fn sleep(arguments: &OneWayArgs, bell: &Bell) -> Result<Recorder> {
+    placement::pin(arguments.to_cpu)?;
     let (mut recorder, mut seen) = (Recorder::default(), 0);
-    let first_measured = (hand.rate * hand.warmup_ms / 1000) as u32;
+    let first_measured = (arguments.rate * arguments.warmup_ms / 1000) as u32;
     loop {
         futex::wait(&bell.word, seen, Reach::Host);
         // PAIRS(bell): after the word the stamp is the one that was rung.

@@ -6,8 +6,8 @@ use crate::measurement::{Measurement, Percentiles};
 use crate::row::Row;
 use crate::summary::{Summary, figure, rate, ratio_between};
 
+use super::cells::{lost, millions, range};
 use super::table::Table;
-use super::{lost, millions, range};
 
 /// Title of a row.
 pub fn headline(row: Row) -> &'static str {

@@ -1,14 +1,15 @@
 //! The report as text: for each row a table, for each cell a line per side.
 
+mod cells;
 mod hosts;
 mod table;
 mod threads;
 
-use crate::campaign::{Outcome, Run, SideRuns, title};
-use crate::measurement::{Measurement, Percentiles};
+use crate::campaign::{Outcome, SideRuns, title};
 use crate::options::Options;
 use crate::row::Row;
-use crate::summary::{Summary, figure, p50, rate, ratio};
+use crate::summary::{figure, p50, rate, ratio};
+use cells::{actual, clock, failed, intended, lost, millions, range, ratio_text, whole};
 use table::Table;
 
 /// The text of one row of the comparison.
@@ -230,57 +231,4 @@ fn bare(outcomes: &[Outcome]) -> String {
         }
     }
     table.to_string()
-}
-
-/// A line for a side that gave no figure at all; the reasons are listed at the end.
-fn failed(outcome: &Outcome, runs: &SideRuns, columns: usize) -> Vec<String> {
-    let mut row = vec![outcome.cell.size.to_string(), runs.side.clone(), "failed".into()];
-    row.resize(columns, String::new());
-    row
-}
-
-fn actual(runs: &SideRuns, pick: impl Fn(&Percentiles) -> f64) -> String {
-    nanoseconds(runs, |measurement| measurement.latency.map(|latency| pick(&latency.actual)))
-}
-
-fn intended(runs: &SideRuns, pick: impl Fn(&Percentiles) -> f64) -> String {
-    nanoseconds(runs, |measurement| measurement.latency.map(|latency| pick(&latency.intended)))
-}
-
-fn nanoseconds(runs: &SideRuns, pick: impl Fn(&Measurement) -> Option<f64>) -> String {
-    figure(runs, pick).map_or_else(String::new, |summary| whole(summary.median))
-}
-
-fn lost(runs: &SideRuns) -> String {
-    let lost: u64 = runs.runs.iter().filter_map(Run::measurement).map(|run| run.lost).sum();
-    lost.to_string()
-}
-
-fn clock(runs: &SideRuns) -> String {
-    let first = runs.runs.iter().find_map(Run::measurement);
-    first.map_or_else(String::new, |run| format!("{} {:.0}", run.clock, run.clock_cost_ns))
-}
-
-fn ratio_text(ratio: Option<Summary>, runs: &SideRuns) -> String {
-    match ratio {
-        Some(ratio) if runs.side != "lanecast" => {
-            // A small ratio needs more places to tell it from nothing.
-            let places = if ratio.median < 0.1 { 4 } else { 2 };
-            let Summary { min, median, max } = ratio;
-            format!("{median:.places$} ({min:.places$}..{max:.places$})")
-        }
-        _ => String::new(),
-    }
-}
-
-fn range(summary: &Summary, print: impl Fn(f64) -> String) -> String {
-    format!("({}..{})", print(summary.min), print(summary.max))
-}
-
-fn millions(rate: f64) -> String {
-    format!("{:.2}", rate / 1e6)
-}
-
-fn whole(ns: f64) -> String {
-    format!("{ns:.0}")
 }

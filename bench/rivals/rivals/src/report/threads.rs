@@ -5,8 +5,8 @@ use crate::cell::Cell;
 use crate::row::Row;
 use crate::summary::{figure, p50, rate, ratio};
 
+use super::cells::{actual, lost, millions, range, ratio_text, whole};
 use super::table::Table;
-use super::{actual, lost, millions, range, ratio_text, whole};
 
 /// Title of a row.
 pub fn headline(row: Row) -> &'static str {

@@ -3,11 +3,10 @@
 
 mod pipe;
 mod ring;
+mod strategy;
 mod workers;
 
-use lanecast_base::WaitStrategy;
-
-use super::Case;
+use super::case::{Built, Case};
 use crate::load::{Load, Row};
 
 const PEER: &str = "lanecast";
@@ -28,17 +27,8 @@ pub const CASES: &[Case] = &[
     case("lanecast-ring", &[Row::Pingpong, Row::PingpongPark], ring::round_trips),
 ];
 
-type Build = fn(&Load) -> anyhow::Result<(super::Built, &'static str)>;
+type Build = fn(&Load) -> anyhow::Result<(Built, &'static str)>;
 
 const fn case(side: &'static str, rows: &'static [Row], build: Build) -> Case {
     Case { peer: PEER, side, package: PACKAGE, rows, build }
-}
-
-/// Wait strategy of both ends.
-fn strategy(load: &Load) -> WaitStrategy {
-    match load.row {
-        Row::Multicast | Row::Diamond | Row::Mpmc => WaitStrategy::SpinYield,
-        Row::PingpongPark => WaitStrategy::Park,
-        _ => WaitStrategy::BusySpin,
-    }
 }

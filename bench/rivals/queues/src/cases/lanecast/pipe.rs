@@ -4,8 +4,8 @@ use anyhow::Result;
 use lanecast_base::WaitStrategy;
 use lanecast_ring::pipe::{self, Capacity, Receiver, Sender};
 
-use super::super::Built;
-use super::strategy;
+use super::strategy::strategy;
+use crate::cases::case::Built;
 use crate::idle::Idle;
 use crate::load::Load;
 use crate::pair::{End, Pair, end};

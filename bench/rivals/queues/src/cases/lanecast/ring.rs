@@ -3,8 +3,8 @@
 use anyhow::Result;
 use lanecast_ring::rings::{self, Consumer, Producer, ExclusiveConsumer};
 
-use super::super::Built;
-use super::strategy;
+use super::strategy::strategy;
+use crate::cases::case::Built;
 use crate::idle::Idle;
 use crate::load::{Load, Row};
 use crate::pair::{End, Pair, end};
@@ -86,8 +86,5 @@ pub(super) fn round_trips(load: &Load) -> Result<(Built, &'static str)> {
 fn both(mut put: Producer<u64>, ring: ExclusiveConsumer<u64>) -> Box<dyn End> {
     let mut one = one_or_wait(ring);
     let mut waits = Idle::inside();
-    end(
-        move |value| put.push(value).expect("the other end stays"),
-        move || waits.until(&mut one),
-    )
+    end(move |value| put.push(value).expect("the other end stays"), move || waits.until(&mut one))
 }

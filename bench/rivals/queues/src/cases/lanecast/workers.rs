@@ -3,8 +3,8 @@
 use anyhow::Result;
 use lanecast_ring::rings::{self, Worker};
 
-use super::super::Built;
 use super::{ring, strategy};
+use crate::cases::case::Built;
 use crate::idle::Idle;
 use crate::load::Load;
 use crate::stream::{Drain, Stream, drained, polled};
