@@ -6,10 +6,9 @@
 //! between two transports.
 //!
 //! ```text
-//!   Load (command line) -> Pace (when to send) -> Sender ~~ transport ~~ Receiver -> Tally -> Line
+//!   Load (command line) -> Bursts (when to send) -> Sender ~~ transport ~~ Receiver -> Tally -> Line
 //! ```
 
-pub mod clock;
 mod ending;
 pub mod futex;
 pub mod line;
@@ -21,11 +20,11 @@ pub mod recorder;
 pub mod rounds;
 pub mod tally;
 
-pub use clock::Clock;
 pub use ending::ending;
+pub use lanecast_base::clock::Clock;
 pub use line::Line;
 pub use load::{Load, Role, Touch, Wait};
 pub use pace::{Sender, publish};
-pub use recorder::{Recorder, Spread};
+pub use recorder::Recorder;
 pub use rounds::Rounds;
 pub use tally::{Receiver, Tally, receive};

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use lanecast_base::clock::Clock;
+
 /// A result line under construction, or one that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -22,6 +24,12 @@ impl Line {
     /// Adds one pair at the end.
     pub fn add(&mut self, key: &str, value: impl Display) {
         self.pairs.push((key.to_owned(), value.to_string()));
+    }
+
+    /// Adds the clock and the cost of reading it.
+    pub fn add_clock(&mut self, clock: Clock) {
+        self.add("clock", clock.name());
+        self.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
     }
 
     /// The value of a key.

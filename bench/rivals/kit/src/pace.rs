@@ -1,21 +1,21 @@
 //! The publisher's side: when each message is due, and the loop that keeps up with it.
 //!
-//! The load has a fixed start and a fixed distance between two messages. A sender that was held
-//! up finds several messages due and sends them without a pause until it has caught up; what was
-//! due when travels in the message.
+//! The schedule is the product's, [`Bursts`]: a sender that was held up finds several messages due
+//! and sends them without a pause until it has caught up. Each message carries its due time.
 
 use std::thread;
 
 use anyhow::Result;
+use lanecast_base::clock::Clock;
+use lanecast_measure::pacing::{Bursts, Pace};
 
-use crate::clock::{self, Clock};
 use crate::line::Line;
 use crate::load::{Load, Touch, Wait};
 use crate::message::{self, Stamps, WARMUP};
 use crate::placement;
 
 /// Quiet time between warm-up and measured part, in which a subscriber empties the transport.
-const SETTLE_NS: f64 = 30e6;
+const SETTLE_NS: u64 = 30_000_000;
 /// Flat-out messages between two looks at the clock during the warm-up.
 const WARMUP_CHUNK: u64 = 256;
 
@@ -54,27 +54,26 @@ pub trait Sender {
 /// When the CPU cannot be used or the transport is broken.
 pub fn publish<S: Sender>(load: &Load, sender: &mut S) -> Result<Line> {
     placement::pin(load.cpu)?;
-    let clock = Clock::calibrated();
-    let mut stream = Stream { load, clock: &clock, sender };
+    let clock = Clock::host();
+    let mut stream = Stream { load, clock, sender };
     stream.warm_up()?;
     stream.sender.flush()?;
-    settle(&clock);
-    let from = clock::now();
+    settle(clock);
+    let from = clock.ticks();
     stream.send_all(0, load.messages)?;
     stream.sender.flush()?;
-    let duration_ns = clock.ns(clock::now().saturating_sub(from));
+    let duration_ns = clock.ns(clock.ticks().saturating_sub(from)) as f64;
     let mut line = Line::default();
     line.add("sent", load.messages);
     line.add("duration_ns", format_args!("{duration_ns:.0}"));
     line.add("rate", format_args!("{:.0}", load.messages as f64 * 1e9 / duration_ns));
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    line.add_clock(clock);
     Ok(line)
 }
 
 struct Stream<'a, S> {
     load: &'a Load,
-    clock: &'a Clock,
+    clock: Clock,
     sender: &'a mut S,
 }
 
@@ -85,9 +84,10 @@ impl<S: Sender> Stream<'_, S> {
             let count = self.load.rate * self.load.warmup_ms / 1000;
             return self.send_all(WARMUP, count);
         }
-        let end = clock::now() + self.clock.ticks(self.load.warmup().as_nanos() as f64) as u64;
+        let clock = self.clock;
+        let end = clock.ticks() + clock.from_ns(self.load.warmup().as_nanos() as u64);
         let mut first = WARMUP;
-        while clock::now() < end {
+        while clock.ticks() < end {
             self.send_all(first, WARMUP_CHUNK)?;
             first += WARMUP_CHUNK;
         }
@@ -102,36 +102,35 @@ impl<S: Sender> Stream<'_, S> {
             }
             return Ok(());
         }
-        let interval = self.clock.ticks(1e9 / self.load.rate as f64);
-        let start = clock::now();
-        for index in 0..count {
-            let due = start + (index as f64 * interval) as u64;
-            if clock::now() < due {
+        let clock = self.clock;
+        let mut pace = pace(clock, self.load.rate, count);
+        let mut is_flushed = false;
+        while pace.sent() < count {
+            if let Some(due) = pace.due_at(clock.ticks()) {
+                for slot in due {
+                    self.send_one(first + slot.index, slot.due)?;
+                }
+                is_flushed = false;
+            } else if !is_flushed {
                 self.sender.flush()?;
-                self.wait_until(due);
-            }
-            self.send_one(first + index, Some(due))?;
-        }
-        Ok(())
-    }
-
-    /// Never sleeps; a load that yields lets the transport's own threads have the CPU.
-    fn wait_until(&self, due: u64) {
-        while clock::now() < due {
-            if self.load.wait == Wait::Yield {
+                is_flushed = true;
+            } else if self.load.wait == Wait::Yield {
+                // Never sleeps, but lets the transport's own threads have the CPU.
                 thread::yield_now();
             }
         }
+        Ok(())
     }
 
     /// Sends one message; without a due time it is due when it is sent.
     #[inline(always)]
     fn send_one(&mut self, sequence: u64, due: Option<u64>) -> Result<()> {
+        let clock = self.clock;
         let (stamped, whole) = (self.load.latency, self.load.touch == Touch::Whole);
         self.sender.send(self.load.size, |bytes| {
             message::write_sequence(bytes, sequence);
             if stamped {
-                let sent = clock::now();
+                let sent = clock.ticks();
                 message::write_stamps(bytes, Stamps { sent, due: due.unwrap_or(sent) });
             }
             if whole {
@@ -141,9 +140,14 @@ impl<S: Sender> Stream<'_, S> {
     }
 }
 
-fn settle(clock: &Clock) {
-    let end = clock::now() + clock.ticks(SETTLE_NS) as u64;
-    while clock::now() < end {
+/// A schedule of `count` messages at `rate` a second that begins now.
+pub fn pace(clock: Clock, rate: u64, count: u64) -> Bursts {
+    Bursts::even(rate, count, clock.ticks(), clock.from_ns(1_000_000_000))
+}
+
+fn settle(clock: Clock) {
+    let end = clock.ticks() + clock.from_ns(SETTLE_NS);
+    while clock.ticks() < end {
         std::hint::spin_loop();
     }
 }
@@ -246,7 +250,7 @@ mod tests {
         let stamps: Vec<_> = kept.0.iter().map(|bytes| message::stamps(bytes)).collect();
         assert!(stamps.iter().all(|stamps| stamps.sent >= stamps.due));
         let measured = &stamps[stamps.len() - 100..];
-        let span = Clock::calibrated().ns(measured[99].due - measured[0].due);
+        let span = Clock::host().ns(measured[99].due - measured[0].due) as f64;
         let wanted = Duration::from_micros(99 * 20).as_nanos() as f64;
         assert!((span / wanted - 1.0).abs() < 0.05, "{span} against {wanted}");
     }

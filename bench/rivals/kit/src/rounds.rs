@@ -3,7 +3,8 @@
 //! Reading the clock costs a good part of a cache line's way, so quick round trips are timed in
 //! groups, and each group counts as its mean.
 
-use crate::clock;
+use lanecast_base::clock::Clock;
+
 use crate::recorder::Recorder;
 
 /// Round trips that are timed together where both ends spin.
@@ -28,15 +29,16 @@ impl Rounds {
     pub fn time(wanted: u64, group: u64, mut call: impl FnMut(u64) -> u64) -> Self {
         let (groups, mut recorder) = (whole_groups(wanted, group) / group, Recorder::default());
         let (mut value, mut damaged) = (0, 0);
-        let start = clock::now();
+        let clock = Clock::host();
+        let start = clock.ticks();
         let mut from = start;
         for _ in 0..groups {
             for _ in 0..group {
                 value += 1;
                 damaged += u64::from(call(value) != value);
             }
-            let now = clock::after_load();
-            let mean = (now - from) / group;
+            let now = clock.ticks_ordered();
+            let mean = clock.ns(now - from) / group;
             recorder.record(mean, mean);
             from = now;
         }

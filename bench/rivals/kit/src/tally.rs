@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lanecast_base::clock::Clock;
 
-use crate::clock::{self, Clock};
 use crate::line::Line;
 use crate::load::{Load, Touch, Wait};
 use crate::message::{self, WARMUP};
@@ -47,6 +47,7 @@ pub struct Tally {
     first_ticks: u64,
     last_ticks: u64,
     recorder: Recorder,
+    clock: Clock,
 }
 
 impl Tally {
@@ -65,6 +66,7 @@ impl Tally {
             first_ticks: 0,
             last_ticks: 0,
             recorder: Recorder::default(),
+            clock: Clock::host(),
         }
     }
 
@@ -78,15 +80,17 @@ impl Tally {
         self.expected = sequence + 1;
         self.received += 1;
         if self.stamped {
-            let at = clock::after_load();
+            let at = self.clock.ticks_ordered();
             let stamps = message::stamps(bytes);
-            self.recorder.record(at.saturating_sub(stamps.sent), at.saturating_sub(stamps.due));
+            let since = |stamp: u64| self.clock.ns(at.saturating_sub(stamp));
+            let (sent, due) = (since(stamps.sent), since(stamps.due));
+            self.recorder.record(sent, due);
         }
         if self.whole && !message::body_is_whole(bytes, self.stamped, sequence) {
             self.damaged += 1;
         }
         if self.received + self.lost == self.messages && self.measuring {
-            self.last_ticks = clock::now();
+            self.last_ticks = self.clock.ticks();
         }
     }
 
@@ -104,21 +108,20 @@ impl Tally {
     }
 
     /// The result line.
-    pub fn describe(&self, clock: &Clock) -> Line {
-        let duration_ns = clock.ns(self.last_ticks.saturating_sub(self.first_ticks));
-        let rate = self.received.saturating_sub(1) as f64 * 1e9 / duration_ns.max(1.0);
+    pub fn describe(&self) -> Line {
+        let duration_ns = self.clock.ns(self.last_ticks.saturating_sub(self.first_ticks));
+        let rate = self.received.saturating_sub(1) as f64 * 1e9 / duration_ns.max(1) as f64;
         let mut line = Line::default();
         line.add("received", self.received);
         line.add("lost", self.lost);
-        line.add("duration_ns", format_args!("{duration_ns:.0}"));
+        line.add("duration_ns", duration_ns);
         line.add("rate", format_args!("{rate:.0}"));
         if self.stamped {
-            self.recorder.describe(clock, &mut line);
+            self.recorder.describe(&mut line);
         }
         line.add("damaged", self.damaged);
         line.add("warmup_lost", self.lost_in_warmup);
-        line.add("clock", Clock::NAME);
-        line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+        line.add_clock(self.clock);
         line
     }
 
@@ -131,8 +134,8 @@ impl Tally {
             self.received = 0;
             self.damaged = 0;
             self.lost = sequence;
-            self.recorder.clear();
-            self.first_ticks = clock::now();
+            self.recorder.end_warm_up();
+            self.first_ticks = self.clock.ticks();
             return;
         }
         let missing = sequence.saturating_sub(self.expected);
@@ -151,17 +154,16 @@ impl Tally {
 /// When the CPU cannot be used or the transport is broken.
 pub fn receive<R: Receiver>(load: &Load, receiver: &mut R) -> Result<Line> {
     placement::pin(load.cpu)?;
-    let clock = Clock::calibrated();
     let mut tally = Tally::new(load);
     // The process that starts the publisher waits for this line.
     eprintln!("ready");
     drain(receiver, &mut tally, load.wait)?;
-    Ok(tally.describe(&clock))
+    Ok(tally.describe())
 }
 
 fn drain<R: Receiver>(receiver: &mut R, tally: &mut Tally, wait: Wait) -> Result<()> {
     let (mut empty, mut seen) = (0_u32, 0);
-    let (mut heard, mut heard_ticks) = (Instant::now(), clock::now());
+    let (mut heard, mut heard_ticks) = (Instant::now(), tally.clock.ticks());
     while !tally.is_complete() {
         if receiver.poll(tally)? > 0 {
             empty = 0;
@@ -171,7 +173,7 @@ fn drain<R: Receiver>(receiver: &mut R, tally: &mut Tally, wait: Wait) -> Result
         // A poll that blocks has taken long enough to look each time.
         if wait == Wait::Block || empty.is_multiple_of(POLLS_PER_LOOK) {
             if tally.expected != seen {
-                (seen, heard, heard_ticks) = (tally.expected, Instant::now(), clock::now());
+                (seen, heard, heard_ticks) = (tally.expected, Instant::now(), tally.clock.ticks());
             }
             let limit = if tally.expected == WARMUP { FIRST_LIMIT } else { SILENCE_LIMIT };
             if heard.elapsed() > limit {

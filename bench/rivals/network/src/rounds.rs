@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use lanecast_measure::pacing::Pace;
 use rivals_kit::message::{self, Stamps, WARMUP};
-use rivals_kit::{Clock, Line, Load, Tally, Wait, clock, placement};
+use rivals_kit::pace::pace;
+use rivals_kit::{Clock, Line, Load, Tally, Wait, placement};
 
 use crate::end::{End, sleeps};
 
@@ -23,23 +25,22 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// When the CPU cannot be used or the transport is broken.
 pub fn ping<E: End>(load: &Load, end: E) -> Result<Line> {
     placement::pin(load.cpu)?;
-    let clock = Clock::calibrated();
-    let ticks = |time: Duration| clock.ticks(time.as_nanos() as f64) as u64;
-    let interval = clock.ticks(1e9 / load.rate.max(1) as f64);
+    let clock = Clock::host();
+    let ticks = |time: Duration| clock.from_ns(time.as_nanos() as u64);
     let mut ping =
-        Ping { load, end, interval, tally: Tally::new(load), part: WARMUP, sent: 0, heard: 0 };
+        Ping { load, end, clock, tally: Tally::new(load), part: WARMUP, sent: 0, heard: 0 };
     ping.send_all(WARMUP, (load.rate * load.warmup_ms / 1000).max(1))?;
     ping.wait_for_answers(ticks(SETTLE))?;
     (ping.part, ping.sent, ping.heard) = (0, 0, 0);
     ping.send_all(0, load.messages)?;
     ping.wait_for_answers(ticks(SILENCE))?;
-    Ok(ping.tally.describe(&clock))
+    Ok(ping.tally.describe())
 }
 
 struct Ping<'a, E> {
     load: &'a Load,
     end: E,
-    interval: f64,
+    clock: Clock,
     tally: Tally,
     /// Which messages are counted: what their sequence numbers have in common.
     part: u64,
@@ -49,18 +50,21 @@ struct Ping<'a, E> {
 
 impl<E: End> Ping<'_, E> {
     fn send_all(&mut self, first: u64, count: u64) -> Result<()> {
-        let start = clock::now();
-        for index in 0..count {
-            let due = start + (index as f64 * self.interval) as u64;
-            while clock::now() < due {
+        let mut pace = pace(self.clock, self.load.rate.max(1), count);
+        while pace.sent() < count {
+            let Some(due) = pace.due_at(self.clock.ticks()) else {
                 if self.listen()? == 0 {
                     make_room(self.load);
                 }
-            }
-            while !self.send_one(first + index, due)? || !self.end.flush()? {
+                continue;
+            };
+            for slot in due {
+                let stamp = slot.due.unwrap_or_default();
+                while !self.send_one(first + slot.index, stamp)? || !self.end.flush()? {
+                    self.listen()?;
+                }
                 self.listen()?;
             }
-            self.listen()?;
         }
         Ok(())
     }
@@ -71,9 +75,10 @@ impl<E: End> Ping<'_, E> {
         if self.sent == number {
             return Ok(true);
         }
+        let clock = self.clock;
         let taken = self.end.send(self.load.size, |bytes| {
             message::write_sequence(bytes, sequence);
-            message::write_stamps(bytes, Stamps { sent: clock::now(), due });
+            message::write_stamps(bytes, Stamps { sent: clock.ticks(), due });
         })?;
         self.sent += u64::from(taken);
         Ok(taken)
@@ -93,10 +98,10 @@ impl<E: End> Ping<'_, E> {
 
     /// Until all have come, or none has for so many ticks.
     fn wait_for_answers(&mut self, silence: u64) -> Result<()> {
-        let mut last = clock::now();
+        let mut last = self.clock.ticks();
         while self.heard < self.sent {
             self.end.flush()?;
-            let now = clock::now();
+            let now = self.clock.ticks();
             if self.listen()? > 0 {
                 last = now;
                 continue;

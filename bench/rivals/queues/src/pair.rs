@@ -77,7 +77,7 @@ pub fn run(pair: Pair, load: &Load) -> Result<Line> {
     // Tried here, because a thread that fails would leave the other waiting for it.
     placement::pin(load.producer_cpu)?;
     placement::pin(load.consumer_cpu)?;
-    let clock = Clock::calibrated();
+    let clock = Clock::host();
     let group = if load.wait() == Wait::Spin { SPINNING_GROUP } else { 1 };
     let [warmup, measured] = load.parts();
     let Pair { mut near, mut far } = pair;
@@ -97,10 +97,12 @@ pub fn run(pair: Pair, load: &Load) -> Result<Line> {
     line.add("received", timed.rounds);
     line.add("lost", 0);
     line.add("damaged", timed.damaged);
-    line.add("rate", format_args!("{:.0}", timed.rounds as f64 * 1e9 / clock.ns(timed.ticks)));
+    line.add(
+        "rate",
+        format_args!("{:.0}", timed.rounds as f64 * 1e9 / clock.ns(timed.ticks) as f64),
+    );
     line.add("warmup_lost", 0);
-    timed.recorder.describe(&clock, &mut line);
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    timed.recorder.describe(&mut line);
+    line.add_clock(clock);
     Ok(line)
 }

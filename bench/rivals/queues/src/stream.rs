@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use rivals_kit::{Clock, Line, clock, placement};
+use rivals_kit::{Clock, Line, placement};
 
 use crate::idle::Idle;
 use crate::load::Load;
@@ -195,7 +195,7 @@ pub fn run(stream: Stream, load: &Load) -> Result<Line> {
     // Tried here, because a thread that fails would leave the others waiting for it.
     placement::pin(load.producer_cpu)?;
     placement::pin(load.consumer_cpu)?;
-    let clock = Clock::calibrated();
+    let clock = Clock::host();
     let producers = stream.feeds.len();
     let gate = Barrier::new(producers + stream.drains.len());
     let overs = [(); 2].map(|()| Over(AtomicUsize::new(producers)));
@@ -219,7 +219,7 @@ pub fn run(stream: Stream, load: &Load) -> Result<Line> {
         Ok((spans, tallies))
     })?;
     let lanes: Vec<_> = (0..producers).map(|index| part(load, index, 1)).collect();
-    Ok(describe(&Verdict::of(&tallies, &lanes), &spans, &clock))
+    Ok(describe(&Verdict::of(&tallies, &lanes), &spans, clock))
 }
 
 fn joined<T>(handle: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
@@ -243,12 +243,12 @@ fn produce(
     let mut span = 0..0;
     for (number, over) in overs.iter().enumerate() {
         gate.wait();
-        let start = clock::now();
+        let start = Clock::host().ticks();
         feed.send(part(load, index, number));
         if over.one_less() {
             feed.end(consumers);
         }
-        span = start..clock::now();
+        span = start..Clock::host().ticks();
     }
     Ok(span)
 }
@@ -265,17 +265,17 @@ fn consume(
         let mut tally =
             if load.is_shared() { Tally::of_some() } else { Tally::of_all(part(load, 0, number)) };
         gate.wait();
-        let start = clock::now();
+        let start = Clock::host().ticks();
         drain.receive(&mut tally, over);
-        seen = (start..clock::now(), tally);
+        seen = (start..Clock::host().ticks(), tally);
     }
     Ok(seen)
 }
 
-fn describe(verdict: &Verdict, spans: &[Span], clock: &Clock) -> Line {
+fn describe(verdict: &Verdict, spans: &[Span], clock: Clock) -> Line {
     let start = spans.iter().map(|span| span.start).min().unwrap_or_default();
     let end = spans.iter().map(|span| span.end).max().unwrap_or_default();
-    let duration_ns = clock.ns(end - start).max(1.0);
+    let duration_ns = clock.ns(end - start).max(1) as f64;
     let mut line = Line::default();
     line.add("received", verdict.received);
     line.add("lost", verdict.lost);
@@ -283,7 +283,6 @@ fn describe(verdict: &Verdict, spans: &[Span], clock: &Clock) -> Line {
     line.add("duration_ns", format_args!("{duration_ns:.0}"));
     line.add("rate", format_args!("{:.0}", verdict.received as f64 * 1e9 / duration_ns));
     line.add("warmup_lost", 0);
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    line.add_clock(clock);
     line
 }

@@ -16,7 +16,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use rivals_kit::{Clock, Line, clock, placement};
+use rivals_kit::{Clock, Line, placement};
 
 use super::arguments::OneWayArgs;
 
@@ -103,11 +103,11 @@ impl Ring {
 ///
 /// When a CPU cannot be used.
 pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
-    let clock = Clock::calibrated();
+    let clock = Clock::host();
     let ring = Ring::new();
     let (bytes_per_s, read) = thread::scope(|scope| {
         let reader = scope.spawn(|| read(arguments, &ring));
-        let bytes_per_s = write(arguments, &ring, &clock);
+        let bytes_per_s = write(arguments, &ring, clock);
         // PAIRS(copy-over): everything written is seen before the end.
         ring.over.0.store(true, Ordering::Release);
         (bytes_per_s, reader.join())
@@ -123,19 +123,19 @@ pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
 
 /// Writes for the warm-up, then for the measured time; the reader gates, so the writer's bytes
 /// are the reader's but for one ring.
-fn write(arguments: &OneWayArgs, ring: &Ring, clock: &Clock) -> Result<f64> {
+fn write(arguments: &OneWayArgs, ring: &Ring, clock: Clock) -> Result<f64> {
     placement::pin(arguments.from_cpu)?;
     let block = Box::new([7_u8; CHUNK]);
     let mut index = 0;
     let mut fill = |duration_ms: u64| {
-        let (from, first) = (clock::now(), index);
-        let end = from + clock.ticks(duration_ms as f64 * 1e6) as u64;
-        while clock::now() < end {
+        let (from, first) = (clock.ticks(), index);
+        let end = from + clock.from_ns(duration_ms * 1_000_000);
+        while clock.ticks() < end {
             ring.put(index, &block);
             index += 1;
         }
         let bytes = (index - first) as f64 * CHUNK as f64;
-        bytes * 1e9 / clock.ns(clock::now() - from)
+        bytes * 1e9 / clock.ns(clock.ticks() - from) as f64
     };
     fill(arguments.warmup_ms);
     Ok(fill(arguments.duration_ms))

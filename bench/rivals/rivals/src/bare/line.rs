@@ -9,7 +9,9 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use rivals_kit::{Clock, Line, Recorder, clock, placement};
+use lanecast_measure::pacing::Pace;
+use rivals_kit::pace::pace;
+use rivals_kit::{Clock, Line, Recorder, placement};
 
 use super::arguments::OneWayArgs;
 
@@ -33,11 +35,11 @@ struct Shared {
 ///
 /// When a CPU cannot be used.
 pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
-    let clock = Clock::calibrated();
+    let clock = Clock::host();
     let shared = Shared::default();
     let (sent, seen) = thread::scope(|scope| {
-        let reader = scope.spawn(|| read(arguments, &shared));
-        let sent = write(arguments, &shared, &clock);
+        let reader = scope.spawn(|| read(arguments, &shared, clock));
+        let sent = write(arguments, &shared, clock);
         // PAIRS(bare-over): the reader sees every stamp before it sees the end.
         shared.over.0.store(true, Ordering::Release);
         (sent, reader.join())
@@ -47,23 +49,21 @@ pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
     line.add("received", received);
     line.add("missed", sent.saturating_sub(received));
     line.add("rate", format_args!("{:.0}", sent as f64 * 1000.0 / arguments.duration_ms as f64));
-    recorder.describe(&clock, &mut line);
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    recorder.describe(&mut line);
+    line.add_clock(clock);
     Ok(line)
 }
 
-fn write(arguments: &OneWayArgs, shared: &Shared, clock: &Clock) -> Result<u64> {
+fn write(arguments: &OneWayArgs, shared: &Shared, clock: Clock) -> Result<u64> {
     placement::pin(arguments.from_cpu)?;
-    let interval = clock.ticks(1e9 / arguments.rate as f64);
     let stream = |duration_ms: u64| {
         let count = arguments.rate * duration_ms / 1000;
-        let start = clock::now();
-        for index in 0..count {
-            let due = start + (index as f64 * interval) as u64;
-            while clock::now() < due {}
-            // PAIRS(bare-stamp): the stamp is all there is to see.
-            shared.stamp.0.store(clock::now(), Ordering::Release);
+        let mut pace = pace(clock, arguments.rate, count);
+        while let Some(due) = pace.next_burst(|| clock.ticks(), &|| false) {
+            for _ in due {
+                // PAIRS(bare-stamp): the stamp is all there is to see.
+                shared.stamp.0.store(clock.ticks(), Ordering::Release);
+            }
         }
         count
     };
@@ -72,7 +72,7 @@ fn write(arguments: &OneWayArgs, shared: &Shared, clock: &Clock) -> Result<u64> 
     Ok(stream(arguments.duration_ms))
 }
 
-fn read(arguments: &OneWayArgs, shared: &Shared) -> Result<(u64, Recorder)> {
+fn read(arguments: &OneWayArgs, shared: &Shared, clock: Clock) -> Result<(u64, Recorder)> {
     placement::pin(arguments.to_cpu)?;
     let (mut recorder, mut received, mut last) = (Recorder::default(), 0_u64, 0_u64);
     let (mut spins, mut measuring) = (0_u32, false);
@@ -80,13 +80,13 @@ fn read(arguments: &OneWayArgs, shared: &Shared) -> Result<(u64, Recorder)> {
         // PAIRS(bare-stamp): nothing else is read through the stamp.
         let stamp = shared.stamp.0.load(Ordering::Acquire);
         if stamp != last {
-            let way = clock::after_load().saturating_sub(stamp);
+            let way = clock.ns(clock.ticks_ordered().saturating_sub(stamp));
             last = stamp;
             recorder.record(way, way);
             received += 1;
             if !measuring && shared.measuring.0.load(Ordering::Relaxed) {
                 (measuring, received) = (true, 0);
-                recorder.clear();
+                recorder.end_warm_up();
             }
             continue;
         }

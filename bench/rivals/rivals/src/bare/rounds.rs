@@ -49,7 +49,7 @@ struct Alone<T>(T);
 ///
 /// When a CPU cannot be used.
 pub fn measure(arguments: &RoundArgs) -> Result<Line> {
-    let (clock, one_way) = (Clock::calibrated(), &arguments.one_way);
+    let (clock, one_way) = (Clock::host(), &arguments.one_way);
     placement::pin(one_way.from_cpu)?;
     let table = Table::default();
     let timed = thread::scope(|scope| -> Result<Rounds> {
@@ -79,10 +79,12 @@ pub fn measure(arguments: &RoundArgs) -> Result<Line> {
     let mut line = Line::default();
     line.add("received", timed.rounds);
     line.add("damaged", timed.damaged);
-    line.add("rate", format_args!("{:.0}", timed.rounds as f64 * 1e9 / clock.ns(timed.ticks)));
-    timed.recorder.describe(&clock, &mut line);
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    line.add(
+        "rate",
+        format_args!("{:.0}", timed.rounds as f64 * 1e9 / clock.ns(timed.ticks) as f64),
+    );
+    timed.recorder.describe(&mut line);
+    line.add_clock(clock);
     Ok(line)
 }
 

@@ -5,8 +5,10 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
+use lanecast_measure::pacing::Pace;
 use rivals_kit::futex::{self, Reach};
-use rivals_kit::{Clock, Line, Recorder, clock, placement};
+use rivals_kit::pace::pace;
+use rivals_kit::{Clock, Line, Recorder, placement};
 
 use super::arguments::OneWayArgs;
 
@@ -28,11 +30,11 @@ struct Bell {
 ///
 /// When a CPU cannot be used.
 pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
-    let clock = Clock::calibrated();
+    let clock = Clock::host();
     let bell = Bell::default();
     let (rung, heard) = thread::scope(|scope| {
-        let sleeper = scope.spawn(|| sleep(arguments, &bell));
-        let rung = ring(arguments, &bell, &clock);
+        let sleeper = scope.spawn(|| sleep(arguments, &bell, clock));
+        let rung = ring(arguments, &bell, clock);
         // PAIRS(bell): the end is rung like everything else.
         bell.word.store(OVER, Ordering::Release);
         futex::wake(&bell.word, Reach::Host);
@@ -42,31 +44,28 @@ pub fn measure(arguments: &OneWayArgs) -> Result<Line> {
     let recorder = heard.map_err(|_| anyhow!("sleeper panicked"))??;
     let mut line = Line::default();
     line.add("rate", arguments.rate);
-    recorder.describe(&clock, &mut line);
-    line.add("clock", Clock::NAME);
-    line.add("clock_cost_ns", format_args!("{:.1}", clock.cost_ns()));
+    recorder.describe(&mut line);
+    line.add_clock(clock);
     Ok(line)
 }
 
-fn ring(arguments: &OneWayArgs, bell: &Bell, clock: &Clock) -> Result<()> {
+fn ring(arguments: &OneWayArgs, bell: &Bell, clock: Clock) -> Result<()> {
     placement::pin(arguments.from_cpu)?;
-    let interval = clock.ticks(1e9 / arguments.rate as f64);
-    let count = (arguments.rate * (arguments.warmup_ms + arguments.duration_ms) / 1000).min(u64::from(OVER) - 1);
-    let start = clock::now();
-    for index in 1..=count as u32 {
-        let due = start + (f64::from(index) * interval) as u64;
-        while clock::now() < due {
-            std::hint::spin_loop();
+    let count = (arguments.rate * (arguments.warmup_ms + arguments.duration_ms) / 1000)
+        .min(u64::from(OVER) - 1);
+    let mut pace = pace(clock, arguments.rate, count);
+    while let Some(due) = pace.next_burst(|| clock.ticks(), &|| false) {
+        for slot in due {
+            bell.stamp.store(clock.ticks(), Ordering::Relaxed);
+            // PAIRS(bell): the stamp is there before the word says so.
+            bell.word.store(slot.index as u32 + 1, Ordering::Release);
+            futex::wake(&bell.word, Reach::Host);
         }
-        bell.stamp.store(clock::now(), Ordering::Relaxed);
-        // PAIRS(bell): the stamp is there before the word says so.
-        bell.word.store(index, Ordering::Release);
-        futex::wake(&bell.word, Reach::Host);
     }
     Ok(())
 }
 
-fn sleep(arguments: &OneWayArgs, bell: &Bell) -> Result<Recorder> {
+fn sleep(arguments: &OneWayArgs, bell: &Bell, clock: Clock) -> Result<Recorder> {
     placement::pin(arguments.to_cpu)?;
     let (mut recorder, mut seen) = (Recorder::default(), 0);
     let first_measured = (arguments.rate * arguments.warmup_ms / 1000) as u32;
@@ -78,7 +77,8 @@ fn sleep(arguments: &OneWayArgs, bell: &Bell) -> Result<Recorder> {
             return Ok(recorder);
         }
         if word != seen {
-            let way = clock::after_load().saturating_sub(bell.stamp.load(Ordering::Relaxed));
+            let way = clock.ticks_ordered().saturating_sub(bell.stamp.load(Ordering::Relaxed));
+            let way = clock.ns(way);
             seen = word;
             if word > first_measured {
                 recorder.record(way, way);
