@@ -78,7 +78,7 @@ fn loss_is_a_status_of_its_own_on_both_sides() {
     let stage = Stage::new();
     let evicting = |line: &str| {
         let mut command = stage.command(BINARY);
-        command.env("LANECAST_SHM__STALLED", "50ms").env("LANECAST_SHM__WINDOW", "64KiB");
+        command.env("LANECAST_SHM__SLOW_CONSUMER", "50ms").env("LANECAST_SHM__WINDOW", "64KiB");
         Run::start({
             command.args(line.split_whitespace());
             command

@@ -98,7 +98,7 @@ fn a_subscriber_evicted_while_it_writes_prints_whole_messages_only() {
     command.args(["sub", "lines", "--once"]).stdin(Stdio::null());
     let mut subscriber = command.spawn().unwrap();
     let mut publisher = stage.command(BINARY);
-    publisher.env("LANECAST_SHM__STALLED", "100ms").env("LANECAST_SHM__WINDOW", "1MiB");
+    publisher.env("LANECAST_SHM__SLOW_CONSUMER", "100ms").env("LANECAST_SHM__WINDOW", "1MiB");
     publisher.args(["pub", "lines", "--from-file", "input", "--wait-subscribers", "1"]);
     Run::start(publisher).finish();
     let (mut out, mut err) = (Vec::new(), String::new());

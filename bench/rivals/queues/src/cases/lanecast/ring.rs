@@ -1,7 +1,7 @@
 //! Rings with one producer.
 
 use anyhow::Result;
-use lanecast_ring::rings::{self, Consumer, Producer, ExclusiveConsumer};
+use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Producer};
 
 use super::strategy::strategy;
 use crate::cases::case::Built;
