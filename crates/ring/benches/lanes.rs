@@ -19,7 +19,7 @@ const CAPACITY: usize = 1 << 16;
 /// Values of a run.
 const RUN: usize = 64;
 
-/// How values change hands.
+/// Way of passing values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     OneByOne,

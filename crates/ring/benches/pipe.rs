@@ -1,4 +1,4 @@
-//! What each step of a message's path through a pipe costs, in one thread: no other core, no
+//! Costs of each step of a message's path through a pipe, in one thread: no other core, no
 //! cache-line transfer. `cargo bench -p lanecast-ring`, or `-- --quick` for a look.
 #![forbid(unsafe_code)]
 
@@ -59,7 +59,7 @@ fn singly(criterion: &mut Criterion) {
     });
 }
 
-/// A signal to somebody who is awake, and its taking.
+/// A signal to an awake thread, and its taking.
 fn signals(criterion: &mut Criterion) {
     fn go<W: Signals>(criterion: &mut Criterion, name: &str, mut waiter: W) {
         let signal = waiter.bind(0).expect("there is one");

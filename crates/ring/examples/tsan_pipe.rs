@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const MESSAGES: u64 = 20_000;
 
-/// From one thread to another, in boxes, so that whatever goes wrong is seen.
+/// Passes boxed values from one thread to another, so that the sanitizer sees every error.
 fn through_a_channel(capacity: Capacity, wait: WaitStrategy) {
     let (mut sender, mut receiver) = pipe::channel(capacity, wait).expect("it fits");
     std::thread::scope(|scope| {

@@ -32,8 +32,8 @@
 //!
 //! Several producers ([`multi_producer`]) have a lane each, so that none waits for another,
 //! and consumers have an end in every lane: [`Lanes<Consumer<T>>`](Lanes), [`Lanes<ExclusiveConsumer<T>>`],
-//! and the same [`Worker`]s. What each producer publishes stays in order; whoever needs one order
-//! among all producers puts a thread between that takes from all and feeds a ring of its own.
+//! and the same [`Worker`]s. The values of each producer stay in order. For one order among all
+//! producers, let one thread take from all lanes and publish to another ring.
 //!
 //! ```
 //! use lanecast_ring::rings;

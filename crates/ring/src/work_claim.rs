@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// One worker's claims in one ring.
 #[derive(Debug)]
 pub(crate) struct WorkClaim<T> {
-    /// Its head is the start of the unfinished run. Dropped before the group.
+    /// The worker's consumer; its head is the start of the unfinished run. Dropped before the group.
     consumer: Consumer<T>,
     group: Arc<WorkerGroup>,
     /// Claims until the next check for contention.

@@ -1,5 +1,5 @@
-//! What each step of a message's path costs, in one thread: no other core, no cache-line
-//! transfer. `cargo bench -p lanecast-shm`, or `-- --quick` for a look.
+//! Costs of each step of a message's path, in one thread: no other core, no cache-line
+//! transfer. `cargo bench -p lanecast-shm`, or `-- --quick` for a short run.
 //!
 //! The header is written and read, the body is not: costs by size are costs of frames, not of
 //! copying. `offer` copies.
@@ -97,8 +97,8 @@ fn claim_commit(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Claim and commit, then poll what was published, one message at a time: joined through the
-/// directory, and in the lobby.
+/// Claim and commit, then poll the message, one at a time: joined through the directory, and
+/// locally.
 fn claim_commit_poll(criterion: &mut Criterion) {
     for (name, local_join) in [("claim_commit_poll", false), ("claim_commit_poll_thread", true)] {
         let bench = Bench::open(local_join);

@@ -1,8 +1,8 @@
-//! Publishers come and go while a subscriber reads: what the subscriber's thread and the
-//! conductor's hand each other, under ThreadSanitizer (`make tsan`).
+//! Publishers open and close while a subscriber reads: checks the exchange between the subscriber's
+//! thread and the conductor's under ThreadSanitizer (`make tsan`).
 //!
-//! The ring itself is no matter for it: joined through the directory, each side maps the memory at
-//! an address of its own, so it cannot see that they share it. `tsan_threads` shows it the ring.
+//! It does not check the ring: joined through the directory, each side maps the memory at another
+//! address, so the sanitizer cannot see that they share it. `tsan_threads` checks the ring.
 
 use lanecast_shm::{Domain, DomainSettings};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};

@@ -2,7 +2,7 @@
 //! every byte that a publisher writes and a subscriber reads. Both go round a small ring many
 //! times, and other subscribers come and go meanwhile.
 //!
-//! What depends on a fence is no matter for it, because it knows none: that part is loom's.
+//! ThreadSanitizer ignores fences: loom checks the parts that depend on them.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, Visibility};

@@ -49,9 +49,9 @@ pub(crate) fn topics(ring: &File, limits: &Limits) -> io::Result<Vec<String>> {
 /// State of a session's publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublisherState {
-    /// It lives.
+    /// Alive.
     Alive,
-    /// It has ended without removing its files.
+    /// Dead, without removing its files.
     Dead,
     /// The files cannot be opened.
     Unknown,

@@ -43,7 +43,7 @@ pub(crate) struct JoinRequest {
 #[derive(Debug)]
 pub(crate) struct Image {
     reader: RingReader<Segment>,
-    /// By topic number: the stream, if the topic is wanted.
+    /// Streams by topic number; `None` for unwanted topics.
     streams: Vec<Option<Stream>>,
     /// Streams below this number have been announced.
     announced: usize,

@@ -23,7 +23,7 @@ struct Registry {
 /// One domain.
 #[derive(Default)]
 struct LocalDomain {
-    /// By session number, with the ordinal of its opening.
+    /// Sessions by number, with the ordinal of their opening.
     sessions: HashMap<u64, (u64, Arc<LocalSession>)>,
     /// Sessions opened so far.
     opened: u64,

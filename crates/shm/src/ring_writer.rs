@@ -39,11 +39,11 @@ pub(crate) struct RingWriter<M> {
 /// Reason of a reader's eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// Its process has ended.
+    /// The reader's process has ended.
     Dead,
-    /// It has not read for longer than the configured time.
+    /// The reader has not read for longer than the configured time.
     Stalled,
-    /// Its cursor stays outside of the window.
+    /// The reader's cursor stays outside of the window.
     InvalidCursor,
 }
 

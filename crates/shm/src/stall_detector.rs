@@ -20,7 +20,7 @@ pub(crate) struct StallDetector {
     liveness: Duration,
     last_check: Option<Instant>,
     last_eviction: Option<Instant>,
-    /// By slot, kept across evictions and new leases: only real progress resets it.
+    /// Progress by slot, kept across evictions and new leases: only real progress resets it.
     progress: HashMap<usize, Progress>,
 }
 

@@ -1,12 +1,12 @@
 //! A forked process has its parent's memory, but not its parent's sessions.
 //!
-//! Alone in its file: a fork copies one thread, and whatever the others were about.
+//! Alone in its file: a fork copies one thread, and locks that other threads hold stay locked.
 
 use lanecast_shm::{Domain, DomainSettings, Visibility};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::path::PathBuf;
 
-/// What the child reports by its exit status.
+/// Exit status of a child that passes.
 const AS_IT_SHOULD_BE: i32 = 7;
 
 fn open() -> Domain {
@@ -20,7 +20,7 @@ fn open() -> Domain {
 }
 
 #[test]
-fn a_child_meets_its_own_and_not_its_parents() {
+fn a_child_joins_its_own_sessions_and_not_its_parents() {
     let domain = open();
     let mut publisher = domain.publisher("t").expect("a publisher");
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
@@ -47,7 +47,7 @@ fn a_child_meets_its_own_and_not_its_parents() {
     assert_eq!((read.as_slice(), publisher.subscribers()), (&b"home"[..], 1));
 }
 
-/// In the child: its own publisher is met, and nobody else.
+/// In the child: only its own publisher is joined.
 fn is_alone() -> bool {
     let domain = open();
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");

@@ -159,7 +159,7 @@ fn whoever_leaves_has_finished_reading() {
     });
 }
 
-/// So long that nobody but the producer can bring a message in time.
+/// Longer than a model: only the producer itself can publish a message.
 const LONG: Duration = Duration::from_secs(100_000);
 
 #[test]
@@ -225,7 +225,7 @@ fn producers_do_not_meet() {
         let mut producers = build.producers().unwrap();
         let mut late = producers.pop().unwrap();
         let mut early = producers.pop().unwrap();
-        // A claim that nobody fills.
+        // An abandoned claim.
         let forgotten = early.try_claim(24).unwrap();
         let writer = thread::spawn(move || send(&mut late, b"late"));
         read(&mut consumer, &[b"late"]);

@@ -1,4 +1,4 @@
-//! How handlers end, explored by loom: the code that products run, on loom's threads.
+//! End of handlers, explored by loom: the code of products, on loom's threads.
 
 use super::event_source::{EventSource, HandlerRing};
 use super::handler_thread::{
@@ -37,12 +37,12 @@ impl Trace {
     }
 
     fn leave(&self) {
-        // SAFETY: loom finds whoever reads or writes it at the same time.
+        // SAFETY: loom reports accesses at the same time.
         self.0.with_mut(|trace| unsafe { *trace = 1 });
     }
 
     fn find(&self) {
-        // SAFETY: loom finds whoever writes it at the same time.
+        // SAFETY: loom reports writes at the same time.
         assert_eq!(self.0.with(|trace| unsafe { *trace }), 1);
     }
 }
@@ -129,7 +129,7 @@ impl Handler<u64> for Quiet {
 
 #[test]
 fn who_knows_of_the_end_knows_what_came_before_it() {
-    // Nobody sleeps, and full fences would hide an ordering that is missing.
+    // No thread sleeps here, and full fences would hide a missing ordering.
     without_light_fences(|| {
         check(|| {
             let mut ring = ring();

@@ -1,4 +1,4 @@
-//! What several producers promise.
+//! Tests of several producers.
 
 use super::*;
 use crate::rings::PushError;
@@ -25,7 +25,7 @@ fn what_one_producer_holds_back_holds_up_no_other() {
         assert_eq!((0..1000).find_map(|_| worker.pop()), Some(value));
     }
     drop(claim);
-    // Full because nobody reads is not full for the other.
+    // A full lane does not block the other producer.
     (0..4).for_each(|value| stuck.push(value).unwrap());
     assert_eq!(stuck.try_push(4), Err(PushError::Full(4)));
     other.push(7).unwrap();

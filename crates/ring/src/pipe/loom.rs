@@ -1,6 +1,6 @@
 //! Pipes, explored by loom. A block holds two values here and a chunk of a chain one block, so
-//! that few steps cross all borders; slots are cells that loom watches, so whoever reads too
-//! early or overwrites too early is a data race.
+//! that few steps cross all borders; slots are cells that loom watches, so an access that is
+//! too early is reported as a data race.
 
 use super::build::chain;
 use super::{Bounded, Capacity, Peer, Reader, bounded, channel, fan_in, unbounded};
@@ -11,7 +11,7 @@ use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
-/// Explores a model in which nobody sleeps.
+/// Explores a model without sleepers.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     without_light_fences(|| check_sleep(3, model));
 }
@@ -127,7 +127,7 @@ fn the_end_comes_after_the_last_value() {
 }
 
 #[test]
-fn whoever_goes_last_drops_what_is_left() {
+fn the_last_end_drops_the_remaining_values() {
     // loom reports what is dropped never, or twice.
     for is_bounded in [false, true] {
         check(move || {

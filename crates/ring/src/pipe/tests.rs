@@ -1,4 +1,4 @@
-//! What pipes and channels promise, one thread at a time and under stress.
+//! Tests of pipes and channels, on one thread and under stress.
 
 mod model;
 mod stress;

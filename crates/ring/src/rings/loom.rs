@@ -1,8 +1,8 @@
-//! The rings' hand-offs, explored by loom: the code that products run.
+//! Rings, explored by loom: the code of products.
 //!
 //! A value is a cell that the model checker watches, so that a consumer that looks too early, or
-//! a producer or worker that writes too early, is found as a data race. A sleep that nobody ends
-//! is found as a deadlock.
+//! a producer or worker that writes too early, is reported as a data race. A sleep without a
+//! wake-up is reported as a deadlock.
 
 mod sharing;
 mod sleeping;
@@ -26,7 +26,7 @@ impl Watched {
         Self(UnsafeCell::new(0))
     }
     fn read(&self) -> u64 {
-        // SAFETY: whether somebody writes is what the model finds out.
+        // SAFETY: the model reports writes at the same time.
         self.0.with(|value| unsafe { *value })
     }
     fn write(&mut self, new: u64) {
@@ -35,7 +35,7 @@ impl Watched {
     }
 }
 
-/// Explores a model in which nobody sleeps.
+/// Explores a model without sleepers.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     without_light_fences(|| check_sleep(model));
 }

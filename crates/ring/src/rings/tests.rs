@@ -1,4 +1,4 @@
-//! What each topology promises, one thread at a time.
+//! Tests of each topology, on one thread.
 
 use super::*;
 use crate::builder::CAPACITY_MAX;

@@ -11,7 +11,7 @@ pub trait Signal: Clone + Send + Sync {
 
 /// The waiting half, used by one thread.
 pub trait Signals {
-    /// Its sending half.
+    /// Sending half of this waiter.
     type Signal: Signal;
 
     /// Number of signals; they are numbered from 0.

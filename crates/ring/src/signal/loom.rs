@@ -20,7 +20,7 @@ type Cells = Arc<Vec<UnsafeCell<usize>>>;
 fn send(signal: impl Signal + 'static, cells: &Cells, which: usize) -> thread::JoinHandle<()> {
     let cells = Arc::clone(cells);
     thread::spawn(move || {
-        // SAFETY: loom checks that nobody reads or writes it at the same time.
+        // SAFETY: loom checks that no other thread accesses it at the same time.
         cells[which].with_mut(|cell| unsafe { *cell = which + 1 });
         signal.signal();
     })
@@ -34,7 +34,7 @@ fn hear_all(waiter: &mut impl Signals, cells: &Cells, numbers: &[usize]) {
         missing.retain(|&which| {
             let is_taken = taken.contains(numbers[which]);
             if is_taken {
-                // SAFETY: loom checks that nobody writes it at the same time.
+                // SAFETY: loom checks that no other thread writes it at the same time.
                 assert_eq!(cells[which].with(|cell| unsafe { *cell }), which + 1);
             }
             !is_taken
@@ -91,7 +91,7 @@ where
             let (done, cells) = (Arc::clone(&done), Arc::clone(&cells));
             move || {
                 for which in 0..2 {
-                    // SAFETY: loom checks that nobody reads it at the same time.
+                    // SAFETY: loom checks that no other thread reads it at the same time.
                     cells[which].with_mut(|cell| unsafe { *cell = which + 1 });
                     done.store(which as u32 + 1, Ordering::Relaxed);
                     signal.signal();

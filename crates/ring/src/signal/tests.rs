@@ -1,4 +1,4 @@
-//! What the signallers promise, whichever it is.
+//! Tests of all kinds of signals.
 
 use super::*;
 use std::os::fd::AsFd;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const SECONDS: Duration = Duration::from_secs(20);
 
-/// How often this thread makes the system call that wakes, while `work` runs.
+/// Wake-up calls of this thread while `work` runs.
 fn wakes(work: impl FnOnce()) -> u32 {
     let before = WAKES.get();
     work();
@@ -109,7 +109,7 @@ fn many_signals_cost_one_wake() {
     let mut waiter = PollSet::new();
     let signals: Vec<_> = (0..63).map(|number| waiter.bind(number).unwrap()).collect();
     let thread = std::thread::spawn(move || waiter.poll(SECONDS).len());
-    // Whether the thread sleeps yet or not: the first signal wakes it, or nobody must.
+    // The first signal wakes the thread if it sleeps already.
     assert!(wakes(|| signals.iter().for_each(Signal::signal)) <= 2);
     assert!(thread.join().unwrap() >= 1);
 }

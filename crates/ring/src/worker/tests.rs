@@ -1,4 +1,4 @@
-//! What sharing work promises, one thread at a time.
+//! Tests of shared work, on one thread.
 
 use crate::rings::{BuildError, Producer, PushError, Worker, single_producer};
 use std::panic::{AssertUnwindSafe, catch_unwind};

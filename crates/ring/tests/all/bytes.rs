@@ -17,7 +17,7 @@ fn message(number: u64, len: usize) -> Vec<u8> {
     (0..len).map(|index| (number as usize * 31 + index * 7) as u8).collect()
 }
 
-/// What a message of `len` bytes takes.
+/// Length of the frame of a message of `len` bytes.
 fn frame(len: usize) -> usize {
     8 + len.next_multiple_of(8)
 }

@@ -11,7 +11,7 @@ const CAPACITY: usize = 64;
 /// A value: who made it, and its number there.
 type Value = (usize, u64);
 
-/// How many values each producer makes: spinners that take one another's core need long for few.
+/// Values of each producer: few, since spinning threads on shared cores are slow.
 const fn values(strategy: WaitStrategy) -> u64 {
     match strategy {
         WaitStrategy::BusySpin => 1_000,
@@ -34,7 +34,7 @@ fn produce(mut producer: Producer<Value>, who: usize, count: u64) -> Result<(), 
     Ok(())
 }
 
-/// What must come next from each producer.
+/// Next expected value of each producer.
 struct Ledger(Vec<u64>);
 
 impl Ledger {
@@ -53,7 +53,7 @@ fn read_all(mut consumer: Lanes<Consumer<Value>>, producers: usize, count: u64) 
     assert_eq!(ledger.0, vec![count; producers]);
 }
 
-/// What one worker got: in each producer's order, though not all of it.
+/// Values of one worker: a part of each producer's, in order.
 fn work_all(mut worker: Worker<Value>, producers: usize, singly: bool) -> Vec<u64> {
     let (mut next, mut sums) = (vec![0; producers], vec![0; producers]);
     let mut note = |(who, number): Value| {

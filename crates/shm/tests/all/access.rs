@@ -1,4 +1,4 @@
-//! Who may do what with a session's files, and what stays out of the kernel.
+//! Permissions of a session's files, mappings of a subscriber, and system calls avoided.
 #![cfg(target_os = "linux")]
 
 use lanecast_base::WaitStrategy;
@@ -60,7 +60,7 @@ fn a_group_reads_messages_and_writes_only_the_gate() {
     assert_eq!(modes(directory, "stats"), [0o640]);
 }
 
-/// How often this process maps the publisher's ring file for writing, and for reading only.
+/// Number of this process's mappings of the publisher's ring file: writable, and read-only.
 fn mappings(domain: &Domain, publisher: &Publisher) -> (usize, usize) {
     let name = format!("{:016x}.ring", publisher.session().0);
     let ring = domain.settings().directory.join(name);
@@ -89,7 +89,7 @@ fn subscribers_map_the_messages_for_reading_only() {
 }
 
 #[test]
-fn nobody_is_woken_while_nobody_sleeps() {
+fn awake_subscribers_cost_no_wake_ups() {
     let parent = tempfile::tempdir().expect("a directory");
     let domain = domain(parent.path(), Access::Owner);
     let mut publisher = domain.publisher("x").expect("a publisher");

@@ -2,5 +2,5 @@
 
 mod access;
 mod hostile;
-mod meeting;
+mod local_join;
 mod model;

@@ -101,7 +101,7 @@ impl Pair {
     }
 
     fn pair(&mut self, first: usize, second: usize) -> Result<(), TestCaseError> {
-        // The second claim waits for room, and nobody else reads here: make sure of it.
+        // The second claim waits for space, and only this thread reads: empty the ring first.
         while self.poll(64)? > 0 {}
         let bodies = [self.next(first), self.next(second)];
         let mut claim = self.publisher.try_claim(first).expect("an empty window");

@@ -28,7 +28,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     proptest::collection::vec(act, 0..80)
 }
 
-/// What was written: its number, and whether it ends a message.
+/// A written value: its number, and whether it ends a message.
 type Written = (u64, bool);
 
 /// The pipe under test and what must be in it.

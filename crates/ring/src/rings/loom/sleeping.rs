@@ -33,7 +33,7 @@ fn a_producer_that_sleeps_is_woken_by_room_and_by_whoever_goes() {
         let mut producer = build.producer().unwrap();
         assert!(offer(&mut producer, 1));
         let reader = thread::spawn(move || assert_eq!(consumer.drain(1, |_| {}), 1));
-        // Room for one, and then nobody is left.
+        // Space for one, and then all consumers are gone.
         if let Ok(claim) = producer.claim(1) {
             claim.commit();
             assert!(producer.claim(1).is_err());

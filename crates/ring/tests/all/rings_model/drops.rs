@@ -158,7 +158,7 @@ fn workers_that_fall_or_go() {
     assert_all_dropped();
 }
 
-/// What `Arc` counts is true on all threads.
+/// The count of an `Arc` is exact on all threads.
 #[test]
 fn values_that_end_on_other_threads() {
     let counted = Arc::new(());

@@ -4,7 +4,7 @@ use super::value::{Label, Value};
 use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Lanes, Producer, Worker};
 use std::time::Duration;
 
-/// Who follows whom.
+/// Order of the consumers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Topology {
     Unicast,
@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) stride: usize,
 }
 
-/// What reads at one place.
+/// Kind of one reading end.
 pub(crate) enum End {
     Reader(Consumer<Value>),
     Readers(Lanes<Consumer<Value>>),

@@ -1,11 +1,11 @@
-//! What must come where.
+//! Model of rings: the values expected at each end.
 
 use super::end::{End, Shape};
 use super::value::{Label, Value};
 use lanecast_ring::rings::{Producer, PushError};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// How a claim ends.
+/// End of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Close {
     Drop,
@@ -53,12 +53,12 @@ pub(crate) enum Act {
     },
 }
 
-/// What one producer wrote.
+/// Values written by one producer.
 struct Lane {
     producer: Option<Producer<Value>>,
     /// Which values a taker has taken out: so many were written.
     taken: Vec<bool>,
-    /// So many are certainly published.
+    /// Number of values certainly published.
     flushed: u64,
 }
 
@@ -73,7 +73,7 @@ struct Stage {
     end: Option<End>,
     before: Vec<usize>,
     at: Vec<u64>,
-    /// So many are certainly released.
+    /// Number of values certainly released.
     released: Vec<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Model {
         self.check_ends();
     }
 
-    /// How many values certainly fit, and at the most; `None` if nobody is left to read.
+    /// Fewest and most values that fit; `None` if all consumers are gone.
     fn room(&self, lane: usize) -> Option<(u64, u64)> {
         let left = || self.stages.iter().filter(|stage| stage.end.is_some());
         let end = |slowest| slowest + self.shape.capacity as u64;

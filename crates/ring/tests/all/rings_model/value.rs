@@ -49,7 +49,7 @@ pub(crate) fn assert_all_dropped() {
     LIVE.with_borrow(|live| assert!(live.is_empty(), "never dropped: {live:?}"));
 }
 
-/// How many values live.
+/// Number of live values.
 pub(crate) fn live() -> usize {
     LIVE.with_borrow(HashSet::len)
 }

@@ -1,6 +1,6 @@
 //! Forged sessions: true ones, copied and spoiled, with a living owner.
 
-use super::dice::Dice;
+use super::rng::Rng;
 use super::{Scene, WINDOW_BYTES};
 use lanecast_os::LockByte;
 use lanecast_shm::{clean, inspect};
@@ -52,23 +52,23 @@ impl Forgery {
         &mut self.ring[start..]
     }
 
-    fn spoil(&mut self, dice: &mut Dice) {
+    fn spoil(&mut self, rng: &mut Rng) {
         let live = RING_LIVE_OFFSET..RING_LIVE_OFFSET + size_of::<RingLive>();
-        match dice.below(12) {
-            0 => dice.spoil(&mut self.ring[..size_of::<RingHeader>()]),
-            1 => dice.spoil(&mut self.ring[live]),
-            2 => dice.spoil(&mut self.ring[live.start..live.start + 16]),
-            3 => dice.spoil(&mut self.ring[TOPICS_OFFSET..TOPICS_OFFSET + 8 * 256]),
-            4 => dice.spoil(&mut self.data()[..4_096]),
-            5 => dice.spoil(&mut self.gate[GATE_LIVE_OFFSET..SLOTS_OFFSET]),
-            6 => dice.spoil(&mut self.gate[SLOTS_OFFSET..SLOTS_OFFSET + 1_024]),
-            7 => dice.spoil(&mut self.gate[..24]),
-            8 => self.ring.truncate(dice.below(self.ring.len())),
-            9 => self.gate.truncate(dice.below(self.gate.len())),
-            10 => self.ring.resize(self.ring.len() + 1 + dice.below(70_000), dice.next() as u8),
+        match rng.below(12) {
+            0 => rng.spoil(&mut self.ring[..size_of::<RingHeader>()]),
+            1 => rng.spoil(&mut self.ring[live]),
+            2 => rng.spoil(&mut self.ring[live.start..live.start + 16]),
+            3 => rng.spoil(&mut self.ring[TOPICS_OFFSET..TOPICS_OFFSET + 8 * 256]),
+            4 => rng.spoil(&mut self.data()[..4_096]),
+            5 => rng.spoil(&mut self.gate[GATE_LIVE_OFFSET..SLOTS_OFFSET]),
+            6 => rng.spoil(&mut self.gate[SLOTS_OFFSET..SLOTS_OFFSET + 1_024]),
+            7 => rng.spoil(&mut self.gate[..24]),
+            8 => self.ring.truncate(rng.below(self.ring.len())),
+            9 => self.gate.truncate(rng.below(self.gate.len())),
+            10 => self.ring.resize(self.ring.len() + 1 + rng.below(70_000), rng.next() as u8),
             _ => {
-                dice.spoil(&mut self.ring);
-                dice.spoil(&mut self.gate);
+                rng.spoil(&mut self.ring);
+                rng.spoil(&mut self.gate);
             }
         }
     }
@@ -99,21 +99,21 @@ struct Planted {
 impl Drop for Planted {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Somebody may have reclaimed it.
+            // Another domain may have reclaimed it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
 #[test]
-fn spoiled_sessions_harm_nobody() {
-    let mut dice = Dice::new();
+fn damaged_sessions_do_not_harm_others() {
+    let mut rng = Rng::new();
     let mut scene = Scene::new();
     let genuine = Forgery::of(&mut scene);
     let (mut joined, mut refused) = (0, 0);
     for case in 1..=CASES {
         let mut forgery = genuine.numbered(case);
-        forgery.spoil(&mut dice);
+        forgery.spoil(&mut rng);
         let planted = forgery.plant(&scene.path(), case);
         let (mut subscriber, others) = scene.subscriber("wanted");
         joined += u64::from(others);
@@ -134,7 +134,7 @@ fn spoiled_sessions_harm_nobody() {
     assert!(joined > 0 && refused > 0, "both kinds came up: {joined} and {refused}");
 }
 
-/// Polls as often as a spoiled session could matter.
+/// Polls often enough to reach any damage of the session.
 fn listen(subscriber: &mut lanecast_shm::Subscriber, case: u64) {
     let start = Instant::now();
     for _ in 0..30 {
@@ -148,7 +148,7 @@ fn listen(subscriber: &mut lanecast_shm::Subscriber, case: u64) {
     assert!(start.elapsed() < Duration::from_secs(10), "case {case} took {:?}", start.elapsed());
 }
 
-/// The honest publisher is heard as ever.
+/// Checks that the honest publisher's messages still arrive.
 fn check_beacon(scene: &mut Scene) {
     let (mut subscriber, _) = scene.subscriber("nothing");
     scene.beacon.send(b"here").expect("room");
@@ -165,7 +165,7 @@ fn check_beacon(scene: &mut Scene) {
 fn a_ring_without_end_does_not_keep_the_reader() {
     let mut scene = Scene::new();
     let mut forgery = Forgery::of(&mut scene).numbered(1);
-    // Empty messages all around, of a topic that nobody here wants.
+    // Empty messages in the whole ring, of an unwanted topic.
     for frame in forgery.data().chunks_exact_mut(16) {
         frame[..4].copy_from_slice(&Word::message(0).0.to_le_bytes());
         frame[4..8].copy_from_slice(&0u32.to_le_bytes());
@@ -184,7 +184,7 @@ fn a_ring_without_end_does_not_keep_the_reader() {
 }
 
 #[test]
-fn each_mismatch_has_its_words() {
+fn each_mismatch_has_its_error_text() {
     let mut scene = Scene::new();
     let genuine = Forgery::of(&mut scene);
     type Change = fn(&mut Forgery);

@@ -1,6 +1,6 @@
-//! Memory spoiled under the hands of those who use it.
+//! Memory damaged while publishers and subscribers use it.
 
-use super::dice::Dice;
+use super::rng::Rng;
 use super::{PATIENCE, Scene, WINDOW_BYTES, until};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_os::LockByte;
@@ -24,17 +24,17 @@ fn open(scene: &Scene, publisher: &impl Publish, kind: &str) -> File {
 }
 
 /// Spoils `length` bytes from `offset` on.
-fn spoil(file: &File, dice: &mut Dice, offset: usize, length: usize) {
+fn spoil(file: &File, rng: &mut Rng, offset: usize, length: usize) {
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, offset as u64).expect("the bytes");
-    dice.spoil(&mut bytes);
+    rng.spoil(&mut bytes);
     file.write_all_at(&bytes, offset as u64).expect("the bytes");
 }
 
 #[test]
 fn a_spoiled_gate_does_not_stop_the_publisher() {
-    let mut dice = Dice::new();
-    for scene in Scene::by_both_doors() {
+    let mut rng = Rng::new();
+    for scene in Scene::remote_and_local() {
         for case in 0..200 {
             let mut publisher = scene.domain.publisher("t").expect("a publisher");
             let mut subscriber = scene.domain.subscriber(&["t"]).expect("a subscriber");
@@ -42,10 +42,10 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
             let gate = open(&scene, &publisher, "gate");
             let mut left = false;
             for round in 0..20 {
-                let slots = dice.below(2) == 0;
+                let slots = rng.below(2) == 0;
                 let (offset, length) =
                     if slots { (SLOTS_OFFSET, size_of::<Slot>()) } else { (GATE_LIVE_OFFSET, 256) };
-                spoil(&gate, &mut dice, offset, length);
+                spoil(&gate, &mut rng, offset, length);
                 for _ in 0..20 {
                     match publisher.offer(&[round; 700]) {
                         Ok(()) | Err(ClaimError::BackPressured(_)) => {}
@@ -55,7 +55,7 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
                 subscriber.poll(64, |event| left |= matches!(event, Event::Left(..)));
             }
             drop(subscriber);
-            // Whatever was written, the publisher frees itself.
+            // The publisher evicts the reader, regardless of the damage.
             until("room", || publisher.offer(&[0; 8_000]).is_ok());
             assert!(publisher.drain(PATIENCE), "case {case}: nobody is left to read");
         }
@@ -63,8 +63,8 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
 }
 
 #[test]
-fn a_cursor_of_nonsense_is_evicted_and_told() {
-    for scene in Scene::by_both_doors() {
+fn a_reader_with_an_invalid_cursor_is_evicted_and_told() {
+    for scene in Scene::remote_and_local() {
         let mut publisher = scene.domain.publisher("t").expect("a publisher");
         let mut subscriber = scene.domain.subscriber(&["t"]).expect("a subscriber");
         assert!(publisher.wait_for_subscribers(1, PATIENCE));
@@ -91,7 +91,7 @@ fn a_cursor_of_nonsense_is_evicted_and_told() {
     }
 }
 
-/// A member of the group that holds a place, and writes its words without reading anything.
+/// A process of the group that holds a slot and writes its words without reading messages.
 struct Scribbler {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -134,15 +134,15 @@ impl Drop for Scribbler {
     }
 }
 
-/// A cursor that is somewhere else at every look is no progress, and neither is a new lease.
+/// Neither an arbitrary new cursor nor a new lease is progress.
 #[test]
-fn who_moves_without_reading_is_evicted() {
+fn a_reader_that_moves_without_reading_is_evicted() {
     let scribblers: [fn(u64) -> (u64, u64); 3] = [
         |turn| (0x7777_7777_7777 + 16 * turn, 1),
         |turn| (0x7777_7777_7777, 2 * turn + 1),
         |turn| (if turn % 2 == 0 { 0 } else { u64::MAX - 16 * turn }, 2 * turn + 1),
     ];
-    for scene in Scene::by_both_doors() {
+    for scene in Scene::remote_and_local() {
         for words in scribblers {
             let mut publisher = scene.domain.publisher("t").expect("a publisher");
             let _scribbler = Scribbler::start(open(&scene, &publisher, "gate"), 5, words);
@@ -154,11 +154,11 @@ fn who_moves_without_reading_is_evicted() {
     }
 }
 
-/// Without a policy messages are read in place; who scribbles over another's place can have them
-/// overwritten, and the copy tells.
+/// Without an eviction policy messages are read in place; a process that writes another's slot can
+/// have them overwritten, and the copy reports that.
 #[test]
-fn what_is_overwritten_in_the_handler_is_told() {
-    for scene in Scene::by_both_doors() {
+fn a_message_overwritten_in_the_handler_is_reported() {
+    for scene in Scene::remote_and_local() {
         let mut publisher = scene.domain.publisher("t").expect("a publisher");
         let mut subscriber = scene.domain.subscriber(&["t"]).expect("a subscriber");
         assert!(publisher.wait_for_subscribers(1, PATIENCE));
@@ -181,8 +181,8 @@ fn what_is_overwritten_in_the_handler_is_told() {
 }
 
 #[test]
-fn a_commit_word_of_nonsense_is_told_as_damage() {
-    for scene in Scene::by_both_doors() {
+fn an_invalid_commit_word_is_reported_as_damage() {
+    for scene in Scene::remote_and_local() {
         let mut publisher = scene.domain.publisher("t").expect("a publisher");
         let mut subscriber = scene.domain.subscriber(&["t"]).expect("a subscriber");
         assert!(publisher.wait_for_subscribers(1, PATIENCE));
@@ -209,8 +209,8 @@ fn a_commit_word_of_nonsense_is_told_as_damage() {
 
 #[test]
 fn a_spoiled_ring_does_not_stop_the_subscriber() {
-    let mut dice = Dice::new();
-    for scene in Scene::by_both_doors() {
+    let mut rng = Rng::new();
+    for scene in Scene::remote_and_local() {
         for case in 0..400 {
             let mut publisher = scene.domain.publisher("t").expect("a publisher");
             let mut subscriber = scene.domain.subscriber(&["t", "u"]).expect("a subscriber");
@@ -224,12 +224,12 @@ fn a_spoiled_ring_does_not_stop_the_subscriber() {
                         Err(other) => panic!("case {case}: {other}"),
                     }
                 }
-                match dice.below(3) {
-                    0 => spoil(&ring, &mut dice, RING_LIVE_OFFSET, size_of::<RingLive>()),
-                    1 => spoil(&ring, &mut dice, TOPICS_OFFSET, 8 * 256),
-                    _ => spoil(&ring, &mut dice, data, 4_096 * (round + 1)),
+                match rng.below(3) {
+                    0 => spoil(&ring, &mut rng, RING_LIVE_OFFSET, size_of::<RingLive>()),
+                    1 => spoil(&ring, &mut rng, TOPICS_OFFSET, 8 * 256),
+                    _ => spoil(&ring, &mut rng, data, 4_096 * (round + 1)),
                 }
-                // Whoever looks for a topic here looks at the spoiled table.
+                // A subscriber that searches for a topic reads the damaged table.
                 drop(scene.domain.subscriber(&["v"]).expect("a subscriber"));
                 for _ in 0..5 {
                     let work = subscriber.poll(64, |event| {

@@ -1,12 +1,12 @@
-//! Bytes from outside are hostile: whatever stands in the files, nobody panics, hangs or
-//! crashes, and errors have names.
+//! Hostile bytes: no content of the files causes a panic, a hang or a crash, and errors name the
+//! file.
 //!
 //! Random cases follow from a seed, printed on failure; `LANECAST_TEST_SEED` sets it.
 
-mod dice;
 mod files;
 mod forgery;
 mod live;
+mod rng;
 
 use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 const WINDOW_BYTES: u64 = 64 << 10;
 
-/// A domain with one honest publisher in it, by whom one can tell that life goes on.
+/// A domain with one honest publisher, whose messages must always arrive.
 struct Scene {
     beacon: Publisher,
     domain: Domain,
@@ -25,13 +25,13 @@ struct Scene {
 }
 
 impl Scene {
-    /// Both ends are in this process, but meet as if they were in two.
+    /// Publisher and subscriber of this process join as if they were in two processes.
     fn new() -> Self {
         Self::open(false)
     }
 
-    /// One whose ends meet through the directory, and one where they share their memory.
-    fn by_both_doors() -> [Self; 2] {
+    /// One domain with joins through the directory, one with local joins.
+    fn remote_and_local() -> [Self; 2] {
         [false, true].map(Self::open)
     }
 
@@ -54,12 +54,12 @@ impl Scene {
         self.directory.path().join("domain")
     }
 
-    /// A subscriber that has been told of all that was there before it, forged or not; whether
-    /// there was anything but the beacon.
+    /// A subscriber that has joined all existing sessions, forged or not; and whether there were
+    /// events of others than the beacon.
     fn subscriber(&mut self, topic: &str) -> (Subscriber, bool) {
         let mut subscriber = self.domain.subscriber(&["beacon", topic]).expect("a subscriber");
         let beacon = self.beacon.session();
-        // Sessions are looked at in the order of their numbers, and the forged ones' are small.
+        // Sessions are joined in the order of their numbers, and forged ones have small numbers.
         let (mut seen, mut others) = (false, false);
         until("the beacon", || {
             subscriber.poll(64, |event| match event {
@@ -76,7 +76,7 @@ impl Scene {
     }
 }
 
-/// Looks until `done`.
+/// Polls until `done`.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {

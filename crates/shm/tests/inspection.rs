@@ -1,4 +1,4 @@
-//! Looking at a domain from outside leaves everything in it as it was.
+//! Inspection of a domain changes nothing in it.
 #![cfg(target_os = "linux")]
 
 use lanecast_base::WaitStrategy;
@@ -39,7 +39,7 @@ fn a_look_changes_no_byte() {
     assert!(publisher.wait_for_subscribers(1, LONG));
     publisher.send(b"unread").expect("room");
 
-    // Joining ends with a counter: from then on nobody but the publisher has anything to write.
+    // Joining ends with a counter: from then on only the publisher writes.
     let start = Instant::now();
     let counted = |look: &lanecast_stats::StatsSnapshot| look.reports[0].counters[0].value == 1;
     while !counted(&lanecast_stats::StatsSnapshot::take(&directory).expect("a look")) {
@@ -65,14 +65,14 @@ fn a_look_changes_no_byte() {
     assert!(before != contents(&directory), "the comparison would notice a change");
 }
 
-/// The most addresses that this process ever had in use, in kilobytes.
+/// Peak size of this process's address space, in kilobytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Beside another test, whose thread takes addresses too, this could not be told: hence one test.
+/// In one test with the other check: a parallel test would change the address space as well.
 fn a_look_maps_no_messages() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("domain");

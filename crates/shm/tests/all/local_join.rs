@@ -1,4 +1,5 @@
-//! Ends in one process meet directly: at once, without files if they like, and leave nothing.
+//! Local joins: publishers and subscribers of one process join at once, with or without files, and
+//! leave none behind.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Subscriber, Visibility, inspect};
@@ -24,7 +25,7 @@ fn open(visibility: Visibility, directory: &Path) -> Domain {
     Domain::open(settings(visibility, directory)).expect("a domain")
 }
 
-/// What one poll tells, each in a few words.
+/// Events of one poll, in a few words each.
 fn poll(subscriber: &mut Subscriber) -> Vec<String> {
     let mut told = Vec::new();
     subscriber.poll(64, |event| {
@@ -39,7 +40,7 @@ fn poll(subscriber: &mut Subscriber) -> Vec<String> {
     told
 }
 
-/// Neither a conductor nor a second poll is waited for, whoever comes first.
+/// The join needs neither the conductor nor a second poll, in either order of opening.
 #[test]
 fn both_are_joined_when_the_second_one_is_made() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -79,7 +80,7 @@ fn a_topic_added_later_is_met_at_once() {
 }
 
 #[test]
-fn other_domains_and_other_reaches_are_not_met() {
+fn other_domains_and_other_visibilities_are_not_joined() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("domain");
     let publisher = open(Visibility::Process, &path).publisher("t").expect("a publisher");
@@ -91,7 +92,7 @@ fn other_domains_and_other_reaches_are_not_met() {
     assert_eq!(publisher.subscribers(), 0);
 }
 
-/// Directories are the same if they are the same, not if they are written alike.
+/// Domains are compared by canonical path.
 #[test]
 fn a_directory_by_another_name_is_the_same_domain() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -102,9 +103,9 @@ fn a_directory_by_another_name_is_the_same_domain() {
     assert_eq!(poll(&mut subscriber), [format!("joined thread:{}", publisher.session())]);
 }
 
-/// What other processes see of a subscriber does not depend on how it was joined.
+/// Other processes see a subscriber regardless of the kind of join.
 #[test]
-fn who_has_met_in_the_process_is_seen_from_outside() {
+fn a_locally_joined_subscriber_is_visible_to_inspection() {
     let directory = tempfile::tempdir().expect("a directory");
     let domain = open(Visibility::Host, directory.path());
     let mut publisher = domain.publisher("t").expect("a publisher");
@@ -120,7 +121,7 @@ fn who_has_met_in_the_process_is_seen_from_outside() {
     assert!(report().subscribers.is_empty());
 }
 
-/// No directory is made, looked at or needed.
+/// No directory is created, read or needed.
 #[test]
 fn within_a_process_there_are_no_files() {
     let domain = open(Visibility::Process, Path::new("/proc/none/such"));
@@ -137,9 +138,9 @@ fn within_a_process_there_are_no_files() {
     assert_eq!(directory.path().read_dir().expect("a directory").count(), 0);
 }
 
-/// The memory is the subscriber's as long as it reads there.
+/// The memory lives as long as the subscriber reads it.
 #[test]
-fn what_was_sent_outlives_the_publisher() {
+fn messages_outlive_the_publisher() {
     let domain = open(Visibility::Process, Path::new("outlived"));
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     let mut publisher = domain.publisher("t").expect("a publisher");
@@ -150,9 +151,9 @@ fn what_was_sent_outlives_the_publisher() {
     assert_eq!((told.len(), told[1].as_str()), (3, "last words"));
 }
 
-/// Without a conductor, too: whoever was turned away comes when a place is given back.
+/// Even without a conductor: a subscriber without a slot joins once one is released.
 #[test]
-fn a_place_given_back_is_taken_by_who_was_turned_away() {
+fn a_released_slot_is_leased_by_a_waiting_subscriber() {
     let mut settings = settings(Visibility::Process, Path::new("crowded"));
     settings.subscribers_max = 1;
     let domain = Domain::open(settings).expect("a domain");
@@ -166,7 +167,7 @@ fn a_place_given_back_is_taken_by_who_was_turned_away() {
 }
 
 #[test]
-fn who_is_evicted_is_told_and_can_come_back() {
+fn an_evicted_subscriber_is_told_and_can_rejoin() {
     let mut settings = settings(Visibility::Process, Path::new("evicted"));
     settings.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(5));
     let domain = Domain::open(settings).expect("a domain");
@@ -190,9 +191,9 @@ fn who_is_evicted_is_told_and_can_come_back() {
     assert_eq!(poll(&mut subscriber), ["again"], "and not twice");
 }
 
-/// A handler that panics has been told; the next poll goes on behind that, and tells all the rest.
+/// A handler that panics has got its event; the next poll reports all further ones.
 #[test]
-fn a_panic_at_the_end_of_one_topic_leaves_the_others_to_be_told() {
+fn a_panic_at_the_end_of_one_topic_does_not_lose_the_others_events() {
     let mut settings = settings(Visibility::Process, Path::new("panics at the end"));
     settings.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(5));
     let domain = Domain::open(settings).expect("a domain");
@@ -215,7 +216,7 @@ fn a_panic_at_the_end_of_one_topic_leaves_the_others_to_be_told() {
                     Event::Left(stream, _) => format!("left {}", stream.topic),
                     _ => return,
                 });
-                // Quietly: without the hook's words and backtrace.
+                // `resume_unwind` skips the panic hook and its backtrace.
                 std::panic::resume_unwind(Box::new(()));
             });
         };
@@ -224,10 +225,10 @@ fn a_panic_at_the_end_of_one_topic_leaves_the_others_to_be_told() {
     assert_eq!(told, ["lost t", "lost u", "left t", "left u"]);
 }
 
-/// Publishers come and go on some threads, subscribers on others: each pair meets once, and the
+/// Publishers open and close on some threads, subscribers on others: each pair joins once, and the
 /// conductor, which sees the same sessions in the directory, joins none of them again.
 #[test]
-fn in_a_crowd_each_pair_meets_once() {
+fn under_churn_each_pair_joins_once() {
     const PUBLISHERS: usize = 3;
     const ROUNDS: usize = if cfg!(debug_assertions) { 40 } else { 200 };
     let directory = tempfile::tempdir().expect("a directory");
@@ -269,7 +270,7 @@ fn come_and_go(domain: &Domain, rounds: usize) {
     }
 }
 
-/// What a subscriber is told of each session, until so many have left.
+/// Events of each session, until `sessions` of them have left.
 fn lives(mut subscriber: Subscriber, sessions: usize) -> HashMap<SessionId, String> {
     let (mut lives, mut left, start) = (HashMap::<_, String>::new(), 0, Instant::now());
     while left < sessions {

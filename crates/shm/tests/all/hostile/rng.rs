@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 /// A small generator (xorshift).
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    /// From the environment's seed, or a fresh one; prints it.
+impl Rng {
+    /// Seeds from the environment, or from the clock; prints the seed.
     pub(crate) fn new() -> Self {
         let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let seed = std::env::var("LANECAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
