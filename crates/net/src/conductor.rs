@@ -20,7 +20,7 @@ const REST_MAX: Nanos = 16 * MILLISECOND;
 /// The longest pause while a publisher batches commits. Pauses start short and double, so the tail
 /// of a stream is flushed no later than the stream took.
 const BATCHING_REST_MAX: Nanos = 4 * MILLISECOND;
-/// How long the only thread that serves a session waits for its lock before it tries again later.
+/// Longest wait for a session's lock by the only thread that serves it; it then tries again later.
 const LOCK_PATIENCE: Duration = Duration::from_micros(50);
 
 /// Commands from owners to a conductor thread.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// How a subscriber's owner sleeps, and how it is woken.
+/// Sleep state and wake-up of a subscriber's owner.
 #[derive(Debug)]
 pub(crate) struct OwnerState {
     /// The owner sleeps on the subscriber's own sockets, and serves them itself when they become

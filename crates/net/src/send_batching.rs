@@ -17,7 +17,7 @@ const CHECK_INTERVAL: u32 = 8;
 /// Unsent bytes that are worth a system call.
 const FULL_BYTES: usize = 60 << 10;
 
-/// What to do after a commit.
+/// The action after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchDecision {
     /// Send full datagrams; the last, partial one stays open.

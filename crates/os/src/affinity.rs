@@ -1,13 +1,13 @@
-//! Which CPU a thread runs on.
+//! CPU affinity of threads.
 
 use crate::checked;
 use std::io;
 
-/// Keeps the calling thread on `cpu`.
+/// Pins the calling thread to `cpu`.
 ///
 /// # Errors
-/// If there is no such CPU, or this process may not use it. A mask that `taskset` set is no
-/// obstacle: the thread leaves it.
+/// If there is no such CPU, or this process may not use it. A mask set by `taskset` does not
+/// restrict the choice.
 pub fn pin(cpu: usize) -> io::Result<()> {
     let online = online();
     let refuse = |why: &str| {
@@ -33,7 +33,7 @@ pub fn pin(cpu: usize) -> io::Result<()> {
 /// The CPUs that the calling thread may run on, ascending.
 ///
 /// # Errors
-/// If the system does not tell.
+/// If the system call fails.
 pub fn allowed() -> io::Result<Vec<usize>> {
     // SAFETY: all bits zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
@@ -44,19 +44,19 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..bits).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
-/// The CPUs that are switched on, ascending; empty if the system does not tell.
+/// The online CPUs, ascending; empty if unknown.
 pub fn online() -> Vec<usize> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     parse_list(&list)
 }
 
-/// The CPU that the calling thread is on at this moment.
+/// The CPU that the calling thread runs on at present.
 pub fn current_cpu() -> usize {
     // SAFETY: sched_getcpu has no preconditions.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// The NUMA node that `cpu` belongs to, where the system tells.
+/// The NUMA node of `cpu`, if known.
 pub fn node_of(cpu: usize) -> Option<usize> {
     let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).ok()?;
     entries
@@ -64,8 +64,8 @@ pub fn node_of(cpu: usize) -> Option<usize> {
         .find_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
 }
 
-/// Reads a list such as `0-2,5`, in which the kernel names CPUs and nodes. Parts that make no
-/// sense, or exceed what any kernel can number, are left out.
+/// Parses a kernel list of CPUs or nodes, such as `0-2,5`. Malformed parts, and numbers beyond any
+/// kernel's, are left out.
 pub fn parse_list(list: &str) -> Vec<usize> {
     const HIGHEST: usize = 8191;
     let range = |part: &str| {

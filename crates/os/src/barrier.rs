@@ -1,7 +1,7 @@
-//! Barriers on other processors' behalf: membarrier(2).
+//! Asymmetric fences: membarrier(2).
 //!
-//! A process that registers promises nothing and pays nothing; from then on a heavy fence of
-//! any process makes all CPUs that run it pass a full barrier.
+//! After a process has registered, a heavy fence of any process makes all CPUs that run it pass a
+//! full barrier. Registration costs the process nothing.
 
 use lanecast_base::sync;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const CMD_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 
 fn membarrier(command: libc::c_int) -> bool {
-    // Miri knows no such call, and takes it for a mistake instead of refusing it.
+    // Miri does not know the call, and stops instead of returning an error.
     if cfg!(miri) {
         return false;
     }
@@ -18,14 +18,14 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Registers this process, once, so that its light fences are free; says whether it could.
+/// Registers this process, once, so that its light fences are free; returns whether it could.
 ///
-/// Where the kernel or a sandbox refuses, light fences stay full fences: slower, as correct.
+/// If the kernel or a sandbox refuses, light fences stay full fences: slower, but as correct.
 pub fn register() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| {
-        // Sending is tried too: a process that may register but not send would sleep through
-        // its peers' messages.
+        // A heavy fence is tried too: a process that may register but not fence would sleep
+        // through its peers' messages.
         let registered =
             membarrier(CMD_REGISTER_GLOBAL_EXPEDITED) && membarrier(CMD_GLOBAL_EXPEDITED);
         if registered {
@@ -35,13 +35,13 @@ pub fn register() -> bool {
     })
 }
 
-/// Makes every registered process on the host pass a full barrier; says whether it could.
+/// Makes every registered process on the host pass a full barrier; returns whether it could.
 pub fn everywhere() -> bool {
     membarrier(CMD_GLOBAL_EXPEDITED)
 }
 
-/// The rare, expensive half of an asymmetric fence; says whether light fences elsewhere are
-/// covered. If not, whoever goes to sleep must not sleep for long.
+/// The rare, expensive half of an asymmetric fence; returns whether it covers light fences of other
+/// threads. Without that a sleeper may miss a wake-up, and must not sleep for long.
 pub fn heavy_fence() -> bool {
     let mut covered = false;
     sync::heavy_fence(|| covered = everywhere());

@@ -1,12 +1,12 @@
-//! A lock that leans towards its owner: one thread enters again and again for next to nothing,
-//! others visit rarely and pay for both.
+//! A biased lock: one thread, the owner, locks it millions of times a second for almost nothing;
+//! others, the visitors, rarely, and pay for both.
 //!
-//! Each side writes its own word and then reads the other's, which takes a store-load fence on
-//! both sides. The owner's is free where the kernel offers `membarrier`: a visitor makes every
-//! CPU pass a barrier on its behalf. An owner that finds a visitor announced steps back, so that
-//! a visitor who waits gets in however busy the owner is.
+//! Each side stores its own word and then loads the other's, which takes a store-load fence on both
+//! sides. The owner's fence is free where the kernel offers `membarrier`: a visitor makes every CPU
+//! pass a barrier instead. An owner that finds an announced visitor yields to it, so a waiting
+//! visitor gets the lock however busy the owner is.
 //!
-//! Guards must be dropped: for one that is forgotten the others wait for ever.
+//! Guards must be dropped: a forgotten one blocks the other side without end.
 
 #[cfg(all(test, loom))]
 mod loom;
@@ -21,21 +21,21 @@ use lanecast_base::sync::{
 };
 use std::time::{Duration, Instant};
 
-/// The lock; all there is of it are its two ends.
+/// Constructor of the lock; its two handles are [`Owner`] and [`Visitor`].
 #[derive(Clone, Copy, Debug)]
 pub struct Biased;
 
 impl Biased {
-    /// Puts `value` between an owner and a first visitor.
+    /// Protects `value` by a lock with an owner and a first visitor.
     ///
     /// ```
     /// use lanecast_os::biased::Biased;
     /// let (mut owner, visitor) = Biased::split(1);
     /// *owner.enter() += 1;
-    /// assert_eq!(*visitor.try_enter().expect("nobody is inside"), 2);
+    /// assert_eq!(*visitor.try_enter().expect("the lock is free"), 2);
     /// ```
     pub fn split<T>(value: T) -> (Owner<T>, Visitor<T>) {
-        // Decides for good whether the owner's fence is free, before anybody enters.
+        // Decides for good whether the owner's fence is free, before the first lock.
         barrier::register();
         let shared = Arc::new(Shared {
             lock_word: CachePadded::new(AtomicU64::new(0)),
@@ -47,29 +47,28 @@ impl Biased {
 }
 
 struct Shared<T> {
-    /// How often the owner has come and gone: odd while it is inside or knocks. It alone writes.
+    /// Counts the owner's locks and unlocks: odd while the owner holds the lock or announces itself.
+    /// Written by the owner alone.
     lock_word: CachePadded<AtomicU64>,
-    /// Whether a visitor is inside or announced.
+    /// Whether a visitor holds the lock or has announced itself.
     is_visited: CachePadded<AtomicBool>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: at any time at most one thread is inside, and it alone reaches the value.
+// SAFETY: at any time at most one thread holds the lock, and it alone reaches the value.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
-/// The end for which entering is nearly free.
-///
-/// When it is dropped, visitors go on.
+/// The owner's handle: its lock is nearly free. Visitors continue after it is dropped.
 pub struct Owner<T> {
     shared: Arc<Shared<T>>,
-    /// What the shared mark holds.
+    /// Copy of the shared lock word.
     lock_word: u64,
 }
 
 impl<T> Owner<T> {
-    /// Goes inside; waits while a visitor is there.
+    /// Locks; waits while a visitor holds the lock.
     #[inline]
     pub fn lock(&mut self) -> OwnerGuard<'_, T> {
         if !self.announce() {
@@ -78,14 +77,14 @@ impl<T> Owner<T> {
         OwnerGuard { owner: self, value: PhantomData }
     }
 
-    /// Marks the owner as inside; false if a visitor is there.
+    /// Announces the owner; returns false if a visitor was first.
     #[inline(always)]
     fn announce(&mut self) -> bool {
         self.lock_word = (self.lock_word + 1) | 1;
-        // Relaxed: a visitor that finds it does not go in.
+        // Relaxed: a visitor that finds the word odd does not take the lock.
         self.shared.lock_word.store(self.lock_word, Ordering::Relaxed);
         light_fence();
-        // PAIRS(biased-visit): acquire here, release where a visitor leaves.
+        // PAIRS(biased-visit): acquire here, release where a visitor unlocks.
         !self.shared.is_visited.load(Ordering::Acquire)
     }
 
@@ -93,7 +92,7 @@ impl<T> Owner<T> {
     fn lock_after_visitor(&mut self) {
         let mut spins = 0;
         loop {
-            // Whoever is announced but not yet inside may go first.
+            // A visitor that is announced but not yet inside goes first.
             self.unlock();
             while self.shared.is_visited.load(Ordering::Relaxed) {
                 spin_or_yield(&mut spins);
@@ -107,26 +106,25 @@ impl<T> Owner<T> {
     #[inline(always)]
     fn unlock(&mut self) {
         self.lock_word += 1;
-        // PAIRS(biased-stay): release here, acquire where a visitor looks.
+        // PAIRS(biased-stay): release here, acquire where a visitor loads it.
         self.shared.lock_word.store(self.lock_word, Ordering::Release);
     }
 }
 
-/// The end of those who come rarely.
+/// The handle of a thread that locks rarely.
 pub struct Visitor<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Visitor<T> {
-    /// Goes inside, unless the owner or another visitor is there. It costs some microseconds.
+    /// Locks, unless the owner or another visitor holds the lock. Costs some microseconds.
     pub fn try_lock(&self) -> Option<VisitorGuard<'_, T>> {
-        // A look that costs nothing spares the owner a wait, and the CPUs a barrier.
+        // This cheap load spares the owner a wait, and the CPUs a barrier.
         let is_inside = self.shared.lock_word.load(Ordering::Relaxed) % 2 == 1;
         if is_inside { None } else { self.try_lock_while(|| false) }
     }
 
-    /// Goes inside as soon as the owner and the other visitors let it, unless that takes longer
-    /// than `limit`.
+    /// Locks, waiting for the owner and other visitors at most `limit`.
     pub fn try_lock_for(&self, limit: Duration) -> Option<VisitorGuard<'_, T>> {
         let (start, mut spins) = (Instant::now(), 0);
         self.try_lock_while(|| {
@@ -135,16 +133,16 @@ impl<T> Visitor<T> {
         })
     }
 
-    /// How often the owner has entered until now, give or take its knocks while visitors were
-    /// inside: if it stays the same, the owner stays away.
+    /// Number of the owner's locks, and of its attempts while visitors held the lock. An unchanged
+    /// count means that the owner has not come.
     pub fn lock_count(&self) -> u64 {
         self.shared.lock_word.load(Ordering::Relaxed).div_ceil(2)
     }
 
-    /// Goes inside; where somebody is in the way, again and again while `keep_trying` says so.
+    /// Locks; while the lock is taken, tries again as long as `keep_trying` returns true.
     fn try_lock_while(&self, mut keep_trying: impl FnMut() -> bool) -> Option<VisitorGuard<'_, T>> {
         let Shared { lock_word, is_visited, .. } = &*self.shared;
-        // Relaxed: the fence below follows. What a visitor before this one did is seen then.
+        // Relaxed: the fence below makes the writes of earlier visitors visible.
         while is_visited
             .compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed)
             .is_err()
@@ -157,8 +155,8 @@ impl<T> Visitor<T> {
         if !barrier::heavy_fence() && light_fences_enabled() {
             return None; // The owner relies on barriers that the system now refuses.
         }
-        // From here on the owner finds this visitor whenever it knocks.
-        // PAIRS(biased-stay): acquire here, release where the owner leaves.
+        // From here on the owner finds this visitor whenever it announces itself.
+        // PAIRS(biased-stay): acquire here, release where the owner unlocks.
         while lock_word.load(Ordering::Acquire) % 2 == 1 {
             if !keep_trying() {
                 return None;
@@ -174,10 +172,10 @@ impl<T> Clone for Visitor<T> {
     }
 }
 
-/// The owner's way to the value. It lets others in when it is dropped.
+/// The owner's access to the value; unlocks when dropped.
 pub struct OwnerGuard<'a, T> {
     owner: &'a mut Owner<T>,
-    /// What it gives: so it may go where that may.
+    /// Send and Sync as the reference that the guard gives.
     value: PhantomData<&'a mut T>,
 }
 
@@ -185,7 +183,7 @@ impl<T> Deref for OwnerGuard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the owner is inside, hence nobody else is.
+        // SAFETY: the owner holds the lock, hence no other thread does.
         self.owner.shared.value.with(|value| unsafe { &*value })
     }
 }
@@ -193,7 +191,7 @@ impl<T> Deref for OwnerGuard<'_, T> {
 impl<T> DerefMut for OwnerGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the owner is inside, hence nobody else is.
+        // SAFETY: the owner holds the lock, hence no other thread does.
         self.owner.shared.value.with_mut(|value| unsafe { &mut *value })
     }
 }
@@ -205,37 +203,37 @@ impl<T> Drop for OwnerGuard<'_, T> {
     }
 }
 
-/// A visitor's way to the value. It lets others in when it is dropped.
+/// A visitor's access to the value; unlocks when dropped.
 pub struct VisitorGuard<'a, T> {
     shared: &'a Shared<T>,
-    /// What it gives: so it may go where that may.
+    /// Send and Sync as the reference that the guard gives.
     value: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for VisitorGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: this visitor is inside, hence nobody else is.
+        // SAFETY: this visitor holds the lock, hence no other thread does.
         self.shared.value.with(|value| unsafe { &*value })
     }
 }
 
 impl<T> DerefMut for VisitorGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this visitor is inside, hence nobody else is.
+        // SAFETY: this visitor holds the lock, hence no other thread does.
         self.shared.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 impl<T> Drop for VisitorGuard<'_, T> {
     fn drop(&mut self) {
-        // Also a visitor that was not let in hands on what those before it did.
-        // PAIRS(biased-visit): release here, acquire where the owner knocks.
+        // A visitor that gave up releases too: it passes on the writes of earlier visitors.
+        // PAIRS(biased-visit): release here, acquire where the owner announces itself.
         self.shared.is_visited.store(false, Ordering::Release);
     }
 }
 
-/// Looks before the core is given away: whoever is inside rarely stays for long.
+/// Spins before the CPU is yielded: the lock is rarely held for long.
 const SPINS_BEFORE_YIELD: u32 = 64;
 
 fn spin_or_yield(spins: &mut u32) {

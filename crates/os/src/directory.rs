@@ -1,4 +1,4 @@
-//! The directory of a domain: who may see it and who may write in it.
+//! Access checks of a domain's directory: its owner, mode, access lists and parent.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Who may use a domain's files.
+/// Users that may use a domain's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// The user who made them, nobody else.
+    /// Only the user that created them.
     #[default]
     Owner,
     /// The user and the members of the directory's group.
@@ -18,8 +18,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// The directory's mode. In a shared one the group sticks to new files (set-group-id),
-    /// and members cannot remove each other's (sticky).
+    /// The directory's mode. In a shared directory new files inherit its group (set-group-id), and
+    /// members cannot remove each other's files (sticky).
     pub const fn directory_mode(self) -> u32 {
         match self {
             Self::Owner => 0o700,
@@ -35,7 +35,7 @@ impl Access {
         }
     }
 
-    /// The mode of a file that readers write too.
+    /// The mode of a file that readers also write.
     pub const fn write_mode(self) -> u32 {
         match self {
             Self::Owner => 0o600,
@@ -44,22 +44,22 @@ impl Access {
     }
 }
 
-/// Why a directory cannot serve.
+/// Error of a directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryError {
-    /// It cannot be made or looked at.
+    /// The directory cannot be created or read.
     #[error("cannot use {path}: {error} (choose another with LANECAST_SHM__DIRECTORY)")]
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is no directory.
+    /// The path is not a directory.
     #[error("{0} is not a directory: remove it, or choose another directory")]
     NotDirectory(PathBuf),
-    /// Strangers could replace its files.
+    /// Other users could replace its files.
     #[error(
         "{path} may be written by others (mode {mode:o}, user {user}): make it yours with \
          `chmod {wanted:o}`, or choose another directory"
@@ -67,14 +67,14 @@ pub enum DirectoryError {
     Exposed {
         /// The directory.
         path: PathBuf,
-        /// Its mode.
+        /// The directory's mode.
         mode: u32,
-        /// Its owner.
+        /// The directory's owner.
         user: u32,
-        /// The mode it should have.
+        /// The required mode.
         wanted: u32,
     },
-    /// A stranger could have prepared it.
+    /// Another user could have prepared it.
     #[error(
         "{path} belongs to user {user}, who could have prepared it in {parent}, where others may \
          write too: have root make it (`install -d -m {wanted:o} -g GROUP {path}`), or put it into \
@@ -83,25 +83,25 @@ pub enum DirectoryError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// Its owner.
+        /// The directory's owner.
         user: u32,
-        /// The directory that it lies in.
+        /// The parent directory.
         parent: PathBuf,
-        /// The mode it should have.
+        /// The required mode.
         wanted: u32,
     },
-    /// More may come in than its mode says.
+    /// An access list grants more than the mode.
     #[error(
-        "{0} has an access list, by which users may come in whom its mode does not name: remove it \
-         with `setfacl -b {0}`, or choose another directory"
+        "{0} has an access list that lets in users beyond its mode: remove it with \
+         `setfacl -b {0}`, or choose another directory"
     )]
     AccessList(PathBuf),
 }
 
-/// Makes `path` if it is missing, and checks that strangers cannot write in it.
+/// Creates `path` if it is missing, and checks that other users cannot write in it.
 ///
-/// A group's directory may belong to another member only where strangers could not have prepared
-/// it: its owner can remove everybody's files.
+/// A group's directory may belong to another member only if its parent is safe: the owner of a
+/// directory can remove all files in it.
 ///
 /// # Errors
 /// See [`DirectoryError`].
@@ -161,8 +161,8 @@ fn is_of(metadata: &Metadata, own: u32) -> bool {
     metadata.uid() == own || metadata.uid() == 0
 }
 
-/// Whether anything but the mode says who may use `path`, or the files that are made in it. No:
-/// also if the file system has no such lists.
+/// Whether an access list, besides the mode, applies to `path` or to files created in it. False if
+/// the file system has no access lists.
 fn has_access_list(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let is_set = |name: &CStr| {
@@ -229,7 +229,7 @@ mod tests {
         chown(place.path(), Some(STRANGER), None).unwrap();
         let words = place.refused(Access::Group);
         assert!(words.contains("belongs to user 54321") && words.contains("install -d"), "{words}");
-        // The name was given by whom this process trusts.
+        // A trusted user gave the directory its name.
         fs::set_permissions(&place.0, Permissions::from_mode(0o755)).unwrap();
         private_directory(&place.path(), Access::Group).unwrap();
         chown(&place.0, Some(STRANGER), None).unwrap();

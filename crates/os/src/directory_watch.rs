@@ -1,4 +1,4 @@
-//! Sleeping until a directory changes: inotify(7), and a bell to be called away.
+//! Sleeping until a directory changes: inotify(7), and a waker that ends the sleep.
 
 use crate::checked;
 use std::ffi::{CString, OsStr};
@@ -18,18 +18,18 @@ impl WatchWaker {
     fn new() -> io::Result<Self> {
         // SAFETY: eventfd takes no pointers.
         let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor without another owner.
         Ok(Self(Arc::new(unsafe { File::from_raw_fd(fd) })))
     }
 
     /// Ends the running wait, or the next one.
     pub fn wake(&self) {
-        // Any value but zero rings; a full counter means that it has been rung already.
+        // Any value but zero wakes; a full counter means that it has been woken already.
         let _ = io::Write::write(&mut &*self.0, &1u64.to_le_bytes());
     }
 }
 
-/// Watches a directory for files that appear, change their attributes or go.
+/// Watches a directory for files that are created, removed, or change their attributes.
 #[derive(Debug)]
 pub struct DirectoryWatch {
     events: File,
@@ -37,14 +37,14 @@ pub struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Starts watching.
+    /// Starts to watch `directory`.
     ///
     /// # Errors
-    /// If the directory is missing or the system has no more watches to give.
+    /// If the directory is missing, or the system has no free watch.
     pub fn new(directory: &Path) -> io::Result<Self> {
         // SAFETY: inotify_init1 takes no pointers.
         let fd = checked(unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) })?;
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor without another owner.
         let events = unsafe { File::from_raw_fd(fd) };
         let path = CString::new(directory.as_os_str().as_bytes())?;
         let wanted = libc::IN_CREATE | libc::IN_MOVED_TO | libc::IN_ATTRIB | libc::IN_DELETE;
@@ -53,14 +53,14 @@ impl DirectoryWatch {
         Ok(Self { events, waker: WatchWaker::new()? })
     }
 
-    /// A bell that ends a wait.
+    /// The waker of this watch.
     pub fn waker(&self) -> WatchWaker {
         self.waker.clone()
     }
 
-    /// Sleeps until something changes, the bell rings or `limit` has passed. Calls `changed` with
-    /// the name of each file that came, changed or went; says whether everything has to be looked
-    /// at instead, because the bell rang or changes got lost.
+    /// Sleeps until the directory changes, the waker is called, or `limit` has passed. Calls
+    /// `changed` with the name of each changed file. Returns whether the whole directory has to be
+    /// read instead, because the waker was called or changes got lost.
     pub fn wait(&self, limit: Duration, mut changed: impl FnMut(&OsStr)) -> bool {
         let poll = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut fds = [poll(self.events.as_raw_fd()), poll(self.waker.0.as_raw_fd())];
@@ -76,7 +76,7 @@ impl DirectoryWatch {
     }
 }
 
-/// Tells the names in a row of events; says whether there was one that others got lost.
+/// Calls `changed` with the names in `events`; returns whether changes got lost.
 fn report_names(mut events: &[u8], changed: &mut impl FnMut(&OsStr)) -> bool {
     let mut lost = false;
     while let Some((header, rest)) = events.split_at_checked(size_of::<libc::inotify_event>()) {
@@ -87,7 +87,7 @@ fn report_names(mut events: &[u8], changed: &mut impl FnMut(&OsStr)) -> bool {
         if end > 0 {
             changed(OsStr::from_bytes(&name[..end]));
         }
-        // The kernel's queue was full, or the directory itself has gone.
+        // The kernel's queue was full, or the directory itself was removed.
         lost |= mask & (libc::IN_Q_OVERFLOW | libc::IN_IGNORED) != 0;
         events = rest;
     }

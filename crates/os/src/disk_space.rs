@@ -1,4 +1,4 @@
-//! How much room a file system has.
+//! Free space of a file system: statvfs(3).
 
 use crate::checked;
 use std::ffi::CString;
@@ -6,20 +6,20 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The room of a file system, in bytes.
+/// Space of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// All of it; 0 if there is no limit.
+    /// Total space; 0 without a limit.
     pub total_bytes: u64,
-    /// What this process may still use.
+    /// Free space for this process.
     pub free_bytes: u64,
 }
 
 impl DiskSpace {
-    /// The room where `path` is, which must exist.
+    /// Space of the file system of `path`, which must exist.
     ///
     /// # Errors
-    /// If the path is missing, or the system does not tell.
+    /// If the path is missing, or the system call fails.
     pub fn at(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: all bits zero is a valid value of this plain structure.

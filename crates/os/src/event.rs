@@ -1,4 +1,4 @@
-//! A bell that a thread can wait for beside its sockets: eventfd(2), and poll(2).
+//! Events that a thread waits for beside its sockets: eventfd(2), and poll(2).
 
 mod armed;
 #[cfg(not(loom))]
@@ -15,8 +15,8 @@ pub use self::model::EventFd;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Sleeps until one of `descriptors` is readable (or broken), at most `limit`, for ever without
-/// one; says which are. Wakes early now and then, and says that none is.
+/// Sleeps until one of `descriptors` is readable or broken, at most `limit`, without end for
+/// `None`; returns which are. May wake early, and return that none is.
 pub fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     limit: Option<Duration>,

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a file of shared memory cannot be made.
+/// Error of creating a file of shared memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -19,29 +19,29 @@ pub enum FileError {
          larger (`mount -o remount,size=... {directory}`), or configure a smaller window"
     )]
     Full {
-        /// Where there is no room.
+        /// The directory on the full file system.
         directory: PathBuf,
-        /// How much was asked for.
+        /// The requested size.
         bytes: u64,
     },
-    /// The file system cannot make files without a name.
+    /// The file system has no unnamed files (O_TMPFILE).
     #[error("{0} is on a file system without unnamed files: use a directory on tmpfs")]
     NoUnnamedFiles(PathBuf),
-    /// Anything else.
+    /// Another system error.
     #[error("cannot {act} in {directory}: {error}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         act: &'static str,
-        /// Where.
+        /// The directory.
         directory: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A file that nobody else sees yet: it has its memory, its owner's lock and no name.
+/// An unnamed file: other processes cannot see it yet. Its memory is reserved and its lock held.
 ///
-/// If its maker dies, it is gone; there is nothing to clean up.
+/// The file vanishes with its creator; there is nothing to clean up.
 #[derive(Debug)]
 pub struct NewFile {
     lock: LockByte,
@@ -49,7 +49,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Makes a file of `bytes` zero bytes in `directory`, all of them reserved, so that writing
+    /// Creates a file of `bytes` zero bytes in `directory`, all of them reserved, so that writing
     /// to the memory never runs out of room; takes the lock on its byte 0.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl NewFile {
         self.lock.file()
     }
 
-    /// Gives the file its name: from now on others find it. The lock stays with the caller.
+    /// Gives the file its name, which makes it visible. The lock stays with the caller.
     ///
     /// # Errors
     /// If the name is taken, or the system refuses.
@@ -118,14 +118,14 @@ impl NewFile {
 
 /// Memory of `bytes` zero bytes as a file without a name in any directory, all of it reserved.
 ///
-/// It is gone with the last mapping and opening of it.
+/// The file is removed with its last mapping and descriptor.
 ///
 /// # Errors
 /// If the system refuses, or has not so much memory.
 pub fn memory_file(bytes: u64) -> io::Result<File> {
-    // SAFETY: the name, for people who look at /proc, is a live, terminated string.
+    // SAFETY: the name, shown in /proc, is a live, terminated string.
     let descriptor = unsafe { libc::memfd_create(c"lanecast".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: if it is one, it was just made and belongs to nobody else.
+    // SAFETY: a valid descriptor was just created, and has no other owner.
     let file = unsafe { File::from_raw_fd(checked(descriptor)?) };
     reserve(&file, bytes)?;
     Ok(file)

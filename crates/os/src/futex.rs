@@ -13,23 +13,23 @@ use std::time::Duration;
 /// The most words that one sleep can watch.
 pub const WORDS_MAX: usize = 128;
 
-/// Sleeps while `word` holds `expected`, at most `limit`. Wakes early now and then.
+/// Sleeps while `word` holds `expected`, at most `limit`. May wake early.
 pub fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
     wait_by(libc::FUTEX_WAIT, word, expected, Some(limit));
 }
 
-/// Wakes at most `count` sleepers on `word`; returns how many it woke.
+/// Wakes at most `count` threads asleep on `word`; returns their number.
 pub fn wake(word: &AtomicU32, count: u32) -> usize {
     wake_by(libc::FUTEX_WAKE, word, count)
 }
 
-/// Like [`wait`], on a word that only this process looks at: the kernel finds it faster. Without
-/// a limit it sleeps until woken.
+/// Same as [`wait`], on a word that only this process uses: the kernel finds it faster. Without a
+/// limit it sleeps until woken.
 pub fn wait_private(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     wait_by(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, word, expected, limit);
 }
 
-/// Wakes at most `count` of those who sleep in [`wait_private`]; returns how many it woke.
+/// Wakes at most `count` threads asleep in [`wait_private`]; returns their number.
 pub fn wake_private(word: &AtomicU32, count: u32) -> usize {
     wake_by(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, word, count)
 }
@@ -119,7 +119,7 @@ pub fn can_watch_several() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
         let word = AtomicU32::new(1);
-        // Not what the word holds: the call returns at once.
+        // A value that the word does not hold: the call returns at once.
         let waiter = Waiter::new(&word, 0);
         waitv(&[waiter], Duration::ZERO);
         std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)

@@ -15,26 +15,26 @@ use std::os::fd::AsRawFd;
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// Name, such as `eth0`.
     pub name: String,
-    /// The number by which the kernel knows it.
+    /// The kernel's number of the interface.
     pub index: u32,
-    /// Its addresses, each with the length of its network's prefix in bits.
+    /// Addresses, each with the length of its network's prefix in bits.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The largest packet that it sends, in bytes; 0 if the system does not tell.
+    /// MTU, in bytes; 0 if unknown.
     pub mtu: u32,
-    /// Whether it is switched on.
+    /// Whether the interface is up.
     pub is_up: bool,
-    /// Whether it leads back to this host only.
+    /// Whether the interface is a loopback.
     pub is_loopback: bool,
-    /// Whether it says that it carries multicast. Loopback does not say so, and carries it.
+    /// Whether the interface declares multicast. Loopback carries it without declaring it.
     pub is_multicast: bool,
 }
 
 /// The interfaces of this host, in the kernel's order.
 ///
 /// # Errors
-/// If the system does not tell.
+/// If a system call fails.
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let asked = Socket::new(Domain::IPV4, Type::DGRAM.cloexec(), None)?;
     let mut found: Vec<Interface> = Vec::new();

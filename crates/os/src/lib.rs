@@ -1,6 +1,9 @@
-//! Every system call the other crates need, behind safe names.
+//! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
-//! Linux only. Nothing here knows a topic or a protocol.
+//! Sockets: `udp`, `tcp`, `raw_io`. Sleeping: `poll`, `event` (eventfd), `timerfd`, `futex`,
+//! `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks: `lock` (files),
+//! `biased` with `barrier`. Host and process: `interface`, `topology`, `affinity`, `priority`,
+//! `process`, `directory`, `disk_space`.
 
 pub mod affinity;
 pub mod barrier;
@@ -36,12 +39,12 @@ pub use mirrored_mapping::MirroredMapping;
 use std::io;
 use std::time::Duration;
 
-/// The last system call's error, if `result` says that it failed.
+/// `result`, or the last system call's error if it is negative.
 fn checked(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// As the system wants it; what is too long becomes as good as for ever.
+/// Converts a duration; one that is too long becomes the longest.
 fn timespec(duration: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

@@ -1,4 +1,5 @@
-//! Locks that prove life: the kernel frees them when their holder dies, at any instruction.
+//! File locks as proof of life: the kernel releases them when their holder dies, at any
+//! instruction.
 //!
 //! Open-file-description locks (fcntl(2), `F_OFD_SETLK`) rather than the older per-process
 //! ones: those vanish when *any* descriptor of the file is closed in the process.
@@ -17,7 +18,7 @@ fn range(kind: libc::c_int, byte: u64) -> io::Result<libc::flock> {
     Ok(range)
 }
 
-/// A held lock on one byte of a file; freed when dropped, or when the process dies.
+/// A held lock on one byte of a file; released by dropping it, or by the death of the process.
 #[derive(Debug)]
 pub struct LockByte {
     file: File,
@@ -25,12 +26,12 @@ pub struct LockByte {
 }
 
 impl LockByte {
-    /// Takes the lock on `byte` of `file` (open for writing), if nobody holds it.
+    /// Takes the lock on `byte` of `file` (open for writing), if it is free.
     ///
-    /// The lock belongs to this opening of the file; `file` is kept open with it.
+    /// The lock belongs to this open file description; `file` stays open with it.
     ///
     /// # Errors
-    /// If the system refuses; that somebody holds it is `Ok(Err(file))`.
+    /// If the system refuses. A lock held elsewhere is `Ok(Err(file))`.
     pub fn try_take(file: File, byte: u64) -> io::Result<Result<Self, File>> {
         let range = range(libc::F_WRLCK, byte)?;
         // SAFETY: the descriptor is open and `range` a valid flock.
@@ -45,7 +46,7 @@ impl LockByte {
         }
     }
 
-    /// The file that the lock is on.
+    /// The locked file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -53,7 +54,7 @@ impl LockByte {
 
 impl Drop for LockByte {
     fn drop(&mut self) {
-        // Closing the file would do, but a child forked meanwhile would keep it open.
+        // Closing the file is not enough: a child forked meanwhile keeps it open.
         if let Ok(range) = range(libc::F_UNLCK, self.byte) {
             // SAFETY: the descriptor is open and `range` a valid flock.
             unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &range) };
@@ -61,10 +62,10 @@ impl Drop for LockByte {
     }
 }
 
-/// Whether anybody, through another opening of the file, holds the lock on `byte`.
+/// Whether the lock on `byte` is held through another open file description.
 ///
 /// # Errors
-/// If the system refuses to tell.
+/// If the system call fails.
 pub fn is_locked(file: &File, byte: u64) -> io::Result<bool> {
     let mut range = range(libc::F_WRLCK, byte)?;
     // SAFETY: the descriptor is open and `range` a valid, writable flock.

@@ -1,4 +1,4 @@
-//! A file's bytes as memory.
+//! Shared memory mappings of files: mmap(2).
 
 use crate::checked;
 use std::fs::File;
@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// What may be done with a mapping.
+/// Access mode of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapMode {
-    /// Reading only; a stray write ends the process that tried it.
+    /// Reading only; a write raises SIGSEGV.
     Read,
     /// Reading and writing.
     ReadWrite,
@@ -47,7 +47,7 @@ pub struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping is plain memory; whoever reads or writes it synchronises by atomics.
+// SAFETY: the mapping is plain memory; its readers and writers synchronise by atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -81,17 +81,17 @@ impl Mapping {
         Ok(Self { start, len })
     }
 
-    /// Where it starts: aligned to a page.
+    /// Start of the mapping, aligned to a page.
     pub const fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes it has.
+    /// Length in bytes.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none: never, a mapping has at least a byte.
+    /// Always false: a mapping has at least one byte.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,7 +1,7 @@
-//! A ring in which no message ever wraps.
+//! A mirrored mapping: the memory of a ring buffer in which no message wraps.
 //!
-//! The same bytes of a file are mapped twice, back to back: what runs over the end of the first
-//! copy is found at the start of the second, which is the start of the ring.
+//! The same bytes of a file are mapped twice, back to back. A message that runs over the end of the
+//! first copy continues in the second, which is the start of the ring.
 
 use crate::{MapMode, page_size};
 use std::fs::File;
@@ -16,7 +16,7 @@ pub struct MirroredMapping {
     window: usize,
 }
 
-// SAFETY: the mapping is plain memory; whoever reads or writes it synchronises by atomics.
+// SAFETY: the mapping is plain memory; its readers and writers synchronise by atomics.
 unsafe impl Send for MirroredMapping {}
 // SAFETY: as above.
 unsafe impl Sync for MirroredMapping {}
@@ -52,7 +52,7 @@ impl MirroredMapping {
         Ok(ring)
     }
 
-    /// Where the first copy starts; the second follows it.
+    /// Start of the first copy; the second follows it.
     pub const fn start(&self) -> NonNull<u8> {
         self.start
     }

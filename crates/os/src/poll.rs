@@ -5,11 +5,11 @@ use core::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a [`PollSet`] is made of; kept for the next one, so that none allocates once warm.
+/// Buffer of a [`PollSet`], reused for the next one: no allocation once it is warm.
 #[derive(Debug, Default)]
 pub struct PollBuffer(Vec<Polled>);
 
-/// One entry. The same layout as the system's, which knows no `Debug`.
+/// One entry, in the layout of `pollfd`, which has no `Debug`.
 #[derive(Debug)]
 #[repr(C)]
 struct Polled {
@@ -24,15 +24,14 @@ const _: () = {
 };
 
 impl PollBuffer {
-    /// Starts a set without descriptors.
+    /// Starts an empty set.
     pub fn clear(&mut self) -> PollSet<'_, '_> {
         self.0.clear();
         PollSet { entries: &mut self.0, descriptors: PhantomData }
     }
 }
 
-/// The descriptors that are waited for. They stay open as long as the set is in use, because it
-/// borrows them.
+/// Descriptors to wait for. The set borrows them, so they stay open while it is in use.
 ///
 /// ```
 /// use lanecast_os::{event::EventBell, poll::PollRoom};
@@ -51,16 +50,16 @@ pub struct PollSet<'room, 'fd> {
 }
 
 impl<'fd> PollSet<'_, 'fd> {
-    /// Waits for `descriptor` as well, until it can be read, or written too if `want_write`;
-    /// returns its place.
+    /// Adds `descriptor`, to wait until it is readable, or also writable if `want_write`; returns
+    /// its index.
     pub fn add(&mut self, descriptor: BorrowedFd<'fd>, want_write: bool) -> usize {
         let events = if want_write { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         self.entries.push(Polled { fd: descriptor.as_raw_fd(), events, revents: 0 });
         self.entries.len() - 1
     }
 
-    /// Sleeps until a descriptor is ready (or broken), at most `limit`, for ever without one;
-    /// returns how many are. Wakes early now and then, with none.
+    /// Sleeps until a descriptor is ready or broken, at most `limit`, without end for `None`;
+    /// returns the number of such descriptors. May wake early, with none.
     pub fn wait(&mut self, limit: Option<Duration>) -> usize {
         let limit = limit.map(timespec);
         let limit = limit.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
@@ -71,7 +70,7 @@ impl<'fd> PollSet<'_, 'fd> {
         let found = unsafe { libc::ppoll(entries, count, limit, core::ptr::null()) };
         let found = usize::try_from(found);
         if found.is_err() {
-            // Interrupted: what the entries say is of an earlier wait.
+            // Interrupted: the entries still hold the results of an earlier wait.
             self.entries.iter_mut().for_each(|entry| entry.revents = 0);
         }
         found.unwrap_or(0)
@@ -80,7 +79,7 @@ impl<'fd> PollSet<'_, 'fd> {
     /// Whether the descriptor at `index` was ready, or broken, at the last wait.
     ///
     /// # Panics
-    /// If there is no such place.
+    /// If there is no such index.
     pub fn ready(&self, index: usize) -> bool {
         self.entries[index].revents != 0
     }

@@ -1,9 +1,9 @@
-//! How the system schedules a thread.
+//! Scheduling class of a thread: sched_setscheduler(2).
 
 use crate::checked;
 use std::io;
 
-/// A thread of this process, by the system's number.
+/// A thread of this process, by its kernel id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread(libc::pid_t);
 
@@ -14,21 +14,21 @@ impl Thread {
         Self(unsafe { libc::gettid() })
     }
 
-    /// Puts the thread before all normal ones, and before real-time ones of a lower `priority`
-    /// (1 to 99), until it sleeps or is [made normal](Self::make_normal): a thread that spins
-    /// keeps everybody else off its CPU.
+    /// Schedules the thread before all normal ones, and before real-time ones of a lower `priority`
+    /// (1 to 99), until it sleeps or is [made normal](Self::make_normal). A spinning real-time thread
+    /// keeps all other threads off its CPU.
     ///
     /// # Errors
-    /// If this process may not: it takes the right CAP_SYS_NICE, or a limit on real-time
+    /// If this process lacks the privilege: CAP_SYS_NICE, or a limit on real-time
     /// priorities (`ulimit -r`) of at least `priority`.
     pub fn make_real_time(self, priority: u8) -> io::Result<()> {
         self.schedule(libc::SCHED_FIFO, priority)
     }
 
-    /// Takes the thread back among the normal ones, where it keeps its nice value.
+    /// Schedules the thread as a normal one again, with its nice value.
     ///
     /// # Errors
-    /// If the thread is no more.
+    /// If the thread has ended.
     pub fn make_normal(self) -> io::Result<()> {
         self.schedule(libc::SCHED_OTHER, 0)
     }
@@ -36,9 +36,9 @@ impl Thread {
     /// Whether the thread is scheduled in real time.
     ///
     /// # Errors
-    /// If the thread is no more.
+    /// If the thread has ended.
     pub fn is_real_time(self) -> io::Result<bool> {
-        // SAFETY: sched_getscheduler only looks at its number.
+        // SAFETY: sched_getscheduler only reads the thread's id.
         let policy = checked(unsafe { libc::sched_getscheduler(self.0) })?;
         Ok(policy == libc::SCHED_FIFO || policy == libc::SCHED_RR)
     }

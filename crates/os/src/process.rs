@@ -1,16 +1,16 @@
-//! Who a process is, and whether it is still that one.
+//! Identity and state of processes.
 
 use std::fs;
 use std::sync::OnceLock;
 
-/// One run of one process: its number alone is used again after its death.
+/// Identity of a process. Its id alone is reused after its death.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number, in its own namespace.
+    /// Process id, in the process's own namespace.
     pub pid: u32,
-    /// The namespace that the number belongs to (an inode number).
+    /// The PID namespace (an inode number).
     pub namespace: u64,
-    /// When it started, in clock ticks since boot; 0 if the system does not tell.
+    /// Start time, in clock ticks since boot; 0 if unknown.
     pub start_time: u64,
 }
 
@@ -25,10 +25,9 @@ impl Identity {
         }
     }
 
-    /// Whether this run is surely over. False also means: cannot tell from here.
+    /// Whether the process has certainly ended. False also means: unknown.
     ///
-    /// Only two things prove it: no process has the number, or the one that has it is waiting to
-    /// be collected by its parent. Another start time proves nothing, because a process in
+    /// Only two things prove it: no process has the id, or the one that has it is a zombie. Another start time proves nothing, because a process in
     /// another time namespace sees other times.
     pub fn is_surely_gone(&self) -> bool {
         if self.namespace != own_namespace() || self.namespace == 0 || self.pid == 0 {
@@ -37,7 +36,7 @@ impl Identity {
         !number_in_use(self.pid) || stat(self.pid).is_some_and(|stat| stat.state == State::Ended)
     }
 
-    /// What it is doing; `None` if it cannot be seen from here.
+    /// State of the process; `None` if it is not visible from here.
     pub fn state(&self) -> Option<State> {
         if self.namespace != own_namespace() {
             return None;
@@ -46,16 +45,16 @@ impl Identity {
     }
 }
 
-/// What a process is doing.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Running or ready to.
+    /// Running or runnable.
     Running,
-    /// Waiting for something.
+    /// Asleep.
     Sleeping,
     /// Stopped by a signal or a debugger.
     Stopped,
-    /// Dead, but not yet collected by its parent.
+    /// A zombie: dead, but not yet reaped by its parent.
     Ended,
 }
 
@@ -83,7 +82,7 @@ fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// proc(5): the command in brackets may hold anything, so fields count from its last bracket.
+/// Parses proc(5) `stat`: the command in brackets may hold brackets, so fields count from the last.
 fn parse_stat(line: &str) -> Option<Stat> {
     let mut fields = line.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = match fields.next()? {
@@ -115,11 +114,11 @@ pub fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Starts a session of this process's own. A process that its parent starts, and that does
-/// nothing before, can; one that a shell put at the head of a job cannot.
+/// Starts a session of this process's own: setsid(2). A freshly started child can; the leader of a
+/// shell's job cannot.
 ///
 /// # Errors
-/// If it leads a session or a group of processes already.
+/// If the process leads a session or a process group already.
 pub fn start_session() -> std::io::Result<()> {
     // SAFETY: setsid has no preconditions.
     crate::checked(unsafe { libc::setsid() }).map(drop)
@@ -134,10 +133,10 @@ pub fn end_with_parent() -> std::io::Result<()> {
     crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
 }
 
-/// 64 bits from the system's random source.
+/// 64 random bits from getrandom(2).
 ///
 /// # Errors
-/// If the system has none (only very early after its start).
+/// If the system has none, as early in its boot.
 pub fn random() -> std::io::Result<u64> {
     let mut bytes = [0u8; 8];
     // SAFETY: `bytes` is writable for its whole length.

@@ -1,5 +1,7 @@
-//! Socket calls on the path of a message, without the C library's cancellation points: each of
-//! those costs two locked instructions as soon as there is a second thread, some 30 ns a call.
+//! Socket calls on the path of a message, by syscall(2) directly.
+//!
+//! The C library's wrappers are cancellation points: two locked instructions, some 30 ns a call, as
+//! soon as the process has a second thread.
 
 use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
@@ -7,9 +9,8 @@ use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Sends `bytes`, to `to` if that is given; how many were taken, negative for an error.
-///
-/// The flags are those of send(2).
+/// Sends `bytes`, to `to` if given: send(2), with its flags. Returns the number of bytes sent,
+/// negative for an error.
 #[inline(always)]
 pub(crate) fn send<N>(
     fd: i32,
@@ -20,20 +21,20 @@ pub(crate) fn send<N>(
     let (name, name_length) = to.map_or((null(), 0), |(name, length)| (&raw const *name, length));
     debug_assert!(name_length as usize <= size_of::<N>(), "it is read that far");
     let (start, length) = (bytes.as_ptr(), bytes.len());
-    // SAFETY: `bytes` and `name` are readable for as long as is said.
+    // SAFETY: `bytes` and `name` are readable for the given length.
     unsafe { libc::syscall(libc::SYS_sendto, fd, start, length, flags, name, name_length) }
 }
 
-/// Receives into `bytes`; how many came, negative for an error.
+/// Receives into `bytes`. Returns the number of bytes received, negative for an error.
 #[inline(always)]
 pub(crate) fn receive(fd: i32, bytes: &mut [u8]) -> libc::c_long {
     let (start, length) = (bytes.as_mut_ptr(), bytes.len());
     let (name, name_length) = (null_mut::<u8>(), null_mut::<libc::socklen_t>());
-    // SAFETY: `bytes` is writable for as long as is said; no name is asked for.
+    // SAFETY: `bytes` is writable for the given length; no name is asked for.
     unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, name_length) }
 }
 
-/// As [`receive`], and who sent it: as much of `name` as the second number says.
+/// Same as [`receive`], with the sender's address in `name`. The second number is its length.
 #[inline(always)]
 pub(crate) fn receive_from<N>(
     fd: i32,
@@ -43,17 +44,17 @@ pub(crate) fn receive_from<N>(
     let mut name_length = size_of::<N>() as libc::socklen_t;
     let (start, length) = (bytes.as_mut_ptr(), bytes.len());
     let name = name.as_mut_ptr();
-    // SAFETY: `bytes` and `name` are writable for as long as is said.
+    // SAFETY: `bytes` and `name` are writable for the given length.
     let got = unsafe {
         libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, &raw mut name_length)
     };
     (got, name_length)
 }
 
-/// Reads from a connection; 0 if it has ended.
+/// Reads from a connection; returns 0 if it has ended.
 ///
 /// # Errors
-/// As `read` of the standard library.
+/// Same as `read` of the standard library.
 #[inline]
 pub fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
     outcome(receive(stream.as_raw_fd(), into))
@@ -62,7 +63,7 @@ pub fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
 /// Writes to a connection as much of `bytes` as it takes.
 ///
 /// # Errors
-/// As `write` of the standard library; there is no signal.
+/// Same as `write` of the standard library, without SIGPIPE.
 #[inline]
 pub fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     outcome(send::<()>(stream.as_raw_fd(), bytes, libc::MSG_NOSIGNAL, None))
@@ -71,7 +72,7 @@ pub fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 /// Writes to a connection as much of `slices`, one after the other, as it takes.
 ///
 /// # Errors
-/// As `write_vectored` of the standard library; there is no signal.
+/// Same as `write_vectored` of the standard library, without SIGPIPE.
 #[inline]
 pub fn write_vectored(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     if let [bytes] = slices {
@@ -83,7 +84,7 @@ pub fn write_vectored(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<
     message.msg_iov = slices.as_ptr().cast_mut().cast();
     message.msg_iovlen = slices.len() as _;
     let fd = stream.as_raw_fd();
-    // SAFETY: `message` and the slices that it names are readable for as long as is said.
+    // SAFETY: `message` and the slices that it names are readable for the given length.
     let sent =
         unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, libc::MSG_NOSIGNAL) };
     outcome(sent)

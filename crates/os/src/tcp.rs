@@ -1,5 +1,5 @@
-//! Setting up streams that never block: tcp(7). Reading and writing them is the standard
-//! library's matter.
+//! Set-up of non-blocking TCP connections: tcp(7). They are read and written by `raw_io` or the
+//! standard library.
 
 use crate::socket::{Direction, get, poll_busily, set, told};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
@@ -8,19 +8,18 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// How a stream is set up; what is `None` or 0 is left to the system.
+/// Options of a connection; `None` and 0 leave the system's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Room for bytes not yet acknowledged, in bytes.
+    /// Send buffer, in bytes.
     pub send_buffer_bytes: usize,
-    /// Room for bytes not yet read, in bytes.
+    /// Receive buffer, in bytes.
     pub receive_buffer_bytes: usize,
-    /// For how long a read that finds nothing polls the network card's queue.
+    /// Time for which an empty read polls the network card's queue (SO_BUSY_POLL).
     pub busy_poll: Option<Duration>,
-    /// How long bytes may stay unacknowledged before the connection is given up.
+    /// Time after which unacknowledged bytes end the connection (TCP_USER_TIMEOUT).
     pub user_timeout: Option<Duration>,
-    /// How long a silent connection is believed in before the peer is asked, and then how often.
-    /// The system counts whole seconds.
+    /// Idle time before the first keepalive probe, and interval of further ones, in whole seconds.
     pub keepalive: Option<Duration>,
 }
 
@@ -31,7 +30,7 @@ pub struct TcpOptions {
 /// If the address is not this host's or is taken; the error says what to do.
 pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = open(local)?;
-    // A restarted program need not wait until the last one's connections are forgotten.
+    // A restarted program does not wait for its predecessor's connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     if local.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -46,8 +45,8 @@ pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Begins to connect to `to`, from the interface with the address `from` if one is given; ask
-/// [`established`] what became of it.
+/// Starts to connect to `to`, from the local address `from` if given; [`established`] returns the
+/// outcome.
 ///
 /// # Errors
 /// If no route leads there, or `from` is not this host's; a refusal may come here too.
@@ -69,10 +68,10 @@ pub fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// Lets acknowledgements wait for data or time, for a while.
+/// Turns delayed acknowledgements on, for a while (TCP_QUICKACK off).
 ///
-/// A connection that only receives acknowledges at each read otherwise, before the reader gets what
-/// it has read.
+/// Otherwise a connection that only receives acknowledges at each read, before the reader gets the
+/// bytes.
 ///
 /// # Errors
 /// If the system refuses.
@@ -80,10 +79,10 @@ pub fn delay_acks(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_quickack(false)
 }
 
-/// Whether `stream` is connected; false while that is under way.
+/// Whether `stream` is connected; false while the connect is in progress.
 ///
 /// # Errors
-/// Why it could not be connected, or is no more. The stream is then of no use.
+/// If the connect failed, or the connection has ended. The stream is then useless.
 pub fn established(stream: &TcpStream) -> io::Result<bool> {
     if let Some(error) = stream.take_error()? {
         return Err(error);
@@ -91,18 +90,19 @@ pub fn established(stream: &TcpStream) -> io::Result<bool> {
     let state = get(stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO)? & 0xff;
     match state {
         SYN_SENT | SYN_RECEIVED => Ok(false),
-        // An error is told only once.
+        // The kernel reports an error only once.
         CLOSED => Err(io::ErrorKind::NotConnected.into()),
         _ => Ok(true),
     }
 }
 
-/// States of a connection, as the first byte of `TCP_INFO` tells them.
+/// States of a connection, the first byte of `TCP_INFO`.
 const SYN_SENT: i32 = 2;
 const SYN_RECEIVED: i32 = 3;
 const CLOSED: i32 = 7;
 
-/// Makes a stream, connected or accepted, nonblocking and prompt, and gives it `options`.
+/// Makes a connected or accepted stream non-blocking, disables Nagle's algorithm, and sets
+/// `options`.
 ///
 /// # Errors
 /// If the process may not poll busily, or the connection is gone.

@@ -1,20 +1,20 @@
-//! A descriptor that becomes readable at a time that was set before: timerfd(2).
+//! A timer with a descriptor that becomes readable when it expires: timerfd(2).
 
 use crate::{checked, timespec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Wakes a thread that sleeps on descriptors, a while after another one has set it. Setting it is
-/// a short system call, and disturbs nobody before its time.
+/// A timer that wakes a thread asleep on descriptors. Setting it is a short system call, and wakes
+/// no thread before it expires.
 #[derive(Debug)]
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// An alarm that is not set.
+    /// A timer that is not set.
     ///
     /// # Errors
-    /// If the process has no more descriptors to give.
+    /// If the process has no free descriptor.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: timerfd_create takes no pointers.
@@ -23,23 +23,23 @@ impl TimerFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Goes off once, `after` from now; what it was set to before is forgotten.
+    /// Expires once, `after` from now; replaces the previous setting.
     pub fn set(&self, after: Duration) {
         let value = timespec(after.max(Duration::from_nanos(1)));
         let never = timespec(Duration::ZERO);
         let when = libc::itimerspec { it_interval: never, it_value: value };
-        // It cannot fail: the descriptor is a timer's, and the time is a time.
+        // It cannot fail: the descriptor is a timer's, and the time is valid.
         // SAFETY: `when` is readable, and no old setting is asked for.
         unsafe {
             libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const when, core::ptr::null_mut());
         }
     }
 
-    /// Makes the descriptor unreadable until it goes off again.
+    /// Makes the descriptor unreadable until the timer expires again.
     pub fn clear(&self) {
         let mut times = 0_u64;
-        // It fails only where it has not gone off.
-        // SAFETY: `times` is writable and as long as is said.
+        // It fails only if the timer has not expired.
+        // SAFETY: `times` is writable for the given length.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut times).cast(), size_of::<u64>()) };
     }
 }

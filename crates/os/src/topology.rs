@@ -1,37 +1,37 @@
-//! The machine's NUMA nodes, as the system tells them.
+//! The machine's NUMA nodes and cores, from sysfs.
 
 use crate::affinity::parse_list;
 use std::fs;
 use std::path::Path;
 
-/// A node: CPUs, memory, or both.
+/// A NUMA node: CPUs, memory, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The system's number for it.
+    /// The system's number.
     pub number: usize,
-    /// Its CPUs that are switched on, ascending; none if it is memory alone.
+    /// Online CPUs, ascending; none if the node is memory alone.
     pub cpus: Vec<usize>,
-    /// Whether it has memory.
+    /// Whether the node has memory.
     pub has_memory: bool,
 }
 
-/// Nodes, and which CPUs share a core.
+/// Nodes, and the CPUs that share a core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// The nodes, by ascending number.
     pub nodes: Vec<Node>,
-    /// Threads of one core, for each core that is switched on, ascending.
+    /// CPUs of each online core, ascending.
     pub cores: Vec<Vec<usize>>,
 }
 
 impl Topology {
-    /// This machine's.
+    /// The topology of this machine.
     pub fn of_this_host() -> Self {
         Self::read(Path::new("/sys/devices/system"))
     }
 
-    /// What the files below `root` say. Where they say nothing of nodes, all CPUs are one node
-    /// with memory.
+    /// Reads the files below `root`. Without information on nodes all CPUs are one node with
+    /// memory.
     pub fn read(root: &Path) -> Self {
         let list = |path: &str| fs::read_to_string(root.join(path)).map(|text| parse_list(&text));
         let online = list("cpu/online").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A datagram socket that never blocks: udp(7), with its buffers, groups and runs of datagrams.
+//! A non-blocking UDP socket: udp(7), with buffers, multicast groups, GSO and GRO.
 //!
-//! Set-up says what went wrong in words; the calls on the path of a message allocate nothing and
-//! hand on the system's errors as they are.
+//! Set-up errors carry advice; calls on the path of a message allocate nothing and return the
+//! system's errors as they are.
 
 mod gso;
 mod name;
@@ -21,24 +21,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a socket asks for by default in each direction, in bytes.
+/// Default size of a socket's buffers, in bytes.
 pub const BUFFER_BYTES: usize = 8 << 20;
 
-/// The longest that one receive can bring: a whole run of datagrams, coalesced, in bytes.
+/// The longest result of one receive: a coalesced (GRO) run of datagrams, in bytes.
 pub const RECEIVE_BYTES_MAX: usize = 1 << 16;
 
-/// How a [`UdpSocket`] is set up.
+/// Options of a [`UdpSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// Where it receives. Port 0 takes any that is free.
+    /// Local address. Port 0 takes any free port.
     pub local: SocketAddr,
-    /// Room for datagrams not yet received, in bytes; 0 leaves it to the system.
+    /// Receive buffer, in bytes; 0 leaves the system's default.
     pub receive_buffer_bytes: usize,
-    /// Room for datagrams not yet sent, in bytes; 0 leaves it to the system.
+    /// Send buffer, in bytes; 0 leaves the system's default.
     pub send_buffer_bytes: usize,
-    /// For how long a receive that finds nothing polls the network card's queue.
+    /// Time for which an empty receive polls the network card's queue (SO_BUSY_POLL).
     pub busy_poll: Option<Duration>,
-    /// Whether others may open the same port too, as receivers of a group do.
+    /// Whether other sockets may use the same port, as receivers of a group do.
     pub shared: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for UdpOptions {
     }
 }
 
-/// A UDP socket: nonblocking, never fragmented, receiving whole runs where the kernel can.
+/// A UDP socket: non-blocking, without IP fragmentation, with GRO where the kernel has it.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: std::net::UdpSocket,
@@ -78,13 +78,13 @@ impl UdpSocket {
             socket.set_reuse_address(true)?;
         }
         never_fragment(&socket, local.is_ipv6())?;
-        hear_own_groups_only(&socket, local.is_ipv6())?;
+        receive_own_groups_only(&socket, local.is_ipv6())?;
         Direction::In.reserve(socket.as_fd(), options.receive_buffer_bytes)?;
         Direction::Out.reserve(socket.as_fd(), options.send_buffer_bytes)?;
         if let Some(time) = busy_poll {
             poll_busily(socket.as_fd(), time)?;
         }
-        // Kernels before 5.0 cannot, and then bring datagrams one by one.
+        // Kernels before 5.0 have no GRO, and return datagrams one by one.
         let _ = set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, &1);
         socket.bind(&local.into()).map_err(|error| {
             let what = "take a free port, and an address of this host";
@@ -93,7 +93,7 @@ impl UdpSocket {
         Ok(Self { socket: socket.into() })
     }
 
-    /// Sends to `peer` from now on, and receives from it alone.
+    /// Connects to `peer`: sends to it, and receives from it alone.
     ///
     /// # Errors
     /// If no route leads there.
@@ -103,39 +103,39 @@ impl UdpSocket {
         })
     }
 
-    /// Where it receives.
+    /// The local address.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The room that the system has really given for datagrams not yet received, in bytes.
+    /// The receive buffer's real size, in bytes.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
         Direction::In.room(self.as_fd())
     }
 
-    /// The room that the system has really given for datagrams not yet sent, in bytes.
+    /// The send buffer's real size, in bytes.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn send_buffer_bytes(&self) -> io::Result<usize> {
         Direction::Out.room(self.as_fd())
     }
 
-    /// How many datagrams the system has dropped because there was no room for them.
+    /// Datagrams that the system dropped because the receive buffer was full.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn dropped(&self) -> io::Result<u32> {
         dropped(self.as_fd())
     }
 
-    /// Receives what comes to `group` through `interface`, and through no other.
+    /// Joins `group` on `interface`, and on no other.
     ///
     /// # Errors
     /// If `group` is no multicast address of this socket's kind, or the interface has no
@@ -160,8 +160,8 @@ impl UdpSocket {
         })
     }
 
-    /// Sends to groups through `interface`, over at most `hops` routers; this host's own members
-    /// hear it too.
+    /// Sends multicast through `interface` with a time to live of `hops`, looped back to this host's
+    /// own members.
     ///
     /// # Errors
     /// If the interface is gone, or there are more than 255 hops.
@@ -183,7 +183,7 @@ impl UdpSocket {
         })
     }
 
-    /// Whether this host's own members of groups hear what is sent to them.
+    /// Sets whether this host's own members of groups receive what the socket sends.
     ///
     /// # Errors
     /// If the system refuses.
@@ -218,10 +218,10 @@ impl UdpSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes what has come first, and from whom; `None` if nothing has.
+    /// Receives a datagram and its sender's address; `None` if there is none.
     ///
-    /// Where the kernel coalesces, it is a run of datagrams from one sender, all but the last
-    /// equally long: `into` should have [`RECEIVE_BYTES_MAX`] bytes, as the rest is lost.
+    /// With GRO it is a run of datagrams from one sender, all but the last equally long. `into`
+    /// should have [`RECEIVE_BYTES_MAX`] bytes: the rest would be lost.
     ///
     /// # Errors
     /// As they come from the system.
@@ -235,7 +235,7 @@ impl UdpSocket {
         Ok(from.map(|from| (got, from)))
     }
 
-    /// The same from the connected peer.
+    /// Same as [`receive`](Self::receive), from the connected peer.
     ///
     /// # Errors
     /// As [`receive`](Self::receive); `ConnectionRefused` if the peer has refused what was sent.
@@ -258,7 +258,7 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// A datagram that does not fit is refused where it is sent, instead of cut into fragments.
+/// Makes sends of datagrams beyond the MTU fail, instead of fragmenting them.
 fn never_fragment(socket: &Socket, is_v6: bool) -> io::Result<()> {
     let (level, option, always) = if is_v6 {
         (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
@@ -268,10 +268,11 @@ fn never_fragment(socket: &Socket, is_v6: bool) -> io::Result<()> {
     set(socket.as_fd(), level, option, &always)
 }
 
-/// By default Linux hands a socket what comes for any group that anybody on the host has joined.
-fn hear_own_groups_only(socket: &Socket, is_v6: bool) -> io::Result<()> {
+/// Receives only the groups that the socket has joined; by default Linux delivers those of all
+/// sockets on the host.
+fn receive_own_groups_only(socket: &Socket, is_v6: bool) -> io::Result<()> {
     if is_v6 {
-        // So that the same port can be opened for IPv4 too.
+        // The same port can then be opened for IPv4 too.
         socket.set_only_v6(true)?;
         socket.set_multicast_all_v6(false)
     } else {
@@ -279,7 +280,7 @@ fn hear_own_groups_only(socket: &Socket, is_v6: bool) -> io::Result<()> {
     }
 }
 
-/// Sends to groups of IPv4 through the interface with this index.
+/// Sets the interface for multicast over IPv4 by its index.
 fn multicast_by(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let any = libc::in_addr { s_addr: 0 };
     let imr_ifindex = i32::try_from(index).unwrap_or(0);
@@ -287,7 +288,7 @@ fn multicast_by(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
 }
 
-/// Nothing there is no error.
+/// Turns `WouldBlock` into `None`.
 fn nothing<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// No test takes longer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What a liar may have opened at a time.
+/// Joins that false advertisements may start at a time.
 const JOINS_EACH: usize = 32;
 const LIES: u64 = 2_000;
 

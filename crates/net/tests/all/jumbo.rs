@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 const MESSAGES: u64 = 50;
 
-/// How many datagrams carry messages of 8,000 bytes.
+/// Number of datagrams for messages of 8,000 bytes.
 fn datagrams(kind: TransportKind, port: u16, datagram_bytes: usize) -> u64 {
     let run = std::process::id() as u16;
     let address = [239, 199, (run >> 8) as u8, run as u8];

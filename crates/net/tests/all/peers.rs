@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn settings(peers: &[SocketAddr]) -> NetSettings {
-    // Networks are closed whose messages nobody has read: they wait for so long.
+    // Networks with unread messages wait this long when they are closed.
     let liveness = Duration::from_secs(2);
     NetSettings { resolver_group: None, peers: peers.to_vec(), liveness, ..NetSettings::default() }
 }

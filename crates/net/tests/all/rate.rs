@@ -1,4 +1,4 @@
-//! What a publisher may send in a second.
+//! Data rates of publishers.
 
 use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};

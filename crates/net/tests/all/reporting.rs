@@ -1,4 +1,4 @@
-//! What publishers and subscribers tell of themselves, over artificial loss.
+//! Counters and gap reports of publishers and subscribers, over artificial loss.
 
 use lanecast_net::{
     GapState, NetSettings, Network, Publisher, PublisherCounters, Subscriber, SubscriberCounters,

@@ -1,90 +1,90 @@
-//! A bell for an event loop that waits for the progress of another thread.
+//! An event for a loop that waits for the progress of another thread.
 //!
 //! The loop stops some work because of a value that the other thread changes: a queue that is too
-//! long, a record that is not on disk yet. Before it sleeps it [asks](AwaitedBell::ask) to be woken
-//! and then looks at the value once more. The other thread changes the value and then
-//! [notifies](AwaitedBell::notify). So either the loop sees the new value, or the other thread sees
-//! that it is asked and rings: no change falls between the look and the sleep.
+//! long, a record that is not on disk yet. Before it sleeps it [arms](ArmedEvent::arm) the event,
+//! and then checks the value once more. The other thread changes the value and then
+//! [notifies](ArmedEvent::notify). Either the loop sees the new value, or the other thread sees
+//! that the event is armed and signals it: no change falls between the check and the sleep.
 //!
-//! While nothing is asked, a notification costs a fence and a load, and no system call.
+//! While the event is not armed, a notification costs a fence and a load, and no system call.
 
 use super::EventFd;
 use lanecast_base::sync::{AtomicBool, Ordering, fence};
 use std::io;
 use std::time::Duration;
 
-/// A bell that rings once for each time that its owner has asked for it.
+/// An event that is signalled once for each time that its owner arms it.
 ///
 /// ```
 /// use lanecast_base::sync::{AtomicU64, Ordering};
 /// use lanecast_os::event::AwaitedBell;
-/// let (durable, bell) = (AtomicU64::new(0), AwaitedBell::new()?);
+/// let (durable, event) = (AtomicU64::new(0), AwaitedBell::new()?);
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| {
 ///         durable.store(7, Ordering::Relaxed);
-///         bell.notify();
+///         event.notify();
 ///     });
 ///     loop {
-///         bell.ask();
+///         event.arm();
 ///         if durable.load(Ordering::Relaxed) == 7 {
 ///             break;
 ///         }
-///         bell.wait(None);
+///         event.wait(None);
 ///     }
 /// });
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct ArmedEvent {
-    bell: EventFd,
-    /// The owner sleeps, or is about to, and wants to hear of the next progress.
+    event: EventFd,
+    /// The owner sleeps, or is about to: the next progress has to wake it.
     is_armed: AtomicBool,
 }
 
 impl ArmedEvent {
-    /// A bell that is silent.
+    /// An event that is neither armed nor signalled.
     ///
     /// # Errors
-    /// If the process has no more descriptors to give.
+    /// If the process has no free descriptor.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventFd::new(false)?, is_armed: AtomicBool::new(false) })
+        Ok(Self { event: EventFd::new(false)?, is_armed: AtomicBool::new(false) })
     }
 
-    /// The owner asks for the next progress. It looks at what it waits for after this, and sleeps
-    /// only if that is still missing.
+    /// Called by the owner before it checks the value that it waits for. It sleeps only if the
+    /// value is still missing.
     pub fn arm(&self) {
         self.is_armed.store(true, Ordering::Relaxed);
-        // PAIRS(armed-event): ask, fence, look here; change, fence, is it asked in `notify`.
+        // PAIRS(armed-event): arm, fence, check here; change, fence, load of the flag in `notify`.
         fence(Ordering::SeqCst);
     }
 
-    /// Another thread has changed what the owner may wait for.
+    /// Called by the other thread after it changed the value that the owner may wait for.
     pub fn notify(&self) {
-        // PAIRS(armed-event): change, fence, is it asked here; ask, fence, look in `arm`.
+        // PAIRS(armed-event): change, fence, load of the flag here; arm, fence, check in `arm`.
         fence(Ordering::SeqCst);
-        // The first load keeps the line shared while nothing is asked.
+        // The first load keeps the cache line shared while the event is not armed.
         if self.is_armed.load(Ordering::Relaxed) && self.is_armed.swap(false, Ordering::Relaxed) {
-            self.bell.signal();
+            self.event.signal();
         }
     }
 
-    /// Makes the descriptor unreadable until the next ring. The owner looks at what it waits for
-    /// after this, not before.
+    /// Makes the descriptor unreadable until the next signal. The owner checks the value after
+    /// this, not before.
     pub fn clear(&self) {
-        self.bell.clear();
+        self.event.clear();
     }
 
-    /// Sleeps until it rings, at most `limit`, and hushes it. Wakes early now and then.
+    /// Sleeps until the event is signalled, at most `limit`, and clears it. May wake early.
     pub fn wait(&self, limit: Option<Duration>) {
-        self.bell.wait(limit);
-        self.bell.clear();
+        self.event.wait(limit);
+        self.event.clear();
     }
 }
 
 #[cfg(not(loom))]
 impl std::os::fd::AsFd for ArmedEvent {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.event.as_fd()
     }
 }
 
@@ -95,22 +95,21 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn it_rings_once_for_each_time_it_was_asked() {
+    fn it_is_signalled_once_for_each_time_it_is_armed() {
         let bell = ArmedEvent::new().unwrap();
-        let is_heard = || wait_readable([bell.as_fd()], Some(Duration::ZERO))[0];
-        bell.notify();
-        assert!(!is_heard(), "nothing was asked");
-        bell.arm();
-        bell.notify();
+        let is_heard = || wait_readable([event.as_fd()], Some(Duration::ZERO))[0];
+        event.notify();
+        assert!(!is_heard(), "not armed");
+        event.arm();
+        event.notify();
         assert!(is_heard());
-        bell.wait(None);
-        bell.notify();
-        assert!(!is_heard(), "it was not asked again");
+        event.wait(None);
+        event.notify();
+        assert!(!is_heard(), "not armed again");
     }
 }
 
-/// The hand-over between a loop that stops reading publishers and the thread that writes what they
-/// published.
+/// A loop that stops reading publishers, and the thread that writes their messages to disk.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
@@ -128,16 +127,16 @@ mod model {
             let writer = thread::spawn(move || {
                 let (waiting, bell) = &*writer;
                 waiting.store(0, Ordering::Relaxed);
-                bell.notify();
+                event.notify();
             });
             let (waiting, bell) = &*shared;
-            // Its only wake-up is the bell: if that is missing, the model ends in a deadlock.
+            // The event is the only wake-up: if it is missing, the model ends in a deadlock.
             loop {
-                bell.arm();
+                event.arm();
                 if waiting.load(Ordering::Relaxed) <= ENOUGH {
                     break;
                 }
-                bell.wait(None);
+                event.wait(None);
             }
             writer.join().unwrap();
         });
@@ -149,20 +148,20 @@ mod model {
             let shared = Arc::new((AtomicU64::new(0), ArmedEvent::new().unwrap()));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
-                let (durable, bell) = &*writer;
+                let (durable, event) = &*writer;
                 for sequence in 1..=2 {
                     durable.store(sequence, Ordering::Relaxed);
-                    bell.notify();
+                    event.notify();
                 }
             });
-            let (durable, bell) = &*shared;
+            let (durable, event) = &*shared;
             for wanted in 1..=2 {
                 loop {
-                    bell.arm();
+                    event.arm();
                     if durable.load(Ordering::Relaxed) >= wanted {
                         break;
                     }
-                    bell.wait(None);
+                    event.wait(None);
                 }
             }
             writer.join().unwrap();

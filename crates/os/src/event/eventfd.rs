@@ -1,4 +1,4 @@
-//! The bell itself: eventfd(2).
+//! The event on Linux: eventfd(2).
 
 use super::wait_readable;
 use crate::checked;
@@ -6,19 +6,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A descriptor that is readable from the time it is rung until it is hushed.
+/// An event: a descriptor that is readable from [`signal`](Self::signal) to
+/// [`clear`](Self::clear).
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A bell, which is ringing already if `ringing`.
+    /// A new event, signalled already if `signalled`.
     ///
     /// # Errors
-    /// If the process has no more descriptors to give.
-    pub fn new(ringing: bool) -> io::Result<Self> {
+    /// If the process has no free descriptor.
+    pub fn new(signalled: bool) -> io::Result<Self> {
         // SAFETY: eventfd takes no pointers.
         let fd = checked(unsafe {
-            libc::eventfd(u32::from(ringing), libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
+            libc::eventfd(u32::from(signalled), libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
         })?;
         // SAFETY: the system has just given this descriptor to us alone.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
@@ -27,20 +28,20 @@ impl EventFd {
     /// Makes the descriptor readable.
     pub fn signal(&self) {
         let one = 1_u64;
-        // It fails only when rung 2^64 times and never hushed: then it is readable anyway.
-        // SAFETY: `one` is readable and as long as is said.
+        // It fails only after 2^64 signals without a clear: the descriptor is readable anyway.
+        // SAFETY: `one` is readable for the given length.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
-    /// Makes the descriptor unreadable until it is rung again.
+    /// Makes the descriptor unreadable until the next signal.
     pub fn clear(&self) {
-        let mut rings = 0_u64;
-        // It fails only where nobody has rung.
-        // SAFETY: `rings` is writable and as long as is said.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), size_of::<u64>()) };
+        let mut signals = 0_u64;
+        // It fails only if the event is not signalled.
+        // SAFETY: `signals` is writable for the given length.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut signals).cast(), size_of::<u64>()) };
     }
 
-    /// Sleeps until it rings, at most `limit`. Wakes early now and then.
+    /// Sleeps until the event is signalled, at most `limit`. May wake early.
     pub fn wait(&self, limit: Option<Duration>) {
         wait_readable([self.as_fd()], limit);
     }

@@ -1,41 +1,41 @@
-//! The bell inside the model checker, which knows no descriptors.
+//! The event in the loom model checker, which has no descriptors.
 
 use loom::sync::{Condvar, Mutex};
 use std::io;
 use std::time::Duration;
 
-/// A bell that rings from the time it is rung until it is hushed.
+/// An event that is signalled from [`signal`](Self::signal) to [`clear`](Self::clear).
 #[derive(Debug)]
 pub struct EventFd {
-    rings: Mutex<bool>,
-    rung: Condvar,
+    signals: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl EventFd {
-    /// A bell, which is ringing already if `ringing`.
+    /// A new event, signalled already if `signalled`.
     ///
     /// # Errors
     /// Never.
-    pub fn new(ringing: bool) -> io::Result<Self> {
-        Ok(Self { rings: Mutex::new(ringing), rung: Condvar::new() })
+    pub fn new(signalled: bool) -> io::Result<Self> {
+        Ok(Self { signals: Mutex::new(signalled), changed: Condvar::new() })
     }
 
-    /// Rings it.
+    /// Signals the event.
     pub fn signal(&self) {
-        *self.rings.lock().unwrap() = true;
-        self.rung.notify_all();
+        *self.signals.lock().unwrap() = true;
+        self.changed.notify_all();
     }
 
-    /// Makes it silent.
+    /// Clears the event.
     pub fn clear(&self) {
-        *self.rings.lock().unwrap() = false;
+        *self.signals.lock().unwrap() = false;
     }
 
-    /// Sleeps until it rings.
+    /// Sleeps until the event is signalled.
     pub fn wait(&self, _limit: Option<Duration>) {
-        let mut rings = self.rings.lock().unwrap();
-        while !*rings {
-            rings = self.rung.wait(rings).unwrap();
+        let mut signals = self.signals.lock().unwrap();
+        while !*signals {
+            signals = self.changed.wait(signals).unwrap();
         }
     }
 }

@@ -1,31 +1,31 @@
-//! Sleeping inside the model checker, which knows neither a kernel nor time: a sleep that no
-//! wake ends is reported as a deadlock.
+//! Futexes in the loom model checker, which has neither a kernel nor time: a sleep without a wake
+//! is reported as a deadlock.
 
 use lanecast_base::sync::{AtomicU32, Ordering};
 use loom::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Where everybody sleeps: any wake wakes all, who then look at their own word.
+/// All sleeping threads: any wake wakes all of them, and each checks its own word.
 #[derive(Default)]
-struct Bed {
+struct Sleepers {
     sleeping: Mutex<()>,
     waking: Condvar,
 }
 
 loom::lazy_static! {
-    static ref BED: Bed = Bed::default();
+    static ref SLEEPERS: Sleepers = Sleepers::default();
 }
 
 pub(super) fn wait_by(_operation: i32, word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
-    let mut sleeping = BED.sleeping.lock().unwrap();
-    // Relaxed, as the kernel's look at the word is no synchronisation of ours.
+    let mut sleeping = SLEEPERS.sleeping.lock().unwrap();
+    // Relaxed: the kernel's load of the word synchronises nothing.
     while word.load(Ordering::Relaxed) == expected {
-        sleeping = BED.waking.wait(sleeping).unwrap();
+        sleeping = SLEEPERS.waking.wait(sleeping).unwrap();
     }
 }
 
 pub(super) fn wake_by(_operation: i32, _word: &AtomicU32, _count: u32) -> usize {
-    let _sleeping = BED.sleeping.lock().unwrap();
-    BED.waking.notify_all();
+    let _sleeping = SLEEPERS.sleeping.lock().unwrap();
+    SLEEPERS.waking.notify_all();
     1
 }

@@ -1,35 +1,35 @@
-//! Which interface a word means: an address, a network or a name.
+//! Choice of an interface by an address, a network or a name.
 
 use super::{Interface, interfaces};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// Why no interface could be chosen. Its words say what to write instead.
+/// Error of choosing an interface, with advice.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterfaceError {
-    /// Nothing on this host is what was asked for.
+    /// No interface of this host matches.
     #[error(
         "no interface of this host is '{spec}': write a name, an address or a network in the form \
          10.29.4.0/24; there is {there}"
     )]
     Missing {
-        /// What was asked for.
+        /// The requested interface.
         spec: String,
-        /// What there is.
+        /// The interfaces of this host.
         there: Listing,
     },
-    /// What looks like a network is none.
+    /// The network is malformed.
     #[error(
         "'{spec}' is no network: write an address, a slash and the prefix's length in bits, \
              as in 10.29.4.0/24 or fd00::/64"
     )]
     NoNetwork {
-        /// What was asked for.
+        /// The requested interface.
         spec: String,
     },
-    /// It has no address to send from.
+    /// The interface has no address.
     #[error(
         "interface {name} has no address: give it one with `ip address add`, or choose another"
     )]
@@ -37,7 +37,7 @@ pub enum InterfaceError {
         /// The interface.
         name: String,
     },
-    /// It is there, but switched off.
+    /// The interface is down.
     #[error(
         "interface {name} is down: switch it on with `ip link set {name} up`, or choose another"
     )]
@@ -45,7 +45,7 @@ pub enum InterfaceError {
         /// The interface.
         name: String,
     },
-    /// The system does not tell.
+    /// A system call failed.
     #[error("the system does not tell its network interfaces ({0})")]
     System(io::Error),
 }
@@ -56,7 +56,7 @@ impl From<io::Error> for InterfaceError {
     }
 }
 
-/// Interfaces and their addresses, for people to read.
+/// Readable list of interfaces and their addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing(Vec<Interface>);
 
@@ -75,7 +75,7 @@ impl fmt::Display for Listing {
     }
 }
 
-/// The interface that `spec` means, and its address to send from.
+/// Returns the interface that `spec` names, and its address to send from.
 ///
 /// `spec` is an address of this host (`10.29.4.121`), a network in which it has one
 /// (`10.29.4.0/24`, `fd00::/64`; the first interface counts) or an interface's name (`eth0`; its

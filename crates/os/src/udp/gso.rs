@@ -1,5 +1,5 @@
-//! Many datagrams in one call: sendmmsg(2), each message cut into datagrams by the kernel
-//! (udp(7), `UDP_SEGMENT`).
+//! Batches of datagrams in one call: sendmmsg(2), each message segmented by the kernel (GSO: udp(7),
+//! `UDP_SEGMENT`).
 
 use super::UdpSocket;
 use super::name::Name;
@@ -8,19 +8,19 @@ use core::mem::MaybeUninit;
 use std::io;
 use std::net::SocketAddr;
 
-/// The most datagrams of one run.
+/// The most datagrams of one batch.
 pub const GSO_SEGMENTS_MAX: usize = 64;
 
-/// The most bytes of one run: what fits in the largest datagram of IPv4.
+/// The most bytes of one batch: those of the largest datagram of IPv4.
 pub const GSO_BYTES_MAX: usize = 65_507;
 
-/// The most runs of one call; what is beyond waits for the next.
-const RUNS_MAX: usize = 64;
+/// The most batches of one call.
+const BATCHES_MAX: usize = 64;
 
-/// Datagrams of equal length, one behind the other, of which the last may be shorter.
+/// Consecutive datagrams of equal length, of which the last may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct GsoBatch<'a> {
-    /// All of them.
+    /// The bytes of all datagrams.
     pub bytes: &'a [u8],
     /// The length of each but the last, in bytes.
     pub segment: usize,
@@ -34,30 +34,31 @@ impl GsoBatch<'_> {
     }
 
     fn check(&self) {
-        assert!(self.bytes.len() <= GSO_BYTES_MAX, "a run has at most {GSO_BYTES_MAX} bytes");
+        assert!(self.bytes.len() <= GSO_BYTES_MAX, "a batch has at most {GSO_BYTES_MAX} bytes");
         let room = self.segment.saturating_mul(GSO_SEGMENTS_MAX);
-        assert!(self.bytes.len() <= room, "a run has at most {GSO_SEGMENTS_MAX} datagrams");
+        assert!(self.bytes.len() <= room, "a batch has at most {GSO_SEGMENTS_MAX} datagrams");
     }
 }
 
 impl UdpSocket {
-    /// Sends `runs`, in order, with one system call; returns how many went, which can be fewer
-    /// than there are.
+    /// Sends `batches`, in order, with one system call; returns the number sent, which can be fewer.
     ///
-    /// A run that the way out cannot cut into datagrams (an interface without checksums of its
-    /// own, say) is sent datagram by datagram; what is lost of it then is lost as on any network.
+    /// A batch that the interface cannot segment (without checksum offload, say) is sent datagram by
+    /// datagram; losses of it then count as losses on the network.
     ///
     /// # Errors
-    /// As [`send`](Self::send), if not even the first went.
+    /// Same as [`send`](Self::send), if not even the first was sent.
     ///
     /// # Panics
-    /// If a run exceeds [`GSO_BYTES_MAX`] or [`GSO_SEGMENTS_MAX`].
+    /// If a batch exceeds [`GSO_BYTES_MAX`] or [`GSO_SEGMENTS_MAX`].
     #[inline]
-    pub fn send_batches(&self, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        match runs {
+    pub fn send_batches(&self, batches: &[GsoBatch<'_>]) -> io::Result<usize> {
+        match batches {
             [] => Ok(0),
-            [run] if run.is_one_datagram() => self.send_datagram(run.bytes, run.to).map(|()| 1),
-            [first, ..] => match self.send_many(runs) {
+            [batch] if batch.is_one_datagram() => {
+                self.send_datagram(batch.bytes, batch.to).map(|()| 1)
+            }
+            [first, ..] => match self.send_many(batches) {
                 Err(error) if !first.is_one_datagram() && is_refused_cut(&error) => {
                     self.send_apart(first).map(|()| 1)
                 }
@@ -75,39 +76,39 @@ impl UdpSocket {
     }
 
     #[cold]
-    fn send_apart(&self, run: &GsoBatch<'_>) -> io::Result<()> {
-        let mut datagrams = run.bytes.chunks(run.segment);
-        datagrams.next().map_or(Ok(()), |first| self.send_datagram(first, run.to))?;
+    fn send_apart(&self, batch: &GsoBatch<'_>) -> io::Result<()> {
+        let mut datagrams = batch.bytes.chunks(batch.segment);
+        datagrams.next().map_or(Ok(()), |first| self.send_datagram(first, batch.to))?;
         for datagram in datagrams {
-            let _ = self.send_datagram(datagram, run.to);
+            let _ = self.send_datagram(datagram, batch.to);
         }
         Ok(())
     }
 
-    pub(super) fn send_many(&self, runs: &[GsoBatch<'_>]) -> io::Result<usize> {
-        let mut names = [const { MaybeUninit::<Name>::uninit() }; RUNS_MAX];
-        let mut pieces = [const { MaybeUninit::<libc::iovec>::uninit() }; RUNS_MAX];
-        let mut cuts = [const { MaybeUninit::<Cut>::uninit() }; RUNS_MAX];
-        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RUNS_MAX];
-        let count = runs.len().min(RUNS_MAX);
+    pub(super) fn send_many(&self, batches: &[GsoBatch<'_>]) -> io::Result<usize> {
+        let mut names = [const { MaybeUninit::<Name>::uninit() }; BATCHES_MAX];
+        let mut pieces = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCHES_MAX];
+        let mut cuts = [const { MaybeUninit::<Cut>::uninit() }; BATCHES_MAX];
+        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCHES_MAX];
+        let count = batches.len().min(BATCHES_MAX);
         let places = names.iter_mut().zip(&mut pieces).zip(&mut cuts).zip(&mut messages);
-        for (run, (((name, piece), cut), message)) in runs.iter().zip(places) {
-            run.check();
+        for (batch, (((name, piece), cut), message)) in batches.iter().zip(places) {
+            batch.check();
             // SAFETY: all bits zero is an empty message.
             let header = message.write(unsafe { core::mem::zeroed() });
             let header = &mut header.msg_hdr;
             header.msg_iov = piece.write(libc::iovec {
-                iov_base: run.bytes.as_ptr().cast_mut().cast(),
-                iov_len: run.bytes.len(),
+                iov_base: batch.bytes.as_ptr().cast_mut().cast(),
+                iov_len: batch.bytes.len(),
             });
             header.msg_iovlen = 1;
-            if let Some(to) = run.to {
+            if let Some(to) = batch.to {
                 let (address, length) = Name::of(to);
                 header.msg_name = core::ptr::from_mut(name.write(address)).cast();
                 header.msg_namelen = length;
             }
-            if !run.is_one_datagram() {
-                header.msg_control = core::ptr::from_mut(cut.write(Cut::at(run.segment))).cast();
+            if !batch.is_one_datagram() {
+                header.msg_control = core::ptr::from_mut(cut.write(Cut::at(batch.segment))).cast();
                 header.msg_controllen = size_of::<Cut>() as _;
             }
         }
@@ -119,13 +120,13 @@ impl UdpSocket {
     }
 }
 
-/// Whether the system may have refused to cut a run, rather than to send.
+/// Whether the system may have refused to segment a batch, rather than to send.
 fn is_refused_cut(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     matches!(code, Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// The control message that tells the kernel where to cut.
+/// The control message with the segment size.
 #[repr(C)]
 struct Cut {
     header: libc::cmsghdr,
@@ -147,7 +148,7 @@ impl Cut {
         header.cmsg_type = libc::UDP_SEGMENT;
         // SAFETY: it only computes.
         header.cmsg_len = unsafe { libc::CMSG_LEN(2) } as _;
-        // The run is longer than the segment, and shorter than 64 KiB.
+        // The batch is longer than the segment, and shorter than 64 KiB.
         Self { header, segment: segment as u16, _fill: [0; 6] }
     }
 }

@@ -1,9 +1,9 @@
-//! Addresses as the system's calls want them.
+//! Socket addresses in the layout of system calls.
 
 use core::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// An address of either kind; its first field says which.
+/// An IPv4 or IPv6 socket address; the first field is the family.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) union Name {
@@ -12,7 +12,7 @@ pub(super) union Name {
 }
 
 impl Name {
-    /// `address`, and how many bytes of it count.
+    /// `address` in the system's layout, and its length.
     #[inline]
     pub(super) fn of(address: SocketAddr) -> (Self, libc::socklen_t) {
         match address {
@@ -38,7 +38,7 @@ impl Name {
         }
     }
 
-    /// What the system has written; `None` if it is no internet address.
+    /// Reads an address that the system has written; `None` if it is no IP address.
     ///
     /// # Safety
     /// The first `length` bytes of `name` must be written.

@@ -1,4 +1,4 @@
-//! Does the kernel cut runs into datagrams here?
+//! Trial of GSO: whether the kernel segments batches on this host.
 
 use super::{GsoBatch, UdpOptions, UdpSocket};
 use crate::event::wait_readable;
@@ -8,13 +8,13 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Loopback loses nothing: what has not come by then does not come.
+/// Limit of the trial: loopback loses nothing, and is faster.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether the kernel cuts a run into datagrams, as a trial on the loopback interface shows.
+/// Whether the kernel segments a batch into datagrams, by a trial on loopback, once per process.
 ///
-/// It is tried once; [`UdpSocket::send_batches`] sends runs either way, but where this is false it
-/// is cheaper to give it datagrams one by one.
+/// [`UdpSocket::send_batches`] sends batches either way, but without segmentation it is cheaper to
+/// pass datagrams one by one.
 pub fn segmentation_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| try_segments().unwrap_or(false))

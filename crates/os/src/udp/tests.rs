@@ -66,18 +66,18 @@ fn runs_arrive_whole_and_in_order() {
     for loopback in loopbacks() {
         let (here, there) = (open(loopback), open(loopback));
         let to = Some(there.local_address().unwrap());
-        let run =
+        let batch =
             |range: core::ops::Range<usize>| GsoBatch { bytes: &bytes[range], segment: 1000, to };
         let mut sent = 0;
-        for runs in [
-            &[run(0..1000)][..],
-            &[run(1000..4500)],
-            &[run(4500..4600), run(4600..30_000), run(30_000..31_000), run(31_000..60_000)],
+        for batches in [
+            &[batch(0..1000)][..],
+            &[batch(1000..4500)],
+            &[batch(4500..4600), batch(4600..30_000), batch(30_000..31_000), batch(31_000..60_000)],
             &[],
         ] {
-            assert_eq!(here.send_batches(runs).unwrap(), runs.len());
-            sent += runs.iter().map(|run| run.bytes.len()).sum::<usize>();
-            let until = runs.iter().map(|run| run.bytes.len()).sum();
+            assert_eq!(here.send_batches(batches).unwrap(), batches.len());
+            sent += batches.iter().map(|batch| batch.bytes.len()).sum::<usize>();
+            let until = batches.iter().map(|batch| batch.bytes.len()).sum();
             let (received, senders) = receive_bytes(&there, until);
             assert_eq!(received, bytes[sent - until..sent]);
             assert!(senders.iter().all(|from| *from == here.local_address().unwrap()));
@@ -89,12 +89,12 @@ fn runs_arrive_whole_and_in_order() {
 fn a_connected_run_needs_no_address_and_more_than_a_batch_takes_several_calls() {
     let (here, there) = (open(Ipv4Addr::LOCALHOST.into()), open(Ipv4Addr::LOCALHOST.into()));
     here.connect(there.local_address().unwrap()).unwrap();
-    let runs = [GsoBatch { bytes: &[7; 100], segment: 30, to: None }; 100];
-    let first = here.send_batches(&runs).unwrap();
+    let batches = [GsoBatch { bytes: &[7; 100], segment: 30, to: None }; 100];
+    let first = here.send_batches(&batches).unwrap();
     assert!((1..100).contains(&first), "{first}");
     let mut sent = first;
-    while sent < runs.len() {
-        sent += here.send_batches(&runs[sent..]).unwrap();
+    while sent < batches.len() {
+        sent += here.send_batches(&batches[sent..]).unwrap();
     }
     assert_eq!(receive_bytes(&there, 10_000).0, [7; 10_000]);
 }
@@ -103,11 +103,11 @@ fn a_connected_run_needs_no_address_and_more_than_a_batch_takes_several_calls() 
 fn a_run_that_cannot_be_cut_goes_in_pieces() {
     let (here, there) = (open(Ipv4Addr::LOCALHOST.into()), open(Ipv4Addr::LOCALHOST.into()));
     here.connect(there.local_address().unwrap()).unwrap();
-    let run = GsoBatch { bytes: &[9; 2500], segment: 1000, to: None };
-    // Without checksums of its own a socket's runs are refused by the kernel.
+    let batch = GsoBatch { bytes: &[9; 2500], segment: 1000, to: None };
+    // Without checksums of its own a socket's batches are refused by the kernel.
     set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, &1).unwrap();
-    here.send_many(&[run]).unwrap_err();
-    assert_eq!(here.send_batches(&[run, run]).unwrap(), 1);
+    here.send_many(&[batch]).unwrap_err();
+    assert_eq!(here.send_batches(&[batch, batch]).unwrap(), 1);
     assert_eq!(receive_bytes(&there, 2500).0, [9; 2500]);
 }
 
@@ -120,7 +120,7 @@ fn a_run_of_too_many_datagrams_is_a_mistake() {
 
 #[test]
 fn the_probe_agrees_with_the_kernel() {
-    // Every kernel that the project supports can cut runs.
+    // Every kernel that the project supports can cut batches.
     assert!(segmentation_works());
 }
 

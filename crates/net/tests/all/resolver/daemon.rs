@@ -1,4 +1,4 @@
-//! What the daemon does with clients of all kinds.
+//! The daemon and clients of all kinds.
 
 use super::client::{Client, Daemon, PATIENCE, advert, anywhere, query};
 use lanecast_net::DaemonSettings;
@@ -28,7 +28,7 @@ fn nonsense_is_answered_by_a_reason_and_the_end() {
     let noise: Vec<u8> = (0..100_000_u32).map(|it| (it.wrapping_mul(it) >> 7) as u8).collect();
     for bytes in [wrong, torn, http, noise, vec![0; 24]] {
         let mut client = Client::connect(daemon.address, 5);
-        // Of the longer ones the end may find nobody there any more.
+        // The end of longer ones may come after the connection is closed.
         let _ = client.write(&bytes);
         assert_eq!(client.why(), refusal_flag::MALFORMED);
     }

@@ -182,7 +182,7 @@ fn a_program_can_be_the_daemon_for_its_own_publishers() {
     reader.until("a message comes", &mut [&mut first], |it| it.count("static") > 0);
     drop((first, near));
     reader.until("it has left", &mut [], |it| it.left == [CloseReason::Closed]);
-    // It starts anew, and nobody else does.
+    // This one starts anew, and no other does.
     let near = open(address.port());
     let mut second = publisher(&near, TransportKind::Tcp, "static");
     let before = reader.count("static");
