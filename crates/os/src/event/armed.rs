@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn it_is_signalled_once_for_each_time_it_is_armed() {
-        let bell = ArmedEvent::new().unwrap();
+        let event = ArmedEvent::new().unwrap();
         let is_heard = || wait_readable([event.as_fd()], Some(Duration::ZERO))[0];
         event.notify();
         assert!(!is_heard(), "not armed");
@@ -125,11 +125,11 @@ mod model {
             let shared = Arc::new((AtomicUsize::new(2), ArmedEvent::new().unwrap()));
             let writer = Arc::clone(&shared);
             let writer = thread::spawn(move || {
-                let (waiting, bell) = &*writer;
+                let (waiting, event) = &*writer;
                 waiting.store(0, Ordering::Relaxed);
                 event.notify();
             });
-            let (waiting, bell) = &*shared;
+            let (waiting, event) = &*shared;
             // The event is the only wake-up: if it is missing, the model ends in a deadlock.
             loop {
                 event.arm();
