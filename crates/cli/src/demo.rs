@@ -2,11 +2,11 @@
 
 mod actors;
 mod content;
+mod summary;
 mod ticks;
-mod verdict;
 
-use crate::output::{print_json, print_line, say};
-use crate::stage::{Actor, Patience, Stage};
+use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::output::{print_error, print_json, print_line};
 use crate::table::{grouped, rate, render, table, time};
 use actors::{PublisherFigures, SubscriberFigures};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -81,12 +81,12 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
 #[derive(Debug, Serialize)]
 struct Outcomes {
     #[serde(flatten)]
-    messages: verdict::Outcome,
+    messages: summary::Outcome,
     content: Option<content::Outcome>,
 }
 
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
-    let stage = Stage::build("demo")?;
+    let stage = TempDomain::build("demo")?;
     let file = stage.path("ticks.txt");
     ticks::generate(&file, arguments.lines)?;
     let progress = progress(arguments);
@@ -115,8 +115,8 @@ fn messages(
     domain: &Path,
     file: &Path,
     progress: &ProgressBar,
-) -> anyhow::Result<verdict::Outcome> {
-    let patience = Patience {
+) -> anyhow::Result<summary::Outcome> {
+    let deadline = Deadline {
         until: Instant::now() + PATIENCE + Duration::from_secs(2 * arguments.seconds),
         stop: &|| false,
     };
@@ -124,30 +124,30 @@ fn messages(
         [&["demo".into(), role.into(), domain.to_string_lossy().into_owned()], rest].concat()
     };
     let mut subscribers = (0..SUBSCRIBERS)
-        .map(|_| Actor::start("subscriber", &words("subscriber", &[])))
+        .map(|_| ChildProcess::start("subscriber", &words("subscriber", &[])))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let numbers = [arguments.seconds, arguments.rate, SUBSCRIBERS as u64];
     let mut rest = vec![file.to_string_lossy().into_owned()];
     rest.extend(numbers.map(|number| number.to_string()));
-    let mut publisher = Actor::start("publisher", &words("publisher", &rest))?;
+    let mut publisher = ChildProcess::start("publisher", &words("publisher", &rest))?;
 
     // The publisher prints a line when its steady part is over.
-    let steady: PublisherFigures = publisher.read(&patience)?;
+    let steady: PublisherFigures = publisher.read(&deadline)?;
     progress.set_message("flat out");
     std::thread::sleep(Duration::from_millis(500 * arguments.seconds));
     let mut victim = subscribers.remove(SUBSCRIBERS - 1);
     victim.end();
     progress.set_message("flat out, one subscriber killed");
-    let flat_out: PublisherFigures = publisher.read(&patience)?;
+    let flat_out: PublisherFigures = publisher.read(&deadline)?;
     let survivors = subscribers
         .iter_mut()
-        .map(|subscriber| subscriber.read(&patience))
+        .map(|subscriber| subscriber.read(&deadline))
         .collect::<anyhow::Result<Vec<SubscriberFigures>>>()?;
-    let complaints = publisher.finish(&patience)?;
+    let complaints = publisher.finish(&deadline)?;
     if !complaints.is_empty() {
-        progress.suspend(|| say(&complaints));
+        progress.suspend(|| print_error(&complaints));
     }
-    Ok(verdict::Outcome::new(steady, flat_out, survivors, victim.pid()))
+    Ok(summary::Outcome::new(steady, flat_out, survivors, victim.pid()))
 }
 
 fn progress(arguments: &DemoArgs) -> ProgressBar {
@@ -161,7 +161,7 @@ fn progress(arguments: &DemoArgs) -> ProgressBar {
 }
 
 fn print_outcome(
-    outcome: &verdict::Outcome,
+    outcome: &summary::Outcome,
     file: &Path,
     arguments: &DemoArgs,
 ) -> anyhow::Result<()> {

@@ -2,9 +2,9 @@
 
 mod arguments;
 mod cost;
+mod evaluator;
 mod excerpt;
 mod explain;
-mod judge;
 mod test;
 
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &FilterCommand) -> anyhow::Result<ExitCode> {
         if crate::output::is_broken_pipe(&error) {
             return Err(error);
         }
-        crate::output::complain(&crate::output::words(&error));
+        crate::output::warn(&crate::output::words(&error));
         Ok(ExitCode::from(2))
     })
 }

@@ -2,8 +2,8 @@
 
 mod arguments;
 mod dump;
+mod inspect;
 mod repair;
-mod survey;
 
 use std::process::ExitCode;
 
@@ -11,9 +11,9 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum JournalCommand {
     /// Show a journal's segments and how far it goes, at once, beside a living owner
-    Inspect(survey::InspectArgs),
+    Inspect(inspect::InspectArgs),
     /// Read and check every record
-    Verify(survey::VerifyArgs),
+    Verify(inspect::VerifyArgs),
     /// Print records, as lines or JSON, to the end or following it
     Dump(dump::DumpArgs),
     /// Cut a damaged journal to the longest beginning that is right
@@ -22,8 +22,8 @@ pub(crate) enum JournalCommand {
 
 pub(crate) fn run(command: &JournalCommand) -> anyhow::Result<ExitCode> {
     match command {
-        JournalCommand::Inspect(arguments) => survey::inspect(arguments),
-        JournalCommand::Verify(arguments) => survey::verify(arguments),
+        JournalCommand::Inspect(arguments) => inspect::inspect(arguments),
+        JournalCommand::Verify(arguments) => inspect::verify(arguments),
         JournalCommand::Dump(arguments) => dump::run(arguments),
         JournalCommand::Repair(arguments) => repair::run(arguments),
     }

@@ -124,7 +124,7 @@ fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
     let topics = topics.chain(remote.flat_map(|report| &report.topics));
     let topics = topics.filter(|topic| topic.contains(wanted));
     let lines: BTreeSet<String> = topics.map(|topic| printable(topic) + "\n").collect();
-    seen.errors().iter().for_each(|error| crate::output::complain(&printable(error)));
+    seen.errors().iter().for_each(|error| crate::output::warn(&printable(error)));
     print(&lines.into_iter().collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }

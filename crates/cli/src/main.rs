@@ -1,7 +1,7 @@
 //! `lanecast`: publish, subscribe, look, measure.
 #![forbid(unsafe_code)]
 
-mod cat;
+mod child;
 mod clean;
 mod config;
 mod content;
@@ -17,12 +17,12 @@ mod ls;
 mod output;
 mod perf;
 mod printable;
+mod pubsub;
 mod report;
 mod resolve;
 mod serve;
 mod sessions;
 mod sow;
-mod stage;
 mod stat;
 mod stop;
 mod table;
@@ -47,9 +47,9 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Publish lines, or length-prefixed messages, from standard input or a file
-    Pub(cat::PubArgs),
+    Pub(pubsub::PubArgs),
     /// Write the messages of topics to standard output
-    Sub(cat::SubArgs),
+    Sub(pubsub::SubArgs),
     /// Be the content server: clients publish, and subscribe to what a filter lets through
     Serve(serve::ServeArgs),
     /// Publish lines to a topic of a content server
@@ -112,15 +112,15 @@ fn main() -> ExitCode {
         if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        output::complain(&output::words(&error));
+        output::warn(&output::words(&error));
         ExitCode::FAILURE
     })
 }
 
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Pub(arguments) => cat::publish(arguments),
-        Command::Sub(arguments) => cat::subscribe(arguments),
+        Command::Pub(arguments) => pubsub::publish(arguments),
+        Command::Sub(arguments) => pubsub::subscribe(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Publish(arguments) => content::publish(arguments),
         Command::Subscribe(arguments) => content::subscribe(arguments),

@@ -21,13 +21,13 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Prints a line to standard error, and ignores a closed one.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// The same for what is wrong.
-pub(crate) fn complain(text: &str) {
-    say(&format!("lanecast: {text}"));
+pub(crate) fn warn(text: &str) {
+    print_error(&format!("lanecast: {text}"));
 }
 
 /// The texts of an error and its causes; a cause already in an outer text is left out.

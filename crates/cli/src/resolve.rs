@@ -3,7 +3,7 @@
 mod tally;
 
 use crate::context::DomainArgs;
-use crate::output::{print_line, say};
+use crate::output::{print_error, print_line};
 use crate::stop;
 use anyhow::{Context, ensure};
 use lanecast::parse_duration;
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
         tally.show(&daemon);
     }
     let counters = daemon.counters();
-    say(&format!(
+    print_error(&format!(
         "resolver ended: {} clients, {} topics registered, {} facts told",
         counters.arrived, counters.registered, counters.told
     ));
@@ -149,7 +149,7 @@ impl Complaints {
                 count => format!(" (and {count} others before)"),
             };
             self.last = Some(Instant::now());
-            say(&format!("client {from} is sent away: {why}{others}"));
+            print_error(&format!("client {from} is sent away: {why}{others}"));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `lanecast serve`: the content server.
 
-use crate::output::{print_line, say};
+use crate::output::{print_error, print_line};
 use crate::stop;
 use crate::table::{counted, grouped};
 use anyhow::{Context, bail};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest delay until the stop flag is seen.
-const ROUND: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest input that is read for a password.
 const PASSWORD_INPUT_MAX: u64 = 1 << 16;
 /// Descriptors beside those of clients.
@@ -129,7 +129,7 @@ impl ServeArgs {
             Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
             None => anyhow::ensure!(
                 self.forget.is_empty(),
-                "--forget drops topics from disk: the settings do not say where that is: give \
+                "--forget drops topics from disk: the settings do not print_error where that is: give \
                  them as --config FILE, with [storage]"
             ),
         }
@@ -179,9 +179,9 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let mut failure = None;
     while !stop() {
-        server.turn(ROUND).context("cannot wait for clients")?;
+        server.turn(CHECK_INTERVAL).context("cannot wait for clients")?;
         while let Some(word) = server.next_log_line() {
-            say(&word);
+            print_error(&word);
         }
         failure = server.failure();
         if failure.is_some() {
@@ -189,8 +189,10 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
         if again() {
             match server.reload() {
-                Ok(()) => say("read users and certificates again"),
-                Err(error) => say(&format!("users and certificates stay as they were: {error}")),
+                Ok(()) => print_error("read users and certificates again"),
+                Err(error) => {
+                    print_error(&format!("users and certificates stay as they were: {error}"))
+                }
             }
         }
     }
@@ -198,14 +200,14 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let all_taken = server.drain();
     report(&done, &delay);
     if let Some(why) = failure {
-        bail!("ended, as the settings say: {why}");
+        bail!("ended, as the settings print_error: {why}");
     }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
 /// Says what a server has done that has ended.
 fn report(done: &Counters, delay: &Latency) {
-    say(&format!(
+    print_error(&format!(
         "content server ended: {}, {} published, {} delivered, {} refused, {} too slow",
         counted(done.connected, "client"),
         counted(done.published, "message"),
@@ -214,7 +216,7 @@ fn report(done: &Counters, delay: &Latency) {
         counted(done.slow_disconnects, "client"),
     ));
     if done.wrong_logons + done.evicted + done.partial_frames_dropped > 0 {
-        say(&format!(
+        print_error(&format!(
             "{}; hung up on as too many were coming in: {}, as a frame did not end: {}",
             counted(done.wrong_logons, "wrong logon"),
             grouped(done.evicted),
@@ -222,7 +224,7 @@ fn report(done: &Counters, delay: &Latency) {
         ));
     }
     if done.went_offline > 0 {
-        say(&format!(
+        print_error(&format!(
             "clients went offline {} times, {} are; {} bytes waited on disk",
             grouped(done.went_offline),
             grouped(done.offline),
@@ -231,7 +233,7 @@ fn report(done: &Counters, delay: &Latency) {
     }
     let trouble = done.disk_full + done.disk_failed + done.checkpoints_failed;
     if trouble + done.not_stored > 0 {
-        say(&format!(
+        print_error(&format!(
             "the disk of durable topics was full {} times and failed {} times; it did not take {} \
              changes and {}",
             grouped(done.disk_full),
@@ -241,7 +243,7 @@ fn report(done: &Counters, delay: &Latency) {
         ));
     }
     if delay.samples > 0 {
-        say(&format!(
+        print_error(&format!(
             "from command to outboxes: half within {} ns, 99 % within {} ns ({} timed)",
             grouped(delay.p50_ns),
             grouped(delay.p99_ns),

@@ -18,7 +18,7 @@ use crate::{counters, sessions};
 use anyhow::bail;
 use lanecast::shm;
 use model::{Model, Seen};
-use screen::{News, Screen};
+use screen::{Screen, Wake};
 use signals::stop_flag;
 use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
@@ -62,9 +62,9 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
     loop {
         screen.draw(|frame, palette| draw::draw(frame, &model, palette))?;
         match Screen::wait(next, model.is_typing, &stop)? {
-            News::End => break,
-            News::Resized => {}
-            News::Key(action) => {
+            Wake::End => break,
+            Wake::Resized => {}
+            Wake::Key(action) => {
                 let interval = model.interval;
                 if !model.apply(action) {
                     break;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &TopArgs) -> anyhow::Result<ExitCode> {
                     next = next.min(Instant::now() + model.interval);
                 }
             }
-            News::Time => {
+            Wake::Time => {
                 next = Instant::now() + model.interval;
                 if !model.is_paused {
                     model.show(watcher.look_again());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// The shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Longest delay until the stop flag is seen.
-const NOTICE: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Arguments of commands that can look again and again.
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,7 @@ fn sleep_until(then: Instant, stop: &impl Fn() -> bool) -> bool {
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(NOTICE));
+        std::thread::sleep(left.min(CHECK_INTERVAL));
     }
 }
 
@@ -118,7 +118,7 @@ fn say_new(errors: &[String], said: &mut BTreeSet<String>) {
     said.retain(|error| errors.contains(error));
     for error in errors {
         if said.insert(error.clone()) {
-            crate::output::complain(&printable(error));
+            crate::output::warn(&printable(error));
         }
     }
 }

@@ -3,11 +3,11 @@
 mod arguments;
 mod change;
 mod lines;
+mod live_table;
 #[cfg(feature = "top")]
 mod picture;
 #[cfg(feature = "top")]
 mod terminal;
-mod watched;
 
 pub(crate) use arguments::WatchArgs;
 

@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::server::{ServerArgs, connect};
-use crate::output::say;
+use crate::output::print_error;
 use crate::stop;
 use crate::table::counted;
 use lanecast::parse_duration;
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &PublishArgs) -> anyhow::Result<ExitCode> {
     }
     client.flush()?;
     if !arguments.quiet {
-        say(&format!("{} published", counted(count, "message")));
+        print_error(&format!("{} published", counted(count, "message")));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::form::{Form, FormArgs, Item};
 use super::server::ServerArgs;
-use crate::output::say;
+use crate::output::print_error;
 use crate::table::counted;
 use clap::ArgGroup;
 use lanecast_client::{Deletion, Query};
@@ -99,6 +99,6 @@ pub(crate) fn delete(arguments: &DeleteArgs) -> anyhow::Result<ExitCode> {
     };
     let mut client = arguments.server.connect()?;
     let deleted = client.delete_with(&arguments.server.topic, &deletion)?;
-    say(&format!("{} deleted", counted(deleted, "record")));
+    print_error(&format!("{} deleted", counted(deleted, "record")));
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest delay until the stop flag is seen.
-const ROUND: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Arguments of `subscribe`.
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
         if event.is_none() {
             // Before it waits, what has come is shown.
             printer.flush()?;
-            event = client.next(Some(ROUND))?;
+            event = client.next(Some(CHECK_INTERVAL))?;
         }
         if let Some(event) = event
             && let Some(item) = item(event, &arguments.server.topic)?

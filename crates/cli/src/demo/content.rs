@@ -2,29 +2,29 @@
 //! filters, to questions, and into a view of it. All of it is worked out a second time, plainly.
 
 mod book;
-mod questions;
-mod served;
+mod queries;
+mod server;
 mod subscriber;
+mod subscription;
 mod view;
-mod want;
 
 use crate::table::{grouped, rate, time};
 use book::Book;
 use lanecast_market::Day;
 use serde::Serialize;
-use served::Served;
+use server::DemoServer;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use subscriber::{Expected, Received};
-use want::Want;
+use subscription::Subscription;
 
 /// The day ends early when publishing takes longer.
 const PUBLISHING_MAX: Duration = Duration::from_secs(20);
 /// For so long subscribers wait for what is still missing.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at the clock.
-const LOOK_EVERY: u64 = 1_024;
+const CHECK_INTERVAL: u64 = 1_024;
 
 /// Results of the content server's part.
 #[derive(Debug, Serialize)]
@@ -44,7 +44,7 @@ pub(super) struct Outcome {
     /// Subscribers that did not get just what they should, in order, byte for byte.
     wrong_subscribers: u64,
     orders: u64,
-    questions: Vec<questions::Answer>,
+    queries: Vec<queries::Answer>,
     view: view::Outcome,
 }
 
@@ -53,7 +53,7 @@ impl Outcome {
     pub(super) fn is_right(&self) -> bool {
         self.lost == 0
             && self.wrong_subscribers == 0
-            && self.questions.iter().all(|question| question.is_right)
+            && self.queries.iter().all(|question| question.is_right)
             && self.view.wrong == 0
     }
 
@@ -85,11 +85,11 @@ impl Outcome {
             self.lost,
             self.wrong_subscribers,
         )?;
-        for answer in &self.questions {
-            let verdict = if answer.is_right { "right" } else { "WRONG" };
+        for answer in &self.queries {
+            let summary = if answer.is_right { "right" } else { "WRONG" };
             writeln!(
                 text,
-                "asked     {:>12}   {} of {} orders, {verdict}: {}",
+                "asked     {:>12}   {} of {} orders, {summary}: {}",
                 time(answer.took_ns),
                 grouped(answer.records),
                 grouped(self.orders),
@@ -110,7 +110,7 @@ impl Outcome {
             text,
             "\n{}",
             if self.is_right() {
-                "Subscribers, questions and view agree with a plain calculation, byte for byte."
+                "Subscribers, queries and view agree with a plain calculation, byte for byte."
             } else {
                 "Something differs from a plain calculation: this should not happen, please \
                  report it."
@@ -121,17 +121,17 @@ impl Outcome {
 
 /// Publishes a day of so many messages, and checks what comes of it.
 pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
-    let served = Served::start(view::definition())?;
+    let server = DemoServer::start(view::definition())?;
     let mut day = Day::new(messages);
-    let wants = want::all(&day);
+    let subscriptions = subscription::all(&day);
     let expected = OnceLock::new();
     step("content: subscribing");
-    let subscribers = wants
+    let subscribers = subscriptions
         .iter()
-        .map(|want| subscriber::connect(served.address(), want))
+        .map(|subscription| subscriber::connect(server.address(), subscription))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let follower = view::connect(served.address())?;
-    let mut book = Book::new(wants.len());
+    let follower = view::connect(server.address())?;
+    let mut book = Book::new(subscriptions.len());
     step("content: publishing");
     let (published, received, view) = std::thread::scope(|scope| {
         let expected = &expected;
@@ -141,7 +141,7 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
             .map(|(at, client)| scope.spawn(move || subscriber::read(client, at, expected)))
             .collect();
         let view = scope.spawn(move || view::follow(follower, expected));
-        let published = publish(served.address(), &mut day, &wants, &mut book);
+        let published = publish(server.address(), &mut day, &subscriptions, &mut book);
         let (sums, prices) = (book.sums().to_vec(), book.prices(&day));
         // Set even if publishing failed: the subscribers wait for it.
         let until = Instant::now() + PATIENCE;
@@ -152,9 +152,9 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
     });
     let (published, received, view) = (published?, received?, view?);
     step("content: asking");
-    let view = view.judge(served.address(), &day, &book)?;
-    let questions = questions::ask(served.address(), &day, &book)?;
-    served.end()?;
+    let view = view.judge(server.address(), &day, &book)?;
+    let queries = queries::ask(server.address(), &day, &book)?;
+    server.end()?;
     let last = received.iter().filter_map(|received| received.last).max();
     let took = last.map_or(Duration::ZERO, |last| last.saturating_duration_since(published.start));
     let delivered = received.iter().map(|received| received.sum.count()).sum::<u64>();
@@ -164,13 +164,13 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
         published: published.messages,
         mean_bytes: published.bytes / published.messages.max(1),
         rate: published.messages as f64 / published.took.as_secs_f64(),
-        subscribers: wants.len() as u64,
+        subscribers: subscriptions.len() as u64,
         delivered,
         delivered_rate: delivered as f64 / took.as_secs_f64().max(1e-9),
         lost: pairs().map(|(got, wanted)| wanted.count().saturating_sub(got.count())).sum(),
         wrong_subscribers: pairs().filter(|(got, wanted)| got != wanted).count() as u64,
         orders: book.orders().count() as u64,
-        questions,
+        queries,
         view,
     })
 }
@@ -190,19 +190,19 @@ struct Published {
 fn publish(
     server: &str,
     day: &mut Day,
-    wants: &[Want],
+    subscriptions: &[Subscription],
     book: &mut Book,
 ) -> anyhow::Result<Published> {
-    let mut client = served::connect(server)?;
+    let mut client = server::connect(server)?;
     let start = Instant::now();
     let (mut messages, mut bytes) = (0, 0);
     while let Some(step) = day.advance() {
         let message = day.message();
         client.publish(step.event.topic(), message)?;
-        book.enter(&step.event, message, wants);
+        book.enter(&step.event, message, subscriptions);
         bytes += message.len() as u64;
         messages += 1;
-        if messages % LOOK_EVERY == 0 && start.elapsed() > PUBLISHING_MAX {
+        if messages % CHECK_INTERVAL == 0 && start.elapsed() > PUBLISHING_MAX {
             break;
         }
     }

@@ -2,8 +2,8 @@
 
 use super::arguments::FilterArgs;
 use super::cost::{Cost, measure};
+use super::evaluator::Evaluator;
 use super::excerpt::{few, shortened, wrapped};
-use super::judge::Judge;
 use crate::content::Lines;
 use crate::output::{print, print_json};
 use crate::printable::printable;
@@ -42,7 +42,7 @@ pub(crate) struct ExplainArgs {
 }
 
 /// Results of the filter for messages.
-struct Trial {
+struct Evaluation {
     messages: usize,
     matched: usize,
     malformed: usize,
@@ -52,14 +52,14 @@ struct Trial {
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let filter = arguments.filter.parse()?;
     let kind = arguments.filter.kind.kind;
-    let mut judge = Judge::new(&filter, kind)?;
+    let mut evaluator = Evaluator::new(&filter, kind)?;
     let placing = Index::new().insert(0, &filter, &mut FieldSet::new(kind))?;
     let messages = messages(arguments)?;
     let trial = if messages.is_empty() {
         None
     } else {
-        let truths: Vec<_> = messages.iter().map(|message| judge.truth(message)).collect();
-        Some(Trial {
+        let truths: Vec<_> = messages.iter().map(|message| evaluator.truth(message)).collect();
+        Some(Evaluation {
             messages: messages.len(),
             matched: truths.iter().filter(|truth| **truth == Ok(Ternary::True)).count(),
             malformed: truths.iter().filter(|truth| truth.is_err()).count(),
@@ -67,12 +67,12 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
         })
     };
     if arguments.filter.json {
-        let told = &judge.explanation;
+        let told = &evaluator.explanation;
         print_json(&json!({
             "filter": filter.to_string(),
             "normal": told.normal.to_string(),
             "tree": tree_json(filter.expr()),
-            "fields": judge.fields().collect::<Vec<_>>(),
+            "fields": evaluator.fields().collect::<Vec<_>>(),
             "steps": steps_json(&told.steps),
             "is_indexed": placing.is_indexed(),
             "index": told.access_plans.iter().map(access_plan_json).collect::<Value>(),
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     } else {
         let mut text = titled("filter", &wrapped(&filter.expr().to_string()));
         tree(filter.expr(), 1, &mut text)?;
-        describe(&judge, &mut text)?;
+        describe(&evaluator, &mut text)?;
         match &trial {
             Some(trial) => tell(trial, &mut text)?,
             None => text.push_str("cost     give messages to measure it: --message, --file\n"),
@@ -158,8 +158,8 @@ fn tree_json(expr: &Expr) -> Value {
     if parts.is_empty() { json!(label(expr)) } else { json!({ label(expr): parts }) }
 }
 
-fn describe(judge: &Judge, text: &mut String) -> std::fmt::Result {
-    let told = &judge.explanation;
+fn describe(evaluator: &Evaluator, text: &mut String) -> std::fmt::Result {
+    let told = &evaluator.explanation;
     writeln!(text, "plan     {}", shortened(&told.normal.to_string()))?;
     let (steps, _) = few(&told.steps);
     for (number, step) in (1..).zip(steps) {
@@ -200,8 +200,8 @@ fn tell_more(title: &str, steps: &[Step], text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-fn tell(trial: &Trial, text: &mut String) -> std::fmt::Result {
-    let Trial { messages, matched, malformed, cost } = trial;
+fn tell(trial: &Evaluation, text: &mut String) -> std::fmt::Result {
+    let Evaluation { messages, matched, malformed, cost } = trial;
     writeln!(
         text,
         "cost     p50 {:.1} ns, p99 {:.1} ns for a message to be read and judged",
@@ -237,7 +237,7 @@ fn access_plan_json(plan: &AccessPlan) -> Value {
     json!({ "by": by, "indexed": plan.indexed, "residual": residual })
 }
 
-fn trial_json(trial: &Trial) -> Value {
+fn trial_json(trial: &Evaluation) -> Value {
     json!({
         "messages": trial.messages, "matched": trial.matched, "malformed": trial.malformed,
         "cost": trial.cost, "is_debug_build": cfg!(debug_assertions),

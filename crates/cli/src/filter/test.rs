@@ -1,10 +1,10 @@
 //! `lanecast filter test`.
 
 use super::arguments::FilterArgs;
+use super::evaluator::Evaluator;
 use super::excerpt::shortened;
-use super::judge::Judge;
 use crate::content::Lines;
-use crate::output::complain;
+use crate::output::warn;
 use crate::printable::printable;
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::ternary::Ternary;
@@ -48,7 +48,7 @@ struct Verdict<'a> {
 
 pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
     let filter = arguments.filter.parse()?;
-    let mut judge = Judge::new(&filter, arguments.filter.kind.kind)?;
+    let mut evaluator = Evaluator::new(&filter, arguments.filter.kind.kind)?;
     let mut lines = Lines::open(arguments.file.as_deref())?;
     let mut output = BufWriter::new(io::stdout().lock());
     let is_terminal = io::stdout().is_terminal();
@@ -56,21 +56,21 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
     while let Some(line) = lines.next()? {
         let mut message = line.clone();
         arguments.filter.kind.meant(&mut message);
-        let truth = judge.truth(&message);
+        let truth = evaluator.truth(&message);
         has_match |= truth == Ok(Ternary::True);
         has_error |= truth.is_err();
         match truth {
             Err(error) if !arguments.verbose => {
-                complain(&format!("line {}: {error}", lines.number));
+                warn(&format!("line {}: {error}", lines.number));
             }
             Ok(Ternary::False | Ternary::Unknown) if !arguments.verbose => {}
             truth if arguments.filter.json => {
-                let verdict = verdict(&judge, lines.number, truth, &line, &message);
+                let verdict = verdict(&evaluator, lines.number, truth, &line, &message);
                 writeln!(output, "{}", serde_json::to_string(&verdict)?)?;
             }
             truth if arguments.verbose => {
                 let shown = printable(&String::from_utf8_lossy(&line));
-                let why = reasons(&judge, truth, &message);
+                let why = reasons(&evaluator, truth, &message);
                 writeln!(output, "{:<10} {shown}\n{:<10} {why}", word(truth), "")?;
             }
             _ if is_terminal => {
@@ -103,23 +103,23 @@ fn word(truth: Result<Ternary, Malformed>) -> &'static str {
 }
 
 /// The condition that failed, and what was looked at.
-fn reasons(judge: &Judge, truth: Result<Ternary, Malformed>, message: &[u8]) -> String {
+fn reasons(evaluator: &Evaluator, truth: Result<Ternary, Malformed>, message: &[u8]) -> String {
     if let Err(error) = truth {
         return error.to_string();
     }
-    let seen = judge.evidence(message).into_iter().map(|(path, values)| match &*values {
+    let seen = evaluator.evidence(message).into_iter().map(|(path, values)| match &*values {
         [] => format!("{path} absent"),
         values => format!("{path} = {}", values.join(" and ")),
     });
     let seen = seen.collect::<Vec<_>>().join(", ");
-    printable(&match judge.objection(message) {
+    printable(&match evaluator.objection(message) {
         Some((text, truth)) => format!("{} is {}: {seen}", shortened(text), word(Ok(truth))),
         None => seen,
     })
 }
 
 fn verdict<'a>(
-    judge: &Judge,
+    evaluator: &Evaluator,
     line: u64,
     truth: Result<Ternary, Malformed>,
     typed: &'a [u8],
@@ -128,9 +128,9 @@ fn verdict<'a>(
     let (because, fields) = match truth {
         Err(error) => (Some(error.to_string()), BTreeMap::new()),
         Ok(_) => {
-            let objection = judge.objection(message);
+            let objection = evaluator.objection(message);
             let words = |(text, truth)| format!("{text} is {}", word(Ok(truth)));
-            (objection.map(words), judge.evidence(message).into_iter().collect())
+            (objection.map(words), evaluator.evidence(message).into_iter().collect())
         }
     };
     let message = String::from_utf8_lossy(typed);

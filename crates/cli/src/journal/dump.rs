@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest wait for one record.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Arguments of `dump`.
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
             Ok(None) if !arguments.follow => break,
             Ok(None) => {
                 output.flush()?;
-                cursor.wait(LOOK);
+                cursor.wait(CHECK_INTERVAL);
             }
             Err(error) => {
                 output.flush()?;

@@ -1,13 +1,13 @@
 //! `lanecast perf fanout`: the fan-out charts of the AMPS slides.
 
 mod cpu;
-mod served;
+mod server;
 
 use super::arguments::INCOMPLETE;
 use super::priority;
 use super::progress::Progress;
-use crate::output::{complain, print, print_line};
-use crate::stage::{Actor, Patience};
+use crate::child::{ChildProcess, Deadline};
+use crate::output::{print, print_line, warn};
 use crate::table::{rate, render, table};
 use anyhow::bail;
 use cpu::cpu_of;
@@ -108,19 +108,19 @@ struct Measured {
     numa: String,
     seating: NumaPlacement,
     /// The server's own figures.
-    server: Option<served::Told>,
+    server: Option<server::ServerReport>,
     raise: PriorityChange,
 }
 
 pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     if let Some(cpu) = arguments.serve {
-        return served::serve(usize::try_from(cpu).ok(), stop);
+        return server::serve(usize::try_from(cpu).ok(), stop);
     }
     let topology = Topology::of_this_host();
     let seating = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
         Ok(seating) => seating,
         Err(error) => {
-            complain(&error.to_string());
+            warn(&error.to_string());
             return Ok(ExitCode::from(2));
         }
     };
@@ -145,7 +145,7 @@ impl FanoutArgs {
         let (publishers, count) = (usize::from(*publishers), usize::from(self.bursts));
         let bursts = Bursts { publishers, count, messages: self.burst };
         let (result, server) = match through {
-            Through::Server => served::run(&load, bursts, &seating, stop)?,
+            Through::Server => server::run(&load, bursts, &seating, stop)?,
             Through::Embedded => {
                 let cpus = [0, 1].map(|number| cpu_of(&seating, number));
                 (fanout::embedded(&load, bursts, [cpus[0].as_slice(), cpus[1].as_slice()])?, None)
@@ -173,10 +173,10 @@ impl FanoutArgs {
                     bail!("interrupted");
                 }
                 progress.begin(&format!("{what} ({repetition}/{})", self.repetitions), EXPECTED);
-                let patience = Patience { until: Instant::now() + PATIENCE, stop };
-                let mut actor = Actor::start("measuring process", words)?;
-                let mut line: Value = actor.read(&patience)?;
-                actor.finish(&patience)?;
+                let deadline = Deadline { until: Instant::now() + PATIENCE, stop };
+                let mut actor = ChildProcess::start("measuring process", words)?;
+                let mut line: Value = actor.read(&deadline)?;
+                actor.finish(&deadline)?;
                 line["command"] = command.clone().into();
                 line["repetition"] = repetition.into();
                 has_lost |= line["lost"] != 0 || line["excess"] != 0;

@@ -5,7 +5,7 @@ use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::complain;
+use crate::output::warn;
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::socket_baseline::{
@@ -149,7 +149,7 @@ pub(super) fn run(arguments: &FloorArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
             Ok(result) => {
                 record.keep(head.line(Kind::Floor, &result)?, result.is_complete());
                 if !result.is_complete() {
-                    complain(&format!("{case}: {} messages were lost", result.lost));
+                    warn(&format!("{case}: {} messages were lost", result.lost));
                 }
             }
             Err(SocketBaselineError::Stopped) => break,

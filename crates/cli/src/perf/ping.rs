@@ -5,8 +5,8 @@ use super::context::ContextArgs;
 use super::files::Times;
 use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
-use super::transports::{Opened, OverTransport, with_transport};
-use crate::output::{print, print_line, say};
+use super::transports::{Opened, TransportWork, with_transport};
+use crate::output::{print, print_error, print_line};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{
@@ -144,7 +144,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let head = Head::now();
     let raise = both.priority.apply()?;
     let context = both.context()?;
-    let pinging = Pinging { arguments, context: &context, places, raise, stop };
+    let pinging = PingWork { arguments, context: &context, places, raise, stop };
     let (result, beside) = with_transport(&context, pinging)?;
     let mut lines = vec![head.line(Kind::Ping, &result)?];
     for pong in beside.iter() {
@@ -158,7 +158,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
 }
 
 /// A ping with valid arguments, ready to run.
-struct Pinging<'a> {
+struct PingWork<'a> {
     arguments: &'a PingArgs,
     context: &'a ContextArgs,
     places: Places,
@@ -166,7 +166,7 @@ struct Pinging<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverTransport for Pinging<'_> {
+impl TransportWork for PingWork<'_> {
     /// Results of the ping, and of a pong in this process.
     type Outcome = (PingResult, Option<PongResult>);
 
@@ -232,13 +232,13 @@ fn verdict(result: &PingResult, arguments: &PingArgs) -> ExitCode {
     if result.interrupted {
         let why = result.pong_left.map_or("", |_| ": the pong has left");
         let (sent, of) = (result.sent, arguments.messages);
-        say(&format!("interrupted after {sent} of {of} messages{why}"));
+        print_error(&format!("interrupted after {sent} of {of} messages{why}"));
         return ExitCode::FAILURE;
     }
     if result.is_complete() {
         return ExitCode::SUCCESS;
     }
-    say(&format!(
+    print_error(&format!(
         "of {} messages {} came back: {} told lost, {} repeated, {} damaged",
         result.sent + result.warmup,
         traffic.received,
@@ -247,7 +247,7 @@ fn verdict(result: &PingResult, arguments: &PingArgs) -> ExitCode {
         traffic.damaged
     ));
     if traffic.duplicated > 0 {
-        say("more than one pong answers on these topics: use others with --topics");
+        print_error("more than one pong answers on these topics: use others with --topics");
     }
     ExitCode::from(INCOMPLETE)
 }

@@ -4,8 +4,8 @@ use super::arguments::{INCOMPLETE, parse_cpu};
 use super::context::ContextArgs;
 use super::files::Times;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
-use super::transports::{Opened, OverTransport, with_transport};
-use crate::output::{print, print_line, say};
+use super::transports::{Opened, TransportWork, with_transport};
+use crate::output::{print, print_error, print_line};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange, report};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const LINGER: Duration = Duration::from_secs(1);
 const NO_TIMES: &str = "a pong measures no times: its ping does";
 /// Between two looks of the main thread at the stop flag.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Arguments of `perf pong`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let head = Head::now();
     let raise = both.priority.apply()?;
     let context = both.context()?;
-    let ponging = Ponging { arguments, context: &context, place, raise, stop };
+    let ponging = PongWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, ponging)?;
     let line = head.line(Kind::Pong, &result)?;
     if both.json {
@@ -91,12 +91,14 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     }
     let (traffic, answered) = (&result.traffic, result.answered);
     let (received, lost) = (traffic.received, traffic.told_lost);
-    say(&format!("{received} messages came and {lost} were lost; {answered} were sent back"));
+    print_error(&format!(
+        "{received} messages came and {lost} were lost; {answered} were sent back"
+    ));
     Ok(ExitCode::from(INCOMPLETE))
 }
 
 /// A pong with valid arguments, ready to run.
-struct Ponging<'a> {
+struct PongWork<'a> {
     arguments: &'a PongArgs,
     context: &'a ContextArgs,
     place: Pinning,
@@ -104,7 +106,7 @@ struct Ponging<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverTransport for Ponging<'_> {
+impl TransportWork for PongWork<'_> {
     type Outcome = PongResult;
 
     fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<PongResult> {
@@ -128,7 +130,7 @@ impl OverTransport for Ponging<'_> {
             let working = Builder::new().name("receiver".into()).spawn_scoped(scope, work)?;
             while !working.is_finished() {
                 is_off.store(stop(), Ordering::Relaxed);
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(CHECK_INTERVAL);
             }
             working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })

@@ -1,6 +1,6 @@
 //! Arguments about the process's priority.
 
-use crate::output::say;
+use crate::output::print_error;
 use anyhow::Context;
 use lanecast_measure::{PriorityChange, PriorityRequest};
 use lanecast_os::process;
@@ -32,8 +32,10 @@ impl PriorityArgs {
         }
         let raise = PriorityChange::by(self.raise);
         if self.raise == PriorityRequest::RealTime && raise == PriorityChange::NotPermitted {
-            say("real-time priorities are not permitted here: going on without (allow them with \
-                 'ulimit -r 11', or the right CAP_SYS_NICE)");
+            print_error(
+                "real-time priorities are not permitted here: going on without (allow them with \
+                 'ulimit -r 11', or the right CAP_SYS_NICE)",
+            );
         }
         Ok(raise)
     }

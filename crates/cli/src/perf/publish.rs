@@ -7,9 +7,9 @@ use super::files::{Files, FilesArgs, Times};
 use super::jitter;
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
-use super::transports::{Opened, OverTransport, with_transport};
+use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
-use crate::output::{print, print_line, say};
+use crate::output::{print, print_error, print_line};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
@@ -29,10 +29,12 @@ const NO_TIMES: &str = "this publisher records no times: it does with -f 1 and a
 
 /// Arguments of `perf pub`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "With --transport thread, receiving threads beside the publisher say what \
+#[command(
+    after_help = "With --transport thread, receiving threads beside the publisher print_error what \
     they read, too.\n\
     Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments, \
-    3 a receiving thread lost messages.")]
+    3 a receiving thread lost messages."
+)]
 pub(crate) struct PubArgs {
     /// CPU of the sending thread; -1 for any [default: 1, if there is one]
     #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
@@ -217,14 +219,14 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     }
     let head = Head::now();
     let context = arguments.context();
-    let publishing = Publishing { arguments, context: &context, head, place, places, raise, stop };
+    let publishing = PublishWork { arguments, context: &context, head, place, places, raise, stop };
     let (lines, exit_code) = with_transport(&context, publishing)?;
     files.write(&lines)?;
     Ok(exit_code)
 }
 
 /// A publisher with valid arguments, ready to run.
-struct Publishing<'a> {
+struct PublishWork<'a> {
     arguments: &'a PubArgs,
     context: &'a ContextArgs,
     head: Head,
@@ -235,7 +237,7 @@ struct Publishing<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverTransport for Publishing<'_> {
+impl TransportWork for PublishWork<'_> {
     /// The measurement lines, and the exit status.
     type Outcome = (Vec<String>, ExitCode);
 
@@ -296,14 +298,20 @@ fn only_jitter(
 /// that settles it.
 fn verdict(result: &PublisherResult, settings: &Settings) -> Option<ExitCode> {
     if result.interrupted {
-        say(&format!("interrupted after {} of {} messages", result.sent, settings.messages));
+        print_error(&format!(
+            "interrupted after {} of {} messages",
+            result.sent, settings.messages
+        ));
         return Some(ExitCode::FAILURE);
     }
     if result.subscribers_at_start == 0 {
-        say(&format!("nobody subscribed to '{}': nothing held this publisher back", result.topic));
+        print_error(&format!(
+            "nobody subscribed to '{}': nothing held this publisher back",
+            result.topic
+        ));
     }
     if result.drained == Some(false) {
-        say("a subscriber had not read everything when this publisher closed (see -l)");
+        print_error("a subscriber had not read everything when this publisher closed (see -l)");
     }
     None
 }

@@ -4,7 +4,7 @@ use super::arguments::persistence;
 use super::context::ContextArgs;
 use super::files::FilesArgs;
 use super::priority::PriorityArgs;
-use crate::output::{print, say};
+use crate::output::{print, print_error};
 use anyhow::bail;
 use lanecast_base::{WaitStrategy, format_duration};
 use lanecast_measure::ping::{Notice, Topics};
@@ -172,7 +172,7 @@ pub(super) fn tell(notice: Notice<'_>, json: bool) -> io::Result<()> {
 /// Tells a person how far it is: drawing a bar meanwhile would disturb the run.
 pub(super) fn progress(what: &str) -> io::Result<()> {
     if io::stderr().is_terminal() {
-        say(what);
+        print_error(what);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::arguments::{INCOMPLETE, parse_cpu};
 use super::context::ContextArgs;
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
-use super::transports::{Opened, OverTransport, with_transport};
+use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
 use crate::output::{print, print_line};
 use lanecast_measure::subscriber::{self, Notice, Settings};
@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let raise = arguments.priority.apply()?;
     let context = arguments.um.context(&arguments.context);
     let context = ContextArgs { receiver_loss: arguments.loss, ..context };
-    let subscribing = Subscribing { arguments, context: &context, place, raise, stop };
+    let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
     if arguments.json {
@@ -123,7 +123,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
 }
 
 /// A subscriber with valid arguments, ready to run.
-struct Subscribing<'a> {
+struct SubscribeWork<'a> {
     arguments: &'a SubArgs,
     context: &'a ContextArgs,
     place: Pinning,
@@ -131,7 +131,7 @@ struct Subscribing<'a> {
     stop: &'a dyn Fn() -> bool,
 }
 
-impl OverTransport for Subscribing<'_> {
+impl TransportWork for SubscribeWork<'_> {
     type Outcome = SubscriberResult;
 
     fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {

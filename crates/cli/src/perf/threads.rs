@@ -6,8 +6,8 @@ use super::files::{FilesArgs, Times};
 use super::priority;
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::{complain, print_line, words};
-use crate::stage::{Actor, Patience};
+use crate::child::{ChildProcess, Deadline};
+use crate::output::{print_line, warn, words};
 use anyhow::bail;
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{RunLength, Skipped};
@@ -123,19 +123,19 @@ impl ThreadsArgs {
             let what = format!("{} ({repetition}/{repetitions})", turn.what);
             progress.begin(&what, each);
             let until = Instant::now() + SLACK + each.saturating_mul(SLOWNESS);
-            match measured(series, turn, length, &Patience { until, stop }) {
+            match measured(series, turn, length, &Deadline { until, stop }) {
                 Ok(mut line) => {
                     // One command has made all of them; its line says what was varied.
                     line["command"] = head.command.clone().into();
                     line["repetition"] = repetition.into();
                     line["repetitions"] = repetitions.into();
                     record.keep(line.to_string(), wrong(&line).is_none());
-                    wrong(&line).iter().for_each(|wrong| complain(&format!("{what}: {wrong}")));
+                    wrong(&line).iter().for_each(|wrong| warn(&format!("{what}: {wrong}")));
                 }
                 Err(_) if stop() => {}
                 Err(error) => {
                     let why = format!("{what}: {}", words(&error));
-                    complain(&why);
+                    warn(&why);
                     record.fail(skipped(&head, series, &why)?);
                 }
             }
@@ -168,7 +168,7 @@ impl ThreadsArgs {
 
 /// Says what is wrong with the options.
 pub(super) fn refuse(why: &str) -> ExitCode {
-    complain(why);
+    warn(why);
     ExitCode::from(REFUSED)
 }
 
@@ -177,7 +177,7 @@ fn measured(
     series: Series,
     turn: &Turn,
     length: RunLength,
-    patience: &Patience<'_>,
+    deadline: &Deadline<'_>,
 ) -> anyhow::Result<Value> {
     let length = match length {
         RunLength::Messages(messages) => ["-n".to_owned(), messages.to_string()],
@@ -185,9 +185,9 @@ fn measured(
     };
     let fixed = ["perf", series.name, "--json", "--own-session"].map(str::to_owned);
     let words = [&fixed[..], &length, &turn.words].concat();
-    let mut actor = Actor::start("measuring process", &words)?;
-    let line = actor.read(patience)?;
-    actor.finish(patience)?;
+    let mut actor = ChildProcess::start("measuring process", &words)?;
+    let line = actor.read(deadline)?;
+    actor.finish(deadline)?;
     Ok(line)
 }
 

@@ -2,15 +2,15 @@
 //!
 //! A new transport is added here: its name, its opening, and its counters.
 
-mod ends;
+mod endpoint_pair;
 
 use super::arguments::PerMille;
 use super::context::ContextArgs;
 use super::transport_name::TransportName;
 use crate::context::DomainArgs;
-use crate::output::complain;
+use crate::output::warn;
 use anyhow::bail;
-use ends::Ends;
+use endpoint_pair::EndpointPair;
 use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::clock::Clock;
@@ -48,7 +48,7 @@ impl<C: Transport> Opened<C> {
 }
 
 /// Work that runs over any transport.
-pub(super) trait OverTransport {
+pub(super) trait TransportWork {
     /// Result of the work.
     type Outcome;
 
@@ -57,7 +57,7 @@ pub(super) trait OverTransport {
 }
 
 /// Opens the transport that `arguments` name, and does `work` over it.
-pub(super) fn with_transport<W: OverTransport>(
+pub(super) fn with_transport<W: TransportWork>(
     arguments: &ContextArgs,
     work: W,
 ) -> anyhow::Result<W::Outcome> {
@@ -88,12 +88,12 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     }
     let config = builder.config()?;
     for ignored in &config.ignored {
-        complain(&format!("{ignored} has no counterpart here and is ignored"));
+        warn(&format!("{ignored} has no counterpart here and is ignored"));
     }
     Ok(config)
 }
 
-fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
+fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domain>>> {
     if arguments.loses() {
         bail!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
     }
@@ -102,7 +102,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two()),
-        transport: Ends::open(arguments.receives_apart, || Domain::open(settings.clone()))?,
+        transport: EndpointPair::open(arguments.receives_apart, || Domain::open(settings.clone()))?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             // Nothing is lost in memory, so nothing is sent again.
@@ -114,7 +114,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<Ends<Domain>>> {
 fn open_net(
     arguments: &ContextArgs,
     kind: net::TransportKind,
-) -> anyhow::Result<Opened<Ends<net::NetTransport>>> {
+) -> anyhow::Result<Opened<EndpointPair<net::NetTransport>>> {
     if arguments.loses() && kind == net::TransportKind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
@@ -137,7 +137,7 @@ fn open_net(
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two() as u64),
-        transport: Ends::open(apart, open)?,
+        transport: EndpointPair::open(apart, open)?,
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),

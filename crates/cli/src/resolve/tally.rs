@@ -1,7 +1,7 @@
 //! The daemon's counters, where `lanecast stat` finds them.
 
 use crate::context::DomainArgs;
-use crate::output::{complain, words};
+use crate::output::{warn, words};
 use lanecast_net::{DaemonCounters, ResolverDaemon};
 use lanecast_os::private_directory;
 use lanecast_stats::{CounterLayout, Counters};
@@ -42,7 +42,7 @@ impl Tally {
         let counters = made
             .and_then(|()| Ok(Counters::create(&shm.directory, shm.access.read_mode(), &plan)?));
         if let Err(error) = &counters {
-            complain(&format!("going on without counters: {}", words(error)));
+            warn(&format!("going on without counters: {}", words(error)));
         }
         Ok(Self { counters: counters.ok(), shown: [0; ERRORS], last: Instant::now() })
     }

@@ -1,6 +1,6 @@
 //! `lanecast sow dump`.
 
-use crate::output::{complain, say};
+use crate::output::{print_error, warn};
 use crate::printable::printable;
 use crate::table::{counted, grouped, utc};
 use lanecast_filter::message_type::SOH;
@@ -47,14 +47,14 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         writeln!(output, "{line}")?;
     }
     output.flush()?;
-    say(&format!(
+    print_error(&format!(
         "{}; the journal was read up to its record {}, and a checkpoint has those up to {}",
         counted(dump.records.len() as u64, "record"),
         grouped(dump.last),
         grouped(dump.covered)
     ));
     for damage in &dump.damage {
-        complain(&format!("not all could be read: {}", printable(&damage.to_string())));
+        warn(&format!("not all could be read: {}", printable(&damage.to_string())));
     }
     Ok(if dump.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -68,7 +68,10 @@ fn choose(dump: &mut Dump, topic: &str) {
     if !numbers.contains(&number) {
         let names: Vec<_> = numbers.into_iter().map(|number| name(dump, number)).collect();
         let there = if names.is_empty() { "no others".to_owned() } else { names.join(", ") };
-        say(&format!("nothing is known of a topic {}; there are {there}", printable(topic)));
+        print_error(&format!(
+            "nothing is known of a topic {}; there are {there}",
+            printable(topic)
+        ));
     }
     dump.names.insert(number, topic.to_owned());
     dump.records.retain(|record| record.topic == number);

@@ -8,11 +8,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Longest delay until a signal that ends the program is seen.
-const NOTICE: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reason for a wake-up of the program.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum Wake {
     /// A key with a meaning.
     Key(Action),
     /// The terminal has another size.
@@ -46,24 +46,24 @@ impl Screen {
         then: Instant,
         is_typing: bool,
         stop: &impl Fn() -> bool,
-    ) -> io::Result<News> {
+    ) -> io::Result<Wake> {
         loop {
             if stop() {
-                return Ok(News::End);
+                return Ok(Wake::End);
             }
             let left = then.saturating_duration_since(Instant::now());
-            if event::poll(left.min(NOTICE))? {
+            if event::poll(left.min(CHECK_INTERVAL))? {
                 match event::read()? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => {
                         if let Some(action) = action(key, is_typing) {
-                            return Ok(News::Key(action));
+                            return Ok(Wake::Key(action));
                         }
                     }
-                    Event::Resize(..) => return Ok(News::Resized),
+                    Event::Resize(..) => return Ok(Wake::Resized),
                     _ => {}
                 }
             } else if left.is_zero() {
-                return Ok(News::Time);
+                return Ok(Wake::Time);
             }
         }
     }

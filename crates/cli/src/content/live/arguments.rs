@@ -1,6 +1,6 @@
 //! Arguments of `lanecast watch`.
 
-use super::watched::Order;
+use super::live_table::Order;
 use crate::content::form::parse_path;
 use crate::content::server::ServerArgs;
 use crate::watch::parse_interval;

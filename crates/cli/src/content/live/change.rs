@@ -4,7 +4,7 @@ use lanecast_client::Event;
 
 /// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum ChangeKind {
     Added,
     Changed,
     Removed,
@@ -12,7 +12,7 @@ pub(super) enum Sign {
 
 /// Something that concerns one record, with its body.
 pub(super) struct Change {
-    pub(super) sign: Sign,
+    pub(super) kind: ChangeKind,
     pub(super) key: u64,
     pub(super) body: Vec<u8>,
     /// Why it is gone.
@@ -20,7 +20,7 @@ pub(super) struct Change {
 }
 
 /// Meaning of one event of the server.
-pub(super) enum News {
+pub(super) enum Update {
     Change(Change),
     /// All records have been told.
     Current,
@@ -29,20 +29,20 @@ pub(super) enum News {
 }
 
 /// Reads an event of the server; `known` tells whether a key is already in the table.
-pub(super) fn news(event: Event, known: impl Fn(u64) -> bool) -> anyhow::Result<News> {
+pub(super) fn read_update(event: Event, known: impl Fn(u64) -> bool) -> anyhow::Result<Update> {
     let put = |key: u64, body| {
-        let sign = if known(key) { Sign::Changed } else { Sign::Added };
-        News::Change(Change { sign, key, body, reason: None })
+        let kind = if known(key) { ChangeKind::Changed } else { ChangeKind::Added };
+        Update::Change(Change { kind, key, body, reason: None })
     };
     Ok(match event {
         Event::Record { record, .. } => put(record.key, record.body),
         Event::Message(message) => put(message.key.unwrap_or_default(), message.body),
         Event::Left { message, reason } => {
             let (key, body) = (message.key.unwrap_or_default(), message.body);
-            News::Change(Change { sign: Sign::Removed, key, body, reason: Some(reason) })
+            Update::Change(Change { kind: ChangeKind::Removed, key, body, reason: Some(reason) })
         }
-        Event::Current { .. } => News::Current,
-        Event::Resumed { .. } => News::Restart,
+        Event::Current { .. } => Update::Current,
+        Event::Resumed { .. } => Update::Restart,
         Event::Ended { error, .. } => return Err(error.into()),
     })
 }

@@ -1,10 +1,10 @@
 //! Changes as lines, where no terminal is.
 
 use super::arguments::WatchArgs;
-use super::change::{Change, News, Sign, news};
+use super::change::{Change, ChangeKind, Update, read_update};
 use crate::content::fields;
 use crate::content::grid::Grid;
-use crate::output::say;
+use crate::output::print_error;
 use crate::stop;
 use lanecast_client::Client;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest delay until the stop flag is seen.
-const ROUND: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
@@ -26,27 +26,27 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
         let mut event = client.next(Some(Duration::ZERO))?;
         if event.is_none() {
             output.flush()?;
-            event = client.next(Some(ROUND))?;
+            event = client.next(Some(CHECK_INTERVAL))?;
         }
         let Some(event) = event else { continue };
-        match news(event, |key| known.contains(&key))? {
-            News::Change(change) => {
-                match change.sign {
-                    Sign::Removed => known.remove(&change.key),
+        match read_update(event, |key| known.contains(&key))? {
+            Update::Change(change) => {
+                match change.kind {
+                    ChangeKind::Removed => known.remove(&change.key),
                     _ => known.insert(change.key),
                 };
                 let line = if arguments.json {
                     object(arguments, &change)
                 } else {
-                    format!("{} {}", sign(change.sign), shown(&mut grid, &change.body))
+                    format!("{} {}", sign(change.kind), shown(&mut grid, &change.body))
                 };
                 writeln!(output, "{line}")?;
                 left -= 1;
             }
-            News::Current => {}
-            News::Restart => {
+            Update::Current => {}
+            Update::Restart => {
                 known.clear();
-                say("the connection broke and is there again: all records follow anew");
+                print_error("the connection broke and is there again: all records follow anew");
             }
         }
     }
@@ -54,11 +54,11 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-const fn sign(sign: Sign) -> &'static str {
-    match sign {
-        Sign::Added => "+",
-        Sign::Changed => "~",
-        Sign::Removed => "-",
+const fn sign(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "+",
+        ChangeKind::Changed => "~",
+        ChangeKind::Removed => "-",
     }
 }
 
@@ -78,7 +78,7 @@ fn object(arguments: &WatchArgs, change: &Change) -> String {
     let reason = change.reason.as_deref().map(|reason| format!(r#""reason":{},"#, quoted(reason)));
     format!(
         r#"{{"change":"{}","sow_key":"{}",{}"message":{message}}}"#,
-        sign(change.sign),
+        sign(change.kind),
         change.key,
         reason.unwrap_or_default()
     )

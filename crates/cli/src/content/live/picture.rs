@@ -1,6 +1,6 @@
 //! The records as a picture.
 
-use super::watched::Watched;
+use super::live_table::LiveTable;
 use crate::printable::{cut, printable, width};
 use crate::table::{grouped, rate};
 use crate::top::draw::Palette;
@@ -54,7 +54,7 @@ impl Pane {
 /// Draws the whole screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
-    watched: &mut Watched,
+    table: &mut LiveTable,
     pane: &mut Pane,
     palette: Palette,
 ) {
@@ -65,37 +65,37 @@ pub(super) fn draw(
         Constraint::Length(u16::from(area.height >= 4)),
     ];
     let [head, body, foot] = Layout::vertical(heights).areas(area);
-    draw_head(frame, head, watched, pane);
-    if watched.len() == 0 {
+    draw_head(frame, head, table, pane);
+    if table.len() == 0 {
         let empty = Paragraph::new("\nno records").alignment(Alignment::Center);
         frame.render_widget(empty, body);
     } else {
-        draw_rows(frame, body, watched, pane, palette);
+        draw_rows(frame, body, table, pane, palette);
     }
-    let chosen = pane.chosen.and_then(|chosen| watched.sorted().get(chosen));
+    let chosen = pane.chosen.and_then(|chosen| table.sorted().get(chosen));
     let line = match chosen {
         _ if !pane.note.is_empty() => {
             Line::styled(printable(&pane.note), palette.style(Tone::Warning))
         }
-        Some(key) => Line::from(watched.whole(*key)),
+        Some(key) => Line::from(table.whole(*key)),
         None => Line::styled(KEYS, palette.style(Tone::Faint)),
     };
     frame.render_widget(Paragraph::new(line), foot);
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, watched: &Watched, pane: &Pane) {
-    let counts = watched.counts;
+fn draw_head(frame: &mut Frame<'_>, area: Rect, table: &LiveTable, pane: &Pane) {
+    let counts = table.counts;
     let mut words = format!(
         "{}: {} records  +{} ~{} -{}  {}",
         pane.title,
-        grouped(watched.len() as u64),
+        grouped(table.len() as u64),
         grouped(counts.added),
         grouped(counts.changed),
         grouped(counts.removed),
-        rate(watched.rate)
+        rate(table.rate)
     );
-    if watched.passed_over > 0 {
-        words += &format!("  ({} more have no room: filter)", grouped(watched.passed_over));
+    if table.passed_over > 0 {
+        words += &format!("  ({} more have no room: filter)", grouped(table.passed_over));
     }
     let words = cut(&printable(&words), area.width.into());
     frame.render_widget(Paragraph::new(Line::styled(words, Modifier::BOLD)), area);
@@ -104,17 +104,17 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, watched: &Watched, pane: &Pane) 
 fn draw_rows(
     frame: &mut Frame<'_>,
     area: Rect,
-    watched: &mut Watched,
+    table: &mut LiveTable,
     pane: &mut Pane,
     palette: Palette,
 ) {
-    let columns = fitting(watched, area.width.into());
-    let count = watched.sorted().len();
+    let columns = fitting(table, area.width.into());
+    let count = table.sorted().len();
     let room = usize::from(area.height.saturating_sub(1)).max(1);
     pane.scroll(count, room);
-    let keys: Vec<u64> = watched.sorted().iter().skip(pane.offset).take(room).copied().collect();
+    let keys: Vec<u64> = table.sorted().iter().skip(pane.offset).take(room).copied().collect();
     let rows = keys.into_iter().map(|key| {
-        let (cells, is_fresh) = watched.row(key);
+        let (cells, is_fresh) = table.row(key);
         let cells = cells.iter().zip(&columns);
         let cells = cells.map(|(cell, (_, width, is_number))| aligned(cell, *width, *is_number));
         let style = palette.style(if is_fresh { Tone::Good } else { Tone::Plain });
@@ -141,11 +141,11 @@ fn aligned(text: &str, width: usize, is_number: bool) -> Line<'static> {
 
 /// The titles and widths of the columns that fit, and whether they hold numbers. The title of one
 /// that is sorted by says so.
-fn fitting(watched: &Watched, room: usize) -> Vec<(String, usize, bool)> {
+fn fitting(table: &LiveTable, room: usize) -> Vec<(String, usize, bool)> {
     let mut left = room;
     let mut fitting = Vec::new();
-    for column in watched.columns() {
-        let order = watched.orders().first();
+    for column in table.columns() {
+        let order = table.orders().first();
         let order = order.filter(|order| order.path.to_string() == column.title);
         let mark = match order.map(|order| order.is_descending) {
             None => "",
@@ -175,11 +175,11 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn drawn(watched: &mut Watched, pane: &mut Pane, columns: u16, rows: u16) -> Vec<String> {
-        watched.arrange().expect("room");
+    fn drawn(table: &mut LiveTable, pane: &mut Pane, columns: u16, rows: u16) -> Vec<String> {
+        table.arrange().expect("room");
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a backend");
         let palette = Palette { has_colours: false };
-        terminal.draw(|frame| draw(frame, watched, pane, palette)).expect("a picture");
+        terminal.draw(|frame| draw(frame, table, pane, palette)).expect("a picture");
         let buffer = terminal.backend().buffer();
         let cells = buffer.content().chunks(columns.into());
         let line = |cells: &[ratatui::buffer::Cell]| {
@@ -189,39 +189,39 @@ mod tests {
         cells.map(line).collect()
     }
 
-    fn orders(count: u64) -> Watched {
-        let mut watched = Watched::new(KindArgs::json(), Vec::new(), Vec::new());
+    fn orders(count: u64) -> LiveTable {
+        let mut table = LiveTable::new(KindArgs::json(), Vec::new(), Vec::new());
         for id in 1..=count {
             let text = format!("{{\"id\":{id},\"name\":\"a\\u001b[2J株\"}}");
-            watched.put(id, text.into_bytes());
+            table.put(id, text.into_bytes());
         }
-        watched
+        table
     }
 
     #[test]
     fn records_are_a_table_that_scrolls() {
-        let (mut watched, mut pane) = (orders(20), Pane::new("orders".to_owned()));
-        let lines = drawn(&mut watched, &mut pane, 60, 6);
+        let (mut table, mut pane) = (orders(20), Pane::new("orders".to_owned()));
+        let lines = drawn(&mut table, &mut pane, 60, 6);
         assert_eq!(lines[0], "orders: 20 records  +20 ~0 -0  0.0 /s");
         assert_eq!(lines[1], "/id  /name");
         assert!(lines[2].starts_with("  1  a\u{fffd}[2J株"), "{lines:?}");
         assert_eq!(lines[5], KEYS);
-        pane.move_by(1 << 30, watched.len());
-        let lines = drawn(&mut watched, &mut pane, 60, 6);
+        pane.move_by(1 << 30, table.len());
+        let lines = drawn(&mut table, &mut pane, 60, 6);
         assert!(lines[4].starts_with(" 20  a"), "{lines:?}");
         assert!(lines[5].starts_with("{\"id\":20,"), "{lines:?}");
-        pane.move_by(-(1 << 30), watched.len());
-        assert!(drawn(&mut watched, &mut pane, 60, 6)[2].starts_with("  1  a"));
-        (1..=20).for_each(|key| watched.remove(key));
-        assert_eq!(drawn(&mut watched, &mut pane, 60, 6)[2].trim(), "no records");
+        pane.move_by(-(1 << 30), table.len());
+        assert!(drawn(&mut table, &mut pane, 60, 6)[2].starts_with("  1  a"));
+        (1..=20).for_each(|key| table.remove(key));
+        assert_eq!(drawn(&mut table, &mut pane, 60, 6)[2].trim(), "no records");
     }
 
     #[test]
     fn no_terminal_is_too_small() {
-        let (mut watched, mut pane) = (orders(3), Pane::new("orders".to_owned()));
-        pane.move_by(2, watched.len());
+        let (mut table, mut pane) = (orders(3), Pane::new("orders".to_owned()));
+        pane.move_by(2, table.len());
         for (columns, rows) in [(1, 1), (2, 2), (5, 3), (3, 40), (200, 1)] {
-            let lines = drawn(&mut watched, &mut pane, columns, rows);
+            let lines = drawn(&mut table, &mut pane, columns, rows);
             assert_eq!(lines.len(), usize::from(rows));
         }
     }

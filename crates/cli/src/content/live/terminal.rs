@@ -1,9 +1,9 @@
 //! The records on a terminal, drawn again and again.
 
 use super::arguments::WatchArgs;
-use super::change::{Change, News, Sign, news};
+use super::change::{Change, ChangeKind, Update, read_update};
+use super::live_table::{LiveTable, Order};
 use super::picture::{Pane, draw};
-use super::watched::{Order, Watched};
 use crate::top::keys::Action;
 use crate::top::screen::{self, Screen};
 use crate::top::signals::stop_flag;
@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Longest time that input waits for events, and events for input.
-const ROUND: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
     let stop = stop_flag()?;
     let orders = arguments.order_by.iter().flat_map(|orders| orders.orders.clone()).collect();
-    let mut watched = Watched::new(arguments.server.kind, arguments.columns.clone(), orders);
+    let mut table = LiveTable::new(arguments.server.kind, arguments.columns.clone(), orders);
     let topic = &arguments.server.topic;
     let title = arguments.filter.as_ref().map(|filter| format!("{topic} where {filter}"));
     let mut pane = Pane::new(title.unwrap_or_else(|| topic.clone()));
@@ -27,48 +27,48 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
     loop {
         let now = Instant::now();
         if now >= next {
-            watched.tick(now - drawn);
+            table.tick(now - drawn);
             (drawn, next) = (now, now + arguments.interval);
-            picture(&mut screen, &mut watched, &mut pane)?;
+            picture(&mut screen, &mut table, &mut pane)?;
         }
-        listen(&mut client, &mut watched, &mut pane, next)?;
+        listen(&mut client, &mut table, &mut pane, next)?;
         match Screen::wait(Instant::now(), false, &stop)? {
-            screen::News::End => break,
-            screen::News::Time => {}
-            screen::News::Resized => picture(&mut screen, &mut watched, &mut pane)?,
-            screen::News::Key(action) => {
-                if !apply(action, &mut watched, &mut pane) {
+            screen::Wake::End => break,
+            screen::Wake::Time => {}
+            screen::Wake::Resized => picture(&mut screen, &mut table, &mut pane)?,
+            screen::Wake::Key(action) => {
+                if !apply(action, &mut table, &mut pane) {
                     break;
                 }
-                picture(&mut screen, &mut watched, &mut pane)?;
+                picture(&mut screen, &mut table, &mut pane)?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn picture(screen: &mut Screen, watched: &mut Watched, pane: &mut Pane) -> anyhow::Result<()> {
-    watched.arrange()?;
-    screen.draw(|frame, palette| draw(frame, watched, pane, palette))?;
+fn picture(screen: &mut Screen, table: &mut LiveTable, pane: &mut Pane) -> anyhow::Result<()> {
+    table.arrange()?;
+    screen.draw(|frame, palette| draw(frame, table, pane, palette))?;
     Ok(())
 }
 
 /// Takes in what happens until the next picture is due, or until keys should be looked at.
 fn listen(
     client: &mut Client,
-    watched: &mut Watched,
+    table: &mut LiveTable,
     pane: &mut Pane,
     next: Instant,
 ) -> anyhow::Result<()> {
-    let until = next.min(Instant::now() + ROUND);
+    let until = next.min(Instant::now() + CHECK_INTERVAL);
     while let Some(event) = client.next(Some(until.saturating_duration_since(Instant::now())))? {
         // Whether a record is new, the records themselves tell.
-        match news(event, |_| false)? {
-            News::Change(Change { sign: Sign::Removed, key, .. }) => watched.remove(key),
-            News::Change(Change { key, body, .. }) => watched.put(key, body),
-            News::Current => watched.settle(),
-            News::Restart => {
-                watched.restart();
+        match read_update(event, |_| false)? {
+            Update::Change(Change { kind: ChangeKind::Removed, key, .. }) => table.remove(key),
+            Update::Change(Change { key, body, .. }) => table.put(key, body),
+            Update::Current => table.mark_current(),
+            Update::Restart => {
+                table.restart();
                 "the connection broke and is there again".clone_into(&mut pane.note);
             }
         }
@@ -80,24 +80,24 @@ fn listen(
 }
 
 /// Does what a key asks for; whether the program goes on.
-fn apply(action: Action, watched: &mut Watched, pane: &mut Pane) -> bool {
+fn apply(action: Action, table: &mut LiveTable, pane: &mut Pane) -> bool {
     match action {
         Action::Quit | Action::Back => return false,
-        Action::Move(rows) => pane.move_by(rows, watched.len()),
+        Action::Move(rows) => pane.move_by(rows, table.len()),
         Action::NextSort => {
-            let columns = watched.columns();
-            let order = watched.orders().first().map(|order| order.path.to_string());
+            let columns = table.columns();
+            let order = table.orders().first().map(|order| order.path.to_string());
             let at = columns.iter().position(|column| Some(&column.title) == order.as_ref());
             let next = columns.get(at.map_or(0, |at| at + 1)).or(columns.first());
             let path = next.and_then(|column| column.title.parse().ok());
-            watched.sort_by(
+            table.sort_by(
                 path.map(|path| Order { path, is_descending: false }).into_iter().collect(),
             );
         }
         Action::Reverse => {
-            let mut orders = watched.orders().to_vec();
+            let mut orders = table.orders().to_vec();
             orders.iter_mut().for_each(|order| order.is_descending ^= true);
-            watched.sort_by(orders);
+            table.sort_by(orders);
         }
         _ => {}
     }

@@ -1,6 +1,6 @@
 //! The expected results of the day, computed without filters, topics and views.
 
-use super::want::Want;
+use super::subscription::Subscription;
 use lanecast_market::{Day, Execution, MarketEvent};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -50,9 +50,9 @@ impl Book {
     }
 
     /// Takes note of what is published.
-    pub(super) fn enter(&mut self, act: &MarketEvent, message: &[u8], wants: &[Want]) {
-        for (want, sum) in wants.iter().zip(&mut self.sums) {
-            if want.holds(act) {
+    pub(super) fn enter(&mut self, act: &MarketEvent, message: &[u8], wants: &[Subscription]) {
+        for (subscription, sum) in wants.iter().zip(&mut self.sums) {
+            if subscription.holds(act) {
                 sum.add(message);
             }
         }

@@ -1,8 +1,8 @@
 //! A subscriber with a filter, on a thread of its own.
 
 use super::book::{Prices, Sum};
-use super::served;
-use super::want::Want;
+use super::server;
+use super::subscription::Subscription;
 use lanecast_client::Client;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -25,9 +25,9 @@ pub(super) struct Received {
     pub(super) last: Option<Instant>,
 }
 
-pub(super) fn connect(server: &str, want: &Want) -> anyhow::Result<Client> {
-    let mut client = served::connect(server)?;
-    client.subscribe(want.topic, Some(&want.filter))?;
+pub(super) fn connect(server: &str, subscription: &Subscription) -> anyhow::Result<Client> {
+    let mut client = server::connect(server)?;
+    client.subscribe(subscription.topic, Some(&subscription.filter))?;
     Ok(client)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read(
 ) -> anyhow::Result<Received> {
     let mut received = Received { sum: Sum::default(), last: None };
     loop {
-        if let Some(message) = served::next(&mut client)? {
+        if let Some(message) = server::next(&mut client)? {
             received.sum.add(&message.body);
             received.last = Some(Instant::now());
         } else if let Some(expected) = expected.get() {

@@ -2,7 +2,7 @@
 //! server keeps it up to date; clients follow it and ask for it as for any kept topic.
 
 use super::book::{Book, Group, Prices};
-use super::served;
+use super::server;
 use super::subscriber::Expected;
 use lanecast_client::{Client, Query, SubscribeOptions};
 use lanecast_filter::message_type::MessageType;
@@ -52,7 +52,7 @@ pub(super) fn definition() -> ViewDefinition {
 }
 
 pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
-    let mut client = served::connect_as(server, MessageType::Nvfix)?;
+    let mut client = server::connect_as(server, MessageType::Nvfix)?;
     client.query_and_subscribe(NAME, &Query::default(), &SubscribeOptions::default())?;
     Ok(client)
 }
@@ -62,7 +62,7 @@ pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyho
     let mut viewed = Viewed { changes: 0, took: Duration::ZERO, records: Records::new() };
     let mut first = None;
     loop {
-        if let Some(message) = served::next(&mut client)? {
+        if let Some(message) = server::next(&mut client)? {
             viewed.changes += 1;
             viewed.took = first.get_or_insert_with(Instant::now).elapsed();
             viewed.records.insert(message.key, message.body);
@@ -77,7 +77,7 @@ pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyho
 impl Viewed {
     /// Asks for the view, and compares it, and what was told of it, with sums over the book.
     pub(super) fn judge(self, server: &str, day: &Day, book: &Book) -> anyhow::Result<Outcome> {
-        let mut client = served::connect_as(server, MessageType::Nvfix)?;
+        let mut client = server::connect_as(server, MessageType::Nvfix)?;
         let asked = client.query(NAME, &Query::default())?;
         let asked = asked.into_iter().map(|record| (Some(record.key), record.body)).collect();
         let prices = book.prices(day);

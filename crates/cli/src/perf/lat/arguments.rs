@@ -1,6 +1,6 @@
 //! Arguments of `lanecast perf lat-report`, and the runs that they ask for.
 
-use super::turn::{Turn, Under};
+use super::lat_run::{LatRun, Target};
 use crate::perf::arguments::{Warmup, warmup};
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
@@ -24,7 +24,7 @@ const OVERHEAD: Duration = Duration::from_secs(1);
 #[command(
     after_help = "Runs perf ping and perf pong over each transport, with the document's load \
     (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
-    threads that sleep; under the same load, round trips over bare sockets (see perf floor). \
+    threads that sleep; target the same load, round trips over bare sockets (see perf floor). \
     The whole series takes about three minutes, --quick half a minute.\n\
     The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
     one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
@@ -134,21 +134,21 @@ impl LatArgs {
     }
 
     /// One repetition: for each way to wait, bare sockets and transports one after the other.
-    pub(super) fn turns(&self) -> Vec<Turn> {
+    pub(super) fn runs(&self) -> Vec<LatRun> {
         let transports = match self.transports.as_slice() {
             [] => TransportName::value_variants(),
             transports => transports,
         };
         let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
         let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
-        let turns = waits.iter().flat_map(|&wait| {
+        let runs = waits.iter().flat_map(|&wait| {
             // A bare receive either spins or sleeps.
             let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
-            let bare = bare.map(|&socket| Under::Bare(socket));
+            let bare = bare.map(|&socket| Target::Bare(socket));
             let unders =
-                bare.chain(transports.iter().map(|&transport| Under::Transport(transport)));
-            unders.map(move |under| Turn { under, wait })
+                bare.chain(transports.iter().map(|&transport| Target::Transport(transport)));
+            unders.map(move |target| LatRun { target, wait })
         });
-        turns.collect()
+        runs.collect()
     }
 }

@@ -4,8 +4,8 @@
 //! two pairs it measures the floor of bare sockets itself, under the same load.
 
 mod arguments;
-mod conduct;
-mod turn;
+mod lat_run;
+mod runner;
 
 pub(crate) use arguments::LatArgs;
 
@@ -13,11 +13,11 @@ use super::arguments::INCOMPLETE;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::{complain, words};
+use crate::output::{warn, words};
 use anyhow::bail;
-use conduct::Conduct;
 use lanecast_measure::smx::Placement;
 use lanecast_measure::{Head, PriorityChange, PriorityRequest};
+use runner::Runner;
 use std::process::ExitCode;
 
 pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -25,17 +25,17 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
     let raise = PriorityChange::by(PriorityRequest::Auto);
-    let conduct = Conduct::new(Head::now(), arguments, cpus, raise)?;
-    let (turns, mut record) = (arguments.turns(), Record::default());
+    let runner = Runner::new(Head::now(), arguments, cpus, raise)?;
+    let (runs, mut record) = (arguments.runs(), Record::default());
     let each = arguments.expected();
-    let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+    let count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let mut progress =
         Progress::new(each.saturating_mul(count.saturating_mul(arguments.repetitions)));
-    let all = (1..=arguments.repetitions).flat_map(|at| turns.iter().map(move |turn| (at, turn)));
+    let all = (1..=arguments.repetitions).flat_map(|at| runs.iter().map(move |turn| (at, turn)));
     for (repetition, turn) in all.take_while(|_| !stop()) {
         let what = format!("{turn} ({repetition}/{})", arguments.repetitions);
         progress.begin(&what, each);
-        match conduct.measure(turn, repetition, stop) {
+        match runner.measure(turn, repetition, stop) {
             Ok(measured) => {
                 for (line, is_complete) in measured {
                     record.keep(line, is_complete);
@@ -44,8 +44,8 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
             Err(_) if stop() => {}
             Err(error) => {
                 let why = format!("{what}: {}", words(&error));
-                complain(&why);
-                record.fail(conduct.skipped(why)?);
+                warn(&why);
+                record.fail(runner.skipped(why)?);
             }
         }
     }

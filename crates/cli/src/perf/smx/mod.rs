@@ -3,7 +3,7 @@
 //! This process only starts the measured ones and waits for their lines; between two runs it
 //! tells how far it is, and during a run it sleeps.
 
-mod conduct;
+mod runner;
 
 use super::arguments::INCOMPLETE;
 use super::context::ContextArgs;
@@ -11,10 +11,10 @@ use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
 use crate::output::words;
-use conduct::Conduct;
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Experiment, Placement, Series, Turn};
 use lanecast_measure::{Head, PriorityChange, PriorityRequest};
+use runner::Runner;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -88,25 +88,25 @@ pub(super) fn run(arguments: &SmxArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let files = Files::open(&arguments.output(), Times::Several)?;
     let placement = Placement::choose(arguments.publisher_cpu, &arguments.receiver_cpus)?;
     PriorityChange::by(PriorityRequest::Auto);
-    let conduct = Conduct::new(Head::now(), placement, &arguments.context)?;
+    let runner = Runner::new(Head::now(), placement, &arguments.context)?;
     let mut record = Record::default();
     let mut series = arguments.series();
-    if !conduct.has_nodes() && series.has(Experiment::Numa) {
+    if !runner.has_nodes() && series.has(Experiment::Numa) {
         series = series.without(Experiment::Numa);
-        record.lines.push(conduct.skipped(Experiment::Numa, "this host has one NUMA node".into())?);
+        record.lines.push(runner.skipped(Experiment::Numa, "this host has one NUMA node".into())?);
     }
     let mut progress = Progress::new(series.expected());
     for turn in series.turns().take_while(|_| !stop()) {
         let Turn { step, repetition, repetitions } = &turn;
         let what = format!("{step} ({repetition}/{repetitions})");
         progress.begin(&what, step.expected());
-        match conduct.measure(&turn, stop) {
+        match runner.measure(&turn, stop) {
             Ok(measured) => record.keep(measured.line, measured.is_complete),
             Err(_) if stop() => {}
             Err(error) => {
                 let why =
                     format!("{}, repetition {}: {}", turn.step, turn.repetition, words(&error));
-                record.fail(conduct.skipped(turn.step.experiment, why)?);
+                record.fail(runner.skipped(turn.step.experiment, why)?);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::INCOMPLETE;
 use super::frames::Frames;
 use crate::context::WayArgs;
-use crate::output::{complain, say};
+use crate::output::{print_error, warn};
 use crate::table::{grouped, rate};
 use lanecast::prelude::*;
 use std::io::{self, BufWriter, Write};
@@ -97,7 +97,10 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         let seconds = printer.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
         let rate = rate(printer.received as f64 / seconds.max(1e-9));
-        say(&format!("received {} messages in {seconds:.3} s ({rate})", grouped(printer.received)));
+        print_error(&format!(
+            "received {} messages in {seconds:.3} s ({rate})",
+            grouped(printer.received)
+        ));
     }
     let is_incomplete = printer.has_lost || arguments.once && printer.is_cut_off;
     Ok(ExitCode::from(if is_incomplete { INCOMPLETE } else { 0 }))
@@ -136,7 +139,7 @@ impl<W: Write> Printer<'_, W> {
             Event::Lost(gap) => {
                 self.has_lost = true;
                 let (stream, first, why) = (gap.stream, gap.first, gap.why.describe());
-                complain(&match gap.count {
+                warn(&match gap.count {
                     Some(1) => format!("lost message {first} of {stream}: {why}"),
                     Some(count) => {
                         let last = first.saturating_add(count - 1);
@@ -155,7 +158,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn note(&self, text: &str) {
         if !self.arguments.quiet {
-            say(text);
+            print_error(text);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Runs one case: receivers, then the publisher, each a process of its own.
 
+use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::perf::ContextArgs;
-use crate::stage::{Actor, Patience, Stage};
 use lanecast_base::WaitStrategy;
 use lanecast_measure::smx::{
     Api, Case, Experiment, Placement, Reference, Run, RunLength, Skipped, Turn,
@@ -26,9 +26,9 @@ const LEFT_OUT: [&str; 5] = ["schema", "kind", "version", "host", "streams"];
 
 /// Starts the processes of a series.
 #[derive(Debug)]
-pub(super) struct Conduct<'a> {
+pub(super) struct Runner<'a> {
     head: Head,
-    stage: Stage,
+    domain: TempDomain,
     placement: Placement,
     context: &'a ContextArgs,
 }
@@ -42,13 +42,13 @@ pub(super) struct Measured {
     pub(super) is_complete: bool,
 }
 
-impl<'a> Conduct<'a> {
+impl<'a> Runner<'a> {
     pub(super) fn new(
         head: Head,
         placement: Placement,
         context: &'a ContextArgs,
     ) -> anyhow::Result<Self> {
-        Ok(Self { head, stage: Stage::build("smx")?, placement, context })
+        Ok(Self { head, domain: TempDomain::build("smx")?, placement, context })
     }
 
     /// The line of what was not measured.
@@ -64,14 +64,14 @@ impl<'a> Conduct<'a> {
     /// Runs it; `stop` ends it early, as an error.
     pub(super) fn measure(&self, turn: &Turn, stop: &dyn Fn() -> bool) -> anyhow::Result<Measured> {
         let until = Instant::now() + SLACK + turn.step.expected() * SLOWNESS;
-        let patience = Patience { until, stop };
+        let deadline = Deadline { until, stop };
         match turn.step.case {
-            None => self.jitter(turn, &patience),
-            Some(case) => self.run(&case, turn, &patience),
+            None => self.jitter(turn, &deadline),
+            Some(case) => self.run(&case, turn, &deadline),
         }
     }
 
-    fn jitter(&self, turn: &Turn, patience: &Patience<'_>) -> anyhow::Result<Measured> {
+    fn jitter(&self, turn: &Turn, deadline: &Deadline<'_>) -> anyhow::Result<Measured> {
         let loops = match turn.step.length {
             RunLength::Time(time) => time.as_nanos() / JITTER_READING.as_nanos(),
             RunLength::Messages(loops) => loops.into(),
@@ -80,16 +80,16 @@ impl<'a> Conduct<'a> {
             &["perf", "jitter", "--json", "--own-session"],
             &["-a", &self.placement.publisher.to_string(), "-j", &loops.to_string()],
         ]);
-        let mut actor = Actor::start("jitter test", &words)?;
-        let mut result: Value = actor.read(patience)?;
-        actor.finish(patience)?;
+        let mut actor = ChildProcess::start("jitter test", &words)?;
+        let mut result: Value = actor.read(deadline)?;
+        actor.finish(deadline)?;
         result["repetition"] = turn.repetition.into();
         result["repetitions"] = turn.repetitions.into();
         result["reference"] = serde_json::to_value(Reference::JITTER)?;
         Ok(Measured { line: result.to_string(), is_complete: true })
     }
 
-    fn run(&self, case: &Case, turn: &Turn, patience: &Patience<'_>) -> anyhow::Result<Measured> {
+    fn run(&self, case: &Case, turn: &Turn, deadline: &Deadline<'_>) -> anyhow::Result<Measured> {
         let (cpus, shared) = match self.placement.far {
             Some(far) if case.cross_numa => (vec![far; case.receivers], case.receivers > 1),
             _ => self.placement.receivers(case.receivers),
@@ -98,16 +98,16 @@ impl<'a> Conduct<'a> {
         let baseline = Baseline::measure(self.placement.publisher, cpus[0]);
         let mut subscribers = cpus
             .iter()
-            .map(|cpu| Actor::start("receiver", &self.subscriber(case, *cpu, wait)))
+            .map(|cpu| ChildProcess::start("receiver", &self.subscriber(case, *cpu, wait)))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let mut publisher = Actor::start("publisher", &self.publisher(case, turn, wait))?;
+        let mut publisher = ChildProcess::start("publisher", &self.publisher(case, turn, wait))?;
         let subscriber_results = subscribers
             .iter_mut()
-            .map(|actor| actor.read(patience).map(embedded))
+            .map(|actor| actor.read(deadline).map(embedded))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let publisher_result = embedded(publisher.read(patience)?);
+        let publisher_result = embedded(publisher.read(deadline)?);
         for actor in subscribers.into_iter().chain([publisher]) {
-            actor.finish(patience)?;
+            actor.finish(deadline)?;
         }
         let is_complete = subscriber_results.iter().all(is_complete);
         let run = Run {
@@ -161,7 +161,7 @@ impl<'a> Conduct<'a> {
     }
 
     fn common(&self, wait: WaitStrategy) -> Vec<String> {
-        let domain = self.stage.path("domain");
+        let domain = self.domain.path("domain");
         let directory = self.context.directory.as_ref().unwrap_or(&domain);
         let mut words = words(&[
             &["--json", "--own-session", "--wait", wait.name()],

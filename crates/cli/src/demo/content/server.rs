@@ -11,14 +11,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longest delay until the server notices its end.
-const ROUND: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Nothing comes for so long: is it all?
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that runs until it is [ended](Self::end), or dropped.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(super) struct DemoServer {
     address: String,
     /// When this goes, the server ends.
     running: Sender<()>,
@@ -50,7 +50,7 @@ pub(super) fn next(client: &mut Client) -> anyhow::Result<Option<Message>> {
     }
 }
 
-impl Served {
+impl DemoServer {
     /// Starts the server with a topic that keeps the last execution of each order, indexed by
     /// customer and by symbol, and `view` over these.
     pub(super) fn start(view: ViewDefinition) -> anyhow::Result<Self> {
@@ -63,7 +63,7 @@ impl Served {
         let (running, ended) = channel::<()>();
         let thread = std::thread::spawn(move || {
             while ended.try_recv() == Err(TryRecvError::Empty) {
-                server.turn(ROUND).context("cannot wait for clients")?;
+                server.turn(CHECK_INTERVAL).context("cannot wait for clients")?;
             }
             server.drain();
             Ok(())

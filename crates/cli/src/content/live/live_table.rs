@@ -49,7 +49,7 @@ enum SortKey {
 
 /// The records.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct LiveTable {
     kind: KindArgs,
     chosen: Vec<Path>,
     grid: Option<Grid>,
@@ -70,7 +70,7 @@ pub(super) struct Watched {
     pub(super) passed_over: u64,
 }
 
-impl Watched {
+impl LiveTable {
     pub(super) fn new(kind: KindArgs, columns: Vec<Path>, orders: Vec<Order>) -> Self {
         Self {
             kind,
@@ -126,7 +126,7 @@ impl Watched {
     }
 
     /// All records are there: what is new comes from now on.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn mark_current(&mut self) {
         (self.counts, self.before) = (Counts::default(), Counts::default());
         self.tick += 2;
     }
@@ -264,64 +264,64 @@ fn compare(a: &Shown, b: &Shown, orders: &[Order]) -> Ordering {
 mod tests {
     use super::*;
 
-    fn watched(orders: &[(&str, bool)]) -> Watched {
+    fn table(orders: &[(&str, bool)]) -> LiveTable {
         let orders = orders.iter().map(|(path, is_descending)| Order {
             path: path.parse().expect("a path"),
             is_descending: *is_descending,
         });
-        Watched::new(KindArgs::json(), Vec::new(), orders.collect())
+        LiveTable::new(KindArgs::json(), Vec::new(), orders.collect())
     }
 
-    fn rows(watched: &mut Watched) -> Vec<String> {
-        watched.arrange().expect("room");
-        watched.sorted().to_vec().into_iter().map(|key| watched.row(key).0.join(" ")).collect()
+    fn rows(table: &mut LiveTable) -> Vec<String> {
+        table.arrange().expect("room");
+        table.sorted().to_vec().into_iter().map(|key| table.row(key).0.join(" ")).collect()
     }
 
-    fn put(watched: &mut Watched, key: u64, price: &str) {
-        watched.put(key, format!("{{\"id\":{key},\"price\":{price}}}").into_bytes());
+    fn put(table: &mut LiveTable, key: u64, price: &str) {
+        table.put(key, format!("{{\"id\":{key},\"price\":{price}}}").into_bytes());
     }
 
     #[test]
     fn rows_keep_their_order_while_records_change() {
-        let mut watched = watched(&[("/price", true)]);
+        let mut table = table(&[("/price", true)]);
         for (key, price) in [(1, "5"), (2, "10"), (3, "\"none\""), (4, "null")] {
-            put(&mut watched, key, price);
+            put(&mut table, key, price);
         }
-        assert_eq!(rows(&mut watched), ["3 none", "2 10", "1 5", "4 "]);
-        put(&mut watched, 1, "10.5");
-        watched.remove(3);
-        assert_eq!(rows(&mut watched), ["1 10.5", "2 10", "4 "]);
-        watched.sort_by(Vec::new());
-        assert_eq!(rows(&mut watched), ["1 10.5", "2 10", "4 "], "as they came");
-        assert_eq!(watched.counts, Counts { added: 4, changed: 1, removed: 1 });
-        watched.restart();
-        assert_eq!(rows(&mut watched), [""; 0]);
+        assert_eq!(rows(&mut table), ["3 none", "2 10", "1 5", "4 "]);
+        put(&mut table, 1, "10.5");
+        table.remove(3);
+        assert_eq!(rows(&mut table), ["1 10.5", "2 10", "4 "]);
+        table.sort_by(Vec::new());
+        assert_eq!(rows(&mut table), ["1 10.5", "2 10", "4 "], "as they came");
+        assert_eq!(table.counts, Counts { added: 4, changed: 1, removed: 1 });
+        table.restart();
+        assert_eq!(rows(&mut table), [""; 0]);
     }
 
     #[test]
     fn what_has_changed_is_fresh_until_the_next_tick_but_one() {
-        let mut watched = watched(&[]);
-        put(&mut watched, 1, "1");
-        put(&mut watched, 2, "2");
-        watched.settle();
-        let fresh = |watched: &mut Watched| {
-            watched.arrange().expect("room");
-            [1, 2].map(|key| watched.row(key).1)
+        let mut table = table(&[]);
+        put(&mut table, 1, "1");
+        put(&mut table, 2, "2");
+        table.mark_current();
+        let fresh = |table: &mut LiveTable| {
+            table.arrange().expect("room");
+            [1, 2].map(|key| table.row(key).1)
         };
-        assert_eq!(fresh(&mut watched), [false, false], "they were there before");
-        put(&mut watched, 2, "3");
-        watched.tick(Duration::from_millis(500));
-        assert_eq!((fresh(&mut watched), watched.rate), ([false, true], 2.0));
-        watched.tick(Duration::from_millis(500));
-        assert_eq!((fresh(&mut watched), watched.rate), ([false, false], 0.0));
+        assert_eq!(fresh(&mut table), [false, false], "they were there before");
+        put(&mut table, 2, "3");
+        table.tick(Duration::from_millis(500));
+        assert_eq!((fresh(&mut table), table.rate), ([false, true], 2.0));
+        table.tick(Duration::from_millis(500));
+        assert_eq!((fresh(&mut table), table.rate), ([false, false], 0.0));
     }
 
     #[test]
     fn what_is_no_message_of_its_kind_has_a_row_too() {
-        let mut watched = watched(&[("/price", false)]);
-        put(&mut watched, 1, "1");
-        watched.put(2, b"\x1b[2J".to_vec());
-        assert_eq!(rows(&mut watched)[0], "malformed message: unexpected byte at byte 0");
-        assert!(!watched.whole(2).contains('\u{1b}'));
+        let mut table = table(&[("/price", false)]);
+        put(&mut table, 1, "1");
+        table.put(2, b"\x1b[2J".to_vec());
+        assert_eq!(rows(&mut table)[0], "malformed message: unexpected byte at byte 0");
+        assert!(!table.whole(2).contains('\u{1b}'));
     }
 }

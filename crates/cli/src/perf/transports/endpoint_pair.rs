@@ -7,13 +7,13 @@ use lanecast_transport::Transport;
 /// The threads in the background of that context then do nothing but receive, as the thread of an
 /// extended service provider does in Ultra Messaging.
 #[derive(Debug)]
-pub(crate) struct Ends<C> {
+pub(crate) struct EndpointPair<C> {
     /// Publishes; subscribes as well, unless there is another context for that.
     sending: C,
     receiving: Option<C>,
 }
 
-impl<C> Ends<C> {
+impl<C> EndpointPair<C> {
     /// One context, or two if `apart`, each made by `open`.
     pub(super) fn open<E>(apart: bool, open: impl Fn() -> Result<C, E>) -> Result<Self, E> {
         let sending = open()?;
@@ -22,7 +22,7 @@ impl<C> Ends<C> {
     }
 }
 
-impl<C: Transport> Transport for Ends<C> {
+impl<C: Transport> Transport for EndpointPair<C> {
     type Publisher = C::Publisher;
     type Subscriber = C::Subscriber;
     type Error = C::Error;

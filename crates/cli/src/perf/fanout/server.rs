@@ -1,9 +1,9 @@
 //! The server of a fan-out run, in a process of its own.
 
 use super::cpu::cpu_of;
+use crate::child::{ChildProcess, Deadline};
 use crate::output::print_json;
 use crate::perf::priority;
-use crate::stage::{Actor, Patience};
 use anyhow::Context;
 use lanecast_broker::{Latency, Server, ServerConfig};
 use lanecast_measure::fanout::{Bursts, Commands, FanoutResult, Load, over_sockets};
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Longest delay until an end is noticed.
-const ROUND: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Address on which the server listens.
@@ -26,7 +26,7 @@ struct Address {
 
 /// Report of the server at its end.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ServerReport {
     published: u64,
     delivered: u64,
     command_latency: Percentiles,
@@ -58,12 +58,12 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
     print_json(&Address { address })?;
     let (mut has_begun, mut is_over) = (false, false);
     while !stop() && !is_over {
-        server.turn(ROUND).context("cannot wait for clients")?;
+        server.turn(CHECK_INTERVAL).context("cannot wait for clients")?;
         is_over = has_begun && server.clients() == 0;
         has_begun |= server.clients() > 0;
     }
     let done = server.counters();
-    print_json(&Told {
+    print_json(&ServerReport {
         published: done.published,
         delivered: done.delivered,
         command_latency: server.command_latency().into(),
@@ -79,17 +79,17 @@ pub(super) fn run(
     bursts: Bursts,
     seating: &NumaPlacement,
     stop: &dyn Fn() -> bool,
-) -> anyhow::Result<(FanoutResult, Option<Told>)> {
-    let patience = || Patience { until: Instant::now() + PATIENCE, stop };
+) -> anyhow::Result<(FanoutResult, Option<ServerReport>)> {
+    let deadline = || Deadline { until: Instant::now() + PATIENCE, stop };
     let [own, publishers, subscribers] = [0, 1, 2].map(|number| cpu_of(seating, number));
     let cpu = own.map_or("-1".to_owned(), |cpu| cpu.to_string());
     let words = ["perf", "fanout", &format!("--serve={cpu}")].map(str::to_owned);
-    let mut server = Actor::start("server", &words)?;
-    let Address { address } = server.read(&patience())?;
+    let mut server = ChildProcess::start("server", &words)?;
+    let Address { address } = server.read(&deadline())?;
     let cpus = [publishers.as_slice(), subscribers.as_slice()];
     let result = over_sockets(&Commands, address, load, bursts, cpus)
         .context("the server and its clients do not get on")?;
-    let told = server.read(&patience())?;
-    server.finish(&patience())?;
+    let told = server.read(&deadline())?;
+    server.finish(&deadline())?;
     Ok((result, Some(told)))
 }

@@ -1,7 +1,7 @@
 //! `lanecast journal inspect` and `verify`.
 
 use super::arguments::JournalArgs;
-use crate::output::{print, print_json, say};
+use crate::output::{print, print_error, print_json};
 use crate::printable::printable;
 use crate::table::{counted, grouped, render, size, table, utc};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -64,7 +64,7 @@ fn show(directory: &Directory, report: &JournalReport, is_json: bool) -> anyhow:
     }
     match &report.verdict {
         Verdict::Corrupt(damage) => {
-            say(&format!("lanecast: {}", printable(&damage.to_string())));
+            print_error(&format!("lanecast: {}", printable(&damage.to_string())));
             Ok(ExitCode::FAILURE)
         }
         _ => Ok(ExitCode::SUCCESS),

@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Between two looks at the stop flag while an actor is silent.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A directory of our own, in memory if possible, removed with its contents at the end.
 #[derive(Debug)]
-pub(crate) struct Stage(PathBuf);
+pub(crate) struct TempDomain(PathBuf);
 
-impl Stage {
+impl TempDomain {
     pub(crate) fn build(name: &str) -> anyhow::Result<Self> {
         let shm = Path::new("/dev/shm");
         let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
@@ -32,28 +32,28 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TempDomain {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// When to give up on actors.
-pub(crate) struct Patience<'a> {
+pub(crate) struct Deadline<'a> {
     pub(crate) until: Instant,
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
 /// This program in another process, which does not outlive this value.
 #[derive(Debug)]
-pub(crate) struct Actor {
+pub(crate) struct ChildProcess {
     role: &'static str,
     child: Child,
     lines: Receiver<std::io::Result<String>>,
-    complaints: Option<JoinHandle<String>>,
+    errors: Option<JoinHandle<String>>,
 }
 
-impl Actor {
+impl ChildProcess {
     /// Starts it with the arguments `words`; `role` names it in errors.
     pub(crate) fn start(role: &'static str, words: &[String]) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program's file")?;
@@ -67,7 +67,7 @@ impl Actor {
                 BufReader::new(output).lines().try_for_each(|line| sender.send(line))
             });
         }
-        let complaints = child.stderr.take().map(|mut errors| {
+        let errors = child.stderr.take().map(|mut errors| {
             std::thread::spawn(move || {
                 let mut text = String::new();
                 // What cannot be read is not told.
@@ -75,7 +75,7 @@ impl Actor {
                 text
             })
         });
-        Ok(Self { role, child, lines, complaints })
+        Ok(Self { role, child, lines, errors })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -85,22 +85,22 @@ impl Actor {
     /// The next line that it prints, as data.
     pub(crate) fn read<T: DeserializeOwned>(
         &mut self,
-        patience: &Patience<'_>,
+        deadline: &Deadline<'_>,
     ) -> anyhow::Result<T> {
         loop {
-            let left = patience.until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left.min(LOOK_EVERY)) {
+            let left = deadline.until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Ok(line) => {
                     let line = line.with_context(|| format!("cannot read the {}", self.role))?;
                     return serde_json::from_str(&line)
                         .with_context(|| format!("the {} printed no JSON: {line}", self.role));
                 }
                 Err(RecvTimeoutError::Disconnected) => bail!(self.failure()),
-                Err(RecvTimeoutError::Timeout) if (patience.stop)() => bail!("interrupted"),
+                Err(RecvTimeoutError::Timeout) if (deadline.stop)() => bail!("interrupted"),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     let why = format!("the {} (process {}) hangs", self.role, self.pid());
                     self.end();
-                    bail!("{why}: {}", self.complaints());
+                    bail!("{why}: {}", self.errors());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -108,20 +108,20 @@ impl Actor {
     }
 
     /// Waits until it has ended, and gives what it wrote to standard error.
-    pub(crate) fn finish(mut self, patience: &Patience<'_>) -> anyhow::Result<String> {
+    pub(crate) fn finish(mut self, deadline: &Deadline<'_>) -> anyhow::Result<String> {
         // The output ends with the process; lines without a reader are dropped.
         loop {
-            let left = patience.until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left.min(LOOK_EVERY)) {
+            let left = deadline.until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) if left.is_zero() || (patience.stop)() => {
+                Err(RecvTimeoutError::Timeout) if left.is_zero() || (deadline.stop)() => {
                     bail!("the {} (process {}) does not end", self.role, self.pid());
                 }
                 _ => {}
             }
         }
         self.child.wait()?;
-        Ok(self.complaints())
+        Ok(self.errors())
     }
 
     /// Ends it at once (kill -9).
@@ -134,20 +134,17 @@ impl Actor {
     fn failure(&mut self) -> String {
         let status = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
         let (role, pid) = (self.role, self.pid());
-        format!(
-            "the {role} (process {pid}) ended without a result ({status}): {}",
-            self.complaints()
-        )
+        format!("the {role} (process {pid}) ended without a result ({status}): {}", self.errors())
     }
 
-    fn complaints(&mut self) -> String {
-        let thread = self.complaints.take();
+    fn errors(&mut self) -> String {
+        let thread = self.errors.take();
         let text = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
         text.trim().to_owned()
     }
 }
 
-impl Drop for Actor {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,9 +1,9 @@
 //! Runs one turn: bare sockets here, or a ping and a pong as processes of their own.
 
 use super::arguments::LatArgs;
-use super::turn::{Turn, Under};
+use super::lat_run::{LatRun, Target};
+use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::perf::transport_name::TransportName;
-use crate::stage::{Actor, Patience, Stage};
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
@@ -28,16 +28,16 @@ type Measured = (String, bool);
 
 /// Runs the cases of a series.
 #[derive(Debug)]
-pub(super) struct Conduct<'a> {
+pub(super) struct Runner<'a> {
     head: Head,
-    stage: Stage,
+    domain: TempDomain,
     arguments: &'a LatArgs,
     /// The ping's, the pong's, and the ping's second one; at least one.
     cpus: Vec<usize>,
     raise: PriorityChange,
 }
 
-impl<'a> Conduct<'a> {
+impl<'a> Runner<'a> {
     pub(super) fn new(
         head: Head,
         arguments: &'a LatArgs,
@@ -47,7 +47,7 @@ impl<'a> Conduct<'a> {
         if cpus.is_empty() {
             bail!("this process may use no CPU of its choice");
         }
-        Ok(Self { head, stage: Stage::build("lat")?, arguments, cpus, raise })
+        Ok(Self { head, domain: TempDomain::build("lat")?, arguments, cpus, raise })
     }
 
     /// The line of a turn that was not measured.
@@ -64,18 +64,18 @@ impl<'a> Conduct<'a> {
     /// Runs it; `stop` ends it early, as an error.
     pub(super) fn measure(
         &self,
-        turn: &Turn,
+        lat_run: &LatRun,
         repetition: u32,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<Vec<Measured>> {
-        if self.cpus.len() < 2 && turn.wait == WaitStrategy::BusySpin {
+        if self.cpus.len() < 2 && lat_run.wait == WaitStrategy::BusySpin {
             bail!("two threads that spin need two CPUs");
         }
         let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
-        match turn.under {
-            Under::Bare(socket) => self.bare(socket, turn.wait, stop),
-            Under::Transport(transport) => {
-                self.carried(transport, turn.wait, repetition, &Patience { until, stop })
+        match lat_run.target {
+            Target::Bare(socket) => self.bare(socket, lat_run.wait, stop),
+            Target::Transport(transport) => {
+                self.carried(transport, lat_run.wait, repetition, &Deadline { until, stop })
             }
         }
     }
@@ -114,21 +114,21 @@ impl<'a> Conduct<'a> {
         transport: TransportName,
         wait: WaitStrategy,
         repetition: u32,
-        patience: &Patience<'_>,
+        deadline: &Deadline<'_>,
     ) -> anyhow::Result<Vec<Measured>> {
         let common = self.common(transport, wait);
         let start =
-            |role, words: Vec<String>| Actor::start(role, &[words, common.clone()].concat());
+            |role, words: Vec<String>| ChildProcess::start(role, &[words, common.clone()].concat());
         // Between threads, the ping's process has the pong, too.
         let mut pong = match transport {
             TransportName::Thread => None,
             _ => Some(start("pong", self.pong())?),
         };
         let mut ping = start("ping", self.ping(transport))?;
-        let mut there: Value = ping.read(patience)?;
-        let back: Value = pong.as_mut().unwrap_or(&mut ping).read(patience)?;
+        let mut there: Value = ping.read(deadline)?;
+        let back: Value = pong.as_mut().unwrap_or(&mut ping).read(deadline)?;
         for actor in [Some(ping), pong].into_iter().flatten() {
-            actor.finish(patience)?;
+            actor.finish(deadline)?;
         }
         let arguments = self.arguments;
         there["repetition"] = repetition.into();
@@ -175,7 +175,7 @@ impl<'a> Conduct<'a> {
     }
 
     fn common(&self, transport: TransportName, wait: WaitStrategy) -> Vec<String> {
-        let directory = self.stage.path("domain").to_string_lossy().into_owned();
+        let directory = self.domain.path("domain").to_string_lossy().into_owned();
         let mut words = vec!["--json", "--own-session", "--wait", wait.name()];
         words.extend(["--transport", transport.name(), "--directory", &directory]);
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();

@@ -1,7 +1,7 @@
 //! Questions about the orders that the server keeps, answered a second time from the book.
 
 use super::book::Book;
-use super::served;
+use super::server;
 use lanecast_client::Query;
 use lanecast_market::{Day, ExecType, Execution, Side};
 use serde::Serialize;
@@ -50,7 +50,7 @@ fn all(day: &Day) -> Vec<(String, Condition)> {
 
 /// Asks all questions.
 pub(super) fn ask(server: &str, day: &Day, book: &Book) -> anyhow::Result<Vec<Answer>> {
-    let mut client = served::connect(server)?;
+    let mut client = server::connect(server)?;
     let answers = all(day).into_iter().map(|(filter, holds)| {
         let question = Query { filter: Some(filter.clone()), ..Query::default() };
         let start = Instant::now();

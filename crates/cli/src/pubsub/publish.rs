@@ -4,7 +4,7 @@ use super::INCOMPLETE;
 use super::frames::Frames;
 use super::pace::Pace;
 use crate::context::WayArgs;
-use crate::output::{complain, say};
+use crate::output::{print_error, warn};
 use crate::table::{grouped, rate};
 use anyhow::Context as _;
 use lanecast::parse_duration;
@@ -64,14 +64,14 @@ pub(crate) struct PubArgs {
 /// Messages waiting between the reading thread and the publisher.
 const QUEUE: usize = 4096;
 /// Interval at which an idle publisher checks its stop flag.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let context = arguments.way.outward()?;
     let mut publisher = context.publisher(&arguments.topic)?;
     while publisher.subscribers() < arguments.wait_subscribers && !stop() {
-        publisher.wait_for_subscribers(arguments.wait_subscribers, LOOK);
+        publisher.wait_for_subscribers(arguments.wait_subscribers, CHECK_INTERVAL);
     }
     let input = read_aside(arguments, publisher.longest_message())?;
     let start = Instant::now();
@@ -79,10 +79,10 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let mut sent = 0;
     while !stop() && arguments.count.is_none_or(|count| sent < count) {
         if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
-            std::thread::sleep(wait.min(LOOK));
+            std::thread::sleep(wait.min(CHECK_INTERVAL));
             continue;
         }
-        match input.recv_timeout(LOOK) {
+        match input.recv_timeout(CHECK_INTERVAL) {
             Ok(message) => {
                 if !send(&mut publisher, &message?, &stop)? {
                     break;
@@ -103,15 +103,15 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         let rate = rate(sent as f64 / seconds);
         let sent = grouped(sent);
-        say(&format!(
+        print_error(&format!(
             "published {sent} messages in {seconds:.3} s ({rate}), {readers} subscribers"
         ));
     }
     if !drained {
-        complain(&format!("not every subscriber read everything in {:?}", arguments.linger));
+        warn(&format!("not every subscriber read everything in {:?}", arguments.linger));
     }
     if left_behind > 0 {
-        complain(&format!(
+        warn(&format!(
             "{left_behind} subscribers that had joined did not read everything: they died, fell \
              silent, were evicted or tell of a loss"
         ));

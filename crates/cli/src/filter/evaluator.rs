@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 /// A filter that is ready for messages.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct Evaluator {
     plan: Plan,
     fields: FieldSet,
     reader: Reader,
@@ -26,7 +26,7 @@ pub(super) struct Judge {
     slots: Vec<Slot>,
 }
 
-impl Judge {
+impl Evaluator {
     pub(super) fn new(filter: &Filter, kind: MessageType) -> anyhow::Result<Self> {
         let mut fields = FieldSet::new(kind);
         let explanation = explain(filter, &mut fields)?;

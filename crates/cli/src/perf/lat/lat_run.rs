@@ -7,23 +7,23 @@ use std::fmt;
 
 /// The measured path.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Under {
+pub(super) enum Target {
     Bare(SocketKind),
     Transport(TransportName),
 }
 
 /// One run of the series.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
-    pub(super) under: Under,
+pub(super) struct LatRun {
+    pub(super) target: Target,
     pub(super) wait: WaitStrategy,
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for LatRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.under {
-            Under::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
-            Under::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
+        match self.target {
+            Target::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
+            Target::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
         }
     }
 }
