@@ -5,6 +5,8 @@
 //! sends and one that receives, as in the source document's tool, or one thread that does both,
 //! for machines of two CPUs.
 
+mod finished_run;
+mod hooks;
 mod message_sender;
 mod one_thread;
 mod pong;
@@ -16,23 +18,24 @@ mod settings;
 pub(crate) mod stamp;
 mod two_threads;
 
+pub use hooks::{Ended, Hooks, Notice};
 pub use pong::{PongHooks, PongSettings, pong};
 pub use reference::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE, Reference};
 pub use result::{PingResult, PongResult, Traffic};
-pub use settings::{Ended, Hooks, Notice, PingError, Settings, Threads, Topics};
+pub use settings::{PingError, Settings, Threads, Topics};
 pub use stamp::STAMP;
 
 use crate::monitor::RunMonitor;
-use crate::{Conditions, Touch};
+use crate::touch::Touch;
 use lanecast_transport::{Publish, Transport};
 use message_sender::MessageSender;
 use replies::Replies;
-use sender::{Part, Sender, Sent};
+use sender::Sender;
 
 /// Runs the ping over `transport`.
 ///
 /// # Errors
-/// If the settings do not fit together, the transport refuses, or nobody answers before `stop`.
+/// If the settings do not fit together, the transport refuses, or no pong joins before `stop`.
 pub fn ping<C: Transport>(
     transport: &C,
     settings: &Settings,
@@ -66,47 +69,4 @@ pub fn ping<C: Transport>(
     (hooks.announce)(&result);
     result.drained = Some(done.sender.close(settings.linger));
     Ok(result)
-}
-
-/// A run before its result and its end.
-struct Done<'a, P> {
-    sender: Sender<'a, P>,
-    replies: Replies<'a>,
-    warmup: Sent,
-    measured: Sent,
-    recovered: Option<u64>,
-    /// Conditions of the receiving thread, if it is another one.
-    receiver: Option<Conditions>,
-}
-
-impl<P: Publish> Done<'_, P> {
-    fn result(&self, settings: &Settings, source: String, monitor: RunMonitor) -> PingResult {
-        let measured = &self.measured;
-        let asked = Part::measured(settings).messages;
-        PingResult {
-            topics: settings.topics.clone(),
-            source,
-            size: settings.size,
-            sent: measured.messages,
-            warmup: self.warmup.messages,
-            interrupted: measured.messages < asked,
-            duration_ns: measured.duration_ns,
-            // As the document's tools count: the first message starts the time.
-            rate: crate::outcome::rate(measured.messages.saturating_sub(1), measured.duration_ns),
-            rate_asked: settings.rate,
-            largest_burst: measured.largest_burst,
-            most_in_flight: measured.most_in_flight,
-            back_pressured: measured.back_pressured,
-            traffic: Traffic { recovered: self.recovered, ..self.replies.traffic() },
-            pong_left: self.replies.left(),
-            linear: self.replies.linear(),
-            latency: self.replies.latency(),
-            lateness: self.sender.lateness(),
-            threads: settings.threads,
-            generic: settings.generic,
-            drained: None,
-            receiver: self.receiver.clone(),
-            conditions: monitor.conditions(measured.longest_gap_ns),
-        }
-    }
 }

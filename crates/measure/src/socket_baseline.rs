@@ -9,95 +9,29 @@ mod case;
 mod datagrams;
 mod end;
 mod one_way;
+mod packing;
 mod result;
 mod rounds;
+mod settings;
 mod stream;
 
 pub use case::{Case, Experiment, SocketKind, Way};
 pub use result::SocketBaseline;
+pub use settings::{LONGEST, Settings, SocketBaselineError};
 
-use crate::conditions::Setup;
-use crate::monitor::RunMonitor;
 use crate::ping::STAMP;
-use crate::pinning::{Pinning, PinningError};
-use crate::priority::PriorityChange;
-use crate::touch::Touch;
-use case::Load;
 use datagrams::Datagrams;
 use end::SocketEnd;
 use lanecast_base::Size;
-use lanecast_base::clock::Clock;
-use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
-use std::io;
+use lanecast_base::sync::Ordering;
+use packing::Load;
+use settings::Progress;
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 use stream::Stream;
-use thiserror::Error;
 
 /// Polling interval of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// The longest message: what one datagram holds.
-pub const LONGEST: usize = lanecast_os::udp::GSO_BYTES_MAX;
-
-/// Parameters of a case.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The case.
-    pub case: Case,
-    /// The length of each message, in bytes.
-    pub size: usize,
-    /// Round trips: messages a second.
-    pub rate: u64,
-    /// Round trips: number of measured messages.
-    pub messages: u64,
-    /// Round trips: number of warm-up messages, at the same rate.
-    pub warmup: u64,
-    /// One way: duration of the measured part, after a short warm-up.
-    pub time: Duration,
-    /// Length of a datagram of packed messages, in bytes; a longer message has its own datagram.
-    pub datagram_bytes: usize,
-    /// CPU of the sending thread.
-    pub sender: Pinning,
-    /// CPU of the receiving thread.
-    pub receiver: Pinning,
-    /// Change of the process's priority.
-    pub raise: PriorityChange,
-    /// Clock that all times are read from.
-    pub clock: Clock,
-}
-
-/// Errors of the socket baseline.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SocketBaselineError {
-    /// A message is too small for its times, or too long for a datagram.
-    #[error("-m {size} does not do: take {STAMP} to {LONGEST} bytes")]
-    Size {
-        /// The length asked for.
-        size: usize,
-    },
-    /// No rate or no messages.
-    #[error("-r 0 and -n 0 are no schedule: take 1 or more")]
-    Nothing,
-    /// The sockets.
-    #[error("{socket} over the loopback interface does not work")]
-    Sockets {
-        /// Kind of the sockets.
-        socket: SocketKind,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// A thread's CPU.
-    #[error(transparent)]
-    Pinning(#[from] PinningError),
-    /// A thread cannot be started.
-    #[error("cannot start a thread")]
-    Thread(#[source] io::Error),
-    /// The stop flag was raised.
-    #[error("interrupted")]
-    Stopped,
-}
-
 /// Measures one case. The calling thread polls `stop`, which ends the case with an error.
 ///
 /// # Errors
@@ -120,28 +54,6 @@ pub fn run(
             over(settings, load, Datagrams::groups(load).map_err(refused)?, stop)
         }
         SocketKind::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
-    }
-}
-
-/// Progress of the case, shared by both threads.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Messages received or known to be lost. A count only: no data is published through it, so
-    /// `Relaxed` suffices.
-    accounted: AtomicU64,
-    /// The sender has ended.
-    is_off: AtomicBool,
-    /// The calling thread stops the case.
-    is_stopped: AtomicBool,
-}
-
-impl Progress {
-    fn is_over(&self) -> bool {
-        self.is_off.load(Ordering::Relaxed) || self.is_stopped.load(Ordering::Relaxed)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -196,18 +108,6 @@ fn over<E: SocketEnd>(
 /// Result of a thread.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-impl Settings {
-    fn refused(&self, source: io::Error) -> SocketBaselineError {
-        SocketBaselineError::Sockets { socket: self.case.socket, source }
-    }
-
-    fn monitor(&self, place: Pinning, window: Size) -> RunMonitor {
-        let Self { case, raise, clock, .. } = *self;
-        let setup = Setup { wait: case.wait, window, raise, clock };
-        RunMonitor::new(case.socket.name(), setup, Touch::Header, place)
-    }
 }
 
 #[cfg(test)]

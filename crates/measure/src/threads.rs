@@ -6,6 +6,7 @@ mod delivery_check;
 mod group;
 mod outcome;
 mod quota;
+mod thread;
 
 pub(crate) use block::Block;
 pub(crate) use delivery_check::{DeliveryCheck, tag};
@@ -14,4 +15,5 @@ pub(crate) use quota::Quota;
 
 pub use delivery_check::DeliveryErrors;
 pub use group::Failed;
-pub use outcome::{Outcome, Role, ThreadResult};
+pub use outcome::Outcome;
+pub use thread::{Role, ThreadResult};

@@ -175,3 +175,7 @@ pub(crate) const TIMES: [(&str, &str); 8] = [
     ("p99.99", "p99_99_ns"),
     ("max", "max_ns"),
 ];
+
+/// Experiments with a section of their own.
+pub(crate) const EXPERIMENTS: [&str; 9] =
+    ["size", "workload", "slow", "latency", "generic", "receivers", "numa", "pipes", "rings"];

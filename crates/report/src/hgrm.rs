@@ -73,7 +73,6 @@ mod tests {
             mean_ns: Some(112.5),
             samples: Some(1000),
             buckets: vec![(100, 500), (110, 400), (120, 90), (4100, 9), (70_016, 1)],
-            ..Distribution::default()
         };
         let text = write(&times);
         let points = plotted(&text);

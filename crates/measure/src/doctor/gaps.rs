@@ -2,7 +2,7 @@
 //! subscriber would. The expected noise follows from these gaps.
 
 use super::finding::{Check, Finding};
-use super::interrupts::Interrupts;
+use super::interrupt_counters::Interrupts;
 use super::topology::Proposal;
 use super::words::{percent, time};
 use crate::core_to_core::pinned;

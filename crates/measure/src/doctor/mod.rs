@@ -7,6 +7,7 @@ mod control_group;
 mod finding;
 mod gaps;
 mod interfaces;
+mod interrupt_counters;
 mod interrupts;
 mod kernel;
 mod load;

@@ -141,7 +141,7 @@ proptest! {
         load::check_steal(&now, &now);
         load::check_average(&root);
         Load::between(&now, &now, 1).check();
-        if let Some(interrupts) = interrupts::Interrupts::read(&root) {
+        if let Some(interrupts) = interrupt_counters::Interrupts::read(&root) {
             interrupts.since(&interrupts, 0);
         }
         serde_json::to_string(&Host::read(tree.path())).unwrap();

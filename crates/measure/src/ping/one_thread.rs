@@ -4,10 +4,11 @@
 //! answer arrives after the next message is due, that message is late; latencies from the intended
 //! time include the delay.
 
-use super::Done;
+use super::finished_run::FinishedRun;
+use super::hooks::{Hooks, Notice};
 use super::replies::Replies;
 use super::sender::{Part, Sender, Sent};
-use super::settings::{Hooks, Notice, PingError, Settings};
+use super::settings::{PingError, Settings};
 use crate::monitor::RunMonitor;
 use crate::pacing::{Bursts, Pace};
 use lanecast_base::spin;
@@ -35,7 +36,7 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     replies: Replies<'a>,
     monitor: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
-) -> Result<Done<'a, P>, PingError> {
+) -> Result<FinishedRun<'a, P>, PingError> {
     let mut this = Loop { sender, subscriber, replies, settings };
     this.wait_for_pong()?;
     monitor.pin()?;
@@ -50,7 +51,7 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     this.linger();
     let recovered = (hooks.recovered)(&mut this.subscriber);
     let Loop { sender, replies, .. } = this;
-    Ok(Done { sender, replies, warmup, measured, recovered, receiver: None })
+    Ok(FinishedRun { sender, replies, warmup, measured, recovered, receiver: None })
 }
 
 impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {

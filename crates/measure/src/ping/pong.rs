@@ -1,8 +1,9 @@
 //! The pong's side: sends every message back as it is, in the thread that receives it.
 
+use super::hooks::{Ended, Notice};
 use super::message_sender::MessageSender;
 use super::result::{PongResult, Traffic};
-use super::settings::{Ended, Notice, PingError, Topics};
+use super::settings::{PingError, Topics};
 use super::stamp::Stamp;
 use crate::conditions::Setup;
 use crate::monitor::RunMonitor;

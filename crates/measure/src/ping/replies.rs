@@ -1,7 +1,8 @@
 //! Replies that came back, in the receiving thread.
 
+use super::hooks::{Ended, Notice};
 use super::result::Traffic;
-use super::settings::{Ended, Notice, Settings};
+use super::settings::Settings;
 use super::stamp::Stamp;
 use crate::latency::{Latency, LatencyRecorder};
 use crate::linear::{Linear, LinearResult};

@@ -1,9 +1,10 @@
 //! A ping of two threads: the calling one sends, another one receives.
 
-use super::Done;
+use super::finished_run::FinishedRun;
+use super::hooks::{Hooks, Notice};
 use super::replies::Replies;
 use super::sender::{Part, Sender, Sent};
-use super::settings::{Hooks, Notice, PingError, Settings};
+use super::settings::{PingError, Settings};
 use crate::conditions::Conditions;
 use crate::monitor::RunMonitor;
 use crate::pacing::Pace;
@@ -54,7 +55,7 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     replies: Replies<'a>,
     monitor: &mut RunMonitor,
     hooks: &Hooks<'a, S>,
-) -> Result<Done<'a, P>, PingError> {
+) -> Result<FinishedRun<'a, P>, PingError> {
     let shared = Shared::default();
     let (recovered, notify) = (hooks.recovered, hooks.notify);
     let transport = monitor.transport();
@@ -68,7 +69,7 @@ pub(super) fn run<'a, P: Publish, S: Subscribe>(
     })?;
     let Received { replies, recovered, conditions } = received?;
     let (warmup, measured) = sent?;
-    Ok(Done { sender, replies, warmup, measured, recovered, receiver: Some(conditions) })
+    Ok(FinishedRun { sender, replies, warmup, measured, recovered, receiver: Some(conditions) })
 }
 
 /// The sending thread: both parts.

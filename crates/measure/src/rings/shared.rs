@@ -1,6 +1,6 @@
 //! Rings with several producers, whose consumers share the messages.
 
-use super::run::{Case, End, Found};
+use super::exchange::{Case, End, Found};
 use super::single::produce;
 use crate::smx::RunLength;
 use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup};

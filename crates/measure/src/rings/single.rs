@@ -1,7 +1,7 @@
 //! Rings with one producer.
 
+use super::exchange::{Case, End, Found};
 use super::row::Row;
-use super::run::{Case, End, Found};
 use crate::smx::RunLength;
 use crate::threads::{Block, DeliveryCheck, Failed, Quota, Role, ThreadGroup, tag};
 use lanecast_ring::rings::{self, Consumer, ExclusiveConsumer, Producer};

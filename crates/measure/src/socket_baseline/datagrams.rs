@@ -1,7 +1,8 @@
 //! Datagrams, to one other socket or to a group.
 
-use super::case::{Load, Way};
+use super::case::Way;
 use super::end::{LONGEST_SLEEP, SocketEnd, unless_busy};
+use super::packing::Load;
 use lanecast_os::interface::{Interface, interfaces};
 use lanecast_os::udp::{GSO_SEGMENTS_MAX, GsoBatch, RECEIVE_BYTES_MAX, UdpOptions, UdpSocket};
 use std::io;

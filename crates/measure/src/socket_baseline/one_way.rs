@@ -1,10 +1,10 @@
 //! One way, flat out without loss: the sending thread packs numbered messages and never exceeds the
 //! receiver's buffer.
 
-use super::case::Load;
 use super::end::SocketEnd;
+use super::packing::Load;
 use super::result::{Received, Sent};
-use super::{Progress, Settings, SocketBaselineError};
+use super::settings::{Progress, Settings, SocketBaselineError};
 use crate::monitor::RunMonitor;
 use lanecast_base::spin;
 use lanecast_base::sync::Ordering;

@@ -1,7 +1,8 @@
 //! Results of cases.
 
-use super::Settings;
-use super::case::{Experiment, Load, SocketKind, Way};
+use super::case::{Experiment, SocketKind, Way};
+use super::packing::Load;
+use super::settings::Settings;
 use crate::conditions::Conditions;
 use crate::distribution::Distribution;
 use crate::latency::Latency;

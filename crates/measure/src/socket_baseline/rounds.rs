@@ -2,7 +2,7 @@
 
 use super::end::SocketEnd;
 use super::result::{Received, Sent};
-use super::{Progress, Settings, SocketBaselineError};
+use super::settings::{Progress, Settings, SocketBaselineError};
 use crate::latency::LatencyRecorder;
 use crate::monitor::RunMonitor;
 use crate::pacing::{Bursts, Pace};

@@ -1,7 +1,7 @@
 //! A stream, written message by message or many at once.
 
-use super::case::Load;
 use super::end::{LONGEST_SLEEP, SocketEnd, unless_busy};
+use super::packing::Load;
 use lanecast_os::event::wait_readable;
 use lanecast_os::tcp::{self, TcpOptions};
 use std::io::{self, Read, Write};

@@ -1,6 +1,8 @@
 use super::*;
-use crate::pinning::PinChoice;
+use crate::pinning::{PinChoice, Pinning};
+use crate::priority::PriorityChange;
 use lanecast_base::WaitStrategy;
+use lanecast_base::clock::Clock;
 
 fn settings(case: Case) -> Settings {
     let anywhere = Pinning { cpu: None, choice: PinChoice::None };

@@ -1,6 +1,6 @@
 //! Threads that measure together: each on its CPU, all from one moment on.
 
-use super::outcome::{Role, ThreadResult};
+use super::thread::{Role, ThreadResult};
 use crate::interference::{CounterSnapshot, load_average};
 use crate::pinning::{Cpus, PinChoice, Pinning};
 use lanecast_os::affinity;

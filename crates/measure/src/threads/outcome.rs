@@ -2,38 +2,12 @@
 
 use super::delivery_check::DeliveryErrors;
 use super::group::ThreadOutcome;
+use super::thread::ThreadResult;
 use crate::baseline::Baseline;
-use crate::interference::Interference;
-use crate::names::named;
 use crate::outcome::rate;
 use crate::priority::PriorityChange;
 use serde::Serialize;
 use std::time::Duration;
-
-named! {
-    /// The role of a thread in an exchange.
-    pub enum Role: "role" {
-        /// Sends; in a ping-pong, begins.
-        Producer = "producer",
-        /// Receives; in a ping-pong, answers.
-        Consumer = "consumer",
-    }
-}
-
-/// One thread of an exchange.
-#[derive(Clone, Debug, Serialize)]
-pub struct ThreadResult {
-    /// Role of the thread.
-    pub role: Role,
-    /// CPU it was pinned to.
-    pub cpu: usize,
-    /// The NUMA node of that CPU, where the system tells.
-    pub node: Option<usize>,
-    /// The CPU that it ran on at the end.
-    pub ran_on: usize,
-    /// Interference with the thread.
-    pub interference: Interference,
-}
 
 /// Result of an exchange: counts, times and conditions.
 #[derive(Clone, Debug, Serialize)]

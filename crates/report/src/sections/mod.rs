@@ -24,10 +24,6 @@ use crate::document::{Document, Section};
 use crate::number;
 use crate::read::Lines;
 
-/// Experiments with a section of their own.
-const EXPERIMENTS: [&str; 9] =
-    ["size", "workload", "slow", "latency", "generic", "receivers", "numa", "pipes", "rings"];
-
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);

@@ -2,7 +2,7 @@
 
 use super::chart;
 use crate::axis;
-use crate::cases::{Cases, Group};
+use crate::cases::{Cases, EXPERIMENTS, Group};
 use crate::document::{Block, Figure, Marks, Origin, Point, Section, Series, Table, Words, cell};
 use crate::number;
 use crate::sections::rivals;
@@ -199,7 +199,7 @@ pub(super) fn numa(cases: &Cases<'_>) -> Option<Section> {
 pub(super) fn others(cases: &Cases<'_>) -> Option<Section> {
     let mut unknown: Vec<&str> = cases.all().map(|(experiment, _)| experiment).collect();
     unknown.dedup();
-    unknown.retain(|experiment| !super::EXPERIMENTS.contains(experiment));
+    unknown.retain(|experiment| !EXPERIMENTS.contains(experiment));
     if unknown.is_empty() {
         return None;
     }

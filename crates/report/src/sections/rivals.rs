@@ -1,6 +1,6 @@
 //! Other libraries under the same load.
 
-use crate::cases::{Cases, TIMES};
+use crate::cases::{Cases, EXPERIMENTS, TIMES};
 use crate::document::{Block, Figure, Section, Table, Words, cell};
 use crate::line::{Kind, Line};
 use crate::number;
@@ -122,7 +122,7 @@ fn left_out(cases: &Cases<'_>) -> Vec<Words> {
         let why = line.text("why").unwrap_or("no reason is given");
         let words = Words::from(format!("{name}: ")).line(line.id, why);
         // A row may be called like an experiment, which then tells of it.
-        let is_told = super::EXPERIMENTS.contains(&name) || !cases.of(name).is_empty();
+        let is_told = EXPERIMENTS.contains(&name) || !cases.of(name).is_empty();
         (!is_told).then_some(words)
     });
     skipped.collect()
