@@ -54,7 +54,7 @@ pub struct RingsResult {
 /// Measures once, in new threads.
 ///
 /// # Errors
-/// If a thread, a CPU or the ring cannot be had, or the size is none of [`SIZES`].
+/// If a thread, a CPU or the ring cannot be had, or the size is none of [`SIZES`](super::SIZES).
 pub fn run(settings: &Settings) -> Result<RingsResult, Failed> {
     let Settings { case, length, raise } = settings;
     let (producer, consumer) = (case.seats.producers[0], case.seats.consumers[0]);
