@@ -7,7 +7,8 @@
 
 use lanecast_fuzz::Script;
 use lanecast_journal::{
-    Entry, Log, OpenMode, Reader, Repair, JournalConfig, Start, Storage, StoredFile, JournalReport, Verdict,
+    Entry, JournalConfig, JournalReport, Log, OpenMode, Reader, Repair, Start, Storage, StoredFile,
+    Verdict,
 };
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader, SegmentHeader};
@@ -43,10 +44,12 @@ fn honest() -> SimulatedDisk {
 /// A record with right checksums, if the segment can still be read.
 fn forge(script: &mut Script<'_>, disk: &SimulatedDisk, number: u64, offset: u64) -> Vec<u8> {
     let bytes = disk.contents(&name(number));
-    let journal = SegmentHeader::read(&bytes).map_or(0, |header| header.journal.get());
+    let ids = SegmentHeader::read(&bytes).map(|header| [header.journal, header.segment]);
     let there = bytes.get(offset as usize..).and_then(|b| RecordHeader::read(b, offset, SEGMENT));
     let mut header = there.unwrap_or_else(RecordHeader::new_zeroed);
-    let seed = crc32c::crc32c(&journal.to_le_bytes());
+    let seed = ids.map_or(0, |[journal, segment]| {
+        crc32c::crc32c_append(crc32c::crc32c(journal.as_bytes()), segment.as_bytes())
+    });
     let length = script.small() % 300;
     let body = script.bytes(length as usize).to_vec();
     header.kind = (script.byte() as u16 % 4).into();
