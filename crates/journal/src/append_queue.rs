@@ -200,6 +200,7 @@ impl AppendQueue {
             if state.stalled.is_some() && !state.is_committing {
                 let waited = self.work.wait_timeout(state, RETRY);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                // The stalled batch goes first: later records continue its checksum chain.
                 state.is_committing = true;
                 return state.stalled.take();
             }
@@ -208,6 +209,7 @@ impl AppendQueue {
             }
             match state.phase {
                 Phase::Failed(_) => return None,
+                // A waiter may still be writing the last batch, and may hand it back as stalled.
                 Phase::Closing if !state.is_committing => return None,
                 _ => {}
             }
@@ -221,6 +223,7 @@ impl AppendQueue {
     pub(crate) fn set_written(&self, sequence: u64) {
         // PAIRS(journal-written): release here, acquire in `last_sequence`.
         self.written.store(sequence, Ordering::Release);
+        // Waiters for `Persisted` are woken by `finish_commit`; waking them here would be wasted.
         if lock(&self.state).written_waiters > 0 {
             self.changed.notify_all();
         }
@@ -239,6 +242,7 @@ impl AppendQueue {
         state.is_committing = false;
         match outcome {
             Ok(()) => {
+                // Keeps the batch's buffers for the next one: two batches alternate.
                 batch.clear();
                 state.idle = batch;
                 if state.phase == Phase::NoSpace {
@@ -256,6 +260,8 @@ impl AppendQueue {
         }
         self.publish_pending(&state);
         self.publish_health(&state);
+        // Decided under the lock, notified after it: the committer does not wake up into a held
+        // lock.
         let is_needed =
             state.is_committer_asleep && (!state.batch.is_empty() || state.phase != Phase::Open);
         drop(state);
@@ -274,6 +280,7 @@ impl AppendQueue {
         deadline: Instant,
     ) -> Result<Option<CommitBatch>, WaitError> {
         let mut state = lock(&self.state);
+        // Otherwise a wait for a sequence that was never appended would time out.
         if sequence >= state.encoder.next() {
             return Err(WaitError::UnknownSequence);
         }
@@ -312,11 +319,13 @@ impl AppendQueue {
             return Err(WaitError::Failed);
         }
         let left = deadline.saturating_duration_since(Instant::now());
+        // A full disk is the more useful answer than a timeout.
         if left.is_zero() {
             let is_full = state.phase == Phase::NoSpace;
             return Err(if is_full { WaitError::NoSpace } else { WaitError::TimedOut });
         }
         let written_waiters = usize::from(durability == Durability::Written);
+        // Counted, so that the writer can skip the wakeup between write and synchronization.
         state.written_waiters += written_waiters;
         let waited = self.changed.wait_timeout(state, left);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -350,6 +359,7 @@ impl AppendQueue {
             return None;
         }
         state.is_committing = true;
+        // Swaps buffers: appenders fill the idle batch while this one is written.
         let idle = mem::take(&mut state.idle);
         let batch = mem::replace(&mut state.batch, idle);
         self.publish_pending(state);

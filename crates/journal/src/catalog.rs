@@ -43,7 +43,7 @@ impl Catalog {
     }
 
     /// Adds a durable batch part, written to a segment of `bytes` bytes.
-    pub(crate) fn note(&mut self, part: &BatchPart, bytes: u64) {
+    pub(crate) fn add(&mut self, part: &BatchPart, bytes: u64) {
         let number = part.segment;
         if let Some(first) = part.first {
             self.entries.push_back(CatalogEntry {

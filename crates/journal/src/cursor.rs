@@ -106,6 +106,7 @@ impl<S: Storage> Cursor<S> {
     ) -> Result<usize, ReadError> {
         for count in 0..limit {
             match self.advance()? {
+                // The record borrows the read buffer, so it cannot outlive this step.
                 Some((header, body)) => handle(self.record(&header, body)),
                 None => return Ok(count),
             }
@@ -138,6 +139,7 @@ impl<S: Storage> Cursor<S> {
     #[inline]
     fn advance(&mut self) -> Result<Option<(RecordHeader, u64)>, ReadError> {
         loop {
+            // The next segment may be created after the seal was read.
             if self.is_sealed && !self.next_segment()? {
                 return Ok(None);
             }
@@ -173,6 +175,7 @@ impl<S: Storage> Cursor<S> {
     fn next_segment(&mut self) -> Result<bool, ReadError> {
         let number = self.segment.number + 1;
         match Segment::open(&self.source.storage, number, OpenMode::Read) {
+            // A file copied here from another journal.
             Ok(segment) if segment.journal != self.segment.journal => {
                 let path = self.source.storage.path(&file_name::segment(number));
                 return Err(OpenError::ForeignSegment { segment: number, path }.into());
@@ -218,6 +221,7 @@ impl<S: Storage> Cursor<S> {
     /// Handles a failed read at the current position: returns `true` if the record is there after a
     /// fresh read, `false` at the end of the journal, and an error if the record is damaged.
     fn retry(&mut self) -> Result<bool, ReadError> {
+        // On a copy: a failed attempt must leave the position unchanged.
         let mut ahead = self.scanner;
         self.read_buffer.forget();
         let kind = match ahead.step(&mut self.read_buffer, &self.segment)? {
@@ -247,8 +251,8 @@ impl<S: Storage> Cursor<S> {
         let Some(expected) = self.scanner.sequence_check.next else {
             return Ok(self.segment.number > 1);
         };
-        let rest = Tail::scan(&mut self.read_buffer, &self.segment, self.scanner.offset)?;
-        if rest.durable >= Some(expected) {
+        let tail = Tail::scan(&mut self.read_buffer, &self.segment, self.scanner.offset)?;
+        if tail.durable >= Some(expected) {
             return Ok(true);
         }
         let next = Segment::open(&self.source.storage, self.segment.number + 1, OpenMode::Read);
@@ -257,6 +261,7 @@ impl<S: Storage> Cursor<S> {
             Err(OpenError::Storage(error)) if error.kind == StorageErrorKind::NotFound => false,
             Err(error) => return Err(error.into()),
         };
+        // Remembered, so that polling at a torn end does not scan the tail each time.
         if !is_followed {
             self.torn_at = Some(self.scanner.offset);
         }

@@ -84,6 +84,7 @@ impl Storage for Directory {
                 file.set_len(0).map_err(error("write"))?;
                 // The lock alone counts; the id in the file is for messages, so a full disk is no
                 // error.
+                // Written after locking: the id is that of the lock's holder.
                 let _ = file.write_all_at(text.as_bytes(), 0);
                 Ok(DirectoryLock { _lock: lock })
             }
@@ -188,6 +189,7 @@ impl StoredFile for DirectoryFile {
         loop {
             match self.file.write_at(bytes, offset) {
                 Ok(0) => return Err(self.error("write")(io::ErrorKind::WriteZero.into())),
+                // A signal; nothing was written.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result.map_err(self.error("write")),
             }

@@ -114,9 +114,11 @@ impl Encoder {
     }
 
     fn put(&mut self, header: &mut RecordHeader, body: &[u8], batch: &mut CommitBatch) {
+        // The checksum covers `previous`, which makes the records a chain.
         self.previous = self.seed.header(header);
         header.crc = self.previous.into();
         let start = batch.bytes.len();
+        // One part per segment: each is one write and one synchronization.
         if batch.parts.last().is_none_or(|part| part.segment != self.segment) {
             batch.parts.push(BatchPart {
                 segment: self.segment,
@@ -128,6 +130,7 @@ impl Encoder {
             });
         }
         let length = needs(body);
+        // Padding keeps headers aligned, and the tail scan looks at aligned offsets only.
         let padding = length as usize - size_of::<RecordHeader>() - body.len();
         batch.bytes.reserve(length as usize);
         batch.bytes.extend_from_slice(header.as_bytes());

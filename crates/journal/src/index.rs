@@ -56,6 +56,7 @@ impl Index {
 
     fn before(&self, is_before: impl Fn(&Mark) -> bool) -> Option<Mark> {
         let count = self.0.partition_point(is_before);
+        // Before the first mark the search starts at the first mark.
         count.checked_sub(1).map(|last| self.0[last]).or(self.first())
     }
 }

@@ -46,7 +46,7 @@ struct Shared<S: Storage> {
 pub struct Journal<S: Storage> {
     shared: Arc<Shared<S>>,
     committer: Option<JoinHandle<()>>,
-    preparer: Option<JoinHandle<()>>,
+    preallocator_thread: Option<JoinHandle<()>>,
     recovered: Recovered,
     _lock: S::Lock,
 }
@@ -110,11 +110,16 @@ impl<S: Storage> Journal<S> {
         });
         let (beside, behind) = (Arc::clone(&shared), Arc::clone(&shared));
         // A segment that cannot be removed now is tried again when the next one is full.
-        let preparer = thread("lanecast-spares", move || {
+        let preallocator_thread = thread("lanecast-spares", move || {
             beside.preallocator.run(|| drop(beside.retain()));
         })?;
-        let mut journal =
-            Self { shared, committer: None, preparer: Some(preparer), recovered, _lock: lock };
+        let mut journal = Self {
+            shared,
+            committer: None,
+            preallocator_thread: Some(preallocator_thread),
+            recovered,
+            _lock: lock,
+        };
         journal.committer = Some(thread("lanecast-commit", move || behind.run_committer())?);
         Ok(journal)
     }
@@ -231,13 +236,15 @@ impl<S: Storage> Journal<S> {
     }
 
     fn end(&mut self) {
+        // The committer writes what is left and may need a segment for it, so the preallocator ends
+        // last.
         self.shared.append_queue.close();
         if let Some(committer) = self.committer.take() {
             let _ = committer.join();
         }
         self.shared.preallocator.close();
-        if let Some(preparer) = self.preparer.take() {
-            let _ = preparer.join();
+        if let Some(preallocator_thread) = self.preallocator_thread.take() {
+            let _ = preallocator_thread.join();
         }
     }
 }
@@ -268,7 +275,7 @@ impl<S: Storage> Shared<S> {
                 Progress::Written(sequence) => self.append_queue.set_written(sequence),
                 Progress::Persisted(sequence) => {
                     // The catalog first: a cursor that sees the new sequence must find its segment.
-                    lock(&self.source.catalog).note(part, bytes);
+                    lock(&self.source.catalog).add(part, bytes);
                     self.preallocator.set_remaining(bytes - part.offset - part.range.len() as u64);
                     is_new |= part.first.is_some();
                     self.append_queue.set_persisted(sequence);
@@ -277,6 +284,7 @@ impl<S: Storage> Shared<S> {
         };
         self.append_queue.finish_commit(batch, outcome);
         self.notify_listener();
+        // A batch has started a segment, so the one before is complete and may be removable.
         if is_new {
             self.preallocator.request_retention();
         }
@@ -289,6 +297,7 @@ impl<S: Storage> Shared<S> {
     }
 
     fn retain(&self) -> StorageResult<usize> {
+        // The preallocator and a caller of `apply_retention` may get here at the same time.
         let _turn = lock(&self.retaining);
         let Source { storage, catalog } = &*self.source;
         let (recycler, retention) = (self.preallocator.recycler(), self.settings.retention);

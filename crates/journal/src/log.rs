@@ -15,7 +15,7 @@ use crate::retention::retain;
 use crate::segment::{Format, Segment};
 use crate::start::{Source, Start};
 use crate::storage::{Storage, StorageError, StorageErrorKind, StorageResult};
-use crate::writer::{Progress, SegmentSource, Writer};
+use crate::writer::{Progress, SegmentSupply, Writer};
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl<S: Storage> Preallocator<S> {
     }
 }
 
-impl<S: Storage> SegmentSource<S::File> for Preallocator<S> {
+impl<S: Storage> SegmentSupply<S::File> for Preallocator<S> {
     fn take(&mut self, number: u64) -> StorageResult<Segment<S::File>> {
         loop {
             match self.spares.pop_front() {
@@ -151,7 +151,7 @@ impl<S: Storage> Log<S> {
         let outcome =
             self.writer.write(&mut self.batch, &mut self.preallocator, |reached, part, bytes| {
                 if let Progress::Persisted(sequence) = reached {
-                    lock(catalog).note(part, bytes);
+                    lock(catalog).add(part, bytes);
                     *persisted = sequence;
                 }
             });

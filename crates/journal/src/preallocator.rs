@@ -6,7 +6,7 @@ use crate::recycler::Recycler;
 use crate::segment::{Format, Segment};
 use crate::start::Source;
 use crate::storage::{Storage, StorageError, StorageResult};
-use crate::writer::SegmentSource;
+use crate::writer::SegmentSupply;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -78,6 +78,7 @@ impl<S: Storage> Preallocator<S> {
             } else if state.spares.len() >= self.wanted || state.failure.is_some() {
                 state = self.sleep(state);
             } else {
+                // Created without the lock, which the writer takes for each new segment.
                 let number = state.next;
                 drop(state);
                 let made = self.make(number);
@@ -87,6 +88,7 @@ impl<S: Storage> Preallocator<S> {
                         state.next += 1;
                         state.spares.push_back(segment);
                     }
+                    // Kept until the writer asks: retrying at once on a full disk would spin.
                     Err(error) => state.failure = Some(error),
                 }
                 self.changed.notify_all();
@@ -110,6 +112,7 @@ impl<S: Storage> Preallocator<S> {
     fn rest(&self, left: u64, start: Instant) -> bool {
         let state = lock(&self.state);
         let is_urgent = state.waiting > 0 || state.is_closed;
+        // Relaxed: a stale estimate costs at most one pause.
         if is_urgent || left > self.left.load(Ordering::Relaxed) {
             return true;
         }
@@ -162,7 +165,7 @@ impl<S: Storage> Preallocator<S> {
     }
 }
 
-impl<S: Storage> SegmentSource<S::File> for &Preallocator<S> {
+impl<S: Storage> SegmentSupply<S::File> for &Preallocator<S> {
     fn take(&mut self, number: u64) -> StorageResult<Segment<S::File>> {
         let mut state = lock(&self.state);
         // An earlier failure may be over: try again.
@@ -170,6 +173,7 @@ impl<S: Storage> SegmentSource<S::File> for &Preallocator<S> {
         state.waiting += 1;
         let taken = loop {
             self.changed.notify_all();
+            // In order of creation, which is the order of the numbers.
             if let Some(segment) = state.spares.pop_front() {
                 debug_assert_eq!(segment.number, number, "segments are used in order");
                 break Ok(segment);

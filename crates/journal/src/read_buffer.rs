@@ -63,6 +63,7 @@ impl ReadBuffer {
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }
+        // Invalid until the read has succeeded.
         self.filled = 0;
         self.filled = file.fill_at(&mut self.bytes[..wanted], offset)?;
         self.start = offset;

@@ -81,6 +81,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         if !self.any_length {
             segment.check_length(self.storage)?;
         }
+        // The first segment opened decides which journal this is.
         if *self.journal.get_or_insert(segment.journal) != segment.journal {
             let path = self.storage.path(&file_name::segment(number));
             return Err(OpenError::ForeignSegment { segment: number, path });
@@ -197,11 +198,12 @@ impl<'a, S: Storage> Recovery<'a, S> {
         // A reader beside a writer may have opened a file that has since become another segment.
         // The writer renames before it reuses, so opening the name again detects that.
         self.open(segment.number)?;
-        let rest = Tail::scan(&mut self.read_buffer, segment, scanner.offset)?;
+        let tail = Tail::scan(&mut self.read_buffer, segment, scanner.offset)?;
         // A later header says that this record was durable before it was written.
-        if rest.durable >= Some(expected) {
+        if tail.durable >= Some(expected) {
             return Err(corrupt(Some(expected)).into());
         }
+        // Records behind a gap prove that the records in it were durable.
         for number in &self.segment_numbers[place + 1..] {
             let later = self.open(*number)?;
             if !is_blank(&mut self.read_buffer, &later)? {
@@ -212,7 +214,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
             segment: segment.number,
             offset: scanner.offset,
             sequence_check: scanner.sequence_check,
-            torn: rest.end.map(|end| scanner.offset..end),
+            torn: tail.end.map(|end| scanner.offset..end),
             unsynced,
             indexes: self.indexes,
         })
@@ -260,6 +262,7 @@ pub(crate) fn corruption<S: Storage>(
 
 /// Makes the end durable: clears torn bytes and writes unsynchronized records again.
 pub(crate) fn write_clean_end<S: Storage>(storage: &S, end: &End) -> Result<(), OpenError> {
+    // Cleared first: a crash in between leaves a journal that recovers the same way.
     if let Some(range) = &end.torn {
         let segment = Segment::open(storage, end.segment, OpenMode::Write)?;
         blank(&segment.file, range.clone())?;

@@ -42,6 +42,7 @@ impl Repair {
         let together = gap.map_or(&segment_numbers[..], |last| &segment_numbers[..=last]);
         let mut repair = Self::default();
         let read = Recovery::new(storage, together).allow_any_length().read_all(|_| {});
+        // Damage before the gap decides: the gap lies behind the cut then.
         let damage = match (read, gap) {
             (Err(error), _) => Some(error),
             (Ok(_), None) => None,

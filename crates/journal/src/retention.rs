@@ -38,6 +38,7 @@ fn next(
     pins: &RetentionPins,
     unix_ns: u64,
 ) -> Option<(u64, u64)> {
+    // Its first record bounds the age and the sequences of the oldest segment.
     let behind = catalog.second_oldest()?;
     let too_much = retention.bytes.is_some_and(|most| catalog.bytes() > most);
     let too_old = retention

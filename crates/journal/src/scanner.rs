@@ -45,6 +45,7 @@ impl RecordScanner {
         if let Err(kind) = self.sequence_check.check(&header) {
             return Ok(Step::Stopped(kind));
         }
+        // The header is verified, so its length lies within the segment.
         let (body, length) = (self.offset + RECORD_HEADER, header.length.get() as usize);
         let bytes = read_buffer.get(&segment.file, body, length)?;
         if bytes.is_none_or(|bytes| segment.seed.body(bytes) != header.body_crc.get()) {

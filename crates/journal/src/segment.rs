@@ -144,10 +144,12 @@ impl<F: StoredFile> Segment<F> {
             [Ok(header), _] | [_, Ok(header)] => header,
             [Err(reason), _] => return Err(refused(reason)),
         };
+        // A renamed file would pass its own checksums.
         let found = header.segment.get();
         if found != number {
             return Err(refused(SegmentError::Number { found }));
         }
+        // Repair opens such files and reads the part that exists.
         let has_wrong_length = file.length()? != header.segment_bytes.get();
         let has_damaged_header = copies.iter().any(Result::is_err);
         Ok(Self { has_wrong_length, ..Self::new(file, &header, has_damaged_header) })

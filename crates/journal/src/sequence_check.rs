@@ -37,6 +37,7 @@ impl SequenceCheck {
         // The previous record's checksum tells apart two histories that reuse the same sequence,
         // after a cut.
         let follows = self.previous.is_none_or(|previous| previous == header.previous.get());
+        // Cursors search by time, which needs times in order.
         let in_time = header.unix_ns.get() >= self.unix_ns;
         if follows && in_time { Ok(()) } else { Err(CorruptionKind::BrokenChain) }
     }

@@ -38,7 +38,8 @@ impl fmt::Display for StorageError {
         match kind {
             StorageErrorKind::NoSpace => write!(
                 f,
-                "cannot {operation} {path}: {message}; free some space, and appending goes on by itself"
+                "cannot {operation} {path}: {message}; free some space, and appending continues by \
+                 itself"
             ),
             StorageErrorKind::NotFound => {
                 write!(f, "cannot {operation} {path}: the file does not exist")

@@ -31,7 +31,7 @@ impl Tail {
         from: u64,
     ) -> StorageResult<Self> {
         read_buffer.forget();
-        let mut rest = Self::default();
+        let mut tail = Self::default();
         let (mut offset, end) = (from, segment.readable()?);
         while offset < end {
             let length = (end - offset).min(ZEROS);
@@ -39,14 +39,15 @@ impl Tail {
                 break;
             };
             if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+                // In a recycled file non-zero bytes may be old ones.
                 if !segment.is_recycled {
-                    rest.end = Some(offset + last as u64 + 1);
+                    tail.end = Some(offset + last as u64 + 1);
                 }
-                rest.scan_headers(read_buffer, segment, offset..offset + length)?;
+                tail.scan_headers(read_buffer, segment, offset..offset + length)?;
             }
             offset += length;
         }
-        Ok(rest)
+        Ok(tail)
     }
 
     fn scan_headers<F: StoredFile>(
@@ -80,11 +81,11 @@ pub(crate) fn is_blank<F: StoredFile>(
         let length = (end - offset).min(ZEROS);
         let Some(bytes) = read_buffer.get(&segment.file, offset, length as usize)? else { break };
         if bytes.iter().any(|byte| *byte != 0) {
-            let mut rest = Tail::default();
+            let mut tail = Tail::default();
             if segment.is_recycled {
-                rest.scan_headers(read_buffer, segment, offset..offset + length)?;
+                tail.scan_headers(read_buffer, segment, offset..offset + length)?;
             }
-            if !segment.is_recycled || rest.end.is_some() {
+            if !segment.is_recycled || tail.end.is_some() {
                 return Ok(false);
             }
         }

@@ -77,14 +77,14 @@ pub struct JournalReport {
 }
 
 impl JournalReport {
-    /// Reads and checks every record. `tell` is called after each segment with the number of
+    /// Reads and checks every record. `progress` is called after each segment with the number of
     /// segments read and their total.
     ///
     /// # Errors
     /// If there is no journal, or the disk refuses. Damage is a verdict, not an error.
     pub fn verify<S: Storage>(
         storage: &S,
-        mut tell: impl FnMut(usize, usize),
+        mut progress: impl FnMut(usize, usize),
     ) -> Result<Self, OpenError> {
         let mut segments: Vec<SegmentReport> = Vec::new();
         let found = contiguous_segments(storage).and_then(|segment_numbers| {
@@ -93,7 +93,7 @@ impl JournalReport {
             }
             Recovery::new(storage, &segment_numbers).read_all(|seen| {
                 if matches!(seen, ScanEvent::Segment(_)) {
-                    tell(segments.len(), segment_numbers.len());
+                    progress(segments.len(), segment_numbers.len());
                 }
                 note(&mut segments, storage, seen);
             })
@@ -105,7 +105,7 @@ impl JournalReport {
     /// journal of any size.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`verify`](Self::verify).
     pub fn inspect<S: Storage>(storage: &S) -> Result<Self, OpenError> {
         let mut segments: Vec<SegmentReport> = Vec::new();
         let found = inspect(storage, &mut segments);
@@ -147,6 +147,7 @@ fn inspect<S: Storage>(storage: &S, segments: &mut Vec<SegmentReport>) -> Result
 fn verdict<S: Storage>(storage: &S, found: Result<&End, &OpenError>) -> Result<Verdict, OpenError> {
     let end = match found {
         Ok(end) => end,
+        // Not a statement about the journal.
         Err(error @ (OpenError::Storage(_) | OpenError::NoJournal { .. })) => {
             return Err(error.clone());
         }

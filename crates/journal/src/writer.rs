@@ -6,7 +6,7 @@ use crate::segment::Segment;
 use crate::storage::{Storage, StorageResult, StoredFile};
 
 /// Source of new segments.
-pub(crate) trait SegmentSource<F> {
+pub(crate) trait SegmentSupply<F> {
     /// The segment with this number, preallocated or created now.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl<S: Storage> Writer<S> {
         Self { segment }
     }
 
-    /// Writes and synchronizes the rest of `batch`. Reports progress to `tell`, with the part and
+    /// Writes and synchronizes the rest of `batch`. Reports progress to `report`, with the part and
     /// its segment's length.
     ///
     /// # Errors
@@ -43,8 +43,8 @@ impl<S: Storage> Writer<S> {
     pub(crate) fn write(
         &mut self,
         batch: &mut CommitBatch,
-        supply: &mut dyn SegmentSource<S::File>,
-        mut tell: impl FnMut(Progress, &BatchPart, u64),
+        supply: &mut dyn SegmentSupply<S::File>,
+        mut report: impl FnMut(Progress, &BatchPart, u64),
     ) -> StorageResult<()> {
         let CommitBatch { bytes, parts, done, .. } = batch;
         for part in &parts[*done..] {
@@ -55,9 +55,9 @@ impl<S: Storage> Writer<S> {
             let segment = self.segment.insert(segment);
             segment.file.write_all_at(&bytes[part.range.clone()], part.offset)?;
             // Reported before the synchronization, for waiters content with `Written`.
-            tell(Progress::Written(part.last), part, segment.bytes);
+            report(Progress::Written(part.last), part, segment.bytes);
             segment.file.sync_data()?;
-            tell(Progress::Persisted(part.last), part, segment.bytes);
+            report(Progress::Persisted(part.last), part, segment.bytes);
             // Only now: a failed part is written again from its start.
             *done += 1;
         }

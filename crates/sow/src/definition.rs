@@ -38,7 +38,6 @@ impl TopicDefinition {
     /// Adds a key field.
     ///
     /// # Errors
-    ///
     /// If `path` is not a valid path.
     pub fn key(mut self, path: &str) -> Result<Self, PathError> {
         self.keys.push(path.parse()?);
@@ -48,7 +47,6 @@ impl TopicDefinition {
     /// Adds an indexed field.
     ///
     /// # Errors
-    ///
     /// If `path` is not a valid path.
     pub fn index(mut self, path: &str) -> Result<Self, PathError> {
         self.indexes.push(path.parse()?);

@@ -38,7 +38,6 @@ impl Deletion {
     /// Starts a deletion as of now.
     ///
     /// # Errors
-    ///
     /// If the filter names more fields than there is room for.
     pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, TooManyFields> {
         let mut fields = FieldSet::new(topic.definition().format);

@@ -35,6 +35,7 @@ mod change;
 mod conflation;
 mod definition;
 mod deletion;
+mod delivery_mode;
 mod deltas;
 pub mod durable;
 mod error;

@@ -50,7 +50,6 @@ impl Order {
     /// Ascending order.
     ///
     /// # Errors
-    ///
     /// If `path` is not a valid path.
     pub fn ascending(path: &str) -> Result<Self, PathError> {
         Ok(Self { path: path.parse()?, descending: false })
@@ -59,7 +58,6 @@ impl Order {
     /// Descending order.
     ///
     /// # Errors
-    ///
     /// If `path` is not a valid path.
     pub fn descending(path: &str) -> Result<Self, PathError> {
         Ok(Self { path: path.parse()?, descending: true })

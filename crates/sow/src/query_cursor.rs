@@ -135,7 +135,6 @@ impl QueryCursor {
     /// Starts `query` as of now.
     ///
     /// # Errors
-    ///
     /// If the query names more fields than there is room for.
     pub fn new(topic: &Topic, query: &Query, now_ns: u64) -> Result<Self, TooManyFields> {
         let mut fields = FieldSet::new(topic.definition().format);
@@ -169,7 +168,6 @@ impl QueryCursor {
     /// Runs `query` to its end.
     ///
     /// # Errors
-    ///
     /// If the query names more fields than there is room for.
     pub fn read_all(
         topic: &Topic,

@@ -5,6 +5,7 @@
 //! once, while publishing continues.
 
 use crate::change::{Cause, Change};
+use crate::delivery_mode::DeliveryMode;
 use crate::deltas::Deltas;
 use crate::error::TopicError;
 use crate::pending_update::PendingUpdate;
@@ -43,23 +44,6 @@ pub struct SubscriptionSet {
     delta_recipients: Vec<u32>,
 }
 
-/// Delivery mode of a subscription, kept apart from it so that matching touches little memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct DeliveryMode {
-    /// The query is in progress.
-    is_catching_up: bool,
-    is_conflated: bool,
-    out_of_focus: bool,
-    deltas: bool,
-}
-
-impl DeliveryMode {
-    /// Whether the previous version of a record must be matched as well.
-    fn needs_previous(self) -> bool {
-        self.out_of_focus || self.deltas
-    }
-}
-
 impl Default for SubscriptionSet {
     fn default() -> Self {
         Self::new()
@@ -89,7 +73,6 @@ impl SubscriptionSet {
     /// Subscribes to messages that match `filter`; returns the subscription's id.
     ///
     /// # Errors
-    ///
     /// If the filter names more fields than there is room for.
     pub fn subscribe(
         &mut self,
@@ -107,7 +90,6 @@ impl SubscriptionSet {
     /// Starts a query; returns its id, which is free again after the end of the answer.
     ///
     /// # Errors
-    ///
     /// If the query names more fields than there is room for.
     pub fn query(
         &mut self,
@@ -129,7 +111,6 @@ impl SubscriptionSet {
     /// `sow_and_subscribe`).
     ///
     /// # Errors
-    ///
     /// If the query has a list of keys, or names more fields than there is room for.
     pub fn query_and_subscribe(
         &mut self,
@@ -148,7 +129,6 @@ impl SubscriptionSet {
     /// are covered by the answer.
     ///
     /// # Errors
-    ///
     /// As [`query_and_subscribe`](Self::query_and_subscribe); then the subscription has ended.
     pub fn replace(
         &mut self,

@@ -50,7 +50,6 @@ impl Topic {
     /// A topic without records.
     ///
     /// # Errors
-    ///
     /// If it has more key or index fields than there is room for.
     pub fn new(definition: TopicDefinition) -> Result<Self, TopicError> {
         let mut fields = FieldSet::new(definition.format);
@@ -150,7 +149,6 @@ impl Topic {
     /// Publishes a message: it becomes the record of its key.
     ///
     /// # Errors
-    ///
     /// If the message has no key or is malformed. Nothing has changed then.
     pub fn publish<'a>(
         &'a mut self,
@@ -165,7 +163,6 @@ impl Topic {
     /// message becomes the record.
     ///
     /// # Errors
-    ///
     /// If the message has no key, is malformed, or its type has no deltas. Nothing has changed
     /// then.
     pub fn publish_delta<'a>(
@@ -180,7 +177,6 @@ impl Topic {
     /// Key of the record that a message addresses, if there is one. Only the message's key is used.
     ///
     /// # Errors
-    ///
     /// If the message has no key or is malformed.
     pub fn key_of(&mut self, publication: &Publication<'_>) -> Result<Option<Key>, TopicError> {
         let row_id = self.find_by_message(publication)?;
@@ -197,7 +193,6 @@ impl Topic {
     /// used.
     ///
     /// # Errors
-    ///
     /// If the message has no key or is malformed.
     pub fn delete_as<'a>(
         &'a mut self,

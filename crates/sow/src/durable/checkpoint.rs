@@ -96,7 +96,6 @@ impl<S: Storage> Checkpoint<S> {
     /// order. Returns whether there are more.
     ///
     /// # Errors
-    ///
     /// If the disk refuses. Drop the checkpoint then and begin another.
     pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> StorageResult<bool> {
         for _ in 0..limit {
@@ -121,7 +120,6 @@ impl<S: Storage> Checkpoint<S> {
     /// Writes the end mark and synchronizes the file.
     ///
     /// # Errors
-    ///
     /// If the disk refuses.
     pub fn seal(&mut self) -> StorageResult<()> {
         if !self.entries.is_empty() {
@@ -139,7 +137,6 @@ impl<S: Storage> Checkpoint<S> {
     /// [`SowStore::checkpoint_installed`](super::SowStore::checkpoint_installed).
     ///
     /// # Errors
-    ///
     /// If the disk refuses.
     pub fn install(mut self, storage: &S) -> StorageResult<u64> {
         if !self.is_sealed {

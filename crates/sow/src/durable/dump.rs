@@ -51,7 +51,6 @@ impl Dump {
     /// Reads the store in `storage`.
     ///
     /// # Errors
-    ///
     /// If there is none, or the disk refuses. Damage is reported in the dump.
     pub fn read<S: Storage + Clone>(storage: &S) -> Result<Self, SowStoreError> {
         let journal = Reader::open(storage.clone());

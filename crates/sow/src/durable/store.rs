@@ -59,7 +59,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// Records that have expired meanwhile are still there: see [`SowStore::expire`].
     ///
     /// # Errors
-    ///
     /// See [`SowStoreError`]. If topics or views on disk do not match `schema`, and it does not
     /// allow to drop them, nothing has changed.
     pub fn open(
@@ -73,7 +72,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`open`](Self::open), with a `listener` as in [`Journal::open_with`].
     ///
     /// # Errors
-    ///
     /// See [`SowStoreError`].
     pub fn open_with(
         storage: S,
@@ -158,7 +156,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// Removes the last sequence of a client.
     ///
     /// # Errors
-    ///
     /// If the journal refuses. The sequence is kept then.
     pub fn remove_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
         if self.clients.contains_key(name) {
@@ -173,7 +170,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`Topic::publish`].
     ///
     /// # Errors
-    ///
     /// If the topic or the journal refuses. Nothing has changed then.
     pub fn publish<'a>(
         &mut self,
@@ -188,7 +184,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`Topic::publish_delta`]. The journal gets the merged message.
     ///
     /// # Errors
-    ///
     /// If the topic or the journal refuses. Nothing has changed then.
     pub fn publish_delta<'a>(
         &mut self,
@@ -203,7 +198,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`Topic::delete`].
     ///
     /// # Errors
-    ///
     /// If the journal refuses. Nothing has changed then.
     pub fn delete<'a>(
         &mut self,
@@ -219,7 +213,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`Topic::delete_as`].
     ///
     /// # Errors
-    ///
     /// If the message has no key, or the journal refuses. Nothing has changed then.
     pub fn delete_as<'a>(
         &mut self,
@@ -234,7 +227,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// As [`Topic::expire`].
     ///
     /// # Errors
-    ///
     /// If the journal refuses. Nothing has changed then.
     pub fn expire<'a>(
         &mut self,
@@ -249,7 +241,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// returns the journal's sequence.
     ///
     /// # Errors
-    ///
     /// If the journal refuses.
     pub fn record_client_sequence(
         &mut self,
@@ -269,7 +260,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// Begins a checkpoint of all topics, in the order in which the store was opened with them.
     ///
     /// # Errors
-    ///
     /// If the disk refuses.
     pub fn begin_checkpoint(&self) -> Result<Checkpoint<S>, StorageError> {
         Checkpoint::new(&self.storage, self.last, &self.clients, &self.views)
@@ -279,7 +269,6 @@ impl<S: Storage + Clone> SowStore<S> {
     /// journal is durable up to everything that the checkpoint may contain.
     ///
     /// # Errors
-    ///
     /// If the disk refuses or times out. The previous checkpoint stays in force.
     pub fn install_checkpoint(
         &mut self,

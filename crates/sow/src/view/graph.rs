@@ -41,7 +41,6 @@ impl ViewGraph {
     /// Adds a view over topics found by `find` and views added before.
     ///
     /// # Errors
-    ///
     /// If the definition is invalid or its name is taken.
     pub fn add<'a>(
         &mut self,

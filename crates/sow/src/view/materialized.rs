@@ -73,7 +73,6 @@ impl View {
     /// by name.
     ///
     /// # Errors
-    ///
     /// If the definition is invalid; the error says where.
     pub fn new<'a>(
         definition: ViewDefinition,
@@ -123,7 +122,6 @@ impl View {
     /// be the view's source. A view with several sources keeps parsing itself.
     ///
     /// # Errors
-    ///
     /// If the topic has no room for the fields. The view keeps parsing itself then.
     pub fn share_fields(&mut self, topic: &mut Topic) -> Result<(), TooManyFields> {
         if self.tables.is_none() && !self.shares_fields {

@@ -56,7 +56,6 @@ impl RecordWriter {
     /// Prepares a writer for fields with these paths.
     ///
     /// # Errors
-    ///
     /// If the format does not support a field: its number and the reason.
     pub(crate) fn new(
         format: Format,
@@ -159,7 +158,6 @@ impl RecordWriter {
     /// Appends a record; `value` returns the value of a field.
     ///
     /// # Errors
-    ///
     /// If a value contains the field separator.
     pub(crate) fn write<'a>(
         &self,

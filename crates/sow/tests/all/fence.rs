@@ -343,7 +343,8 @@ proptest! {
         acts in prop::collection::vec(act(), 1..120),
     ) {
         let world = World { history: vec![State::new()], ..World::default() };
-        let mut house = House { topic: topic(indexed), feed: SubscriptionSet::new(), world, now_ns: 0 };
+        let feed = SubscriptionSet::new();
+        let mut house = House { topic: topic(indexed), feed, world, now_ns: 0 };
         for act in &acts {
             house.act(act);
         }
