@@ -152,6 +152,7 @@ impl Negotiations {
             Some(FilterNegotiation::Active(mark)) => Some(mark),
             _ => None,
         };
+        // Read before the check: the frame borrows the buffer, and is used only if it was intact.
         let frame = ContentFrame::read(whole.bytes());
         if !whole.is_intact() {
             // The frame was read from an overwritten buffer; a loss event follows.

@@ -176,5 +176,6 @@ fn geo_distance(degrees: [f64; 4]) -> f64 {
     let half = |from: f64, to: f64| ((to - from) / 2.0).sin().powi(2);
     let along = from_latitude.cos() * to_latitude.cos() * half(from_longitude, to_longitude);
     let haversine = half(from_latitude, to_latitude) + along;
+    // Rounding can push the root slightly above 1, where asin is NaN.
     2.0 * EARTH_RADIUS_M * haversine.sqrt().min(1.0).asin()
 }

@@ -107,6 +107,7 @@ fn member_changes(
         let before = old.get(name);
         let is_same = before.is_some_and(|before| before.value == member.value);
         match before {
+            // Objects are compared member by member, so only nested changes are sent.
             Some(before) if is_object(before.value) && is_object(member.value) => {
                 let before = Text { bytes: before.value, at: before.at };
                 let after = Text { bytes: member.value, at: member.at };

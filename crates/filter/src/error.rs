@@ -32,16 +32,16 @@ pub enum FilterErrorKind {
         found: String,
     },
     /// A character that starts no token.
-    #[error("`{0}` means nothing here")]
+    #[error("unexpected character `{0}`")]
     Unknown(char),
     /// A text literal without its closing quote.
     #[error("the closing quote is missing")]
     OpenText,
     /// An unknown escape sequence.
-    #[error("`\\{0}` is no escape")]
+    #[error("`\\{0}` is not an escape sequence")]
     Escape(char),
     /// A malformed number, or one out of range.
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
     /// A malformed path.
     #[error("{0}")]
@@ -72,7 +72,7 @@ pub enum FilterErrorKind {
         limit: usize,
     },
     /// An unknown function.
-    #[error("there is no function {0}")]
+    #[error("unknown function {0}")]
     Function(String),
     /// A call with wrong arguments.
     #[error("{function} takes {wanted}")]
@@ -83,10 +83,10 @@ pub enum FilterErrorKind {
         wanted: String,
     },
     /// An aggregate function outside of a view.
-    #[error("{0} is for views: a filter looks at one message")]
+    #[error("{0} aggregates messages and is allowed in views only")]
     Aggregate(&'static str),
     /// An aggregate function inside another.
-    #[error("{0} stands within another aggregate function: each looks at messages by itself")]
+    #[error("{0} is nested in another aggregate function, which is not allowed")]
     Nested(&'static str),
     /// The text is longer than allowed.
     #[error("the text has {length} bytes, and at most {limit} are allowed")]

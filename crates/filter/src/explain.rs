@@ -52,11 +52,11 @@ pub fn explain(filter: &Filter, fields: &mut FieldSet) -> Result<Explanation, To
     let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
     let names = Names(fields);
     let (mut cardinality, hasher) = (Cardinality::default(), KeyHasher::new());
-    let ways = alternatives(&expr, semantics, &mut cardinality, &hasher);
+    let paths = alternatives(&expr, semantics, &mut cardinality, &hasher);
     Ok(Explanation {
         normal: names.named(&expr),
         steps: names.steps(&expr, semantics),
-        access_plans: ways
+        access_plans: paths
             .iter()
             .map(|(part, access_path)| names.approach(part, access_path, semantics))
             .collect(),
@@ -144,11 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_have_ways_of_their_own() {
+    fn alternatives_have_access_paths_of_their_own() {
         let (told, fields) = explained("/55 = 'IBM' or /38 > 7 and /44 is null");
-        let ways: Vec<_> =
+        let paths: Vec<_> =
             told.access_plans.iter().map(|access_path| &*access_path.indexed[0]).collect();
-        assert_eq!(ways, ["/55 = 'IBM'", "/38 > 7"]);
+        assert_eq!(paths, ["/55 = 'IBM'", "/38 > 7"]);
         let AccessMethod::Range(slot) = told.access_plans[1].access else { panic!("{told:?}") };
         assert_eq!(fields.path(slot).map(ToString::to_string).as_deref(), Some("/38"));
         assert_eq!(texts(&told.access_plans[1].residual), ["/44 IS NULL"]);
@@ -176,10 +176,10 @@ mod tests {
             let filter = Filter::parse(text).expect(text);
             let (told, mut fields) = explained(text);
             let placement = Index::new().insert(1, &filter, &mut fields).expect("room");
-            let mut ways: Vec<AccessMethod> =
+            let mut paths: Vec<AccessMethod> =
                 told.access_plans.iter().map(|access_path| access_path.access).collect();
-            ways.dedup();
-            assert_eq!(ways, placement.methods, "{text}");
+            paths.dedup();
+            assert_eq!(paths, placement.methods, "{text}");
         }
     }
 }

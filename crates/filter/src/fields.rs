@@ -99,6 +99,7 @@ impl FieldSet {
             held.references += 1;
             return Ok(*slot);
         }
+        // The lowest free slot keeps rows short.
         let free = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
         if free == SLOTS_MAX {
             return Err(TooManyFields);

@@ -71,7 +71,7 @@ pub enum InsertError {
     #[error("the id {0} has a filter already: remove that first")]
     IdTaken(u32),
     /// The id is not below [`IDS_MAX`].
-    #[error("the id {0} is too great: ids are less than {IDS_MAX}")]
+    #[error("the id {0} is out of range: ids are less than {IDS_MAX}")]
     IdOutOfRange(u32),
     /// No slot is left for the fields of the filter.
     #[error(transparent)]
@@ -143,6 +143,7 @@ impl Index {
             && let Some(group) = self.targets.groups.get_mut(group)
         {
             group.ids.retain(|other| *other != id);
+            // Other ids share the filter: only the id goes.
             if !group.ids.is_empty() {
                 return true;
             }
@@ -153,6 +154,7 @@ impl Index {
             self.targets.groups.remove(group);
         }
         for slot in entry.slots {
+            // A released slot may be reused for another path, whose values differ.
             fields.release(slot);
             if fields.path(slot).is_none() {
                 self.cardinality.forget(slot);
@@ -166,11 +168,13 @@ impl Index {
     #[inline]
     pub fn matches(&self, message: &Message<'_>, ids: &mut Vec<u32>) {
         ids.clear();
+        // Filters without a key are checked for every message.
         let mut repeats = self.has_unkeyed() && self.find(UNKEYED, message, ids);
         let has_several = self.keys.find(message, |bucket| {
             repeats |= self.find(bucket, message, ids);
         });
         repeats |= has_several;
+        // Plain targets are ids already.
         if !self.targets.are_plain() {
             repeats |= self.resolve(message, ids);
         }
@@ -304,32 +308,34 @@ impl Index {
         semantics: Semantics,
         expr_hash: ExprHash,
     ) -> u32 {
-        let ways =
+        let paths =
             access_path::access_paths(expr, semantics, &mut self.cardinality, &self.keys.hasher);
-        let repeats = ways.len() > 1 || ways.iter().any(AccessPath::repeats);
+        let repeats = paths.len() > 1 || paths.iter().any(AccessPath::repeats);
+        // The group marks its ids as possibly repeated, so that only such matches pay for the sort.
         let target = if repeats {
             Target::group(self.targets.groups.insert(IdGroup { ids: vec![id], repeats }))
         } else {
             Target(id)
         };
         let mut postings = Vec::new();
-        for way in ways {
-            self.add_access_path(way, target, semantics, &mut postings);
+        for path in paths {
+            self.add_access_path(path, target, semantics, &mut postings);
         }
         let slots = expr.fields().into_iter().copied().collect();
         self.entries.insert(Entry { expr_hash, target, postings: postings.into(), slots })
     }
 
-    /// Adds `way` to the buckets, leading to `target`.
+    /// Adds `path` to the buckets, leading to `target`.
     fn add_access_path(
         &mut self,
-        way: AccessPath,
+        path: AccessPath,
         target: Target,
         semantics: Semantics,
         postings: &mut Vec<Posting>,
     ) {
-        let residual = way.residual.map(|expr| self.residual(&expr, semantics));
-        let (position, target) = match (way.range, residual) {
+        // The residual is compiled once and shared by all filters with the same text.
+        let residual = path.residual.map(|expr| self.residual(&expr, semantics));
+        let (position, target) = match (path.range, residual) {
             (None, None) => (BucketPosition::Unconditional, target),
             (None, Some(residual)) => (BucketPosition::Residual(residual), target),
             (Some(limits), None) => (BucketPosition::Range(limits), target),
@@ -339,7 +345,7 @@ impl Index {
                 (BucketPosition::Range(limits), Target::residual_check(residual_check))
             }
         };
-        let Some((slot, keys)) = way.keys else {
+        let Some((slot, keys)) = path.keys else {
             return self.posting(Posting { bucket: UNKEYED, position, target }, postings);
         };
         for (number, key) in keys.into_iter().enumerate() {

@@ -177,6 +177,7 @@ impl<'a, R> Interpreter<'a, R> {
         let Expr::Field(field) = expr else {
             return holds(self.value(expr).value());
         };
+        // An absent field is tested once, as NULL.
         let mut values = self.record.values(field);
         let first = holds(values.next().unwrap_or_default());
         Semantics::Sql.any(std::iter::once(first).chain(values.map(holds)))

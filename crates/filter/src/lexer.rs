@@ -99,6 +99,7 @@ impl<'a> Lexer<'a> {
     fn sign(&mut self, first: char) -> Result<Token<'a>, FilterError> {
         let rest = &self.text[self.at..];
         let sign = SYMBOLS.into_iter().find(|sign| rest.starts_with(sign));
+        // Operators of other languages get a hint instead of a bare error.
         let foreign = FOREIGN_OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign));
         match (sign, foreign) {
             // `=` and `!` also start foreign operators such as `=~` and `!`; the longer match wins.

@@ -26,7 +26,7 @@ pub enum MalformedReason {
     #[error("a field without a name")]
     NoName,
     /// A FIX tag with a byte other than a digit.
-    #[error("a tag that is no number")]
+    #[error("a tag that is not a number")]
     NotATag,
     /// Nesting beyond the limit of readers.
     #[error("more than 64 levels")]
@@ -44,7 +44,7 @@ pub enum MalformedReason {
     #[error("an unknown escape")]
     NotAnEscape,
     /// An XML end tag that does not match the open element.
-    #[error("an end tag that fits no start tag")]
+    #[error("an end tag that does not match its start tag")]
     NotTheEnd,
     /// An XML entity other than the five predefined ones.
     #[error("an unknown entity")]

@@ -37,6 +37,7 @@ impl<'a, T> Members<'a, T> {
 
     /// The part named `name`, inserted as `new` if absent.
     fn entry(&mut self, name: Cow<'a, [u8]>, new: T) -> &mut T {
+        // The list keeps the message order; the map only finds positions.
         let index = *self.index.entry(name.clone()).or_insert(self.list.len());
         if index == self.list.len() {
             self.list.push((name, new));
@@ -48,6 +49,7 @@ impl<'a, T> Members<'a, T> {
 /// The fields of a FIX or NVFIX message: all values by name.
 pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Members<'_, Vec<&[u8]>>, Malformed> {
     let (field, pair) = (format.field_separator(), format.pair_separator());
+    // The last separator is optional.
     let body = bytes.strip_suffix(&[field]).unwrap_or(bytes);
     let mut parts = Members::new();
     if body.is_empty() {

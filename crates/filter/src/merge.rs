@@ -112,6 +112,7 @@ fn merge_values(
     let old = members(base.bytes, base.at).map_err(DeltaError::First)?;
     let new = members(delta.bytes, delta.at).map_err(DeltaError::Second)?;
     out.push(b'{');
+    // New members follow the existing ones, which keep their order.
     let added = new.list.iter().filter(|(name, _)| old.get(name).is_none());
     for (index, (name, member)) in old.list.iter().chain(added).enumerate() {
         if index > 0 {
@@ -120,6 +121,7 @@ fn merge_values(
         out.extend_from_slice(member.name);
         out.push(b':');
         match (old.get(name), new.get(name)) {
+            // Present in both: objects merge recursively, other values take the delta.
             (Some(old), Some(new)) => {
                 let old = Text { bytes: old.value, at: old.at };
                 merge_values(old, Text { bytes: new.value, at: new.at }, level + 1, out)?;

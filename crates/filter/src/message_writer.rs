@@ -21,10 +21,10 @@ pub enum MessageWriteError {
         hint: &'static str,
     },
     /// The value at this path contains the field separator.
-    #[error("the value of {0} has the separator of fields in it")]
+    #[error("the value of {0} contains the field separator")]
     Separator(String),
     /// The path leads to a value and to other fields.
-    #[error("{0} is both a value and what other fields are in: give one of them another name")]
+    #[error("{0} is both a value and the parent of other fields: rename one of them")]
     Both(String),
     /// A binary message has no fields.
     #[error("binary messages have no fields: choose fix, nvfix, json or xml")]
@@ -84,6 +84,7 @@ fn write_fields(
         out.push(format.pair_separator());
         let start = out.len();
         write_plain(*value, out);
+        // Readers would split the value there; FIX has no escapes.
         if out[start..].contains(&format.field_separator()) {
             return Err(MessageWriteError::Separator(path.to_string()));
         }

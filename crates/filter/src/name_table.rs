@@ -50,6 +50,7 @@ impl<T: Copy + Default> NameTable<T> {
         if self.long_names.len() == 1 {
             return T::default();
         }
+        // Hashes of long names can collide, so the name itself is compared.
         let is_it = |index: u32| *self.long_names[index as usize].0 == *name;
         let index = self.long.search().find(hash(name), is_it);
         self.long_names[index as usize].1
@@ -105,6 +106,7 @@ impl<T: Copy + Default> WordTable<T> {
         let mut moved = 0;
         for (word, value) in words {
             let mut index = table.search().index(*word);
+            // A quarter of the entries is used at most, so probing always ends.
             while table.places[index].0 != 0 {
                 index = (index + 1) % count;
                 moved += 1;
@@ -161,6 +163,7 @@ fn hash(name: &[u8]) -> u64 {
     let hash = words.fold(name.len() as u64, |hash, word| {
         (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIERS[1])
     });
+    // Word 0 marks free entries.
     hash | 1
 }
 

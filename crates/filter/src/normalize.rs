@@ -102,12 +102,14 @@ impl Normal {
         let mut expr = expr.clone();
         self.fold(&mut expr);
         match expr {
+            // Index and predicates expect the field on the left.
             Expr::Compare(comparison, parts)
                 if matches!(&*parts, [Expr::Literal(_), Expr::Field(_)]) =>
             {
                 let [left, right] = *parts;
                 Expr::Compare(comparison.mirrored(), [right, left].into())
             }
+            // A one-element IN is an equality.
             Expr::In(part, mut set) if set.len() == 1 => {
                 Expr::Compare(Comparison::Equal, [*part, set.swap_remove(0)].into())
             }

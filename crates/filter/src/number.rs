@@ -41,6 +41,7 @@ impl Number {
             };
         }
         if digits.is_empty() || digits.len() > EXACT_DIGITS {
+            // Beyond 15 digits an f64 division would round twice.
             return parse_any(text, digits);
         }
         let (mut whole, mut point) = (0_i64, None);
@@ -64,6 +65,7 @@ impl Number {
     fn parse_short(digits: &[u8]) -> Option<Self> {
         const LOW: u64 = u64::from_le_bytes([1; SHORT]);
         let word = short_word(digits);
+        // Bytes equal to the point become zero, which the next step detects.
         let points = word ^ (u64::from(b'.') * LOW);
         // The borrow can set bits above the first match; the lowest one is always right.
         let points = points.wrapping_sub(LOW) & !points & (0x80 * LOW);
@@ -71,6 +73,7 @@ impl Number {
             return Some(Self::Int(whole(word, digits.len())?));
         }
         let point = points.trailing_zeros() / 8;
+        // Closes the gap: digits after the point move down by one byte.
         let before = (1 << (8 * point)) - 1;
         let word = word & before | word >> 8 & !before;
         let whole = whole(word, digits.len() - 1)?;

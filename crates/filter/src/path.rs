@@ -172,6 +172,7 @@ impl Scanner<'_> {
         let Some(behind) = self.text[self.at..].strip_prefix('/') else {
             return Ok(false);
         };
+        // `//` would be the descendant axis of XPath.
         if behind.starts_with('/') {
             return Err(self.error("`//` is no step; to divide, write ` / ` between blanks"));
         }

@@ -87,6 +87,7 @@ impl Pattern {
         budget.work =
             budget.work.checked_sub(size.work(text.len())).ok_or(PatternError::WorkBudget)?;
         let cache = match size.is_literal {
+            // A literal is searched directly and needs no DFA cache.
             true => 0,
             false => size.states.saturating_mul(CACHE_BYTES).min(budget.each).max(CACHE_MIN),
         };
@@ -99,6 +100,7 @@ impl Pattern {
         let mut reader = TranslatorBuilder::new().unicode(false).utf8(false).build();
         let meaning = reader.translate(text, &read).map_err(|error| wrong(error.into()))?;
         let which = if groups { WhichCaptures::All } else { WhichCaptures::Implicit };
+        // Without Unicode and UTF-8 mode a pattern matches arbitrary bytes.
         let config = Config::new()
             .utf8_empty(false)
             .which_captures(which)

@@ -92,6 +92,7 @@ pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, Too
     let mut taken = Vec::new();
     let every = all_value_paths(expr);
     let result = expr.rename(&mut |path: &Path| {
+        // Pointer identity: one path may occur both inside and outside of an array function.
         let is_every = every.iter().any(|one| std::ptr::eq(*one, path));
         let slot = if is_every { fields.slot_for_all_values(path) } else { fields.slot(path) }?;
         taken.push(slot);
@@ -136,6 +137,7 @@ impl PlanNode {
             Expr::Not(part) => Self::Not(Self::new(part, semantics).into()),
             _ => match (normalize::constant(expr), Predicate::new(expr)) {
                 (Some(truth), _) => Self::Constant(truth),
+                // Specialized predicates avoid the interpreter.
                 (_, Some(predicate)) => Self::Predicate(predicate),
                 _ => Self::Tree(expr.clone().into()),
             },

@@ -80,6 +80,7 @@ impl Predicate {
 
     #[inline]
     pub(crate) fn truth(&self, message: &Message<'_>) -> Ternary {
+        // Fast path: no type dispatch and no numeric parsing for a single text.
         if self.test.is_of_text()
             && let Some(text) = message.row.only_text(self.slot, message.bytes)
         {
@@ -127,6 +128,7 @@ impl Test {
         });
         match texts.collect::<Option<Vec<_>>>() {
             Some(mut texts) => {
+                // Sorted for binary search.
                 texts.sort_unstable();
                 texts.dedup();
                 Self::Texts(texts.into())

@@ -70,7 +70,7 @@ mod tests {
             ("/11,", 4, "a field"),
             ("/11 as /a /b", 10, "`,` or the end"),
             ("55", 2, "write /55"),
-            ("sum(/1 + max(/2)) as /x", 9, "within another"),
+            ("sum(/1 + max(/2)) as /x", 9, "nested in another"),
         ] {
             let error = read(text).expect_err(text);
             assert_eq!(error.offset, at, "{text}: {error}");

@@ -54,6 +54,7 @@ impl Reader {
     pub fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
         row.reset(self.slots);
         let result = match &mut self.body {
+            // Rows store 32-bit offsets.
             _ if bytes.len() >= u32::MAX as usize => {
                 Err(Malformed::new(0, MalformedReason::TooLong))
             }

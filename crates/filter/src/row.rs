@@ -98,6 +98,7 @@ impl Row {
     /// The first value of `slot`.
     #[inline]
     pub fn value<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Value<'a> {
+        // Only the first value has a numeric cache; later ones are parsed on access.
         let Some(entry) = self.entry(slot) else { return Value::Null };
         match entry.form {
             ValueForm::Number => entry.number(self, bytes).map_or(Value::Null, Value::from),
@@ -266,6 +267,7 @@ impl RowWriter<'_> {
         entry.end = span.end;
         entry.form = span.form;
         entry.has_several = false;
+        // Most values are compared as text and never parsed.
         entry.cache.set(NumberCache::Unparsed);
         Some(true)
     }
@@ -285,6 +287,7 @@ impl RowWriter<'_> {
 
     fn push_more(&mut self, slot: Slot, span: ValueSpan) {
         let Some(entry) = self.entries.get_mut(slot.index()) else { return };
+        // Values of a slot form a linked list, because slots fill in message order.
         let index = self.more.len() as u32;
         self.more.push(Link { span, next: NONE });
         if entry.has_several {

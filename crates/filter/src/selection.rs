@@ -190,6 +190,7 @@ impl Node {
         for (name, member) in &members.list {
             let node = self.below(name);
             let stays = node.and_then(|node| node.stays).unwrap_or(stays);
+            // Only an object with entries below it has to be split.
             let inner = node.filter(|node| !node.below.is_empty() && is_object(member.value));
             if !stays && inner.is_none() {
                 continue;

@@ -84,7 +84,7 @@ fn everything_wanted_arrives(stage: &Stage) {
 }
 
 /// Subscribers come and go; unused filters are removed and their marks reused.
-fn those_who_leave_are_forgotten(stage: &Stage) {
+fn departed_subscribers_are_removed(stage: &Stage) {
     let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
     let message = |number: u32| format!("35=D\u{1}38={number}\u{1}");
     for round in 0..5 {
@@ -223,7 +223,7 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
 }
 
 #[test]
-fn publishers_go_on_without_those_who_stand_still() {
+fn publishers_eject_stalled_subscribers() {
     for transports in ["threads", "shm"] {
         who_was_left_behind_is_served_again(&Stage::with(
             transports,
@@ -233,7 +233,7 @@ fn publishers_go_on_without_those_who_stand_still() {
 }
 
 #[test]
-fn what_is_no_filter_is_refused_at_once() {
+fn malformed_filters_are_refused_at_once() {
     let stage = Stage::new("shm");
     let refusal = |filter: &str| {
         let subscriber = Subscriber::new(&stage.subscribers, "market", filter, &settings());
@@ -254,8 +254,8 @@ macro_rules! over_each_transport {
             }
 
             #[test]
-            fn those_who_leave_are_forgotten() {
-                super::those_who_leave_are_forgotten(&Stage::new($name));
+            fn departed_subscribers_are_removed() {
+                super::departed_subscribers_are_removed(&Stage::new($name));
             }
 
             #[test]

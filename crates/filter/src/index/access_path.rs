@@ -82,7 +82,7 @@ pub(crate) fn access_paths(
     hasher: &KeyHasher,
 ) -> Vec<AccessPath> {
     let access_paths = alternatives(expr, semantics, cardinality, hasher);
-    access_paths.into_iter().map(|(_, way)| way).collect()
+    access_paths.into_iter().map(|(_, path)| path).collect()
 }
 
 /// Access paths to the condition `expr`, each with the alternative it belongs to.
@@ -92,23 +92,27 @@ pub(crate) fn alternatives<'a>(
     cardinality: &mut Cardinality,
     hasher: &KeyHasher,
 ) -> Vec<(&'a Expr<Slot>, AccessPath)> {
-    let mut way = |expr: &'a Expr<Slot>| Some((expr, way(expr, cardinality, hasher)?));
+    let mut path_to = |expr: &'a Expr<Slot>| Some((expr, access_path(expr, cardinality, hasher)?));
     // Under AMPS semantics NULL on the left decides, so alternatives are not independent.
     if let Expr::Or(parts) = expr
         && semantics == Semantics::Sql
         && parts.len() <= ALTERNATIVES_MAX
     {
         let access_paths: Vec<(&Expr<Slot>, AccessPath)> =
-            parts.iter().filter_map(&mut way).collect();
-        if access_paths.iter().all(|(_, way)| way.keys.is_some() || way.range.is_some()) {
+            parts.iter().filter_map(&mut path_to).collect();
+        if access_paths.iter().all(|(_, path)| path.keys.is_some() || path.range.is_some()) {
             return access_paths;
         }
     }
-    way(expr).into_iter().collect()
+    path_to(expr).into_iter().collect()
 }
 
 /// Access path to `expr`, or `None` if it can never hold.
-fn way(expr: &Expr<Slot>, cardinality: &mut Cardinality, hasher: &KeyHasher) -> Option<AccessPath> {
+fn access_path(
+    expr: &Expr<Slot>,
+    cardinality: &mut Cardinality,
+    hasher: &KeyHasher,
+) -> Option<AccessPath> {
     let mut rest: Vec<&Expr<Slot>> = match expr {
         Expr::And(parts) => parts.iter().collect(),
         _ => vec![expr],
@@ -116,6 +120,7 @@ fn way(expr: &Expr<Slot>, cardinality: &mut Cardinality, hasher: &KeyHasher) -> 
     if rest.iter().any(|part| constant(part).is_some_and(|truth| truth != Ternary::True)) {
         return None;
     }
+    // Constant conjuncts are TRUE here and need no check.
     rest.retain(|part| constant(part).is_none());
     let keys = take_keys(&mut rest, cardinality, hasher)?;
     let mut others = rest.clone();
@@ -154,6 +159,7 @@ fn take_keys(
         if keys.is_empty() {
             return None;
         }
+        // More distinct values per accepted value mean fewer messages behind each key.
         let rarity = 1_000 * cardinality.count(*slot, &keys) / keys.len();
         if best.as_ref().is_none_or(|best| best.0 < rarity) {
             best = Some((rarity, at, *slot, keys));

@@ -55,6 +55,7 @@ impl Bucket {
                 self.ranges[at].ranges.insert(limits.range, target);
             }
             BucketPosition::Residual(residual) => {
+                // Sorted insertion keeps equal residuals adjacent.
                 let at = self.residual.partition_point(|other| *other < (residual, target));
                 self.residual.insert(at, (residual, target));
             }
@@ -149,6 +150,7 @@ impl Ranged {
             places.for_each(|place| self.ranges.find(place, place, found));
             return true;
         }
+        // One value above the lower end and another below the upper end: the extremes decide.
         let ends = places.fold(None, |ends: Option<(u64, u64)>, place| match ends {
             Some((least, most)) => Some((least.min(place), most.max(place))),
             None => Some((place, place)),

@@ -90,6 +90,7 @@ impl IntervalBlocks {
         if self.last < least || self.firsts.first().is_none_or(|first| *first > most) {
             return;
         }
+        // Ranges that start earlier end before `least`.
         let start = least.saturating_sub(self.longest);
         let from = self.block_of(start);
         for (at, block) in self.blocks.iter().enumerate().skip(from) {
@@ -103,6 +104,7 @@ impl IntervalBlocks {
             let begin = if start > block.lows[0] { point(start).min(end) } else { 0 };
             // From this lower end on even the shortest range reaches `least`.
             let certain = least.saturating_sub(block.shortest);
+            // Most often all lengths of a block are equal and no upper end has to be read.
             let is_sure = block.lows.get(begin).is_none_or(|low| *low >= certain);
             let sure = if is_sure { begin } else { point(certain).min(end) };
             let ends = block.highs[begin..sure].iter();

@@ -96,6 +96,7 @@ impl Key {
         const FRACTION: u64 = 1 << 32;
         let words = match number.whole() {
             Some(whole) => (whole as u64, (whole >> 64) as u64),
+            // Integers and fractions get disjoint keys; equal numbers of different types share one.
             None => (number.to_f64().to_bits(), FRACTION),
         };
         Self::new(slot, kind, 0, words)
@@ -263,6 +264,7 @@ impl Keys {
                 }
             }
         }
+        // Parsing a text as a number is skipped unless some filter needs it.
         if numbers && let Some(number) = number().filter(|number| !number.is_nan()) {
             look(Key::of_number(slot, KeyKind::Number, number));
         }

@@ -33,6 +33,7 @@ pub(crate) fn of_number(number: Number) -> Option<u64> {
     let place = of_float(float);
     match number {
         Number::Float(float) => (!float.is_nan()).then_some(place),
+        // Such integers convert to f64 exactly.
         Number::Int(whole) if whole.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => Some(place),
         _ => match number.order(Number::Float(float))? {
             std::cmp::Ordering::Less => Some(place - 1),
@@ -52,6 +53,7 @@ fn of_float(float: f64) -> u64 {
     let bits = float.abs().to_bits();
     let distance = match bits {
         0 => 0,
+        // Tiny magnitudes share one odd ordinal next to zero.
         _ if bits < LEAST => 1,
         _ if bits < MOST => (bits - LEAST + 1) << 1,
         _ => ((MOST - LEAST + 1) << 1) + 1,

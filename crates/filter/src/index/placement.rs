@@ -31,7 +31,7 @@ impl Placement {
     /// Description for people, with the paths of slots in `fields`.
     pub fn explain(&self, fields: &FieldSet) -> String {
         let name = |slot| fields.path(slot).map_or_else(String::new, ToString::to_string);
-        let ways = self.methods.iter().map(|access| match access {
+        let methods = self.methods.iter().map(|access| match access {
             AccessMethod::Value(slot) => format!("found by the value of {}", name(*slot)),
             AccessMethod::Range(slot) => format!("found by the range of {}", name(*slot)),
             AccessMethod::Every => "holds for every message".to_owned(),
@@ -41,8 +41,8 @@ impl Placement {
                     .to_owned()
             }
         });
-        let ways: Vec<String> = ways.collect();
-        if ways.is_empty() { "never holds".to_owned() } else { ways.join(", or ") }
+        let methods: Vec<String> = methods.collect();
+        if methods.is_empty() { "never holds".to_owned() } else { methods.join(", or ") }
     }
 }
 

@@ -90,6 +90,7 @@ impl RangeIndex {
     #[inline]
     pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
         for (range, target) in &self.small {
+            // Sorted by lower end: all further ranges start later.
             if range.low > most {
                 return;
             }

@@ -43,6 +43,7 @@ impl Target {
 #[inline]
 pub(crate) fn first_marked(targets: &[u32]) -> Option<usize> {
     let (lots, _) = targets.as_chunks::<16>();
+    // OR-ing 16 targets tests all their marks at once.
     let plain = |lot: &&[u32; 16]| lot.iter().fold(0, |marks, target| marks | target) & MARKS == 0;
     let passed = 16 * lots.iter().take_while(plain).count();
     let offset = targets[passed..].iter().position(|target| target & MARKS != 0)?;

@@ -108,6 +108,7 @@ impl<'a> Extraction<'a> {
                 self.element(frame, next)?
             } else if frame.left > 0 {
                 self.members(frame, next)?
+            // Nothing more is wanted anywhere: the rest of the message stays unread.
             } else if self.frames.len() == 1 {
                 return Ok(());
             } else {
@@ -132,6 +133,7 @@ impl<'a> Extraction<'a> {
 
     /// Reads the separator and the next element, or the end of an array.
     fn element(&mut self, frame: Frame, next: Next) -> Result<Next, Malformed> {
+        // Only the first element may be missing: `[]` is valid, `[1,]` is not.
         let is_first = matches!(next, Next::FirstInside);
         if !is_first && self.tokens.ends(next, b']')? {
             return Ok(self.leave());
@@ -145,6 +147,7 @@ impl<'a> Extraction<'a> {
         let Some(index) = frame.index else {
             return self.value(frame.start, start, at, false);
         };
+        // Elements inherit the nodes of the array, plus the nodes for their own subscript.
         self.active.extend_from_within(frame.start..frame.end);
         for active in frame.start..frame.end {
             self.active.extend(self.trie.node(self.active[active]).element(index));
@@ -158,6 +161,7 @@ impl<'a> Extraction<'a> {
     /// Reads members while their names are as predicted and their values are scalars: until the end
     /// of the object, or until nothing more is wanted.
     fn members(&mut self, mut frame: Frame, mut next: Next) -> Result<Next, Malformed> {
+        // Predictions store one parent node; objects reached on several paths are never predicted.
         let parent = match self.active[frame.start..frame.end] {
             [node] => node,
             _ => NO_NODE,
@@ -177,11 +181,13 @@ impl<'a> Extraction<'a> {
                 return self.member(frame, open, prediction);
             };
             let (start, at) = (tokens.token()? + 2, tokens.token()?);
+            // Unwanted, or a repeated name of which only the first counts.
             if node == NO_NODE || self.seen[node.index()] == frame.object {
                 next = tokens.skip_value(start, at)?;
                 continue;
             }
             match slot {
+                // Fast path: a scalar for exactly one slot needs neither frame nor active nodes.
                 Some(slot) if !matches!(tokens.bytes()[at], b'{' | b'[') => {
                     self.seen[node.index()] = frame.object;
                     frame.left -= 1;
@@ -260,6 +266,7 @@ impl<'a> Extraction<'a> {
     ) -> Result<(), Malformed> {
         let bytes = self.tokens.bytes();
         let text = &bytes[start..end];
+        // The tokenizer knows whether any backslash occurred, which spares most names the search.
         let is_escaped = self.tokens.has_escapes() && text.contains(&b'\\');
         if is_escaped {
             self.name.clear();
@@ -275,6 +282,7 @@ impl<'a> Extraction<'a> {
             };
             self.mark_seen(frame, node);
         }
+        // An escaped name cannot be compared bytewise with the next message.
         if let ([parent], false, Some(prediction)) =
             (&self.active[frame.start..frame.end], is_escaped, prediction)
         {
@@ -298,6 +306,7 @@ impl<'a> Extraction<'a> {
         at: usize,
         is_named: bool,
     ) -> Result<Next, Malformed> {
+        // No node is active: the value is unwanted.
         if self.active.len() == from {
             return self.tokens.skip_value(start, at);
         }
@@ -327,6 +336,7 @@ impl<'a> Extraction<'a> {
     fn enter(&mut self, from: usize, is_array: bool, is_named: bool) -> Result<Next, Malformed> {
         let (trie, nodes) = (self.trie, &self.active[from..]);
         let left = nodes.iter().map(|node| trie.node(*node).children).sum();
+        // An object without wanted members is skipped as a whole.
         if !is_array && left == 0 {
             self.tokens.skip()?;
             return Ok(Next::Pending);

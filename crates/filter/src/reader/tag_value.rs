@@ -57,6 +57,7 @@ impl TagValueReader {
         let format = fields.format();
         let mut names: BTreeMap<&str, Vec<SlotSelector>> = BTreeMap::new();
         for (slot, wanted) in fields.wanted() {
+            // Longer paths never occur in tag-value messages; their slots stay empty.
             let [step] = wanted.path.steps() else { continue };
             if can_be(step, format) {
                 let index = step.index().or((!wanted.wants_all).then_some(0));
@@ -64,11 +65,13 @@ impl TagValueReader {
             }
         }
         let selectors = || names.values().flatten();
+        // A slot for all values can never be complete, so such messages are read to the end.
         let is_endless = selectors().any(|selector| selector.index.is_none());
         let wanted = (!is_endless).then_some(selectors().count() as u32);
         let (mut repeated, mut targets) = (Vec::new(), Vec::new());
         for (name, selectors) in &names {
             let target = match **selectors {
+                // The common case, one slot for the first field, bypasses the repeated-field table.
                 [SlotSelector { slot, index: Some(0) }] => Target(slot.0),
                 _ => {
                     repeated.push(RepeatedField { selectors: selectors.clone(), count: 0 });
@@ -134,6 +137,7 @@ impl Scan for Extraction<'_> {
         let length = bytes.len() - usize::from(bytes.last() == Some(&field));
         let (mut carry, mut is_open, mut start, mut at) = (Carry::FIRST, false, 0, 0);
         let mut predictions = predictions.iter_mut();
+        // `at == length` can still end a field whose separator is missing.
         while at <= length && !bytes.is_empty() {
             let found = prefilter.field_masks(masks, (blocks, at, length), &mut carry);
             let mut wanted = found.wanted;
@@ -141,6 +145,7 @@ impl Scan for Extraction<'_> {
                 // A malformed name: every field is checked, to report the first error.
                 wanted = found.starts;
                 (start, is_open) = start_before(bytes, at, field);
+            // No wanted field starts in this block, and none continues into it.
             } else if wanted == 0 && !is_open {
                 at += BLOCK;
                 continue;
@@ -159,6 +164,8 @@ impl Scan for Extraction<'_> {
             while ends != 0 {
                 let end = at + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
+                // One load for the comparison with the prediction and, if wrong, for the hash
+                // lookup.
                 let word = word_at(bytes, start);
                 let (length, target) = match predictions.next() {
                     Some(prediction) if prediction.matches(word) => {
@@ -168,6 +175,8 @@ impl Scan for Extraction<'_> {
                 };
                 let span = ValueSpan::new(ValueForm::Text, start + length + 1, end);
                 start = next();
+                // A target beyond the slots is a repeated field or no target; `try_set` tells by
+                // the index alone.
                 left -= match writer.try_set(target.0, span) {
                     Some(was_free) => was_free.into(),
                     None if target == NO_TARGET => continue,

@@ -111,6 +111,7 @@ impl Extraction<'_> {
             if node == NO_NODE {
                 continue;
             }
+            // Subscripts count elements of one name within one parent element.
             let index = self.mark_seen(node, parent.element);
             self.active.push(node);
             self.active.extend(self.trie.node(node).element(index));
@@ -160,6 +161,7 @@ impl Extraction<'_> {
                 continue;
             }
             let node = branch.attribute(&self.bytes[name.clone()]);
+            // For equal attributes of one element the first counts.
             if node == NO_NODE || self.mark_seen(node, frame.element) > 0 {
                 continue;
             }

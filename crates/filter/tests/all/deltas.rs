@@ -160,7 +160,7 @@ fn composed_messages_read_as_they_were_given() {
 }
 
 #[test]
-fn what_a_kind_cannot_say_is_refused() {
+fn paths_a_message_type_cannot_contain_are_refused() {
     for (message_type, paths, text) in [
         (MessageType::Fix, &["/a"][..], "x"),
         (MessageType::Fix, &["/1/2"], "x"),

@@ -26,7 +26,7 @@ fn carries_a_message(file: &Path, port: u16) {
     let (start, mut received) = (Instant::now(), Vec::new());
     while received.is_empty() {
         assert!(start.elapsed() < PATIENCE, "{}", file.display());
-        // Again and again: on a machine that stands still for long, the first may find nobody.
+        // Repeated: on an overloaded machine the first attempt may find no subscriber.
         publisher.send(b"carried").unwrap();
         let work = feed.poll(8, |event| {
             if let Event::Message(message) = event {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 /// Contexts on networks that no other test of this run, and no other run at this time, is on.
 struct Stage {
     publishers: Context,
-    /// They take turns.
+    /// Contexts of subscribers, used in turn.
     subscribers: Vec<Context>,
     turn: AtomicUsize,
     _directory: TempDir,

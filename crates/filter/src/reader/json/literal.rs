@@ -16,6 +16,7 @@ pub(crate) fn form(text: &[u8]) -> Option<ValueForm> {
 fn is_number(text: &[u8]) -> bool {
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits(&mut rest);
+    // JSON forbids leading zeros.
     if whole == 0 || whole > 1 && text[text.len() - rest.len() - whole] == b'0' {
         return false;
     }

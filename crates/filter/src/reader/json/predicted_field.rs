@@ -71,17 +71,17 @@ mod tests {
     use crate::path_trie::ROOT;
 
     #[test]
-    fn a_guess_fits_its_own_name_alone() {
+    fn a_prediction_matches_its_own_name_alone() {
         let target = NameTarget { node: ROOT, slot: Some(Slot(7)) };
         let message = |name: &str| format!("{name}\":1234567890123456").into_bytes();
         for name in ["", "a", "Symbol", "OrderQty", "fourteen bytes"] {
             let bytes = message(name);
-            let guess = PredictedField::new(&bytes, (0, name.len()), ROOT, target);
-            assert_eq!(guess.find(&bytes, 0, ROOT), Some(target));
-            assert_eq!(guess.find(&bytes, 0, NO_NODE), None);
-            assert_eq!(guess.find(&bytes[..15], 0, ROOT), None, "too little");
+            let prediction = PredictedField::new(&bytes, (0, name.len()), ROOT, target);
+            assert_eq!(prediction.find(&bytes, 0, ROOT), Some(target));
+            assert_eq!(prediction.find(&bytes, 0, NO_NODE), None);
+            assert_eq!(prediction.find(&bytes[..15], 0, ROOT), None, "too little");
             for other in ["b", "Symbo", "Symbols", "fourteen byte", "fourteen bytes!", "\\"] {
-                assert_eq!(guess.find(&message(other), 0, ROOT), None, "{other}");
+                assert_eq!(prediction.find(&message(other), 0, ROOT), None, "{other}");
             }
         }
         let bytes = message("fifteen bytes!!");

@@ -224,8 +224,10 @@ impl Scan for Search<'_> {
             if backslashes != 0 || carry.escapes_next {
                 quotes &= !carry.escaped(backslashes);
             }
+            // An open string at the block start inverts the parity.
             let inside = up_to_each(quotes) ^ 0_u64.wrapping_sub(carry.in_string.into());
             carry.in_string = inside >> (BLOCK - 1) == 1;
+            // Brackets and commas count outside of strings only, quotes always.
             let left = block.any(masks, *b"{}[],") & !inside | quotes;
             if left != 0 {
                 return Found { start, left, carry };
@@ -245,8 +247,10 @@ impl Carry {
         (self.has_escapes, self.escapes_next) = (true, false);
         while left != 0 {
             let backslash = left & left.wrapping_neg();
+            // The escaped byte is the first one of the next block.
             self.escapes_next = backslash == 1 << 63;
             escaped |= backslash << 1;
+            // An escaped backslash escapes nothing itself.
             left &= !(backslash | backslash << 1);
         }
         escaped

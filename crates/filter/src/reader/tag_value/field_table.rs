@@ -36,6 +36,7 @@ impl FieldTable {
     ) -> Result<(usize, Target), Malformed> {
         let name = Name::read(word_at(bytes, start), self.pair);
         let target = self.names.short().find_short(name.word);
+        // The word may reach beyond the field; the separator must lie within it.
         let is_short = (1..LONG).contains(&name.length) && start + name.length < end;
         let found = if is_short && (target != NO_TARGET || !self.is_fix || name.is_tag()) {
             (name.length, target)

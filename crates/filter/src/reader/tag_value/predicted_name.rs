@@ -77,7 +77,7 @@ mod tests {
     use crate::name_table::word_at;
 
     #[test]
-    fn a_guess_fits_its_own_name_alone() {
+    fn a_prediction_matches_its_own_name_alone() {
         let prediction = |field: &[u8]| Name::read(word_at(field, 0), b'=').prediction(b'=', 7_u32);
         let matches =
             |prediction: &PredictedName<u32>, field: &[u8]| prediction.matches(word_at(field, 0));

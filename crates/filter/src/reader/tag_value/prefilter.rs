@@ -65,6 +65,7 @@ impl Prefilter {
     ) -> Self {
         let (mut classes, mut is_telling) = (Classes::default(), names.len() <= NAMES_MAX);
         for (index, name) in names.enumerate() {
+            // A name of one byte is followed by its separator.
             let second = name.get(1).copied().unwrap_or(pair);
             is_telling &= classes.put([name[0], second], 1 << (index % 8));
         }
@@ -94,6 +95,7 @@ impl Prefilter {
             ends |= 1 << rest;
             starts &= u64::MAX >> (BLOCK - 1 - rest);
         }
+        // Separators end the carry below even where names may contain them.
         names &= !(ends | pairs);
         // The addition carries each start bit through its name to the byte after it.
         let (past, is_within) = names.overflowing_add(starts | carry.name);

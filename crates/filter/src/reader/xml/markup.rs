@@ -38,6 +38,7 @@ pub(crate) enum Part {
 
 impl<'a> Markup<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        // UTF-8 byte order mark.
         let at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         Self { bytes, at }
     }
@@ -91,6 +92,7 @@ impl<'a> Markup<'a> {
                 self.expect(b'>')?;
                 return Ok(Part::Empty);
             }
+            // Attributes must be separated by blanks.
             _ if self.at == before => return Err(self.unexpected()),
             _ => {}
         }
@@ -165,6 +167,7 @@ impl<'a> Markup<'a> {
             }
         }
         match self.bytes.get(start) {
+            // XML names cannot start with these bytes.
             Some(b'0'..=b'9' | b'-' | b'.') => {
                 Err(Malformed::new(start, MalformedReason::Unexpected))
             }

@@ -134,7 +134,7 @@ fn placed(texts: &[&str]) -> (Index, FieldSet) {
 }
 
 #[test]
-fn filters_are_filed_under_what_selects_most() {
+fn filters_are_indexed_by_their_most_selective_predicate() {
     let texts = [
         "/55 = 'IBM' AND /38 >= 5000",
         "/35 IN ('D', 'C') AND /55 = 'HP'",

@@ -204,7 +204,7 @@ fn any_value_of_a_field_will_do_for_a_condition() {
 }
 
 #[test]
-fn what_is_no_condition_stands_for_its_difference_from_zero() {
+fn a_value_as_condition_means_unequal_to_zero() {
     check(
         "/t=TRUE /f=FALSE /z=0 /s='x' /n='0'",
         &[

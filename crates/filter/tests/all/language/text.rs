@@ -108,17 +108,17 @@ fn a_mistake_is_named_where_it_is_with_what_to_write() {
         ("/55 like '(a'", 9, "unclosed group"),
         ("/55 like '(?=a)'", 9, "look-around"),
         ("/55 like '\\d'", 10, "r'\\d+'"),
-        ("uper(/55) = 'X'", 0, "there is no function uper; write UPPER"),
+        ("uper(/55) = 'X'", 0, "unknown function uper; write UPPER"),
         ("substr(/55) = 'X'", 0, "SUBSTR takes 2 to 3 arguments, not 1"),
         ("array_count(1) = 1", 0, "ARRAY_COUNT takes a field as its first argument"),
         ("regexp_match(/a, /b)", 0, "a pattern in quotes as its second argument"),
-        ("sum(/14) > 5", 0, "SUM is for views"),
-        ("/38 > 5K", 6, "`5K` is no number"),
-        ("/38 > 1e999", 6, "`1e999` is no number"),
+        ("sum(/14) > 5", 0, "SUM aggregates messages and is allowed in views only"),
+        ("/38 > 5K", 6, "`5K` is not a number"),
+        ("/38 > 1e999", 6, "`1e999` is not a number"),
         ("/a//b = 1", 2, "to divide, write ` / ` between blanks"),
         ("/a[x] = 1", 3, "a subscript is a number from 0"),
         ("/* = 1", 1, "a name was expected"),
-        ("/55 = 1 ; /56", 8, "`;` means nothing here"),
+        ("/55 = 1 ; /56", 8, "unexpected character `;`"),
         ("/55 = 1 -- x", 11, "write 'x' if it is a text"),
     ] {
         let error = error(text);
@@ -132,7 +132,7 @@ fn a_mistake_is_shown_under_its_line() {
     let text = "/55 = 'IBM' and\n  /35 => 'D'";
     assert_eq!(
         error(text).show(text),
-        "  /35 => 'D'\n      ^ `=` means nothing here\n        write `>=`"
+        "  /35 => 'D'\n      ^ unexpected character `=`\n        write `>=`"
     );
 }
 
