@@ -79,17 +79,17 @@ impl Filter {
 
     /// Whether the result depends on the message and its environment only, not on the time.
     pub fn is_deterministic(&self) -> bool {
-        self.calls_just(Function::is_deterministic)
+        self.calls_only(Function::is_deterministic)
     }
 
     /// Whether the result depends on the bytes of the message only: neither the time nor the
     /// publisher matters. A server can then evaluate the previous version of a record to find out
     /// whether it matched.
     pub fn is_pure(&self) -> bool {
-        self.calls_just(|function| function.is_deterministic() && function != Function::ClientName)
+        self.calls_only(|function| function.is_deterministic() && function != Function::ClientName)
     }
 
-    fn calls_just(&self, is_one: impl Fn(Function) -> bool) -> bool {
+    fn calls_only(&self, is_one: impl Fn(Function) -> bool) -> bool {
         let mut are_all = true;
         self.expr.visit(&mut |expr| {
             if let Expr::Call(function, _) = expr {

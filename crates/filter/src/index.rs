@@ -131,13 +131,13 @@ impl Index {
             }
             None => self.add_filter(id, &expr, semantics, expr_hash),
         };
-        self.entries.name(id, number);
+        self.entries.add_id(id, number);
         Ok(self.placement(number))
     }
 
     /// Removes the filter of `id` and releases its slots. Returns whether there was one.
     pub fn remove(&mut self, id: u32, fields: &mut FieldSet) -> bool {
-        let Some(number) = self.entries.unname(id) else { return false };
+        let Some(number) = self.entries.remove_id(id) else { return false };
         let Some(entry) = self.entries.get(number) else { return false };
         if let TargetKind::Group(group) = entry.target.kind()
             && let Some(group) = self.targets.groups.get_mut(group)
@@ -157,7 +157,7 @@ impl Index {
             // A released slot may be reused for another path, whose values differ.
             fields.release(slot);
             if fields.path(slot).is_none() {
-                self.cardinality.forget(slot);
+                self.cardinality.reset(slot);
             }
         }
         true
@@ -210,7 +210,7 @@ impl Index {
     /// Sizes of the index.
     pub fn stats(&self) -> IndexStats {
         IndexStats {
-            subscriptions: self.entries.names(),
+            subscriptions: self.entries.id_count(),
             filters: self.entries.len(),
             keys: self.keys.len(),
             residuals: self.residuals.len(),

@@ -60,7 +60,7 @@ pub fn write_message(
     result
 }
 
-fn refuse(message_type: MessageType, path: &Path, hint: &'static str) -> MessageWriteError {
+fn path_error(message_type: MessageType, path: &Path, hint: &'static str) -> MessageWriteError {
     MessageWriteError::Path { message_type, path: path.to_string(), hint }
 }
 
@@ -72,13 +72,16 @@ fn write_fields(
     let (message_type, separators) =
         (format.message_type(), [format.field_separator(), format.pair_separator()]);
     for (path, value) in values {
-        let name =
-            path.single_name().ok_or(refuse(message_type, path, "it needs one name, as `/55`"))?;
+        let name = path.single_name().ok_or(path_error(
+            message_type,
+            path,
+            "it needs one name, as `/55`",
+        ))?;
         if message_type == MessageType::Fix && !name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(refuse(message_type, path, "its names are numbers, as `/55`"));
+            return Err(path_error(message_type, path, "its names are numbers, as `/55`"));
         }
         if name.bytes().any(|byte| separators.contains(&byte)) {
-            return Err(refuse(message_type, path, "its name has a separator in it"));
+            return Err(path_error(message_type, path, "its name has a separator in it"));
         }
         out.extend_from_slice(name.as_bytes());
         out.push(format.pair_separator());
@@ -129,18 +132,18 @@ impl<'a> Branch<'a> {
             for step in path.steps() {
                 let name = step.name();
                 if step.index().is_some() {
-                    return Err(refuse(
+                    return Err(path_error(
                         message_type,
                         path,
                         "repeat the path instead of its subscript",
                     ));
                 }
                 if message_type == MessageType::Xml && !is_xml_name(name) {
-                    return Err(refuse(message_type, path, "its names must be names of XML"));
+                    return Err(path_error(message_type, path, "its names must be names of XML"));
                 }
                 if step.is_attribute() {
                     if message_type == MessageType::Json {
-                        return Err(refuse(message_type, path, "it has no attributes"));
+                        return Err(path_error(message_type, path, "it has no attributes"));
                     }
                     branch.attributes.push((name, *value));
                     continue;

@@ -86,7 +86,7 @@ impl Normal {
             }
             flat.retain(|part| constant(part) != Some(neutral));
             if !is_and {
-                flat = gathered(flat);
+                flat = merge_equalities(flat);
             }
         }
         match flat.len() {
@@ -154,25 +154,25 @@ fn is_constant<F>(expr: &Expr<F>) -> bool {
 
 /// Merges the equalities of one field with literals into one IN, among the alternatives of a
 /// disjunction.
-fn gathered<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
-    let mut gathered: Vec<Expr<F>> = Vec::with_capacity(parts.len());
+fn merge_equalities<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
+    let mut merged: Vec<Expr<F>> = Vec::with_capacity(parts.len());
     for part in parts {
         let Some((field, values)) = membership(&part) else {
-            gathered.push(part);
+            merged.push(part);
             continue;
         };
         let same = |other: &&mut Expr<F>| membership(other).is_some_and(|(of, _)| of == field);
-        match gathered.iter_mut().find(same) {
+        match merged.iter_mut().find(same) {
             Some(Expr::In(_, set)) => set.extend_from_slice(values),
             Some(first) => {
                 let mut set = membership(first).map_or(Vec::new(), |(_, set)| set.to_vec());
                 set.extend_from_slice(values);
                 *first = Expr::In(Expr::Field(field.clone()).into(), set);
             }
-            None => gathered.push(part),
+            None => merged.push(part),
         }
     }
-    gathered
+    merged
 }
 
 /// Field and literals of an equality or IN.

@@ -160,7 +160,7 @@ impl Scanner<'_> {
             if self.peek() == Some(b'@') {
                 continue;
             }
-            if !self.goes_on()? {
+            if !self.continues()? {
                 return Ok(());
             }
             self.at += 1;
@@ -168,7 +168,7 @@ impl Scanner<'_> {
     }
 
     /// Whether a slash at the current position continues the path instead of dividing.
-    fn goes_on(&self) -> Result<bool, PathError> {
+    fn continues(&self) -> Result<bool, PathError> {
         let Some(behind) = self.text[self.at..].strip_prefix('/') else {
             return Ok(false);
         };

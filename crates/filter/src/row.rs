@@ -7,9 +7,8 @@ use std::cell::Cell;
 
 /// The values of one message, by slot.
 ///
-/// A row stores offsets into the message, never its bytes: it is reused for the next message
-/// without allocation and can be kept next to a stored message. Accessors take the message that was
-/// read; for any other one they return meaningless values, but do not panic.
+/// Stores offsets, never bytes: reused without allocation, and kept next to stored messages.
+/// Accessors take the message that was read; any other one yields meaningless values, no panic.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Number of the current message; entries of other epochs are absent.
@@ -98,7 +97,6 @@ impl Row {
     /// The first value of `slot`.
     #[inline]
     pub fn value<'a>(&'a self, slot: Slot, bytes: &'a [u8]) -> Value<'a> {
-        // Only the first value has a numeric cache; later ones are parsed on access.
         let Some(entry) = self.entry(slot) else { return Value::Null };
         match entry.form {
             ValueForm::Number => entry.number(self, bytes).map_or(Value::Null, Value::from),
@@ -238,7 +236,7 @@ pub(crate) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Reborrows the writer for a call, so that the original stays in registers.
+    /// Reborrows the writer for a call; the original stays in registers.
     #[inline(always)]
     pub(crate) fn reborrow(&mut self) -> RowWriter<'_> {
         RowWriter {
@@ -267,7 +265,6 @@ impl RowWriter<'_> {
         entry.end = span.end;
         entry.form = span.form;
         entry.has_several = false;
-        // Most values are compared as text and never parsed.
         entry.cache.set(NumberCache::Unparsed);
         Some(true)
     }

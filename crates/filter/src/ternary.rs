@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn denial_turns_joints_around() {
+    fn negation_swaps_and_with_or() {
         let all = [False, Unknown, True];
         for semantics in [Semantics::Sql, Semantics::Amps] {
             for left in all {

@@ -69,7 +69,7 @@ impl Cardinality {
     }
 
     /// Resets a slot that is released for reuse.
-    pub(crate) fn forget(&mut self, slot: Slot) {
+    pub(crate) fn reset(&mut self, slot: Slot) {
         self.values.remove(&slot);
     }
 }

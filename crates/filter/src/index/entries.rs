@@ -40,7 +40,7 @@ impl Entries {
         self.entries.len()
     }
 
-    pub(crate) fn names(&self) -> usize {
+    pub(crate) fn id_count(&self) -> usize {
         self.ids.len()
     }
 
@@ -52,11 +52,11 @@ impl Entries {
         self.same.get(&expr_hash).copied()
     }
 
-    pub(crate) fn name(&mut self, id: u32, number: u32) {
+    pub(crate) fn add_id(&mut self, id: u32, number: u32) {
         self.ids.insert(id, number);
     }
 
-    pub(crate) fn unname(&mut self, id: u32) -> Option<u32> {
+    pub(crate) fn remove_id(&mut self, id: u32) -> Option<u32> {
         self.ids.remove(&id)
     }
 

@@ -200,7 +200,7 @@ impl Keys {
                 && let Some(text) = message.row.only_text(keyed.slot, message.bytes)
                 && text.len() <= TEXT_MAX
             {
-                self.look(&Key::of_text(keyed.slot, text), &mut visit);
+                self.visit_bucket(&Key::of_text(keyed.slot, text), &mut visit);
             } else {
                 repeats |= self.find_slow(keyed, message, &mut visit);
             }
@@ -229,7 +229,7 @@ impl Keys {
     }
 
     #[inline(always)]
-    fn look(&self, key: &Key, visit: &mut (impl FnMut(u32) + ?Sized)) {
+    fn visit_bucket(&self, key: &Key, visit: &mut (impl FnMut(u32) + ?Sized)) {
         if let Some(bucket) = self.buckets.get(key) {
             visit(*bucket);
         }
@@ -245,28 +245,28 @@ impl Keys {
     ) {
         let slot = keyed.slot;
         let [texts, long_texts, numbers, texts_of_numbers] = keyed.counts.map(|count| count > 0);
-        let mut look = |key: Key| self.look(&key, visit);
+        let mut visit_bucket = |key: Key| self.visit_bucket(&key, visit);
         match value {
             Value::Null => return,
             Value::Text(text) if text.len() <= TEXT_MAX => {
                 if texts {
-                    look(Key::of_text(slot, text));
+                    visit_bucket(Key::of_text(slot, text));
                 }
             }
             Value::Text(text) => {
                 if long_texts {
-                    look(Key::of_long_text(slot, text, &self.hasher));
+                    visit_bucket(Key::of_long_text(slot, text, &self.hasher));
                 }
             }
             _ => {
                 if texts_of_numbers && let Some(number) = value.number() {
-                    look(Key::of_number(slot, KeyKind::TextOfNumber, number));
+                    visit_bucket(Key::of_number(slot, KeyKind::TextOfNumber, number));
                 }
             }
         }
         // Parsing a text as a number is skipped unless some filter needs it.
         if numbers && let Some(number) = number().filter(|number| !number.is_nan()) {
-            look(Key::of_number(slot, KeyKind::Number, number));
+            visit_bucket(Key::of_number(slot, KeyKind::Number, number));
         }
     }
 }

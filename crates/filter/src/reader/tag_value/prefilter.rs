@@ -81,10 +81,13 @@ impl Prefilter {
         carry: &mut Carry,
     ) -> FieldMasks {
         let (seen, rest) = match blocks.inner(at) {
-            Some(block) => (self.look(masks, block), BLOCK),
+            Some(block) => (self.byte_masks(masks, block), BLOCK),
             None => {
                 let block = blocks.last(at);
-                (block.map_or(ByteMasks::default(), |block| self.look(masks, block)), length - at)
+                (
+                    block.map_or(ByteMasks::default(), |block| self.byte_masks(masks, block)),
+                    length - at,
+                )
             }
         };
         let ByteMasks { mut ends, pairs, mut names, passing } = seen;
@@ -105,7 +108,7 @@ impl Prefilter {
     }
 
     #[inline(always)]
-    fn look<M: Masks>(&self, masks: M, block: Block<'_>) -> ByteMasks {
+    fn byte_masks<M: Masks>(&self, masks: M, block: Block<'_>) -> ByteMasks {
         let passing = match &self.names {
             Some(names) if M::HAS_CLASSES => block.classes(masks, names),
             _ => None,

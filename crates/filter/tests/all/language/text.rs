@@ -147,12 +147,13 @@ fn a_mistake_in_a_long_line_is_shown_with_what_is_around_it() {
     let column = lines[1].find('^').expect("a mark");
     let marked: String = lines[0].chars().skip(column).take(5).collect();
     assert_eq!(marked, "=> 5 ", "{shown}");
-    let at = format!("^ at byte {}: `=` means", wrong.find("=>").expect("it is there"));
+    let at =
+        format!("^ at byte {}: unexpected character `=`", wrong.find("=>").expect("it is there"));
     assert!(lines[1].contains(&at), "{shown}");
     let early = format!("/38 => 5 or {long}");
     let shown = error(&early).show(&early);
     assert!(shown.starts_with("/38 => 5 or /symbol"), "{shown}");
-    assert!(shown.contains("...\n    ^ `=` means"), "{shown}");
+    assert!(shown.contains("...\n    ^ unexpected character `=`"), "{shown}");
 }
 
 #[test]
