@@ -121,7 +121,10 @@ fn settings() -> ServerConfig {
         .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
         .group_by("/by");
     ServerConfig {
-        kept: vec![topic("orders", MessageType::Json, "/id"), topic("fills", MessageType::Nvfix, "/id")],
+        kept: vec![
+            topic("orders", MessageType::Json, "/id"),
+            topic("fills", MessageType::Nvfix, "/id"),
+        ],
         views: vec![view],
         topics_max: 50,
         subscriptions_max: 20,

@@ -50,8 +50,8 @@ pub enum SowStoreError {
     },
     /// A journal record is not an entry of a store.
     #[error(
-        "record {0} of the journal is not an entry of a topic: give the topics a directory of their \
-         own"
+        "record {0} of the journal is not an entry of a topic: give the topics a directory of \
+         their own"
     )]
     Foreign(u64),
     /// Topics or views on disk do not match the configuration.
