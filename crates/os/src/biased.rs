@@ -31,8 +31,8 @@ impl Biased {
     /// ```
     /// use lanecast_os::biased::Biased;
     /// let (mut owner, visitor) = Biased::split(1);
-    /// *owner.enter() += 1;
-    /// assert_eq!(*visitor.try_enter().expect("the lock is free"), 2);
+    /// *owner.lock() += 1;
+    /// assert_eq!(*visitor.try_lock().expect("the lock is free"), 2);
     /// ```
     pub fn split<T>(value: T) -> (Owner<T>, Visitor<T>) {
         // Decides for good whether the owner's fence is free, before the first lock.

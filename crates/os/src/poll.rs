@@ -34,11 +34,11 @@ impl PollBuffer {
 /// Descriptors to wait for. The set borrows them, so they stay open while it is in use.
 ///
 /// ```
-/// use lanecast_os::{event::EventBell, poll::PollRoom};
+/// use lanecast_os::{event::EventFd, poll::PollBuffer};
 /// use std::{os::fd::AsFd, time::Duration};
-/// let (bell, mut room) = (EventBell::new(true)?, PollRoom::default());
+/// let (event, mut room) = (EventFd::new(true)?, PollBuffer::default());
 /// let mut set = room.clear();
-/// let index = set.add(bell.as_fd(), false);
+/// let index = set.add(event.as_fd(), false);
 /// assert_eq!(set.wait(Some(Duration::from_secs(1))), 1);
 /// assert!(set.ready(index));
 /// # Ok::<(), std::io::Error>(())

@@ -17,8 +17,8 @@ use std::time::Duration;
 ///
 /// ```
 /// use lanecast_base::sync::{AtomicU64, Ordering};
-/// use lanecast_os::event::AwaitedBell;
-/// let (durable, event) = (AtomicU64::new(0), AwaitedBell::new()?);
+/// use lanecast_os::event::ArmedEvent;
+/// let (durable, event) = (AtomicU64::new(0), ArmedEvent::new()?);
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| {
 ///         durable.store(7, Ordering::Relaxed);
