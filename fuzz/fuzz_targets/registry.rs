@@ -63,7 +63,7 @@ impl Stage {
             clients_max: CLIENTS_MAX,
             client_topics_max: 10,
             topics_max: TOPICS_MAX,
-            untold_max: 8,
+            queued_max: 8,
             ..ResolverServerSettings::default()
         };
         let mut resolver_server = ResolverServer::new(settings, 0);

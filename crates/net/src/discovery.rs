@@ -75,7 +75,7 @@ impl Discovery {
             resolver: random()?.max(1),
             seed: random()?,
             has_group: copies > 0,
-            foreign: context.settings.foreign_adverts,
+            allow_foreign: context.settings.foreign_adverts,
             bytes_rate: usual.bytes_rate / copies.max(1) as u64,
             ..usual
         };

@@ -1,16 +1,18 @@
-//! The daemon that resolvers meet at, where there is no group. See `docs/protocol/resolution.md`.
+//! Resolver server: the state machine of the daemon that resolvers connect to where multicast is not
+//! available. See `docs/protocol/resolution.md`.
 //!
-//! Clients register what they publish and ask for what they want, each over a connection of its
-//! own, and are told of nothing else. All that is registered is rebuilt from them when the daemon
-//! starts anew. Nothing here says that a publisher lives.
+//! Each client registers the topics it publishes and subscribes to (`client`), and gets only the
+//! publications that it subscribes to (`table`). Nothing is stored: clients register
+//! again after a restart. Registration says nothing about a publisher's liveness.
 
 mod client;
 mod publication_table;
 
 pub use crate::resolution::RejectReason;
+pub use crate::resolution::session_constants::FRAME_MIN;
 
 use crate::resolution::Announcement;
-use crate::resolution::terms::SETTLE;
+use crate::resolution::session_constants::SETTLE;
 use crate::{Nanos, SECOND};
 use client::Client;
 use lanecast_wire::net::{
@@ -22,23 +24,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The shortest buffer for a frame, in bytes.
-pub const FRAME_MIN: usize = 512;
-
-/// What a daemon keeps to.
+/// Configuration of a [`ResolverServer`].
 #[derive(Clone, Debug)]
 pub struct ResolverServerSettings {
-    /// Its random number: no resolver may have it.
+    /// Random number of the daemon, distinct from those of all resolvers.
     pub daemon: u64,
-    /// The most clients.
+    /// Most clients.
     pub clients_max: usize,
-    /// The most topics that a client may publish, and the most that it may want.
+    /// Most topics that a client may publish, and most that it may subscribe to.
     pub client_topics_max: usize,
-    /// The most topics that may be published and wanted by all of them.
+    /// Most publications and subscriptions of all clients.
     pub topics_max: usize,
-    /// The most topics of sessions that may wait until a client reads.
-    pub untold_max: usize,
-    /// For how long the sessions of a client that is gone are kept.
+    /// Most publications queued for a client that reads slowly.
+    pub queued_max: usize,
+    /// Time for which the sessions of a disconnected client are kept.
     pub grace: Nanos,
 }
 
@@ -49,120 +48,121 @@ impl Default for ResolverServerSettings {
             clients_max: 512,
             client_topics_max: 1 << 16,
             topics_max: 1 << 19,
-            untold_max: 1 << 17,
+            queued_max: 1 << 17,
             grace: 60 * SECOND,
         }
     }
 }
 
-/// How much a daemon has done.
+/// Counts of a resolver server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolverServerCounters {
-    /// Clients that came.
-    pub arrived: u64,
-    /// Clients whose connection ended, for whatever reason.
-    pub departed: u64,
-    /// Clients whose connection the daemon ended, and such as it did not let in.
-    pub refused: u64,
-    /// Frames that came.
+    /// Clients that connected.
+    pub connected: u64,
+    /// Clients that disconnected, for any reason.
+    pub disconnected: u64,
+    /// Clients that were rejected or whose connection was closed by the server.
+    pub rejected: u64,
+    /// Frames received.
     pub frames: u64,
-    /// Of those refused, such as sent what is no frame for a daemon.
+    /// Rejected clients that sent a malformed frame.
     pub malformed: u64,
-    /// Entries that made no sense.
-    pub senseless: u64,
-    /// Entries of sessions that another resolver had registered.
+    /// Malformed entries.
+    pub malformed_entries: u64,
+    /// Entries of sessions registered by another resolver.
     pub foreign: u64,
-    /// Topics of sessions that were registered.
+    /// Publications registered.
     pub registered: u64,
-    /// Facts that clients were told.
-    pub told: u64,
-    /// Sessions that were dropped because their client did not come back.
+    /// Entries and names sent to clients.
+    pub sent: u64,
+    /// Sessions dropped because their client did not reconnect.
     pub expired: u64,
 }
 
-/// A connection that is to be closed.
+/// A client whose connection is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectedClient {
-    /// The client's number.
+    /// Number of the client.
     pub client: u64,
-    /// Where it comes from.
+    /// Address of the client.
     pub from: SocketAddr,
-    /// The resolver that it speaks for; 0 if that is not known.
+    /// Resolver of the client; 0 if unknown.
     pub resolver: u64,
-    /// Why.
+    /// Reason.
     pub why: RejectReason,
 }
 
-/// The daemon's state.
+/// State of a resolver server.
 #[derive(Debug)]
 pub struct ResolverServer {
     settings: ResolverServerSettings,
+    /// Time from which `SYNC` is answered.
     settled: Nanos,
     clients: BTreeMap<u64, Client>,
     last: u64,
-    publication_table: PublicationTable,
-    refused: VecDeque<RejectedClient>,
+    table: PublicationTable,
+    rejected: VecDeque<RejectedClient>,
     counters: ResolverServerCounters,
 }
 
 impl ResolverServer {
-    /// A daemon that starts now, and knows nothing.
+    /// Creates a server without clients.
     pub fn new(settings: ResolverServerSettings, now: Nanos) -> Self {
         Self {
             settings,
             settled: now.saturating_add(SETTLE),
             clients: BTreeMap::new(),
             last: 0,
-            publication_table: PublicationTable::default(),
-            refused: VecDeque::new(),
+            table: PublicationTable::default(),
+            rejected: VecDeque::new(),
             counters: ResolverServerCounters::default(),
         }
     }
 
-    /// A client has connected; gives its number.
+    /// Adds a client; returns its number.
     ///
     /// # Errors
-    /// If there is no place for it.
+    /// [`RejectReason::Full`].
     pub fn connect(&mut self, now: Nanos, from: SocketAddr) -> Result<u64, RejectReason> {
         if self.clients.len() >= self.settings.clients_max {
-            self.counters.refused += 1;
-            return Err(RejectReason::Crowded);
+            self.counters.rejected += 1;
+            return Err(RejectReason::Full);
         }
         self.last += 1;
-        self.counters.arrived += 1;
+        self.counters.connected += 1;
         self.clients.insert(self.last, Client::new(now, from));
         Ok(self.last)
     }
 
-    /// A client's connection is gone.
+    /// Removes a client whose connection is closed.
     pub fn disconnect(&mut self, now: Nanos, client: u64) {
         let Some(it) = self.clients.remove(&client) else { return };
-        self.counters.departed += 1;
-        it.wants.iter().for_each(|name| self.publication_table.unsubscribe(client, name));
+        self.counters.disconnected += 1;
+        it.subscriptions.iter().for_each(|name| self.table.unsubscribe(client, name));
         let Some(resolver) = it.resolver else { return };
         let until = now.saturating_add(self.settings.grace);
-        for session in self.publication_table.leave(resolver, client, until) {
-            let concerned = self.publication_table.concerned(session);
-            self.tell_change(session, concerned);
+        for session in self.table.disconnect(resolver, client, until) {
+            let subscribers = self.table.subscribers(session);
+            self.notify_change(session, subscribers);
         }
     }
 
-    /// A client's connection is to be closed; [`next_rejected`](Self::next_refused) says so.
+    /// Removes a client; [`next_rejected`](Self::next_rejected) returns it, to close its connection.
     pub fn reject(&mut self, now: Nanos, client: u64, why: RejectReason) {
         let Some(it) = self.clients.get(&client) else { return };
         let resolver = it.resolver.unwrap_or(0);
-        self.refused.push_back(RejectedClient { client, from: it.from, resolver, why });
-        self.counters.refused += 1;
+        self.rejected.push_back(RejectedClient { client, from: it.from, resolver, why });
+        self.counters.rejected += 1;
         self.counters.malformed += u64::from(why == RejectReason::Malformed);
         self.disconnect(now, client);
     }
 
-    /// A client whose connection is to be closed; it counts no longer.
+    /// Next client whose connection is to be closed.
     pub fn next_rejected(&mut self) -> Option<RejectedClient> {
-        self.refused.pop_front()
+        self.rejected.pop_front()
     }
 
-    /// Writes the frame that tells a client why its connection is closed.
+    /// Writes the Eject that tells a client why its connection is closed.
     ///
     /// # Panics
     /// If the buffer is shorter than [`FRAME_MIN`].
@@ -175,19 +175,19 @@ impl ResolverServer {
         writer.finish()
     }
 
-    /// A frame of a client's has come.
+    /// Handles a frame of a client.
     pub fn on_frame(&mut self, now: Nanos, client: u64, frame: &Frame<'_>) {
         if !self.clients.contains_key(&client) {
             return;
         }
         self.counters.frames += 1;
-        if let Err(why) = self.take(now, client, frame) {
+        if let Err(why) = self.handle(now, client, frame) {
             self.reject(now, client, why);
         }
     }
 
-    /// The next frame for a client, written into `buffer`: its length. To be called again until
-    /// there is none, whenever the client's connection has room.
+    /// Writes the next frame for a client into `buffer`; returns its length. Call again until `None`,
+    /// whenever the connection has room.
     ///
     /// # Panics
     /// If the buffer is shorter than [`FRAME_MIN`].
@@ -195,58 +195,58 @@ impl ResolverServer {
         assert!(buffer.len() >= FRAME_MIN, "a buffer of at least {FRAME_MIN} bytes");
         let it = self.clients.get_mut(&client)?;
         let daemon = self.settings.daemon;
-        let (length, told) =
-            it.next_frame(now, self.settled, daemon, &self.publication_table, buffer)?;
-        self.counters.told += told as u64;
+        let (length, sent) = it.next_frame(now, self.settled, daemon, &self.table, buffer)?;
+        self.counters.sent += sent as u64;
         Some(length)
     }
 
-    /// Time has passed: drops whose client does not come back, and refuses who is silent.
+    /// Drops sessions whose client did not reconnect, and rejects silent clients.
     pub fn on_time(&mut self, now: Nanos) {
-        while let Some((until, session)) = self.publication_table.next_lost()
+        while let Some((until, session)) = self.table.next_lost()
             && until <= now
         {
             self.counters.expired += 1;
-            self.drop_session(session);
+            self.remove_session(session);
         }
         let silent = self.clients.iter().filter(|(_, client)| client.is_silent(now));
         let silent: Vec<u64> = silent.map(|(id, _)| *id).collect();
         silent.into_iter().for_each(|client| self.reject(now, client, RejectReason::Silent));
     }
 
-    /// When to call [`on_time`](Self::on_time), and to ask for frames.
+    /// Latest time of the next call of [`on_time`](Self::on_time) and
+    /// [`next_frame`](Self::next_frame).
     pub fn next_deadline(&self) -> Option<Nanos> {
         let clients = self.clients.values().map(|client| client.deadline(self.settled));
-        clients.chain(self.publication_table.next_lost().map(|(until, _)| until)).min()
+        clients.chain(self.table.next_lost().map(|(until, _)| until)).min()
     }
 
-    /// Whether a client is connected, and not to be closed.
+    /// Whether a client is connected and not rejected.
     pub fn is_connected(&self, client: u64) -> bool {
         self.clients.contains_key(&client)
     }
 
-    /// How many clients are connected.
+    /// Number of clients.
     pub fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    /// How many sessions are registered.
+    /// Number of registered sessions.
     pub fn sessions(&self) -> usize {
-        self.publication_table.sessions()
+        self.table.sessions()
     }
 
-    /// How many topics are published and wanted, counted once for each session and client.
+    /// Number of publications and subscriptions.
     pub const fn topics(&self) -> usize {
-        self.publication_table.entries()
+        self.table.entries()
     }
 
-    /// How much it has done.
+    /// Counts so far.
     pub const fn counters(&self) -> &ResolverServerCounters {
         &self.counters
     }
 
-    fn take(&mut self, now: Nanos, client: u64, frame: &Frame<'_>) -> Result<(), RejectReason> {
-        let resolver = self.meet(now, client, frame.session)?;
+    fn handle(&mut self, now: Nanos, client: u64, frame: &Frame<'_>) -> Result<(), RejectReason> {
+        let resolver = self.identify(now, client, frame.session)?;
         match frame.kind {
             Kind::Advert if adverts(frame.body).is_whole() => {
                 for (entry, topics) in adverts(frame.body) {
@@ -259,10 +259,10 @@ impl ResolverServer {
         }
     }
 
-    /// A client speaks for a resolver, and for one only.
-    fn meet(&mut self, now: Nanos, client: u64, resolver: u64) -> Result<u64, RejectReason> {
+    /// Identifies the resolver of a client, which is always the same.
+    fn identify(&mut self, now: Nanos, client: u64, resolver: u64) -> Result<u64, RejectReason> {
         let it = self.clients.get_mut(&client).ok_or(RejectReason::Silent)?;
-        it.heard(now);
+        it.on_heard(now);
         match it.resolver {
             Some(known) if known == resolver => return Ok(resolver),
             Some(_) => return Err(RejectReason::Malformed),
@@ -271,8 +271,8 @@ impl ResolverServer {
             }
             None => it.resolver = Some(resolver),
         }
-        // Its last connection may be broken without our knowing.
-        if let Some(former) = self.publication_table.arrive(resolver, client) {
+        // The resolver's former connection may be half-open: the new one replaces it.
+        if let Some(former) = self.table.connect(resolver, client) {
             self.reject(now, former, RejectReason::Replaced);
         }
         Ok(resolver)
@@ -287,22 +287,22 @@ impl ResolverServer {
         mut topics: Names<'_>,
     ) -> Result<(), RejectReason> {
         let session = entry.session.get();
-        if self.publication_table.is_foreign(resolver, session) {
+        if self.table.is_foreign(resolver, session) {
             self.counters.foreign += 1;
             return Ok(());
         }
         if entry.flags & advert_flag::GONE != 0 {
-            self.drop_session(session);
+            self.remove_session(session);
             return Ok(());
         }
         let from = self.clients.get(&client).map(|it| it.from);
         let Some(announcement) = from.and_then(|from| Announcement::read(entry, from)) else {
-            self.counters.senseless += 1;
+            self.counters.malformed_entries += 1;
             return Ok(());
         };
-        if self.publication_table.confirm(announcement) {
-            let concerned = self.publication_table.concerned(session);
-            self.tell_change(session, concerned);
+        if self.table.refresh(announcement) {
+            let subscribers = self.table.subscribers(session);
+            self.notify_change(session, subscribers);
         }
         topics.try_for_each(|topic| self.publish(now, resolver, announcement, topic))
     }
@@ -316,26 +316,25 @@ impl ResolverServer {
     ) -> Result<(), RejectReason> {
         let session = announcement.session;
         check(topic)?;
-        if self.publication_table.has(session, topic) {
+        if self.table.has(session, topic) {
             return Ok(());
         }
-        if self.publication_table.topics_of(resolver) >= self.settings.client_topics_max {
-            return Err(RejectReason::Excess);
+        if self.table.topics_of(resolver) >= self.settings.client_topics_max {
+            return Err(RejectReason::TooManyTopics);
         }
         self.make_room()?;
-        let Published::New(name) = self.publication_table.publish(resolver, announcement, topic)
-        else {
+        let Published::New(name) = self.table.publish(resolver, announcement, topic) else {
             return Ok(());
         };
         self.counters.registered += 1;
-        let mut stalled = Vec::new();
-        for id in self.publication_table.wanted_by(&name) {
+        let mut slow = Vec::new();
+        for id in self.table.subscribers_of(&name) {
             let client = self.clients.get_mut(&id);
-            if client.is_some_and(|it| it.tell(session, &name) > self.settings.untold_max) {
-                stalled.push(id);
+            if client.is_some_and(|it| it.queue(session, &name) > self.settings.queued_max) {
+                slow.push(id);
             }
         }
-        stalled.into_iter().for_each(|id| self.reject(now, id, RejectReason::Stalled));
+        slow.into_iter().for_each(|id| self.reject(now, id, RejectReason::SlowConsumer));
         Ok(())
     }
 
@@ -349,59 +348,62 @@ impl ResolverServer {
             check(topic)?;
             if frame.flags & query_flag::WITHDRAW == 0 {
                 self.subscribe(client, topic)?;
-            } else if self.clients.get_mut(&client).is_some_and(|it| it.wants.remove(topic)) {
-                self.publication_table.unsubscribe(client, topic);
+            } else if self.clients.get_mut(&client).is_some_and(|it| it.subscriptions.remove(topic))
+            {
+                self.table.unsubscribe(client, topic);
             }
         }
         let Some(it) = self.clients.get_mut(&client) else { return Ok(()) };
         if frame.flags & query_flag::ALL != 0 {
-            it.ask_all();
+            it.on_query_all();
         }
         if frame.flags & query_flag::SYNC != 0 {
-            it.ask_sync();
-            // What it has not told again is no more.
-            for session in self.publication_table.settle(resolver) {
-                self.drop_session(session);
+            it.on_sync();
+            // Sessions that the client has not registered again since it reconnected have ended.
+            for session in self.table.end_sync(resolver) {
+                self.remove_session(session);
             }
         }
         Ok(())
     }
 
     fn subscribe(&mut self, client: u64, topic: &str) -> Result<(), RejectReason> {
-        let wants = self.clients.get(&client).map(|it| &it.wants);
-        if !wants.is_some_and(|wants| wants.contains(topic)) {
-            if wants.is_some_and(|wants| wants.len() >= self.settings.client_topics_max) {
-                return Err(RejectReason::Excess);
+        let subscriptions = self.clients.get(&client).map(|it| &it.subscriptions);
+        if !subscriptions.is_some_and(|subscriptions| subscriptions.contains(topic)) {
+            if subscriptions
+                .is_some_and(|subscriptions| subscriptions.len() >= self.settings.client_topics_max)
+            {
+                return Err(RejectReason::TooManyTopics);
             }
             self.make_room()?;
         }
-        let name = self.publication_table.subscribe(client, topic);
+        let name = self.table.subscribe(client, topic);
         if let Some(it) = self.clients.get_mut(&client) {
-            it.wants.insert(Arc::clone(&name));
-            it.ask(name);
+            it.subscriptions.insert(Arc::clone(&name));
+            it.on_query(name);
         }
         Ok(())
     }
 
-    /// Who is away has to make room for who is there.
+    /// Makes room for a topic: drops sessions of disconnected clients if necessary.
     fn make_room(&mut self) -> Result<(), RejectReason> {
-        while self.publication_table.entries() >= self.settings.topics_max {
-            let (_, session) = self.publication_table.next_lost().ok_or(RejectReason::Crowded)?;
+        while self.table.entries() >= self.settings.topics_max {
+            let (_, session) = self.table.next_lost().ok_or(RejectReason::Full)?;
             self.counters.expired += 1;
-            self.drop_session(session);
+            self.remove_session(session);
         }
         Ok(())
     }
 
-    fn drop_session(&mut self, session: u64) {
-        let concerned = self.publication_table.drop_session(session);
-        self.tell_change(session, concerned);
+    fn remove_session(&mut self, session: u64) {
+        let subscribers = self.table.remove_session(session);
+        self.notify_change(session, subscribers);
     }
 
-    fn tell_change(&mut self, session: u64, concerned: BTreeSet<u64>) {
-        for id in concerned {
+    fn notify_change(&mut self, session: u64, subscribers: BTreeSet<u64>) {
+        for id in subscribers {
             if let Some(client) = self.clients.get_mut(&id) {
-                client.tell_change(session);
+                client.notify_change(session);
             }
         }
     }

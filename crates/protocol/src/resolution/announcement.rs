@@ -1,10 +1,10 @@
-//! What a resolver tells of a session.
+//! Announcement of a session: its addresses, transport and process.
 
 use lanecast_wire::net::{AdvertEntry, DATAGRAM_MIN, address_bytes, advert_flag};
 use std::net::{IpAddr, SocketAddr};
 use zerocopy::FromZeros;
 
-/// How a session sends.
+/// Transport of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SessionTransport {
@@ -27,30 +27,30 @@ impl SessionTransport {
     }
 }
 
-/// Where a session is, and how it sends.
+/// Announcement of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// The session, never 0; a new publisher has a new one.
+    /// Number of the session, never 0; every publisher has a new one.
     pub session: u64,
-    /// How it sends.
+    /// Transport.
     pub transport: SessionTransport,
-    /// Where it takes control frames. A resolver that publishes an unspecified address is
-    /// understood to mean the one that its Adverts come from.
+    /// Address for control frames. An unspecified address stands for the one that the Adverts come
+    /// from.
     pub control: SocketAddr,
-    /// The group that it sends to, if it is a multicast session.
+    /// Multicast group that data is sent to.
     pub group: Option<SocketAddr>,
-    /// A random-looking number of its host, or 0.
+    /// Hash that identifies the host, or 0.
     pub host: u64,
-    /// The shared-memory domain that it serves as well, or 0.
+    /// Shared-memory domain that also carries the session, or 0.
     pub domain: u64,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The longest datagram that it sends, in bytes.
+    /// Longest datagram, in bytes.
     pub datagram_bytes: u16,
 }
 
 impl Announcement {
-    /// What an entry tells, if that makes sense; `from` is where it came from.
+    /// Reads an entry of an Advert from address `from`; `None` if it is malformed.
     pub(crate) fn read(entry: &AdvertEntry, from: SocketAddr) -> Option<Self> {
         let mut control = entry.control();
         if control.ip().is_unspecified() {
@@ -69,10 +69,10 @@ impl Announcement {
             pid: entry.pid.get(),
             datagram_bytes: entry.datagram_bytes.get(),
         };
-        it.makes_sense().then_some(it)
+        it.is_valid().then_some(it)
     }
 
-    fn makes_sense(&self) -> bool {
+    fn is_valid(&self) -> bool {
         let group_fits = match self.group {
             Some(group) => group.ip().is_multicast() && group.port() != 0,
             None => self.transport != SessionTransport::Multicast,
@@ -86,7 +86,7 @@ impl Announcement {
             && usize::from(self.datagram_bytes) >= DATAGRAM_MIN
     }
 
-    /// The entry that tells a session's end.
+    /// Entry that announces a session's end.
     pub(crate) fn end_entry(session: u64) -> AdvertEntry {
         let mut entry = AdvertEntry::new_zeroed();
         entry.session = session.into();
@@ -94,7 +94,7 @@ impl Announcement {
         entry
     }
 
-    /// The entry that tells this.
+    /// Entry of this announcement.
     pub(crate) fn entry(&self, flags: u8) -> AdvertEntry {
         let mut entry = AdvertEntry::new_zeroed();
         entry.session = self.session.into();
@@ -112,7 +112,7 @@ impl Announcement {
     }
 }
 
-/// A link-local address means the link that it was heard on.
+/// Adds the scope of `from` to a link-local address: it refers to the link of the frame.
 fn with_scope(address: SocketAddr, from: SocketAddr) -> SocketAddr {
     let (SocketAddr::V6(mut address), SocketAddr::V6(from)) = (address, from) else {
         return address;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_reads_as_it_was_meant() {
+    fn an_entry_reads_back() {
         let from = "10.0.0.9:1".parse().unwrap();
         let mut it = plain();
         assert_eq!(Announcement::read(&it.entry(0), from), Some(it));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_ignored() {
+    fn malformed_entries_are_ignored() {
         let from = "10.0.0.9:1".parse().unwrap();
         let is_read = |it: Announcement| Announcement::read(&it.entry(0), from).is_some();
         let address = |text: &str| text.parse().unwrap();

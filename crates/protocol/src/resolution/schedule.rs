@@ -1,50 +1,50 @@
-//! When to tell, and when to ask.
+//! Timing of Adverts and Queries: back-off of repetitions, and queues ordered by due time.
 
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos, SECOND};
 use std::collections::BTreeSet;
 
-/// Times are rounded to this, so that what belongs together is due together and fits one frame.
+/// Due times are rounded up to this, so that entries share frames.
 const GRAIN: Nanos = MILLISECOND;
 
-/// How often something has been said, and when it is to be said again.
+/// Repetitions of an entry at growing intervals.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    began: Nanos,
-    said: u32,
+pub(super) struct Backoff {
+    first_at: Nanos,
+    count: u32,
 }
 
-impl Pace {
+impl Backoff {
     const DOUBLINGS: u32 = 6;
 
-    /// It is being said now; when is it due again?
+    /// Counts a repetition now; returns the time of the next.
     pub(super) fn next(&mut self, now: Nanos, rng: &mut Rng) -> Nanos {
-        if self.said == 0 {
-            self.began = now;
+        if self.count == 0 {
+            self.first_at = now;
         }
-        let age = now.saturating_sub(self.began);
-        let delay = match self.said {
-            said if said < Self::DOUBLINGS => (10 * MILLISECOND) << said,
+        let age = now.saturating_sub(self.first_at);
+        let delay = match self.count {
+            count if count < Self::DOUBLINGS => (10 * MILLISECOND) << count,
             _ if age < 5 * SECOND => 500 * MILLISECOND,
             _ if age < 60 * SECOND => SECOND,
             _ => 5 * SECOND + rng.below(5 * SECOND - GRAIN),
         };
-        self.said = self.said.saturating_add(1);
+        self.count = self.count.saturating_add(1);
         rounded(now.saturating_add(delay))
     }
 
-    /// How often it has been said.
-    pub(super) const fn said(&self) -> u32 {
-        self.said
+    /// Number of repetitions so far.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
     }
 }
 
-/// The time, rounded up.
+/// Rounds a time up.
 pub(super) fn rounded(time: Nanos) -> Nanos {
     time.checked_next_multiple_of(GRAIN).unwrap_or(time)
 }
 
-/// Things in the order of the times when they are due; equal times in the order of the things.
+/// Entries in the order of their due times, then of their own order.
 #[derive(Debug)]
 pub(super) struct Schedule<T>(BTreeSet<(Nanos, T)>);
 
@@ -53,22 +53,22 @@ impl<T: Ord + Clone> Schedule<T> {
         Self(BTreeSet::new())
     }
 
-    pub(super) fn put(&mut self, due: Nanos, thing: T) {
-        self.0.insert((due, thing));
+    pub(super) fn put(&mut self, due: Nanos, entry: T) {
+        self.0.insert((due, entry));
     }
 
-    pub(super) fn remove(&mut self, due: Nanos, thing: T) {
-        self.0.remove(&(due, thing));
+    pub(super) fn remove(&mut self, due: Nanos, entry: T) {
+        self.0.remove(&(due, entry));
     }
 
-    /// When the first is due.
+    /// Due time of the first entry.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         self.0.first().map(|(due, _)| *due)
     }
 
-    /// The first, if it is due.
+    /// The first entry, if it is due.
     pub(super) fn due(&self, now: Nanos) -> Option<T> {
-        self.0.first().filter(|(due, _)| *due <= now).map(|(_, thing)| thing.clone())
+        self.0.first().filter(|(due, _)| *due <= now).map(|(_, entry)| entry.clone())
     }
 }
 
@@ -77,11 +77,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pace_slows_down_and_never_ends() {
-        let (mut pace, mut rng) = (Pace::default(), Rng::new(1));
+    fn intervals_grow_and_repetitions_never_end() {
+        let (mut backoff, mut rng) = (Backoff::default(), Rng::new(1));
         let mut now = 1_000 * SECOND;
         let mut delay = || {
-            let due = pace.next(now, &mut rng);
+            let due = backoff.next(now, &mut rng);
             let delay = due - now;
             now = due;
             delay / MILLISECOND
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn absurd_times_do_no_harm() {
-        let (mut pace, mut rng) = (Pace::default(), Rng::new(1));
-        pace.next(u64::MAX, &mut rng);
-        pace.next(0, &mut rng);
-        pace.next(u64::MAX - 1, &mut rng);
+    fn extreme_times_do_no_harm() {
+        let (mut backoff, mut rng) = (Backoff::default(), Rng::new(1));
+        backoff.next(u64::MAX, &mut rng);
+        backoff.next(0, &mut rng);
+        backoff.next(u64::MAX - 1, &mut rng);
     }
 }

@@ -1,39 +1,39 @@
-//! A client of the daemon: what it wants, and what it has not been told yet.
+//! One client of the resolver server: its subscriptions, and the publications still to send.
 //!
-//! What is to be told is kept as a set of facts, not of bytes: who reads slowly is told what holds
-//! when it reads, and costs no more memory than the facts themselves.
+//! A set of publications is queued, not bytes: a client that reads slowly gets the state as of its
+//! reading, and needs no more memory than the state itself.
 
 use super::publication_table::PublicationTable;
 use crate::Nanos;
 use crate::resolution::Announcement;
-use crate::resolution::terms::{KEEPALIVE, SILENCE};
+use crate::resolution::session_constants::{KEEPALIVE, SILENCE};
 use lanecast_wire::net::{FrameWriter, Kind, OpenEntry, query_flag};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Questions are answered only while less than this waits to be told.
-const ANSWERED_MAX: usize = 1_024;
+/// Queries are answered only while fewer publications than this are queued.
+const QUEUED_MAX: usize = 1_024;
 
-/// One connection.
+/// A client.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// Where it comes from.
+    /// Address of the client.
     pub(super) from: SocketAddr,
-    /// The resolver that it speaks for, once that is known.
+    /// Resolver of the client, once known.
     pub(super) resolver: Option<u64>,
-    pub(super) wants: BTreeSet<Arc<str>>,
-    /// Wanted names whose publishers are to be told.
-    questions: BTreeSet<Arc<str>>,
-    /// All sessions from this number on are to be told.
+    pub(super) subscriptions: BTreeSet<Arc<str>>,
+    /// Topics whose publishers are to be queued.
+    queries: BTreeSet<Arc<str>>,
+    /// Number from which all sessions are to be queued.
     all: Option<u64>,
-    /// Sessions of which something else is to be told than another topic.
+    /// Sessions that have ended, are lost, or are back.
     changed: BTreeSet<u64>,
-    untold: BTreeSet<(u64, Arc<str>)>,
-    /// How often a `SYNC` is to be sent back.
+    queue: BTreeSet<(u64, Arc<str>)>,
+    /// Number of `SYNC` answers to send.
     syncs: u32,
-    heard: Nanos,
-    said: Nanos,
+    heard_at: Nanos,
+    sent_at: Nanos,
 }
 
 impl Client {
@@ -41,69 +41,69 @@ impl Client {
         Self {
             from,
             resolver: None,
-            wants: BTreeSet::new(),
-            questions: BTreeSet::new(),
+            subscriptions: BTreeSet::new(),
+            queries: BTreeSet::new(),
             all: None,
             changed: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            queue: BTreeSet::new(),
             syncs: 0,
-            heard: now,
-            said: now,
+            heard_at: now,
+            sent_at: now,
         }
     }
 
-    pub(super) const fn heard(&mut self, now: Nanos) {
-        self.heard = now;
+    pub(super) const fn on_heard(&mut self, now: Nanos) {
+        self.heard_at = now;
     }
 
     pub(super) const fn is_silent(&self, now: Nanos) -> bool {
-        now >= self.heard.saturating_add(SILENCE)
+        now >= self.heard_at.saturating_add(SILENCE)
     }
 
-    /// It asks who publishes a topic.
-    pub(super) fn ask(&mut self, name: Arc<str>) {
-        self.questions.insert(name);
+    /// The client queries for a topic.
+    pub(super) fn on_query(&mut self, name: Arc<str>) {
+        self.queries.insert(name);
     }
 
-    /// It asks for all that is registered.
-    pub(super) fn ask_all(&mut self) {
+    /// The client queries for all publications.
+    pub(super) fn on_query_all(&mut self) {
         self.all.get_or_insert(0);
     }
 
-    /// It wants to know when all that it asked for is told.
-    pub(super) const fn ask_sync(&mut self) {
+    /// The client asks for a `SYNC` after all answers.
+    pub(super) const fn on_sync(&mut self) {
         self.syncs = self.syncs.saturating_add(1);
     }
 
-    /// A session has a topic that it wants; gives how much is to be told by now.
-    pub(super) fn tell(&mut self, session: u64, name: &Arc<str>) -> usize {
-        self.untold.insert((session, Arc::clone(name)));
-        self.untold.len()
+    /// Queues a publication; returns the length of the queue.
+    pub(super) fn queue(&mut self, session: u64, name: &Arc<str>) -> usize {
+        self.queue.insert((session, Arc::clone(name)));
+        self.queue.len()
     }
 
-    /// A session that it may know has ended, is lost, or is back.
-    pub(super) fn tell_change(&mut self, session: u64) {
+    /// Queues a change of a session: ended, lost, or back.
+    pub(super) fn notify_change(&mut self, session: u64) {
         self.changed.insert(session);
     }
 
-    /// When it has to be heard, or spoken to; `settled` is when the daemon answers `SYNC`.
+    /// Time of the next keepalive, timeout or `SYNC`; the server answers those from `settled` on.
     pub(super) fn deadline(&self, settled: Nanos) -> Nanos {
-        let due = self.heard.saturating_add(SILENCE).min(self.said.saturating_add(KEEPALIVE));
-        if self.syncs > 0 { due.min(settled.max(self.said)) } else { due }
+        let due = self.heard_at.saturating_add(SILENCE).min(self.sent_at.saturating_add(KEEPALIVE));
+        if self.syncs > 0 { due.min(settled.max(self.sent_at)) } else { due }
     }
 
-    /// Writes the next frame for it: its length, and how many facts it tells.
+    /// Writes the next frame; returns its length and the number of entries and names.
     pub(super) fn next_frame(
         &mut self,
         now: Nanos,
         settled: Nanos,
         daemon: u64,
-        publication_table: &PublicationTable,
+        table: &PublicationTable,
         buffer: &mut [u8],
     ) -> Option<(usize, usize)> {
-        self.answer(publication_table);
-        let frame = if !self.changed.is_empty() || !self.untold.is_empty() {
-            self.write(daemon, publication_table, buffer)
+        self.queue_answers(table);
+        let frame = if !self.changed.is_empty() || !self.queue.is_empty() {
+            self.write_advert(daemon, table, buffer)
         } else {
             None
         };
@@ -111,27 +111,27 @@ impl Client {
             let flags = if self.syncs > 0 && now >= settled {
                 self.syncs -= 1;
                 query_flag::SYNC
-            } else if now >= self.said.saturating_add(KEEPALIVE) {
+            } else if now >= self.sent_at.saturating_add(KEEPALIVE) {
                 0
             } else {
                 return None;
             };
             Some((FrameWriter::new(buffer, Kind::Query, flags, daemon, 0).finish(), 0))
         });
-        self.said = if frame.is_some() { now } else { self.said };
+        self.sent_at = if frame.is_some() { now } else { self.sent_at };
         frame
     }
 
-    /// Looks up what was asked for, as much as can soon be told.
-    fn answer(&mut self, publication_table: &PublicationTable) {
-        while self.untold.len() < ANSWERED_MAX {
-            if let Some(name) = self.questions.pop_first() {
-                let publishers = publication_table.publishers(&name);
-                self.untold.extend(publishers.map(|session| (session, Arc::clone(&name))));
+    /// Looks up the answers to queries, as far as the queue has room.
+    fn queue_answers(&mut self, table: &PublicationTable) {
+        while self.queue.len() < QUEUED_MAX {
+            if let Some(name) = self.queries.pop_first() {
+                let publishers = table.publishers(&name);
+                self.queue.extend(publishers.map(|session| (session, Arc::clone(&name))));
             } else if let Some(from) = self.all {
-                let next = publication_table.next_session(from);
+                let next = table.next_session(from);
                 if let Some((id, session)) = next {
-                    self.untold.extend(session.topics.iter().map(|name| (id, Arc::clone(name))));
+                    self.queue.extend(session.topics.iter().map(|name| (id, Arc::clone(name))));
                 }
                 self.all = next.and_then(|(id, _)| id.checked_add(1));
             } else {
@@ -140,17 +140,17 @@ impl Client {
         }
     }
 
-    /// Writes an Advert of as much as fits; none if nothing of it holds any more.
-    fn write(
+    /// Writes an Advert with as much as fits; `None` if all queued entries are outdated.
+    fn write_advert(
         &mut self,
         daemon: u64,
-        publication_table: &PublicationTable,
+        table: &PublicationTable,
         buffer: &mut [u8],
     ) -> Option<(usize, usize)> {
         let mut writer = FrameWriter::new(buffer, Kind::Advert, 0, daemon, 0);
         let mut count = 0;
         while let Some(&id) = self.changed.first() {
-            let session = publication_table.session(id);
+            let session = table.session(id);
             let entry = session.map_or_else(|| Announcement::end_entry(id), |it| it.entry());
             if writer.add_entry(entry, 0).is_none() {
                 break;
@@ -159,12 +159,12 @@ impl Client {
             count += 1;
         }
         let mut open: Option<(u64, OpenEntry)> = None;
-        while let Some((id, name)) = self.untold.first() {
-            let session = publication_table.session(*id);
-            // The end of a session is told by itself, and its own sessions a client knows.
+        while let Some((id, name)) = self.queue.first() {
+            let session = table.session(*id);
+            // Ended sessions are announced as changes, and a client knows its own.
             let Some(session) = session.filter(|session| Some(session.owner) != self.resolver)
             else {
-                self.untold.pop_first();
+                self.queue.pop_first();
                 continue;
             };
             if open.as_ref().is_none_or(|(last, _)| last != id) {
@@ -174,7 +174,7 @@ impl Client {
             if !writer.add_entry_name(entry, name) {
                 break;
             }
-            self.untold.pop_first();
+            self.queue.pop_first();
             count += 1;
         }
         (count > 0).then(|| (writer.finish(), count))

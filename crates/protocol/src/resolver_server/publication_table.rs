@@ -1,4 +1,4 @@
-//! What is registered, and who wants it.
+//! Publications registered at the resolver server, and their subscribers.
 
 use crate::Nanos;
 use crate::resolution::Announcement;
@@ -6,54 +6,54 @@ use lanecast_wire::net::{AdvertEntry, advert_flag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sessions, their topics, and the clients that want these.
+/// Sessions, their topics, and the clients subscribed to them.
 #[derive(Debug, Default)]
 pub(super) struct PublicationTable {
-    names: BTreeMap<Arc<str>, Name>,
+    names: BTreeMap<Arc<str>, TopicEntry>,
     sessions: BTreeMap<u64, Session>,
     owners: BTreeMap<u64, Owner>,
-    /// Sessions whose owner is away, and when they are dropped.
+    /// Sessions whose resolver is disconnected, by the time when they are dropped.
     lost: BTreeSet<(Nanos, u64)>,
     entries: usize,
 }
 
 #[derive(Debug, Default)]
-struct Name {
+struct TopicEntry {
     publishers: BTreeSet<u64>,
-    wanted_by: BTreeSet<u64>,
+    subscribers: BTreeSet<u64>,
 }
 
-/// A session, as its owner has registered it.
+/// A registered session.
 #[derive(Debug)]
 pub(super) struct Session {
     announcement: Announcement,
     pub(super) owner: u64,
     pub(super) topics: BTreeSet<Arc<str>>,
-    /// When it is dropped, because its owner is away.
+    /// Time when it is dropped, while its resolver is disconnected.
     lost: Option<Nanos>,
 }
 
-/// A resolver, for as long as it is connected or has sessions.
+/// A resolver that is connected or has sessions.
 #[derive(Debug, Default)]
 struct Owner {
     client: Option<u64>,
     sessions: BTreeSet<u64>,
-    /// Those that it has not told of since it came back.
+    /// Sessions not registered again since it reconnected.
     stale: BTreeSet<u64>,
     topics: usize,
 }
 
-/// What a publisher's name is to those that want it.
+/// Result of registering a publication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Published {
-    /// They are to be told.
+    /// Subscribers are to be notified.
     New(Arc<str>),
-    /// They know.
+    /// Registered before.
     Known,
 }
 
 impl Session {
-    /// The entry that tells of it.
+    /// Entry of the session's announcement.
     pub(super) fn entry(&self) -> AdvertEntry {
         let flags = if self.lost.is_some() { advert_flag::PERHAPS } else { 0 };
         self.announcement.entry(flags)
@@ -61,12 +61,12 @@ impl Session {
 }
 
 impl PublicationTable {
-    /// How many topics of sessions and wants of clients there are.
+    /// Number of publications and subscriptions.
     pub(super) const fn entries(&self) -> usize {
         self.entries
     }
 
-    /// How many sessions there are.
+    /// Number of sessions.
     pub(super) fn sessions(&self) -> usize {
         self.sessions.len()
     }
@@ -75,21 +75,21 @@ impl PublicationTable {
         self.sessions.get(&session)
     }
 
-    /// The first session from number `from` on.
+    /// First session from number `from` on.
     pub(super) fn next_session(&self, from: u64) -> Option<(u64, &Session)> {
         self.sessions.range(from..).next().map(|(id, session)| (*id, session))
     }
 
-    /// A resolver is connected; gives its former client, if that is there still.
-    pub(super) fn arrive(&mut self, owner: u64, client: u64) -> Option<u64> {
+    /// A resolver has connected; returns its former client if that is still connected.
+    pub(super) fn connect(&mut self, owner: u64, client: u64) -> Option<u64> {
         let owner = self.owners.entry(owner).or_default();
         owner.stale = owner.sessions.clone();
         owner.client.replace(client)
     }
 
-    /// A resolver's connection is gone: its sessions are dropped at `until`. Gives them, unless
-    /// the resolver has another connection.
-    pub(super) fn leave(&mut self, owner: u64, client: u64, until: Nanos) -> Vec<u64> {
+    /// A resolver has disconnected: its sessions are dropped at `until`. Returns them, unless the
+    /// resolver has another connection.
+    pub(super) fn disconnect(&mut self, owner: u64, client: u64, until: Nanos) -> Vec<u64> {
         let Some(it) = self.owners.get_mut(&owner).filter(|it| it.client == Some(client)) else {
             return Vec::new();
         };
@@ -109,18 +109,18 @@ impl PublicationTable {
         sessions
     }
 
-    /// A resolver has told all that it has; gives the sessions that it had before and has not
-    /// told again.
-    pub(super) fn settle(&mut self, owner: u64) -> BTreeSet<u64> {
+    /// A resolver has registered everything; returns the former sessions that it has not registered
+    /// again.
+    pub(super) fn end_sync(&mut self, owner: u64) -> BTreeSet<u64> {
         self.owners.get_mut(&owner).map(|it| std::mem::take(&mut it.stale)).unwrap_or_default()
     }
 
-    /// How many topics a resolver publishes.
+    /// Number of topics that a resolver publishes.
     pub(super) fn topics_of(&self, owner: u64) -> usize {
         self.owners.get(&owner).map_or(0, |it| it.topics)
     }
 
-    /// Whether a session is another resolver's.
+    /// Whether a session belongs to another resolver.
     pub(super) fn is_foreign(&self, owner: u64, session: u64) -> bool {
         self.sessions.get(&session).is_some_and(|session| session.owner != owner)
     }
@@ -130,8 +130,8 @@ impl PublicationTable {
         self.sessions.get(&session).is_some_and(|session| session.topics.contains(name))
     }
 
-    /// A session that its owner tells of again; gives whether it was thought to be lost.
-    pub(super) fn confirm(&mut self, announcement: Announcement) -> bool {
+    /// A session is registered again; returns whether it was lost.
+    pub(super) fn refresh(&mut self, announcement: Announcement) -> bool {
         let id = announcement.session;
         let Some(session) = self.sessions.get_mut(&id) else { return false };
         session.announcement = announcement;
@@ -142,7 +142,7 @@ impl PublicationTable {
         lost.is_some_and(|until| self.lost.remove(&(until, id)))
     }
 
-    /// A session has a topic.
+    /// Registers a topic of a session.
     pub(super) fn publish(
         &mut self,
         owner: u64,
@@ -165,10 +165,10 @@ impl PublicationTable {
         Published::New(name)
     }
 
-    /// Drops a session; gives the clients that want one of its topics.
-    pub(super) fn drop_session(&mut self, id: u64) -> BTreeSet<u64> {
-        let concerned = self.concerned(id);
-        let Some(session) = self.sessions.remove(&id) else { return concerned };
+    /// Removes a session; returns the subscribers of its topics.
+    pub(super) fn remove_session(&mut self, id: u64) -> BTreeSet<u64> {
+        let subscribers = self.subscribers(id);
+        let Some(session) = self.sessions.remove(&id) else { return subscribers };
         if let Some(until) = session.lost {
             self.lost.remove(&(until, id));
         }
@@ -184,55 +184,55 @@ impl PublicationTable {
         for name in &session.topics {
             self.change(name, |it| it.publishers.remove(&id));
         }
-        concerned
+        subscribers
     }
 
-    /// The clients that want a topic of a session.
-    pub(super) fn concerned(&self, session: u64) -> BTreeSet<u64> {
+    /// Subscribers of the topics of a session.
+    pub(super) fn subscribers(&self, session: u64) -> BTreeSet<u64> {
         let topics = self.sessions.get(&session).into_iter().flat_map(|session| &session.topics);
-        topics.flat_map(|name| self.wanted_by(name)).collect()
+        topics.flat_map(|name| self.subscribers_of(name)).collect()
     }
 
-    /// The session that is dropped next because its owner is away, and when.
+    /// Next lost session to drop, and the time.
     pub(super) fn next_lost(&self) -> Option<(Nanos, u64)> {
         self.lost.first().copied()
     }
 
-    /// A client wants a name.
+    /// Adds a subscriber to a topic.
     pub(super) fn subscribe(&mut self, client: u64, name: &str) -> Arc<str> {
         let name = self.intern(name);
         let it = self.names.entry(Arc::clone(&name)).or_default();
-        self.entries += usize::from(it.wanted_by.insert(client));
+        self.entries += usize::from(it.subscribers.insert(client));
         name
     }
 
-    /// A client wants a name no longer.
+    /// Removes a subscriber from a topic.
     pub(super) fn unsubscribe(&mut self, client: u64, name: &str) {
-        if self.change(name, |it| it.wanted_by.remove(&client)) {
+        if self.change(name, |it| it.subscribers.remove(&client)) {
             self.entries -= 1;
         }
     }
 
-    /// The sessions that have a topic.
+    /// Sessions that publish a topic.
     pub(super) fn publishers(&self, name: &str) -> impl Iterator<Item = u64> {
         self.names.get(name).into_iter().flat_map(|it| it.publishers.iter().copied())
     }
 
-    /// The clients that want a topic.
-    pub(super) fn wanted_by(&self, name: &str) -> impl Iterator<Item = u64> {
-        self.names.get(name).into_iter().flat_map(|it| it.wanted_by.iter().copied())
+    /// Clients subscribed to a topic.
+    pub(super) fn subscribers_of(&self, name: &str) -> impl Iterator<Item = u64> {
+        self.names.get(name).into_iter().flat_map(|it| it.subscribers.iter().copied())
     }
 
-    /// One text for all that speak of a topic.
+    /// Returns the shared copy of a topic's name.
     fn intern(&self, name: &str) -> Arc<str> {
         self.names.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| Arc::clone(name))
     }
 
-    /// Changes what is known of a name, and forgets the name if that is nothing any more.
-    fn change(&mut self, name: &str, how: impl FnOnce(&mut Name) -> bool) -> bool {
+    /// Changes a topic, and removes it if it has neither publishers nor subscribers.
+    fn change(&mut self, name: &str, edit: impl FnOnce(&mut TopicEntry) -> bool) -> bool {
         let Some(it) = self.names.get_mut(name) else { return false };
-        let changed = how(it);
-        if it.publishers.is_empty() && it.wanted_by.is_empty() {
+        let changed = edit(it);
+        if it.publishers.is_empty() && it.subscribers.is_empty() {
             self.names.remove(name);
         }
         changed

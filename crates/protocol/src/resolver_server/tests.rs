@@ -1,8 +1,8 @@
 //! Resolvers and daemons that talk to each other, and frames made by hand.
 
-mod hall;
+mod cluster;
+mod finding;
 mod hostile;
-mod meeting;
 mod seeds;
 
 use super::*;

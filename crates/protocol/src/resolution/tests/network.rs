@@ -11,11 +11,11 @@ type Flight = (Nanos, u64, usize, usize, Vec<u8>);
 pub(super) struct Network {
     pub(super) now: Nanos,
     pub(super) resolvers: Vec<Resolver>,
-    /// What each has found, by session.
+    /// Topics found by each resolver, by session.
     pub(super) found: Vec<BTreeMap<u64, BTreeSet<String>>>,
-    /// Of a thousand frames, this many are lost.
+    /// Loss rate, per mille.
     pub(super) lost: u64,
-    /// Who hears only those that have the same number.
+    /// Partition of each resolver: frames reach only the same partition.
     pub(super) parts: Vec<u32>,
     rng: Rng,
     flying: BinaryHeap<Reverse<Flight>>,

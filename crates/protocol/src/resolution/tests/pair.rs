@@ -1,4 +1,4 @@
-//! What one resolver does, step by step.
+//! One resolver, step by step.
 
 use super::network::{Network, address};
 use super::*;
@@ -156,7 +156,7 @@ fn own_frames_that_come_back_are_ignored() {
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
     network.resolvers[0].subscribe("b").expect("a name");
     network.run(SECOND);
-    let ResolverCounters { heard, adverts, queries, .. } = *network.resolvers[0].counters();
+    let ResolverCounters { frames: heard, adverts, queries, .. } = *network.resolvers[0].counters();
     assert!(heard == 0 && adverts > 0 && queries > 0);
 }
 
@@ -263,7 +263,7 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
 }
 
 #[test]
-fn whoever_lies_about_an_end_does_not_hide_the_session() {
+fn a_forged_end_does_not_hide_the_session() {
     let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
     let mut it = resolver(1, START);
     it.subscribe("a").expect("a name");
@@ -290,7 +290,7 @@ fn addresses_of_others_are_believed_only_if_that_is_allowed() {
     let foreign = Announcement { control, ..announcement(SESSION) };
     for allowed in [false, true] {
         let settings =
-            ResolverSettings { resolver: 1, foreign: allowed, ..ResolverSettings::default() };
+            ResolverSettings { resolver: 1, allow_foreign: allowed, ..ResolverSettings::default() };
         let mut it = Resolver::new(settings, START);
         it.subscribe("a").expect("a name");
         advert(&mut it, START, 2, foreign.entry(0), "a");
@@ -300,7 +300,7 @@ fn addresses_of_others_are_believed_only_if_that_is_allowed() {
 }
 
 #[test]
-fn what_falls_silent_is_forgotten_and_found_again() {
+fn a_silent_session_expires_and_is_found_again() {
     let mut network = Network::new(2, 5);
     network.resolvers[0].publish(announcement(SESSION), "a").expect("a name");
     network.resolvers[1].subscribe("a").expect("a name");
@@ -314,7 +314,7 @@ fn what_falls_silent_is_forgotten_and_found_again() {
 }
 
 #[test]
-fn no_name_and_a_long_name_are_refused() {
+fn empty_and_long_names_are_rejected() {
     let mut it = resolver(1, START);
     let long = "x".repeat(NAME_MAX + 1);
     for name in ["", &long] {

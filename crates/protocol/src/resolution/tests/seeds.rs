@@ -1,16 +1,16 @@
-//! What holds for any seed.
+//! Properties that hold for any seed.
 
 use super::network::{Network, address};
 use super::*;
 use crate::SECOND;
 
-/// So many seeds, or many more in long tests.
+/// Range of `few` seeds, or many more in long tests.
 fn seeds(few: u64) -> std::ops::Range<u64> {
     0..if std::env::var_os("LONG_TESTS").is_some() { few * 200 } else { few }
 }
 
 /// Each resolver publishes a session of its own topics, and wants some of everybody's.
-fn peopled(count: usize, topics: usize, seed: u64) -> Network {
+fn populated(count: usize, topics: usize, seed: u64) -> Network {
     let mut network = Network::new(count, seed);
     let mut rng = Rng::new(seed ^ 0xbeef);
     for index in 0..count {
@@ -28,8 +28,9 @@ fn peopled(count: usize, topics: usize, seed: u64) -> Network {
 /// Whether everybody has found all that is published of what it wants.
 fn is_resolved(network: &Network) -> bool {
     network.resolvers.iter().zip(&network.found).all(|(resolver, found)| {
-        resolver.wants.names().all(|name| {
-            let publishers = network.resolvers.iter().flat_map(|other| other.offers.of(&name));
+        resolver.subscriptions.names().all(|name| {
+            let publishers =
+                network.resolvers.iter().flat_map(|other| other.publications.of(&name));
             publishers
                 .map(|announcement| announcement.session)
                 .all(|session| found.get(&session).is_some_and(|topics| topics.contains(&*name)))
@@ -40,7 +41,7 @@ fn is_resolved(network: &Network) -> bool {
 /// A network that has been in parts, and heals now.
 fn healed(seed: u64, lost: u64) -> Network {
     let mut rng = Rng::new(seed);
-    let mut network = peopled(2 + rng.below(6) as usize, 5, seed);
+    let mut network = populated(2 + rng.below(6) as usize, 5, seed);
     network.lost = lost;
     network.parts.iter_mut().for_each(|part| *part = rng.below(3) as u32);
     network.run(rng.below(70 * SECOND));
@@ -68,7 +69,7 @@ fn any_network_resolves_under_loss() {
 fn what_the_transports_gave_up_is_found_again() {
     for seed in seeds(50) {
         let mut rng = Rng::new(seed);
-        let mut network = peopled(2 + rng.below(4) as usize, 5, seed);
+        let mut network = populated(2 + rng.below(4) as usize, 5, seed);
         assert!(network.run_until(10 * SECOND, is_resolved), "seed {seed}");
         network.run(rng.below(20 * SECOND));
         let count = network.resolvers.len();
@@ -84,7 +85,7 @@ fn what_the_transports_gave_up_is_found_again() {
 #[test]
 fn who_has_left_is_not_found_any_more() {
     for seed in seeds(50) {
-        let mut network = peopled(5, 5, seed);
+        let mut network = populated(5, 5, seed);
         assert!(network.run_until(10 * SECOND, is_resolved), "seed {seed}");
         network.lost = 100;
         network.resolvers[0].unpublish(1);
@@ -178,9 +179,9 @@ fn hostile_frames_neither_panic_nor_grow() {
         let mut buffer = [0; DATAGRAM_MIN];
         while it.next_transmit(now, &mut buffer).is_some() {}
     }
-    let ResolverCounters { refused, senseless, heard, adverts, .. } = *it.counters();
-    assert!(found > 0 && refused > 0 && senseless > 0 && heard == 100_000);
+    let ResolverCounters { overflowed, malformed, frames: heard, adverts, .. } = *it.counters();
+    assert!(found > 0 && overflowed > 0 && malformed > 0 && heard == 100_000);
     assert!((1_000..=20_000).contains(&adverts), "at most each 5 ms, whoever asks: {adverts}");
-    let kept = it.wants.publishers("a").map(|(_, publishers)| publishers.len());
+    let kept = it.subscriptions.publishers("a").map(|(_, publishers)| publishers.len());
     assert!(kept.is_some_and(|kept| kept <= 100), "{kept:?}");
 }

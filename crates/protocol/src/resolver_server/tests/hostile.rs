@@ -1,6 +1,6 @@
 //! Clients that send nonsense, want too much, or never read.
 
-use super::hall::split;
+use super::cluster::split;
 use super::*;
 use crate::rng::Rng;
 
@@ -14,7 +14,7 @@ fn small() -> ResolverServer {
         clients_max: 4,
         client_topics_max: 10,
         topics_max: 24,
-        untold_max: 8,
+        queued_max: 8,
         ..ResolverServerSettings::default()
     };
     ResolverServer::new(settings, 0)
@@ -97,7 +97,7 @@ fn entries_without_sense_are_counted_and_the_others_taken() {
     bytes[24 + 70] = 77;
     resolver_server.on_frame(0, client, &split(&bytes));
     resolver_server.on_frame(0, client, &split(&frame(5, Some(8), &numbered(1, "a"))));
-    assert_eq!((resolver_server.counters().senseless, resolver_server.sessions()), (1, 1));
+    assert_eq!((resolver_server.counters().malformed, resolver_server.sessions()), (1, 1));
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn limits_hold_for_each_client_and_for_all() {
         |resolver_server: &mut ResolverServer| resolver_server.connect(0, from()).expect("room");
     let client = connect(&mut resolver_server);
     resolver_server.on_frame(0, client, &split(&frame(5, None, &numbered(11, "w"))));
-    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Excess));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::TooManyTopics));
     assert_eq!(resolver_server.topics(), 0, "its wants go with it");
     let client = connect(&mut resolver_server);
     resolver_server.on_frame(0, client, &split(&frame(5, Some(7), &numbered(6, "p"))));
     resolver_server.on_frame(0, client, &split(&frame(5, Some(8), &numbered(6, "p"))));
-    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Excess));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::TooManyTopics));
     // Ten are left behind, and make room when it is needed.
     assert_eq!((resolver_server.topics(), resolver_server.sessions()), (10, 2));
     for resolver in [6, 7] {
@@ -140,10 +140,10 @@ fn limits_hold_for_each_client_and_for_all() {
     );
     let client = connect(&mut resolver_server);
     resolver_server.on_frame(0, client, &split(&frame(8, None, &numbered(5, "w"))));
-    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Crowded));
+    assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Full));
     connect(&mut resolver_server);
     connect(&mut resolver_server);
-    assert_eq!(resolver_server.connect(0, from()), Err(RejectReason::Crowded));
+    assert_eq!(resolver_server.connect(0, from()), Err(RejectReason::Full));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn who_never_reads_costs_no_more_than_what_there_is_to_tell() {
     for session in 8..16 {
         resolver_server.on_frame(0, publisher, &split(&frame(6, Some(session), &["a".into()])));
     }
-    assert_eq!(why(&mut resolver_server, reader), Some(RejectReason::Stalled));
+    assert_eq!(why(&mut resolver_server, reader), Some(RejectReason::SlowConsumer));
     assert_eq!(resolver_server.clients(), 1);
 }
 

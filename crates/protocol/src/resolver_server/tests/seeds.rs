@@ -1,6 +1,6 @@
 //! Everybody comes, goes, breaks and heals by chance; when that is over, all know the truth.
 
-use super::hall::Hall;
+use super::cluster::Cluster;
 use super::*;
 use crate::MILLISECOND;
 use crate::rng::Rng;
@@ -8,7 +8,7 @@ use crate::rng::Rng;
 const DAEMONS: usize = 2;
 const MEMBERS: usize = 4;
 
-/// What the members publish and want.
+/// Publications and subscriptions of the members.
 #[derive(Default)]
 struct Truth {
     sessions: Vec<BTreeMap<u64, BTreeSet<String>>>,
@@ -25,43 +25,46 @@ impl Truth {
     }
 }
 
-fn step(hall: &mut Hall, truth: &mut Truth, rng: &mut Rng) {
+fn step(cluster: &mut Cluster, truth: &mut Truth, rng: &mut Rng) {
     let member = rng.below(MEMBERS as u64) as usize;
     let daemon = rng.below(DAEMONS as u64) as usize;
     let topic = format!("topic {}", rng.below(6));
     let session = 1 + rng.below(3) + 10 * truth.sessions[member].len() as u64;
-    let now = hall.now;
+    let now = cluster.now;
     match rng.below(12) {
-        0 if hall.daemons[daemon].is_some() => hall.kill(daemon),
-        0 | 1 if hall.daemons[daemon].is_none() => hall.start(daemon),
-        2 => hall.members[member].cut[daemon] ^= true,
+        0 if cluster.daemons[daemon].is_some() => cluster.kill(daemon),
+        0 | 1 if cluster.daemons[daemon].is_none() => cluster.start(daemon),
+        2 => cluster.members[member].cut[daemon] ^= true,
         3..6 => {
             let own = &mut truth.sessions[member];
             let reused = own.keys().next_back().copied().filter(|_| rng.below(2) == 0);
             let session = reused.unwrap_or((rng.next_u64() << 8) | session);
             own.entry(session).or_default().insert(topic.clone());
-            hall.members[member].resolver.publish(announcement(session), &topic).expect("a name");
+            cluster.members[member]
+                .resolver
+                .publish(announcement(session), &topic)
+                .expect("a name");
         }
         6 => {
             if let Some((session, _)) = truth.sessions[member].pop_first() {
-                hall.members[member].resolver.unpublish(session);
+                cluster.members[member].resolver.unpublish(session);
             }
         }
         7..9 if truth.wants[member].insert(topic.clone()) => {
-            hall.members[member].resolver.subscribe(&topic).expect("a name");
+            cluster.members[member].resolver.subscribe(&topic).expect("a name");
         }
         9 if truth.wants[member].remove(&topic) => {
-            hall.members[member].resolver.unsubscribe(&topic);
-            for topics in hall.members[member].found.values_mut() {
+            cluster.members[member].resolver.unsubscribe(&topic);
+            for topics in cluster.members[member].found.values_mut() {
                 topics.remove(&topic);
             }
         }
         10 => {
-            let known = hall.members[member].found.keys().next().copied();
-            known.into_iter().for_each(|session| hall.members[member].lose(now, session));
+            let known = cluster.members[member].found.keys().next().copied();
+            known.into_iter().for_each(|session| cluster.members[member].lose(now, session));
         }
         11 if rng.below(4) == 0 => {
-            hall.replace(member);
+            cluster.replace(member);
             truth.sessions[member].clear();
             truth.wants[member].clear();
         }
@@ -71,42 +74,42 @@ fn step(hall: &mut Hall, truth: &mut Truth, rng: &mut Rng) {
 
 fn play(seed: u64) {
     let mut rng = Rng::new(seed);
-    let mut hall = Hall::new(DAEMONS, MEMBERS, rng.next_u64());
+    let mut cluster = Cluster::new(DAEMONS, MEMBERS, rng.next_u64());
     let mut truth =
         Truth { sessions: vec![BTreeMap::new(); MEMBERS], wants: vec![BTreeSet::new(); MEMBERS] };
     for _ in 0..60 {
-        step(&mut hall, &mut truth, &mut rng);
+        step(&mut cluster, &mut truth, &mut rng);
         let pause = [MILLISECOND, 100 * MILLISECOND, 3 * SECOND][rng.below(3) as usize];
-        hall.run(rng.below(pause));
+        cluster.run(rng.below(pause));
     }
     // One daemon is enough, as long as everybody reaches it.
     for daemon in 0..DAEMONS {
-        if hall.daemons[daemon].is_none() && (daemon == 0 || rng.below(2) == 0) {
-            hall.start(daemon);
+        if cluster.daemons[daemon].is_none() && (daemon == 0 || rng.below(2) == 0) {
+            cluster.start(daemon);
         }
     }
-    for member in &mut hall.members {
+    for member in &mut cluster.members {
         member.cut[0] = false;
         member.cut[1] &= rng.below(2) == 0;
     }
-    hall.run(15 * SECOND);
-    let missing = |hall: &Hall| {
+    cluster.run(15 * SECOND);
+    let missing = |cluster: &Cluster| {
         (0..MEMBERS).any(|index| {
-            let found = &hall.members[index].found;
+            let found = &cluster.members[index].found;
             truth.expected(index).iter().any(|(session, topics)| {
                 !found.get(session).is_some_and(|known| known.is_superset(topics))
             })
         })
     };
-    assert!(!missing(&hall), "seed {seed}: somebody is deaf");
-    for member in &mut hall.members {
+    assert!(!missing(&cluster), "seed {seed}: somebody is deaf");
+    for member in &mut cluster.members {
         member.cut[1] = false;
     }
-    if hall.daemons[1].is_none() {
-        hall.start(1);
+    if cluster.daemons[1].is_none() {
+        cluster.start(1);
     }
-    hall.run(80 * SECOND);
-    for (index, member) in hall.members.iter_mut().enumerate() {
+    cluster.run(80 * SECOND);
+    for (index, member) in cluster.members.iter_mut().enumerate() {
         member.found.retain(|_, topics| !topics.is_empty());
         assert_eq!(member.found, truth.expected(index), "seed {seed}, member {index}");
     }

@@ -1,42 +1,45 @@
-//! How much may be sent.
+//! Rate limit of a resolver: names and bytes per second.
 
 use crate::{Nanos, SECOND};
 
-/// Limits the rates of names and of bytes; what is over the limit waits.
+/// Limits of names and of bytes; a frame waits for both.
 #[derive(Debug)]
-pub(super) struct Budget {
-    names: Bucket,
-    bytes: Bucket,
+pub(super) struct RateLimit {
+    names: TokenBucket,
+    bytes: TokenBucket,
 }
 
-impl Budget {
-    /// At most `burst_bytes` at once, and as many names as go with them.
+impl RateLimit {
+    /// Creates limits with bursts of `burst_bytes` and, for names, of the same duration.
     pub(super) fn new(names_rate: u64, bytes_rate: u64, burst_bytes: u64) -> Self {
         let burst = cost(burst_bytes, bytes_rate);
-        Self { names: Bucket::new(names_rate, burst), bytes: Bucket::new(bytes_rate, burst) }
+        Self {
+            names: TokenBucket::new(names_rate, burst),
+            bytes: TokenBucket::new(bytes_rate, burst),
+        }
     }
 
-    /// From when on a frame may be sent.
+    /// Time from which a frame may be sent.
     pub(super) fn ready(&self) -> Nanos {
         self.names.ready().max(self.bytes.ready())
     }
 
-    /// A frame is sent.
+    /// Accounts for a sent frame.
     pub(super) fn spend(&mut self, now: Nanos, names: usize, bytes: usize) {
         self.names.spend(now, names);
         self.bytes.spend(now, bytes);
     }
 }
 
-/// A token bucket, kept as the time when it will be full again.
+/// Token bucket, stored as the time when it will be full again: no refill step is necessary.
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     rate: u64,
     burst: Nanos,
     full: Nanos,
 }
 
-impl Bucket {
+impl TokenBucket {
     const fn new(rate: u64, burst: Nanos) -> Self {
         Self { rate, burst, full: 0 }
     }
@@ -50,7 +53,7 @@ impl Bucket {
     }
 }
 
-/// The time that so many units take.
+/// Time that `units` take at `rate`.
 fn cost(units: u64, rate: u64) -> Nanos {
     units.saturating_mul(SECOND) / rate.max(1)
 }
@@ -62,12 +65,12 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_the_rate_holds() {
-        let mut budget = Budget::new(u64::MAX, 1_000_000, 10_000);
+        let mut limit = RateLimit::new(u64::MAX, 1_000_000, 10_000);
         let mut now = 5 * SECOND;
         let (mut sent, end) = (0, now + SECOND);
         while now < end {
-            while budget.ready() <= now {
-                budget.spend(now, 1, 1_000);
+            while limit.ready() <= now {
+                limit.spend(now, 1, 1_000);
                 sent += 1_000;
             }
             now += MILLISECOND;
@@ -77,8 +80,8 @@ mod tests {
 
     #[test]
     fn names_count_as_well() {
-        let mut budget = Budget::new(1_000, 1_000_000, 1_000);
-        budget.spend(0, 500, 1);
-        assert_eq!(budget.ready(), 499 * MILLISECOND);
+        let mut limit = RateLimit::new(1_000, 1_000_000, 1_000);
+        limit.spend(0, 500, 1);
+        assert_eq!(limit.ready(), 499 * MILLISECOND);
     }
 }

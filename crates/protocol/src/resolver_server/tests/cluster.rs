@@ -5,8 +5,8 @@ use crate::MILLISECOND;
 use crate::resolution::{self, DaemonAction, Resolver, ResolverEvent};
 use crate::rng::Rng;
 
-/// All of them; daemons may be down.
-pub(super) struct Hall {
+/// Resolvers and daemons, which may be down.
+pub(super) struct Cluster {
     pub(super) now: Nanos,
     pub(super) daemons: Vec<Option<ResolverServer>>,
     pub(super) members: Vec<Member>,
@@ -17,15 +17,15 @@ pub(super) struct Hall {
 
 pub(super) struct Member {
     pub(super) resolver: Resolver,
-    /// Its client numbers at the daemons.
+    /// Client number at each daemon.
     links: Vec<Option<u64>>,
-    /// The daemons that it does not reach, without anybody saying so.
+    /// Daemons cut off without a notice.
     pub(super) cut: Vec<bool>,
     pub(super) found: BTreeMap<u64, BTreeSet<String>>,
     pub(super) gone: usize,
 }
 
-impl Hall {
+impl Cluster {
     pub(super) fn new(daemons: usize, members: usize, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let now = rng.next_u64() >> 8;
@@ -224,7 +224,7 @@ impl Member {
         }
     }
 
-    /// It gives a session up.
+    /// Reports a session as lost.
     pub(super) fn lose(&mut self, now: Nanos, session: u64) {
         self.note(now);
         self.found.remove(&session);

@@ -1,26 +1,27 @@
-//! What others publish of the topics that are wanted here.
+//! Remote publications: sessions of other processes that publish topics subscribed to here.
 
 use super::announcement::Announcement;
 use crate::{Nanos, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A session that has closed is not taken for new this long, if it is told by who said so: late
-/// Adverts may be on their way. What others say of it counts: who told its end may have lied.
+/// A closed session is ignored for this long in Adverts of the resolver that announced its end:
+/// older Adverts may arrive late. Other resolvers' Adverts count, as the end may be forged.
 const TOMBSTONE: Nanos = 10 * SECOND;
+/// Most closed sessions remembered.
 const TOMBSTONES_MAX: usize = 4_096;
-/// A session that the group does not tell of for this long is forgotten.
-const FORGOTTEN: Nanos = 30 * SECOND;
-/// How often to look for what is to be forgotten.
+/// A session that is not advertised in the group for this long expires.
+const EXPIRY: Nanos = 30 * SECOND;
+/// Interval of the search for expired sessions.
 const SWEEP: Nanos = 5 * SECOND;
 
-/// Sessions, and those of their topics that are wanted: no others are kept.
+/// Sessions with their subscribed topics; no others are kept.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct RemotePublications {
     sessions: BTreeMap<u64, Session>,
     topics: usize,
     topics_max: usize,
-    /// Session and teller.
+    /// Time of the end, by session and announcing resolver.
     closed: BTreeMap<(u64, u64), Nanos>,
     next_sweep: Nanos,
 }
@@ -28,21 +29,21 @@ pub(super) struct Known {
 #[derive(Debug)]
 struct Session {
     announcement: Announcement,
-    /// Who was the first to tell of it in the group, and when it was last heard of there.
-    told: Option<(u64, Nanos)>,
+    /// First resolver that advertised it in the group, and the time of the last Advert there.
+    advertised: Option<(u64, Nanos)>,
     topics: BTreeSet<Arc<str>>,
 }
 
-/// Why a topic of a session is not taken up.
+/// Why a topic of a session is not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
+pub(super) enum AddError {
     /// The session has closed.
     Closed,
-    /// There is no place.
+    /// The limit of topics is reached.
     Full,
 }
 
-impl Known {
+impl RemotePublications {
     pub(super) const fn new(topics_max: usize, now: Nanos) -> Self {
         Self {
             sessions: BTreeMap::new(),
@@ -53,52 +54,52 @@ impl Known {
         }
     }
 
-    /// A session has been heard of in the group.
-    pub(super) fn refresh(&mut self, now: Nanos, session: u64, teller: u64) {
+    /// A session was advertised in the group.
+    pub(super) fn refresh(&mut self, now: Nanos, session: u64, announcer: u64) {
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.told.get_or_insert((teller, now)).1 = now;
+            session.advertised.get_or_insert((announcer, now)).1 = now;
         }
     }
 
-    /// Whether the group has not told of a session for so long that it may be forgotten.
+    /// Whether a session was not advertised in the group for so long that it expires.
     pub(super) fn is_silent(&self, now: Nanos, session: u64) -> bool {
         self.sessions.get(&session).is_some_and(|session| session.is_silent(now))
     }
 
-    /// A session has a topic, says `teller` in the group, or else a daemon; gives what holds of
-    /// it: what was heard first, until it is lost.
+    /// Adds a topic of a session, advertised by `announcer` in the group, or by a daemon. Returns the
+    /// session's announcement: the first one counts until the session is lost.
     pub(super) fn add(
         &mut self,
         now: Nanos,
         announcement: Announcement,
-        teller: Option<u64>,
+        announcer: Option<u64>,
         name: &Arc<str>,
-    ) -> Result<Announcement, NotTaken> {
+    ) -> Result<Announcement, AddError> {
         let id = announcement.session;
-        let closed = teller.and_then(|teller| self.closed.get(&(id, teller)));
+        let closed = announcer.and_then(|announcer| self.closed.get(&(id, announcer)));
         if closed.is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
-            return Err(NotTaken::Closed);
+            return Err(AddError::Closed);
         }
         if self.topics >= self.topics_max {
-            return Err(NotTaken::Full);
+            return Err(AddError::Full);
         }
         let topics = BTreeSet::new();
         let session = self.sessions.entry(id);
-        let session = session.or_insert(Session { announcement, told: None, topics });
+        let session = session.or_insert(Session { announcement, advertised: None, topics });
         self.topics += usize::from(session.topics.insert(Arc::clone(name)));
         let announcement = session.announcement;
-        if let Some(teller) = teller {
-            self.refresh(now, id, teller);
+        if let Some(announcer) = announcer {
+            self.refresh(now, id, announcer);
         }
         Ok(announcement)
     }
 
-    /// What holds of a session.
+    /// Announcement of a session.
     pub(super) fn announcement(&self, session: u64) -> Option<Announcement> {
         self.sessions.get(&session).map(|session| session.announcement)
     }
 
-    /// A topic is wanted no longer.
+    /// Removes a topic that is no longer subscribed to.
     pub(super) fn remove_topic(&mut self, id: u64, name: &str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         self.topics -= usize::from(session.topics.remove(name));
@@ -107,30 +108,36 @@ impl Known {
         }
     }
 
-    /// Forgets a session; gives the topics that it had.
+    /// Removes a session; returns its topics.
     pub(super) fn remove(&mut self, id: u64) -> BTreeSet<Arc<str>> {
         let topics = self.sessions.remove(&id).map(|session| session.topics).unwrap_or_default();
         self.topics -= topics.len();
         topics
     }
 
-    /// A session has closed, says who told of it; gives the topics that it had.
-    pub(super) fn close(&mut self, now: Nanos, id: u64, teller: u64) -> Option<BTreeSet<Arc<str>>> {
-        let told = self.sessions.get(&id)?.told;
-        told.filter(|(first, _)| *first == teller)?;
+    /// Removes a session if its end is announced by the resolver that advertised it; returns its
+    /// topics.
+    pub(super) fn close(
+        &mut self,
+        now: Nanos,
+        id: u64,
+        announcer: u64,
+    ) -> Option<BTreeSet<Arc<str>>> {
+        let advertised = self.sessions.get(&id)?.advertised;
+        advertised.filter(|(first, _)| *first == announcer)?;
         if self.closed.len() >= TOMBSTONES_MAX {
             self.closed.pop_first();
         }
-        self.closed.insert((id, teller), now);
+        self.closed.insert((id, announcer), now);
         Some(self.remove(id))
     }
 
-    /// When to look for what is to be forgotten.
+    /// Time of the next search for expired sessions.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         (!self.sessions.is_empty()).then_some(self.next_sweep)
     }
 
-    /// The sessions that are to be forgotten.
+    /// Expired sessions.
     pub(super) fn sweep(&mut self, now: Nanos) -> Vec<u64> {
         if now < self.next_sweep {
             return Vec::new();
@@ -144,6 +151,6 @@ impl Known {
 
 impl Session {
     fn is_silent(&self, now: Nanos) -> bool {
-        self.told.is_none_or(|(_, heard)| now.saturating_sub(heard) > FORGOTTEN)
+        self.advertised.is_none_or(|(_, heard)| now.saturating_sub(heard) > EXPIRY)
     }
 }

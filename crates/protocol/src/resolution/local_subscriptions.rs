@@ -1,0 +1,148 @@
+//! Local subscriptions: the topics that this process subscribes to, their known publishers, and when
+//! to query for more.
+
+use super::schedule::{Backoff, Schedule};
+use crate::Nanos;
+use crate::rng::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Minimum number of queries per topic: even if a publisher is known, there may be others.
+const QUERIES_MIN: u32 = 2;
+
+/// Subscribed topics.
+#[derive(Debug)]
+pub(super) struct LocalSubscriptions {
+    topics: BTreeMap<Arc<str>, Subscription>,
+    due: Schedule<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    /// Number of subscribers in this process.
+    count: usize,
+    publishers: BTreeSet<u64>,
+    backoff: Backoff,
+    due: Option<Nanos>,
+    /// Another resolver's Query has replaced one of this resolver's, which has sent none since.
+    was_replaced: bool,
+}
+
+impl LocalSubscriptions {
+    pub(super) const fn new() -> Self {
+        Self { topics: BTreeMap::new(), due: Schedule::new() }
+    }
+
+    /// Adds a subscriber; the first one makes a Query due at once.
+    pub(super) fn add(&mut self, name: &str) -> Arc<str> {
+        if let Some((name, _)) = self.topics.get_key_value(name) {
+            let name = Arc::clone(name);
+            self.topics.entry(Arc::clone(&name)).and_modify(|known| known.count += 1);
+            return name;
+        }
+        let name = Arc::<str>::from(name);
+        let known = Subscription {
+            count: 1,
+            publishers: BTreeSet::new(),
+            backoff: Backoff::default(),
+            due: Some(0),
+            was_replaced: false,
+        };
+        self.topics.insert(Arc::clone(&name), known);
+        self.due.put(0, Arc::clone(&name));
+        name
+    }
+
+    /// Removes a subscriber; returns the topic's publishers if it was the last one.
+    pub(super) fn remove(&mut self, name: &str) -> BTreeSet<u64> {
+        let Some(known) = self.topics.get_mut(name) else { return BTreeSet::new() };
+        known.count -= 1;
+        if known.count > 0 {
+            return BTreeSet::new();
+        }
+        let removed = self.topics.remove_entry(name);
+        let Some((name, known)) = removed else { return BTreeSet::new() };
+        if let Some(due) = known.due {
+            self.due.remove(due, name);
+        }
+        known.publishers
+    }
+
+    /// Name and known publishers of a subscribed topic.
+    pub(super) fn publishers(&self, name: &str) -> Option<(&Arc<str>, &BTreeSet<u64>)> {
+        self.topics.get_key_value(name).map(|(name, known)| (name, &known.publishers))
+    }
+
+    /// Adds a publisher; ends the queries once there were enough.
+    pub(super) fn found(&mut self, name: &str, session: u64) {
+        let Some(known) = self.topics.get_mut(name) else { return };
+        known.publishers.insert(session);
+        if let Some(due) = known.due
+            && known.backoff.count() >= QUERIES_MIN
+        {
+            self.due.remove(due, Arc::from(name));
+            known.due = None;
+        }
+    }
+
+    /// Removes a publisher; queries start again if it was the last.
+    pub(super) fn forget(&mut self, name: &Arc<str>, session: u64) {
+        let Some(known) = self.topics.get_mut(name) else { return };
+        if !known.publishers.remove(&session) || !known.publishers.is_empty() {
+            return;
+        }
+        if let Some(due) = known.due.replace(0) {
+            self.due.remove(due, Arc::clone(name));
+        }
+        (known.backoff, known.was_replaced) = (Backoff::default(), false);
+        self.due.put(0, Arc::clone(name));
+    }
+
+    /// Another resolver queries for a topic. Its Query replaces the next one of this resolver, but
+    /// never twice in a row: its answers may not reach this host.
+    pub(super) fn on_query(&mut self, now: Nanos, name: &str, rng: &mut Rng) {
+        let Some((name, _)) = self.topics.get_key_value(name) else { return };
+        let name = Arc::clone(name);
+        let Some(known) = self.topics.get_mut(&name) else { return };
+        if known.due.is_some() && !known.was_replaced {
+            known.was_replaced = true;
+            self.schedule_next(now, &name, rng);
+        }
+    }
+
+    /// A Query of this resolver was sent.
+    pub(super) fn on_query_sent(&mut self, now: Nanos, name: &Arc<str>, rng: &mut Rng) {
+        if let Some(known) = self.topics.get_mut(name) {
+            known.was_replaced = false;
+            self.schedule_next(now, name, rng);
+        }
+    }
+
+    fn schedule_next(&mut self, now: Nanos, name: &Arc<str>, rng: &mut Rng) {
+        let Some(known) = self.topics.get_mut(name) else { return };
+        let next = known.backoff.next(now, rng);
+        let continues = known.backoff.count() < QUERIES_MIN || known.publishers.is_empty();
+        let due = continues.then_some(next);
+        if let Some(before) = std::mem::replace(&mut known.due, due) {
+            self.due.remove(before, Arc::clone(name));
+        }
+        if let Some(due) = due {
+            self.due.put(due, Arc::clone(name));
+        }
+    }
+
+    /// Time of the next Query.
+    pub(super) fn deadline(&self) -> Option<Nanos> {
+        self.due.deadline()
+    }
+
+    /// A topic that is due to be queried.
+    pub(super) fn next(&self, now: Nanos) -> Option<Arc<str>> {
+        self.due.due(now)
+    }
+
+    /// All subscribed topics.
+    pub(super) fn names(&self) -> impl Iterator<Item = Arc<str>> {
+        self.topics.keys().cloned()
+    }
+}

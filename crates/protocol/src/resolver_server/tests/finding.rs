@@ -1,0 +1,223 @@
+//! Resolvers find publications by daemons, also across failures.
+
+use super::cluster::Cluster;
+use super::*;
+
+const S: u64 = 0x5e55;
+
+fn publish(cluster: &mut Cluster, member: usize, session: u64, topic: &str) {
+    cluster.members[member].resolver.publish(announcement(session), topic).expect("a name");
+}
+
+fn subscribe(cluster: &mut Cluster, member: usize, topic: &str) {
+    cluster.members[member].resolver.subscribe(topic).expect("a name");
+}
+
+#[test]
+fn a_topic_is_found_in_either_order_of_arrival() {
+    let mut cluster = Cluster::new(1, 3, 1);
+    publish(&mut cluster, 0, S, "early");
+    subscribe(&mut cluster, 1, "early");
+    subscribe(&mut cluster, 1, "late");
+    cluster.run(SECOND);
+    assert!(cluster.members[1].has(S, "early"));
+    publish(&mut cluster, 2, S + 1, "late");
+    subscribe(&mut cluster, 0, "late");
+    subscribe(&mut cluster, 0, "early");
+    cluster.run(10 * crate::MILLISECOND);
+    assert!(cluster.members[1].has(S + 1, "late") && cluster.members[0].has(S + 1, "late"));
+    assert!(cluster.members[0].has(S, "early"), "its own");
+    assert!(cluster.members[2].found.is_empty());
+}
+
+#[test]
+fn clients_get_subscribed_topics_and_nothing_else() {
+    let mut cluster = Cluster::new(1, 2, 2);
+    for number in 0..1_000 {
+        publish(&mut cluster, 0, S, &format!("topic {number}"));
+    }
+    subscribe(&mut cluster, 1, "topic 7");
+    cluster.run(10 * SECOND);
+    let resolver_server = cluster.daemons[0].as_ref().expect("up");
+    assert_eq!(resolver_server.counters().sent, 1);
+    assert_eq!(
+        (resolver_server.topics(), resolver_server.sessions(), resolver_server.clients()),
+        (1_001, 1, 2)
+    );
+    cluster.members[1].resolver.unsubscribe("topic 7");
+    cluster.run(SECOND);
+    assert_eq!(cluster.daemons[0].as_ref().expect("up").topics(), 1_000);
+    cluster.members[0].resolver.unpublish(S);
+    cluster.run(SECOND);
+    let resolver_server = cluster.daemons[0].as_ref().expect("up");
+    assert_eq!(
+        (resolver_server.topics(), resolver_server.sessions(), resolver_server.counters().sent),
+        (0, 0, 1)
+    );
+}
+
+#[test]
+fn an_unspecified_address_is_where_the_connection_comes_from() {
+    let mut resolver_server = ResolverServer::new(ResolverServerSettings::default(), 0);
+    let publisher = resolver_server.connect(0, "10.0.0.7:99".parse().unwrap()).expect("room");
+    let asker = resolver_server.connect(0, "10.0.0.8:99".parse().unwrap()).expect("room");
+    let mut buffer = [0; 512];
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Advert, 0, 5, 0);
+    let mut entry = writer.add_entry(announcement(S).entry(0), 1).expect("room");
+    assert!(writer.add_entry_name(&mut entry, "a"));
+    let length = writer.finish();
+    resolver_server.on_frame(0, publisher, &cluster::split(&buffer[..length]));
+    let mut writer = FrameWriter::new(&mut buffer, Kind::Query, query_flag::ALL, 6, 0);
+    assert!(writer.add_name("b"));
+    let length = writer.finish();
+    resolver_server.on_frame(0, asker, &cluster::split(&buffer[..length]));
+    let length =
+        resolver_server.next_frame(0, asker, &mut buffer).expect("all, though it is not wanted");
+    let (told, topics) = adverts(cluster::split(&buffer[..length]).body).next().expect("an entry");
+    assert_eq!(told.control(), "10.0.0.7:4000".parse().unwrap());
+    assert_eq!(topics.collect::<Vec<_>>(), ["a"]);
+    assert_eq!(resolver_server.next_frame(0, asker, &mut buffer), None, "once");
+}
+
+#[test]
+fn ten_thousand_topics_are_found_at_once() {
+    let mut cluster = Cluster::new(2, 2, 3);
+    for number in 0..10_000 {
+        publish(&mut cluster, 0, S + number % 4, &format!("prices.of.thing.{number}"));
+        subscribe(&mut cluster, 1, &format!("prices.of.thing.{number}"));
+    }
+    let all =
+        |cluster: &Cluster| cluster.members[1].found.values().map(BTreeSet::len).sum::<usize>();
+    assert!(
+        cluster.run_until(crate::MILLISECOND, |cluster| all(cluster) == 10_000),
+        "{}",
+        all(&cluster)
+    );
+    assert!(cluster.bytes < 2_500_000, "{}", cluster.bytes);
+    cluster.bytes = 0;
+    cluster.run(100 * SECOND);
+    assert!(cluster.bytes < 25_000, "then silence, but for signs of life: {}", cluster.bytes);
+}
+
+#[test]
+fn a_daemon_that_starts_anew_takes_nothing_away() {
+    let mut cluster = Cluster::new(1, 3, 4);
+    publish(&mut cluster, 0, S, "a");
+    subscribe(&mut cluster, 1, "a");
+    cluster.run(20 * SECOND);
+    for pause in [0, 1, 20, 400] {
+        cluster.kill(0);
+        cluster.run(pause * SECOND);
+        cluster.start(0);
+        // A new subscriber finds it as soon as its publisher is back.
+        subscribe(&mut cluster, 2, "a");
+        let back = cluster.run_until(3 * SECOND, |cluster| cluster.members[2].has(S, "a"));
+        assert!(back, "after {pause} s");
+        cluster.run(10 * SECOND);
+        cluster.members[2].resolver.unsubscribe("a");
+        cluster.members[2].found.clear();
+        assert!(cluster.members[1].has(S, "a") && cluster.members[1].gone == 0);
+    }
+}
+
+#[test]
+fn what_ended_while_the_daemon_was_away_is_gone_when_it_is_back() {
+    let mut cluster = Cluster::new(1, 2, 5);
+    publish(&mut cluster, 0, S, "a");
+    publish(&mut cluster, 0, S + 1, "a");
+    subscribe(&mut cluster, 1, "a");
+    cluster.run(20 * SECOND);
+    cluster.kill(0);
+    cluster.members[0].resolver.unpublish(S);
+    cluster.run(SECOND);
+    cluster.start(0);
+    cluster.run(4 * SECOND);
+    assert!(cluster.members[1].has(S, "a"), "its publisher may not be back yet");
+    cluster.run(6 * SECOND);
+    assert!(!cluster.members[1].has(S, "a") && cluster.members[1].has(S + 1, "a"));
+    // The same while only the client was away.
+    cluster.members[0].cut[0] = true;
+    cluster.members[0].resolver.unpublish(S + 1);
+    cluster.run(20 * SECOND);
+    assert!(cluster.members[1].has(S + 1, "a"), "perhaps it lives");
+    cluster.members[0].cut[0] = false;
+    cluster.run(8 * SECOND);
+    assert!(!cluster.members[1].has(S + 1, "a"));
+}
+
+#[test]
+fn a_killed_publisher_is_kept_for_a_minute() {
+    let mut cluster = Cluster::new(1, 2, 6);
+    publish(&mut cluster, 0, S, "a");
+    subscribe(&mut cluster, 1, "a");
+    cluster.run(SECOND);
+    cluster.replace(0);
+    cluster.run(50 * SECOND);
+    let watcher = |cluster: &Cluster| cluster.members.iter().filter(|it| it.has(S, "a")).count();
+    assert_eq!(watcher(&cluster), 1, "perhaps it lives");
+    cluster.run(15 * SECOND);
+    assert_eq!(watcher(&cluster), 0);
+    let resolver_server = cluster.daemons[0].as_ref().expect("up");
+    assert_eq!((resolver_server.sessions(), resolver_server.counters().expired), (0, 1));
+}
+
+#[test]
+fn of_two_daemons_one_is_enough() {
+    let mut cluster = Cluster::new(2, 2, 7);
+    publish(&mut cluster, 0, S, "a");
+    subscribe(&mut cluster, 1, "a");
+    cluster.run(SECOND);
+    for (round, dead) in [0, 1, 0, 1].into_iter().enumerate() {
+        cluster.kill(dead);
+        let (session, topic) = (S + 1 + round as u64, format!("topic {round}"));
+        publish(&mut cluster, 0, session, &topic);
+        subscribe(&mut cluster, 1, &topic);
+        let found = cluster.run_until(SECOND, |cluster| cluster.members[1].has(session, &topic));
+        assert!(found, "round {round}");
+        cluster.run(120 * SECOND);
+        cluster.start(dead);
+        cluster.run(10 * SECOND);
+        assert!(cluster.members[1].has(S, "a") && cluster.members[1].gone == 0);
+    }
+    cluster.members[0].resolver.unpublish(S);
+    cluster.run(SECOND);
+    assert!(!cluster.members[1].has(S, "a") && cluster.members[1].gone == 1);
+}
+
+#[test]
+fn a_connection_that_is_dead_on_one_side_heals() {
+    let mut cluster = Cluster::new(1, 2, 8);
+    subscribe(&mut cluster, 1, "a");
+    cluster.run(SECOND);
+    for round in 0..3 {
+        cluster.members[1].cut[0] = true;
+        cluster.run([2, 6, 100][round] * SECOND);
+        let session = S + round as u64;
+        publish(&mut cluster, 0, session, "a");
+        cluster.run(SECOND);
+        assert!(!cluster.members[1].has(session, "a"));
+        cluster.members[1].cut[0] = false;
+        let found = cluster.run_until(8 * SECOND, |cluster| cluster.members[1].has(session, "a"));
+        assert!(found, "round {round}");
+    }
+    assert_eq!(cluster.daemons[0].as_ref().expect("up").clients(), 2);
+}
+
+#[test]
+fn a_lost_session_is_found_again_if_it_is_still_told() {
+    let mut cluster = Cluster::new(2, 2, 9);
+    publish(&mut cluster, 0, S, "a");
+    for member in [0, 1] {
+        subscribe(&mut cluster, member, "a");
+    }
+    cluster.run(SECOND);
+    for member in [0, 1, 0, 1] {
+        let now = cluster.now;
+        assert!(cluster.members[member].has(S, "a"));
+        cluster.members[member].lose(now, S);
+        cluster.run(SECOND / 2);
+        assert!(!cluster.members[member].has(S, "a"));
+        cluster.run(4 * SECOND);
+        assert!(cluster.members[member].has(S, "a"), "member {member}");
+    }
+}
