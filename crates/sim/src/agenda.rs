@@ -1,10 +1,10 @@
-//! What will happen, in the order of time.
+//! Queue of future events, in the order of time.
 
 use lanecast_protocol::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Things to come. Those of the same time come in the order in which they were entered.
+/// Future events. Events of the same time come in the order of insertion.
 #[derive(Debug)]
 pub struct Agenda<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
@@ -19,23 +19,23 @@ struct Entry<T> {
 }
 
 impl<T> Agenda<T> {
-    /// Nothing will happen.
+    /// Creates an empty queue.
     pub const fn new() -> Self {
         Self { entries: BinaryHeap::new(), entered: 0 }
     }
 
-    /// Enters `what` at a time.
+    /// Adds an event.
     pub fn enter(&mut self, at: Nanos, what: T) {
         self.entered += 1;
         self.entries.push(Reverse(Entry { at, number: self.entered, what }));
     }
 
-    /// When the next thing happens.
+    /// Time of the next event.
     pub fn next_at(&self) -> Option<Nanos> {
         self.entries.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Takes the next thing.
+    /// Takes the next event.
     pub fn take(&mut self) -> Option<(Nanos, T)> {
         self.entries.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }

@@ -6,33 +6,33 @@ use crate::pipe::Pipe;
 use lanecast_protocol::Nanos;
 use lanecast_wire::net::{Frame, frame_length};
 
-/// How many bytes each direction holds.
+/// Capacity of each direction, in bytes.
 const CAPACITY: usize = 1 << 16;
 
-/// One end's view of a direction: what it still has to write, and what it has read.
+/// One direction: bytes still to write, and bytes read.
 #[derive(Debug)]
 pub struct Direction {
     pipe: Pipe,
-    /// Bytes that there was no room for.
+    /// Bytes that did not fit.
     rest: Vec<u8>,
-    /// Bytes that are no whole frame yet.
+    /// Bytes of an incomplete frame.
     begun: Vec<u8>,
 }
 
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Whose.
+    /// Number of the subscriber.
     pub subscriber: usize,
-    /// The session that it is for.
+    /// Session of the connection.
     pub session: usize,
-    /// From the publisher.
+    /// Direction from the publisher.
     pub down: Direction,
-    /// To the publisher.
+    /// Direction to the publisher.
     pub up: Direction,
     /// The publisher has accepted it.
     pub is_open: bool,
-    /// No byte comes through any more.
+    /// The connection is broken.
     pub is_broken: bool,
 }
 
@@ -41,7 +41,7 @@ impl Direction {
         Self { pipe: Pipe::new(CAPACITY), rest: Vec::new(), begun: Vec::new() }
     }
 
-    /// Writes as much as there is room for; says how much, and when it arrives.
+    /// Writes as far as there is room; returns the number of bytes and their arrival.
     pub fn write(
         &mut self,
         now: Nanos,
@@ -52,7 +52,7 @@ impl Direction {
         self.pipe.write(now, bytes, weather, dice)
     }
 
-    /// Writes all, some of it later.
+    /// Writes everything, partly later.
     pub fn write_all(
         &mut self,
         now: Nanos,
@@ -66,33 +66,33 @@ impl Direction {
         at
     }
 
-    /// Reads what has arrived; whether that ended a jam.
+    /// Reads arrived bytes; returns whether the pipe was full before.
     pub fn read(&mut self, now: Nanos, most: usize) -> bool {
         self.pipe.read(now, most, &mut self.begun)
     }
 
-    /// Takes a whole frame out of what was read.
+    /// Takes a whole frame of the bytes read.
     ///
     /// # Panics
-    /// If what was read is no frame: streams arrive as they were sent.
+    /// If the bytes are no frame: streams arrive as they were sent.
     pub fn take_frame(&mut self) -> Option<Vec<u8>> {
         let length = frame_length(&self.begun).expect("frames only")?;
         (length <= self.begun.len()).then(|| self.begun.drain(..length).collect())
     }
 
-    /// When the next bytes arrive, or have arrived.
+    /// Arrival of the next bytes.
     pub fn next_at(&self) -> Option<Nanos> {
         self.pipe.next_at()
     }
 
-    /// Nothing arrives before `at`.
+    /// Delays all bytes until `at`.
     pub fn delay_until(&mut self, at: Nanos) {
         self.pipe.delay_until(at);
     }
 }
 
 impl Connection {
-    /// A connection that the publisher has not accepted yet.
+    /// Creates a connection that the publisher has not accepted yet.
     pub const fn new(subscriber: usize, session: usize) -> Self {
         Self {
             subscriber,
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Whether bytes come through.
+    /// Whether the connection works.
     pub const fn is_live(&self) -> bool {
         self.is_open && !self.is_broken
     }

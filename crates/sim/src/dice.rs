@@ -1,39 +1,39 @@
-//! All the chance of a run.
+//! Random numbers of a run.
 
 use lanecast_protocol::Nanos;
 use lanecast_protocol::rng::{Rng, mix};
 use std::ops::RangeInclusive;
 
-/// A probability, in millionths.
+/// Probability, in millionths.
 pub type Millionths = u32;
 
-/// What all chance of one run, or of one part of it, is drawn from.
+/// Random number generator of one run, or of one part of it.
 #[derive(Clone, Debug)]
 pub struct Dice(Rng);
 
 impl Dice {
-    /// The dice of `seed`.
+    /// Creates the generator of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(Rng::new(mix(seed ^ 0x51b1_1f00_d5ee_d000)))
     }
 
-    /// Dice of their own for a part of the run, so that its rolls do not shift those of others.
+    /// Separate generator for a part of the run: its draws do not shift those of others.
     pub const fn fork(&mut self) -> Self {
         Self::new(self.0.next_u64())
     }
 
-    /// Any number.
+    /// Next number.
     pub const fn any(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number in `range`.
+    /// Number in `range`.
     pub const fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let span = range.end().saturating_sub(*range.start()).saturating_add(1);
         *range.start() + self.0.below(span)
     }
 
-    /// A length within `range`, such that each order of magnitude comes up equally often.
+    /// Number in `range`, with each order of magnitude equally likely.
     pub fn spread(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
         let doublings = u64::from((high / low.max(1)).max(1).ilog2()) + 1;
@@ -52,12 +52,12 @@ impl Dice {
         self.happens(percent * 10_000)
     }
 
-    /// One of `choices`.
+    /// Random choice.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.within(0..=choices.len() as u64 - 1) as usize]
     }
 
-    /// A time of up to `most`.
+    /// Random time of up to `most`.
     pub const fn up_to(&mut self, most: Nanos) -> Nanos {
         self.within(0..=most)
     }

@@ -1,6 +1,6 @@
-//! A disk whose contents survive a crash only as far as they were synchronised.
+//! Simulated disk whose contents survive a crash only as far as they were synchronised.
 //!
-//! What was written since then shows, sector by sector, some moment between the last
+//! After a crash, each sector written since then has its contents of some moment between the last
 //! synchronisation and the crash; a sector may even be torn. Names behave alike: of the changes
 //! since the directory was synchronised, any may have happened. All of it is drawn from a seed.
 
@@ -15,7 +15,7 @@ use lanecast_journal::{OpenMode, Storage, StorageError, StorageErrorKind, Storag
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A change of names that is not durable yet.
+/// A change of file names that is not durable yet.
 #[derive(Clone, Debug)]
 enum Change {
     Make(String, usize),
@@ -30,7 +30,7 @@ struct State {
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     changes: Vec<Change>,
-    /// Counts starts of the machine: what was opened before is closed.
+    /// Number of starts of the machine: files opened before are closed.
     life: u32,
     calls: u64,
     stops_at: Option<u64>,
@@ -45,7 +45,7 @@ struct State {
 pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 impl SimulatedDisk {
-    /// An empty disk of `capacity` bytes, on which everything goes well until told otherwise.
+    /// Creates an empty disk of `capacity` bytes without faults.
     pub fn new(seed: u64, capacity: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
             dice: Dice::new(seed),
@@ -67,7 +67,7 @@ impl SimulatedDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many calls have changed something, or tried to.
+    /// Number of calls that changed something, or tried to.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
@@ -78,13 +78,13 @@ impl SimulatedDisk {
         state.stops_at = Some(state.calls + calls);
     }
 
-    /// Whether the machine stands still.
+    /// Whether the machine is stopped.
     pub fn is_stopped(&self) -> bool {
         self.state().is_stopped
     }
 
-    /// Lets the next synchronisation from the `calls`th call on fail, and lose part of what it
-    /// should have written: the kernel takes that for clean from then on.
+    /// Makes the next synchronisation from the `calls`th call on fail and lose part of its data; the
+    /// kernel treats the pages as clean from then on.
     pub fn fail_sync_after(&self, calls: u64) {
         let mut state = self.state();
         state.fails_at = Some(state.calls + calls);
@@ -95,12 +95,12 @@ impl SimulatedDisk {
         self.state().capacity = bytes;
     }
 
-    /// Lets some writes write only a part.
+    /// Makes some writes partial.
     pub fn write_short(&self, is_so: bool) {
         self.state().writes_short = is_so;
     }
 
-    /// The process dies, the machine goes on: everything is as it was written.
+    /// Kills the process, not the machine: all writes remain visible.
     pub fn kill(&self) {
         let mut state = self.state();
         assert!(!state.is_stopped, "the machine stands still: crash it");
@@ -109,7 +109,7 @@ impl SimulatedDisk {
         state.fails_at = None;
     }
 
-    /// The machine stops, if it has not yet, and starts again with what has survived.
+    /// Stops the machine and starts it again with the surviving contents.
     pub fn crash(&self) {
         let mut state = self.state();
         let state = &mut *state;
@@ -131,14 +131,14 @@ impl SimulatedDisk {
         }
     }
 
-    /// Changes the byte at `offset` of a file, behind everybody's back.
+    /// Changes the byte at `offset` of a file without a write.
     pub fn damage(&self, name: &str, offset: u64, with: u8) {
         let mut state = self.state();
         let inode = state.names[name];
         state.inodes[inode].damage(offset, with);
     }
 
-    /// What a file holds.
+    /// Contents of a file.
     pub fn contents(&self, name: &str) -> Vec<u8> {
         let state = self.state();
         state.inodes[state.names[name]].now().to_vec()
@@ -155,7 +155,7 @@ impl Change {
                 names.remove(&name);
             }
             Self::Rename(from, to, inode) => {
-                // It is this file that gets the name, whatever else has had the old one.
+                // The name goes to this file, even if the old name now belongs to another.
                 if names.get(&from) == Some(&inode) {
                     names.remove(&from);
                 }
@@ -166,7 +166,7 @@ impl Change {
 }
 
 impl State {
-    /// Before every call: does the machine run?
+    /// Precondition of every call: the machine runs.
     fn look(&self, operation: &'static str, path: &str) -> StorageResult<()> {
         if self.is_stopped {
             Err(error(operation, path, StorageErrorKind::Other, "the machine stands still"))
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Before every call that changes something. True: the machine stops in the middle of it.
+    /// Precondition of every changing call. True: the machine stops in the middle of it.
     fn begin(&mut self, operation: &'static str, path: &str) -> StorageResult<bool> {
         self.look(operation, path)?;
         self.calls += 1;
@@ -183,7 +183,7 @@ impl State {
         Ok(self.is_stopped)
     }
 
-    /// After it.
+    /// Postcondition of every changing call.
     fn end(&self, operation: &'static str, path: &str) -> StorageResult<()> {
         self.look(operation, path)
     }

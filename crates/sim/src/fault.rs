@@ -1,42 +1,42 @@
-//! What goes wrong, and how it is mended.
+//! Faults, and their ends.
 
 use crate::link::Weather;
 use crate::network::Host;
 use lanecast_protocol::Nanos;
 
-/// Something that befalls the network or a process.
+/// Fault of the network or of a process, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing passes in one direction until then.
+    /// A direction is cut until then.
     Cut(Host, Host, Nanos),
-    /// It passes again.
+    /// The direction is open again.
     Heal(Host, Host),
-    /// The weather changes everywhere.
+    /// The conditions change everywhere.
     Weather(Weather),
-    /// A subscriber's process stands still.
+    /// A subscriber's process is suspended.
     Suspend(usize),
-    /// It goes on.
+    /// The process is resumed.
     Resume(usize),
-    /// A subscriber's application does not look at what has come.
+    /// A subscriber's application stops reading.
     Stall(usize),
-    /// It does again.
+    /// The application reads again.
     Unstall(usize),
     /// A subscriber's process dies.
     Crash(usize),
-    /// It runs (again).
+    /// The process is started.
     Start(usize),
     /// A subscriber leaves.
     Leave(usize),
-    /// A subscriber wants all topics.
+    /// A subscriber subscribes to all topics.
     WantAll(usize),
     /// A subscriber's connection breaks.
     Break(usize),
-    /// The publisher's process stands still.
+    /// The publisher's process is suspended.
     SuspendPublisher,
-    /// It goes on.
+    /// The process is resumed.
     ResumePublisher,
     /// The publisher's process dies.
     CrashPublisher,
-    /// It runs again, with another session.
+    /// The process is restarted with another session.
     RestartPublisher,
 }

@@ -1,4 +1,4 @@
-//! One receiver of a subscriber, and the accounts of what it told.
+//! One receiver of a subscriber, with the ledgers that check its deliveries.
 
 use crate::connection::whole;
 use crate::ensure;
@@ -13,42 +13,42 @@ use lanecast_protocol::{MICROSECOND, Nanos};
 use lanecast_transport::{CloseReason, LossReason};
 use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 
-/// How late a gap may be given up: what the duty cycle takes.
+/// Largest delay of the end of a gap: the duty cycle.
 const TARDY: Nanos = 100 * MICROSECOND;
 
-/// One receiver.
+/// A receiver and its ledgers.
 #[derive(Debug)]
 pub struct Hearing {
     /// The receiver.
     pub receiver: Receiver,
-    /// Its session, by number.
+    /// Index of the session.
     pub session: usize,
-    /// The accounts, by slot.
+    /// Ledgers, by slot.
     pub ledgers: Vec<Ledger>,
-    /// Its connection.
+    /// Connection.
     pub connection: Option<usize>,
-    /// When and why it ended.
+    /// Time and reason of the end.
     pub left: Option<(Nanos, CloseReason)>,
-    /// How often it went on after its sender seemed to be dead.
+    /// Number of revivals.
     pub revivals: u64,
     settings: ReceiverSettings,
     socket: Socket,
     began: Nanos,
-    /// By topic: how many messages there were when it began.
+    /// Number of messages at the start, by topic.
     published: Vec<u64>,
-    /// Gaps may be older than that by so much: the process stood still.
+    /// Additional age of gaps: the process was suspended.
     pub absence: Nanos,
-    /// Whether it may begin with what was published before.
+    /// Whether it may begin with earlier messages.
     pub is_late: bool,
-    /// Whether losses that only a source-paced session has may be told.
+    /// Whether the session is source-paced, which allows skipped messages.
     may_skip: bool,
-    /// It was given something that the application is not done with.
+    /// The application has unread deliveries.
     is_fed: bool,
     out: Vec<Delivery>,
 }
 
 impl Hearing {
-    /// Of `receiver`, which has just begun to join the session of `truth`, number `session`.
+    /// Creates a receiver that starts to join session number `session`.
     pub fn new(
         receiver: Receiver,
         settings: ReceiverSettings,
@@ -75,14 +75,14 @@ impl Hearing {
         }
     }
 
-    /// The application is done with what it was given, if it was given anything.
+    /// The application has read all deliveries.
     pub fn read_all(&mut self) {
         if std::mem::take(&mut self.is_fed) {
             self.receiver.consumed_all();
         }
     }
 
-    /// Goes on if its sender only seemed to be dead; whether it does.
+    /// Revives the session if possible; returns whether it was.
     pub fn revive(&mut self, now: Nanos) -> bool {
         let revives = self.receiver.revive(now);
         if revives {
@@ -92,12 +92,12 @@ impl Hearing {
         revives
     }
 
-    /// Whether nothing more comes of it, and it has nothing more to say.
+    /// Whether the receiver is done.
     pub fn is_done(&self) -> bool {
         self.receiver.phase() == Phase::Closed && self.receiver.next_deadline().is_none()
     }
 
-    /// Where it is, in words.
+    /// State in words.
     pub fn state(&self) -> String {
         let Self { receiver, session, left, .. } = self;
         let due = receiver.next_deadline();
@@ -106,20 +106,20 @@ impl Hearing {
         format!("session {session} {phase:?} {left:?}, due {due:?}, {}", ledgers.join(" "))
     }
 
-    /// Whether it is in, and every topic that the session has was joined.
+    /// Whether every topic of the session was joined.
     pub fn has_joined(&self, truth: &Truth) -> bool {
         let exists = |ledger: &&Ledger| truth.topics[ledger.topic()].exists;
         self.receiver.phase() == Phase::Live
             && self.ledgers.iter().filter(exists).all(Ledger::is_joined)
     }
 
-    /// Whether all that was published is accounted for.
+    /// Whether every published message was delivered or reported as lost.
     pub fn is_whole(&self, truth: &Truth) -> bool {
         self.has_joined(truth)
             && self.ledgers.iter().filter(|l| l.is_joined()).all(|l| l.is_whole(truth))
     }
 
-    /// Takes a frame; how many deliveries it brought.
+    /// Handles a frame; returns the number of deliveries.
     pub fn take(&mut self, medium: &mut Medium, truth: &Truth, bytes: &[u8]) -> Verdict<usize> {
         let Some(frame) = whole(bytes) else { return Ok(0) };
         if frame.session != truth.session {
@@ -131,8 +131,8 @@ impl Hearing {
         self.account(medium, truth, bytes)
     }
 
-    /// A frame goes out. Of a receiver that asks to be let in, or to go on, all topics begin where
-    /// it stands, even those that it has come to want since it began.
+    /// Records a frame that is sent. With a Join or a resumption, all topics begin at the position
+    /// of the receiver, even those subscribed to later.
     pub fn speaks(&mut self, bytes: &[u8]) {
         let joins = |frame: Frame<'_>| frame.kind == Kind::Join && frame.flags & flag::FURTHER == 0;
         if whole(bytes).is_some_and(joins) {
@@ -141,13 +141,13 @@ impl Hearing {
         }
     }
 
-    /// Time passes.
+    /// Handles the time.
     pub fn pass(&mut self, medium: &mut Medium, truth: &Truth) -> Verdict<usize> {
         self.receiver.on_time(medium.now, &mut self.out);
         self.account(medium, truth, &[])
     }
 
-    /// Holds what was told against the truth.
+    /// Checks deliveries against the published messages.
     fn account(&mut self, medium: &mut Medium, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
         let out = std::mem::take(&mut self.out);
         self.is_fed |= !out.is_empty();
@@ -213,7 +213,7 @@ impl Hearing {
         self.ledgers[slot as usize].read_message(truth, bytes, more)
     }
 
-    /// The reason for a loss is one that there can be.
+    /// Checks that the reason of a loss is possible.
     fn check_reason(&self, now: Nanos, why: LossReason) -> Verdict {
         let old_enough = now >= self.began + self.settings.recovery;
         let broken_off = self.receiver.phase() == Phase::Closed;
@@ -228,7 +228,7 @@ impl Hearing {
         Ok(())
     }
 
-    /// What waits is bounded, batches are whole, and no gap is left open for too long.
+    /// Checks the reorder buffer's limit, whole batches, and the age of gaps.
     fn check_bounds(&mut self) -> Verdict {
         let (kept, most) = (self.receiver.reorder_bytes(), self.settings.reorder_bytes_max);
         ensure!(kept <= most, "{kept} bytes wait: {most} were allowed");

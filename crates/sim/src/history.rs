@@ -1,4 +1,4 @@
-//! The last things that happened, for whoever has to find out why a run failed.
+//! Latest events, for the report of a failure.
 
 use crate::network::{Fate, Socket};
 use lanecast_protocol::{MICROSECOND, Nanos};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// What happened at a socket.
+/// Event at a socket.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it, and nothing but a failure's report reads them")]
 pub enum What {
@@ -32,14 +32,14 @@ impl What {
         Some(Self::Sends { to, kind, flags, sequence, bytes: bytes.len() })
     }
 
-    /// A frame is heard.
+    /// A frame is received.
     pub const fn hears(frame: &Frame<'_>) -> Self {
         let Frame { kind, flags, sequence, body, .. } = *frame;
         Self::Hears { kind, flags, sequence, body: body.len() }
     }
 }
 
-/// A bounded record.
+/// Bounded list of events.
 #[derive(Debug)]
 pub struct History {
     notes: VecDeque<(Nanos, Socket, What)>,
@@ -48,12 +48,12 @@ pub struct History {
 }
 
 impl History {
-    /// Keeps the last `most` notes.
+    /// Keeps the last `most` events.
     pub fn new(most: usize) -> Self {
         Self { notes: VecDeque::with_capacity(most), most, all: 0 }
     }
 
-    /// Adds a note.
+    /// Adds an event.
     pub fn note(&mut self, at: Nanos, socket: Socket, what: What) {
         if self.notes.len() == self.most {
             self.notes.pop_front();
@@ -62,7 +62,7 @@ impl History {
         self.all += 1;
     }
 
-    /// How many things have happened.
+    /// Number of events so far.
     pub const fn count(&self) -> u64 {
         self.all
     }

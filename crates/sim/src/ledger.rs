@@ -1,29 +1,29 @@
-//! What one subscriber was told about one topic of one session, held against the truth.
+//! Ledger of one topic of a subscriber: checks deliveries against the published messages.
 
 use crate::ensure;
 use crate::payload::Speech;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
 
-/// The account of one topic: contracts 1 and 2.
+/// Ledger of one topic: contracts 1 and 2 of `lanecast-transport`.
 ///
-/// Messages are counted from the subscriber's first, whose number (`base`) shows as soon as a
-/// message is long enough to tell its own.
+/// Messages are counted from the subscriber's first, whose number (`base`) is known as soon as a
+/// message is long enough to contain its own.
 #[derive(Debug)]
 pub struct Ledger {
     topic: usize,
     stage: Stage,
-    /// The first message cannot have an older number than this.
+    /// Lower limit of the first message's number.
     oldest: u64,
-    /// Nor a newer one than this: what comes after Joined belongs to the subscriber.
+    /// Upper limit: messages published after Joined belong to the subscriber.
     newest: u64,
     base: Option<u64>,
     next: u64,
     read: u64,
     lost: u64,
-    /// The batch of the last message goes on.
+    /// The batch of the last message continues.
     is_amid: bool,
-    /// Left was told, but not that it closed.
+    /// Left was delivered, with another reason than closing.
     may_return: bool,
 }
 
@@ -31,13 +31,13 @@ pub struct Ledger {
 enum Stage {
     Waiting,
     Joined,
-    /// Something may be lost, and nobody can tell how much: only Left may follow.
+    /// A loss of unknown size: only Left may follow.
     Uncertain,
     Left,
 }
 
 impl Ledger {
-    /// The account of a topic, of which nothing older than message `oldest` may come.
+    /// Creates the ledger of a topic, whose first message is not older than `oldest`.
     pub const fn new(topic: usize, oldest: u64) -> Self {
         let (stage, base) = (Stage::Waiting, None);
         let (is_amid, may_return) = (false, false);
@@ -55,49 +55,49 @@ impl Ledger {
         }
     }
 
-    /// The topic's number.
+    /// Number of the topic.
     pub const fn topic(&self) -> usize {
         self.topic
     }
 
-    /// Where it is, in words: the topic, the first message, and how many were told.
+    /// State in words: the topic, the first message, and the number of deliveries.
     pub fn state(&self) -> String {
         format!("{}:{:?}{:?}+{}", self.topic, self.stage, self.base, self.next)
     }
 
-    /// How many messages were read.
+    /// Number of messages read.
     pub const fn read(&self) -> u64 {
         self.read
     }
 
-    /// How many were said to be lost.
+    /// Number of messages reported as lost.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether Joined was told, and Left was not.
+    /// Whether Joined was delivered, and Left was not.
     pub fn is_joined(&self) -> bool {
         self.stage == Stage::Joined
     }
 
-    /// Whether Left was told.
+    /// Whether Left was delivered.
     pub fn has_left(&self) -> bool {
         self.stage == Stage::Left
     }
 
-    /// Whether the last thing told is a message whose batch goes on.
+    /// Whether the last delivery is a message whose batch continues.
     pub const fn is_amid_batch(&self) -> bool {
         self.is_amid
     }
 
-    /// A topic that was not joined yet may begin as early as that after all.
+    /// Lowers the limit of the first message of a topic that was not joined yet.
     pub fn reach_back(&mut self, oldest: u64) {
         if self.stage == Stage::Waiting {
             self.oldest = self.oldest.min(oldest);
         }
     }
 
-    /// Joined was told; after Left, the account goes on where it was, and counts anew.
+    /// Joined was delivered; after Left, counting starts again.
     pub fn join(&mut self, truth: &Truth) -> Verdict {
         if self.stage == Stage::Left && self.may_return {
             self.base = self.base.map(|base| base + self.next);
@@ -140,7 +140,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Messages were said to be lost; how many has to be known, unless the session breaks off.
+    /// Messages were reported as lost; the number is known unless the session has broken off.
     pub fn lose(&mut self, truth: &Truth, first: u64, count: Option<u64>) -> Verdict {
         ensure!(self.stage == Stage::Joined, "Lost, but it is {:?}", self.stage);
         ensure!(first == self.next, "lost from {first}, but {} is due", self.next);
@@ -160,7 +160,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Left was told; if the session was closed, nothing may be missing.
+    /// Left was delivered; after a close, nothing may be missing.
     pub fn leave(&mut self, truth: &Truth, was_closed: bool) -> Verdict {
         let is_certain = self.stage == Stage::Joined;
         ensure!(is_certain || self.stage == Stage::Uncertain, "Left, but it is {:?}", self.stage);
@@ -174,7 +174,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Everything that was published is accounted for.
+    /// Checks that every published message was delivered or reported as lost.
     pub fn check_whole(&self, truth: &Truth) -> Verdict {
         let published = self.truth(truth).published();
         ensure!(self.next <= published, "{} told of {published} published", self.next);
@@ -188,7 +188,7 @@ impl Ledger {
         }
     }
 
-    /// Whether everything that was published is accounted for.
+    /// Whether every published message was delivered or reported as lost.
     pub fn is_whole(&self, truth: &Truth) -> bool {
         self.check_whole(truth).is_ok()
     }

@@ -1,16 +1,17 @@
-//! A network and a disk in one process, from one seed, and checkers of what runs on them.
+//! Deterministic simulation of a network and a disk in one process, and checkers of the protocols
+//! that run on them. Every run replays from its seed.
 //!
-//! - [`agenda`], [`dice`]: time and chance
-//! - [`link`], [`network`], [`pipe`]: what datagrams and streams of bytes go through
-//! - [`payload`], [`truth`]: what is published
-//! - [`ledger`]: what a subscriber was told, held against the truth
-//! - [`traffic`], [`tails`]: what a socket may send, and has to
-//! - [`history`]: what happened last, for the report of a failure
-//! - [`scenario`], [`fault`]: what a run is like, drawn from its seed
-//! - [`publisher`], [`subscriber`], [`hearing`], [`connection`]: actors, with the real protocols
-//! - [`line`](mod@line): a world of its own, in which what is asked is how long a message takes
-//! - [`medium`], [`world`]: what they act in, and what drives them
-//! - [`trial`]: a run from its seed to its verdict
+//! - [`event_queue`], [`rng`]: time and random numbers
+//! - [`link`], [`network`], [`pipe`]: paths of datagrams and of byte streams
+//! - [`payload`], [`truth`]: published messages
+//! - [`ledger`], [`checked_receiver`]: deliveries, checked against the published messages
+//! - [`traffic`], [`tails`]: checks of the frames that a socket sends
+//! - [`history`]: latest events, for the report of a failure
+//! - [`scenario`], [`fault`]: conditions of a run, drawn from its seed
+//! - [`publisher`], [`subscriber`], [`connection`]: actors, with the real protocols
+//! - [`fabric`], [`world`]: the environment of the actors, and their event loop
+//! - [`run`](mod@run): one run, from its seed to its outcome
+//! - [`latency`]: latencies under set conditions, in simulated time
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! A line: one publisher that speaks at an even pace, and how long its subscribers wait for what
-//! it says, in time that no processor disturbs.
+//! Latency of one publisher with a constant rate, in simulated time: the delay from the due time of
+//! each message to its delivery, without interference by a real processor.
 //!
-//! What `scenario` draws by chance is set here: how a loss delays messages can be told from how
-//! an actor that stands still does.
+//! Conditions are set, not drawn: the delay caused by a loss can be separated from the delay caused
+//! by a suspended actor.
 
 use crate::agenda::Agenda;
 use crate::connection::whole;
@@ -17,90 +17,90 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The session's number.
+/// Number of the session.
 const SESSION: u64 = 7;
-/// The publisher's host and socket; subscribers have the next ones.
+/// Host and socket of the publisher; subscribers have the next ones.
 const PUBLISHER: (Host, Socket) = (1, 50);
-/// When the first message is due: all have joined by then, even those that sleep a lot.
+/// Time of the first message: all subscribers have joined by then.
 pub const BEGIN: Nanos = 20 * SECOND;
-/// How long after the last message something may still come.
+/// Time after the last message in which deliveries count.
 const PATIENCE: Nanos = 5 * SECOND;
-/// A message's bytes: its number, and others.
+/// Length of a message, which begins with its number.
 const MESSAGE: usize = 24;
-/// A duty cycle takes some time, so nothing can be due for ever without time passing.
+/// A duty cycle takes time: a deadline that stays in the past must not stop the clock.
 const TURN_MIN: Nanos = 1_000;
 
-/// What a line is like.
+/// Configuration of a latency run.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// Where its chance comes from.
+    /// Seed.
     pub seed: u64,
-    /// To a group, or to each subscriber by itself.
+    /// Multicast instead of unicast.
     pub is_group: bool,
-    /// How many subscribers.
+    /// Number of subscribers.
     pub subscribers: usize,
-    /// Both ways.
+    /// Conditions in both directions.
     pub weather: Weather,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// The time from one message to the next.
+    /// Interval of messages.
     pub interval: Nanos,
-    /// The delays of the first ones do not count.
+    /// Number of first messages that do not count.
     pub uncounted: u64,
-    /// When actors look at their sockets.
+    /// Polling of the actors.
     pub habits: Habits,
 }
 
-/// When an actor looks at its socket and at the time.
+/// Polling schedule of an actor.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
-    /// It does so once in this time; at once if that is 0.
+    /// Polling interval; 0: at once.
     pub turn: Nanos,
-    /// It is given a processor for so long, ...
+    /// Time that the actor runs, ...
     pub awake: Nanos,
-    /// ... and then not for so long, until `until`.
+    /// ... and that it is suspended after that, until `until`.
     pub asleep: Nanos,
-    /// See `asleep`.
+    /// End of the suspensions.
     pub until: Nanos,
-    /// How many datagrams wait in its socket; what comes beyond that is lost.
+    /// Most datagrams in the socket; more are lost.
     pub room: usize,
 }
 
 impl Habits {
-    /// All is seen at once.
+    /// Polls continuously.
     pub const ATTENTIVE: Self = Self { turn: 0, awake: 0, asleep: 0, until: 0, room: 4_096 };
 
-    /// When something that is due `at` is done.
+    /// Time at which work due `at` is done.
     fn seen(&self, at: Nanos, actor: usize) -> Nanos {
         let at = if self.turn > 0 { at.next_multiple_of(self.turn) } else { at };
         if at >= self.until {
             return at;
         }
         let round = self.awake + self.asleep;
-        // Not all sleep at the same time.
+        // Actors are suspended at different times.
         let phase = (at + actor as u64 * round * 3 / 7) % round;
         if phase < self.awake { at } else { (at + round - phase).min(self.until) }
     }
 }
 
-/// What came of it.
+/// Results of a latency run.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// How long after it was due each message that counts was delivered to each subscriber.
+    /// Delay of each counted delivery, from the message's due time.
     pub delays: Vec<Nanos>,
-    /// How many datagrams were sent again.
+    /// Number of repairs.
     pub repairs: u64,
-    /// How many NAKs were sent.
+    /// Number of NAKs.
     pub naks: u64,
-    /// How many messages were told to be lost.
+    /// Number of messages reported as lost.
     pub lost: u64,
 }
 
 impl Waits {
-    /// The delay that `share` of the messages do not exceed.
+    /// Delay that `share` of the messages do not exceed.
     ///
     /// # Panics
-    /// If nothing was delivered.
+    /// If no message was delivered.
     pub fn percentile(&self, share: f64) -> Nanos {
         let mut delays = self.delays.clone();
         delays.sort_unstable();
@@ -115,7 +115,7 @@ enum Event {
     Acts(usize),
 }
 
-/// An actor's socket, and when it acts next.
+/// Socket of an actor, and its next poll.
 #[derive(Debug, Default)]
 struct Desk {
     inbox: VecDeque<(SocketAddr, Rc<[u8]>)>,
@@ -127,7 +127,7 @@ struct Run {
     now: Nanos,
     agenda: Agenda<Event>,
     network: Network,
-    /// The publisher's first.
+    /// The publisher's is first.
     desks: Vec<Desk>,
     sender: Sender,
     receivers: Vec<Receiver>,
@@ -137,8 +137,8 @@ struct Run {
 }
 
 impl Line {
-    /// Lets all be said and heard; what takes longer than some seconds after the last message
-    /// does not come.
+    /// Publishes and delivers everything; deliveries later than some seconds after the last message
+    /// do not count.
     pub fn run(&self) -> Waits {
         let mut run = Run::new(*self);
         let end = BEGIN + self.messages * self.interval + PATIENCE;
@@ -169,7 +169,7 @@ impl Run {
         };
         let mut network = Network::new(line.weather, Dice::new(line.seed));
         let mut sender = Sender::new(settings, 1);
-        // There is no second name to be refused.
+        // A single name is always valid.
         let _first = sender.add_topic("line");
         let source = address(PUBLISHER.0, PUBLISHER.1);
         let receivers = (1..=line.subscribers).map(|actor| {
@@ -193,7 +193,7 @@ impl Run {
         Self { line, now: 1, agenda, network, desks, sender, receivers, out, said: 0, waits }
     }
 
-    /// When a message is due.
+    /// Due time of a message.
     const fn due(&self, number: u64) -> Nanos {
         BEGIN + number * self.line.interval
     }
@@ -218,7 +218,7 @@ impl Run {
         }
     }
 
-    /// The actor acts at that time, or before.
+    /// Makes the actor poll at that time or earlier.
     fn call(&mut self, actor: usize, at: Nanos) {
         let at = self.line.habits.seen(at, actor);
         if self.desks[actor].alarm.is_none_or(|set| at < set) {
@@ -287,7 +287,7 @@ impl Run {
         due.into_iter().for_each(|at| self.call(actor, at.max(now + TURN_MIN)));
     }
 
-    /// Notes what was delivered.
+    /// Records deliveries.
     fn hear(&mut self, buffer: &[u8]) {
         for delivery in std::mem::take(&mut self.out) {
             match delivery {

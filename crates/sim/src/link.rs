@@ -1,49 +1,49 @@
-//! One direction between two places: delay, loss, disorder, copies, and a queue that overflows.
+//! One direction of a link: delay, loss, reordering, duplicates, and a bounded queue.
 
 use crate::dice::{Dice, Millionths};
 use lanecast_protocol::{MICROSECOND, Nanos, SECOND};
 
-/// How a link treats datagrams.
+/// Conditions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weather {
-    /// The shortest way takes so long.
+    /// Shortest delay.
     pub delay: Nanos,
-    /// And up to so much longer, without overtaking.
+    /// Largest additional delay, without reordering.
     pub jitter: Nanos,
-    /// What gets lost.
+    /// Loss.
     pub loss: Loss,
-    /// How many arrive twice.
+    /// Probability of a duplicate.
     pub copies: Millionths,
-    /// How many are held back by up to `detour`, so that others overtake them.
+    /// Probability of a detour of up to `detour`, which reorders datagrams.
     pub detours: Millionths,
-    /// See `detours`.
+    /// Longest detour.
     pub detour: Nanos,
-    /// Bytes a second; 0 means that none is slow.
+    /// Capacity, in bytes per second; 0: unlimited.
     pub rate: u64,
-    /// What waits for its turn beyond this is dropped, in bytes.
+    /// Length of the queue, in bytes; more is dropped.
     pub queue: u64,
 }
 
-/// What gets lost.
+/// Loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Nothing.
     None,
-    /// Each with the same odds.
+    /// Independent losses.
     Random(Millionths),
-    /// Gilbert and Elliott: good times pass on all, bad times lose with the odds of `bad`.
+    /// Gilbert-Elliott: no loss in the good state, losses with probability `bad` in the bad one.
     Bursts {
-        /// The odds that a good time ends with this datagram.
+        /// Probability that the good state ends with a datagram.
         begin: Millionths,
-        /// The odds that a bad time ends with this datagram.
+        /// Probability that the bad state ends with a datagram.
         end: Millionths,
-        /// The odds of loss in a bad time.
+        /// Probability of loss in the bad state.
         bad: Millionths,
     },
 }
 
 impl Weather {
-    /// A quiet network of one switch.
+    /// A quiet network with one switch.
     pub const CALM: Self = Self {
         delay: 10 * MICROSECOND,
         jitter: 5 * MICROSECOND,
@@ -55,11 +55,11 @@ impl Weather {
         queue: 0,
     };
 
-    /// Nothing but delay, for what stays within a host.
+    /// Delay only, for datagrams within a host.
     pub const INSIDE: Self = Self { delay: MICROSECOND, jitter: 0, ..Self::CALM };
 }
 
-/// One direction between two places.
+/// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct Link {
     weather: Weather,
@@ -68,37 +68,37 @@ pub struct Link {
     latest: Nanos,
 }
 
-/// When the copies of a datagram arrive.
+/// Arrival of a datagram and its duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// Never.
     Lost,
     /// Never: the queue was full.
     Overflown,
-    /// Then.
+    /// Once.
     Once(Nanos),
-    /// Then and then.
+    /// Twice.
     Twice(Nanos, Nanos),
 }
 
 impl Link {
-    /// A link in this weather.
+    /// Creates a link under these conditions.
     pub const fn new(weather: Weather) -> Self {
         Self { weather, is_bad: false, free_at: 0, latest: 0 }
     }
 
-    /// The weather changes; what is on its way is not touched.
+    /// Changes the conditions; datagrams on the way are unaffected.
     pub const fn change(&mut self, weather: Weather) {
         self.weather = weather;
         self.is_bad = false;
     }
 
-    /// The weather.
+    /// Conditions.
     pub const fn weather(&self) -> Weather {
         self.weather
     }
 
-    /// Carries a datagram of so many bytes.
+    /// Sends a datagram of `bytes` bytes.
     pub fn carry(&mut self, now: Nanos, bytes: usize, dice: &mut Dice) -> Passage {
         let Some(out_at) = self.queue(now, bytes as u64) else { return Passage::Overflown };
         if self.loses(dice) {
@@ -112,7 +112,7 @@ impl Link {
         }
     }
 
-    /// When the last bit is on the wire.
+    /// Time at which the last bit is on the wire.
     fn queue(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
         if self.weather.rate == 0 {
             return Some(now);

@@ -1,4 +1,4 @@
-//! What all actors act in: time, what will happen, the network, connections, and the record.
+//! Simulated fabric of all actors: clock, event queue, network, connections and history.
 
 use crate::agenda::Agenda;
 use crate::connection::Connection;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// How many notes a failure's report shows.
+/// Number of history records in a failure's report.
 const NOTES: usize = 160;
 
-/// Somebody who acts.
+/// An actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The publisher.
@@ -24,61 +24,61 @@ pub enum Who {
     Subscriber(usize),
 }
 
-/// Something that will happen.
+/// Future event.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A datagram arrives at a socket.
     Arrives {
-        /// Who sent it.
+        /// Sender's socket.
         from: SocketAddr,
-        /// Where to.
+        /// Destination.
         to: Socket,
-        /// What it says.
+        /// Bytes of the datagram.
         bytes: Rc<[u8]>,
     },
-    /// Somebody has something to do.
+    /// An actor is due.
     Wakes(Who),
-    /// The publisher has something to say.
+    /// The publisher publishes.
     Publishes,
     /// The publisher adds a topic.
     Adds(usize),
-    /// Subscribers hear where the session is.
+    /// The session is announced to subscribers.
     Announces,
-    /// Something goes wrong, or is mended.
+    /// A fault begins or ends.
     Befalls(Fault),
-    /// A connection, by number, is there.
+    /// A connection, by number, is established.
     Connects(usize),
     /// The publisher's end of a connection notices that it is broken.
     Resets(usize),
-    /// Something comes through a connection: down to the subscriber, or up.
+    /// Bytes arrive on a connection: down to the subscriber, or up.
     Flows(usize, bool),
 }
 
-/// What all actors act in.
+/// Simulated fabric.
 #[derive(Debug)]
 pub struct Medium {
-    /// The time.
+    /// Clock.
     pub now: Nanos,
-    /// What will happen.
+    /// Future events.
     pub agenda: Agenda<Event>,
-    /// The way of datagrams.
+    /// Network of datagrams.
     pub network: Network,
-    /// The way of streams; a connection's link is its place here.
+    /// Connections; a connection's number is its index.
     pub connections: Vec<Connection>,
-    /// What happened last.
+    /// Latest events.
     pub history: History,
-    /// Until when a direction is cut.
+    /// Time until which a direction is cut.
     pub cuts: BTreeMap<(Host, Host), Nanos>,
-    /// The chance of streams.
+    /// Random numbers of streams.
     pub dice: Dice,
 }
 
-/// When an actor is woken next.
+/// Wake-up timer of an actor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alarm(Option<Nanos>);
 
 impl Alarm {
-    /// Whether it rings; it has to be set anew then.
+    /// Whether the timer is due; it is cleared then.
     pub fn rings(&mut self, now: Nanos) -> bool {
         let rings = self.0 == Some(now);
         if rings {
@@ -89,10 +89,10 @@ impl Alarm {
 }
 
 impl Medium {
-    /// Nothing has happened.
+    /// Creates a fabric without events.
     pub fn new(network: Network, dice: Dice) -> Self {
         Self {
-            // Not zero, which some fields of frames keep for "none".
+            // Not zero, which stands for "none" in some frame fields.
             now: 1_000_000,
             agenda: Agenda::new(),
             network,
@@ -136,7 +136,7 @@ impl Medium {
         self.agenda.enter(at, Event::Flows(number, false));
     }
 
-    /// Writes towards the subscriber what there is room for; says how much that is.
+    /// Writes towards the subscriber as far as there is room; returns the number of bytes.
     pub fn stream_down(&mut self, number: usize, bytes: &[u8]) -> usize {
         let to = host(self.connections[number].subscriber);
         let (now, weather) = (self.now, self.network.weather(PUBLISHER, to));
@@ -150,14 +150,14 @@ impl Medium {
         written
     }
 
-    /// Until when nothing passes in a direction; 0 if something does.
+    /// Time until which a direction is cut; 0 if it is open.
     fn cut_until(&self, from: Host, to: Host) -> Nanos {
         self.cuts.get(&(from, to)).copied().unwrap_or(0)
     }
 
-    /// Wakes an actor at a time, unless its alarm rings earlier anyway.
+    /// Wakes an actor at a time, unless its timer is due earlier.
     pub fn wake(&mut self, who: Who, alarm: &mut Alarm, at: Nanos) {
-        // A duty cycle takes some time, so nothing can be due for ever without time passing.
+        // A duty cycle takes time: a deadline that stays in the past must not stop the clock.
         let at = at.max(self.now + 1_000);
         if alarm.0.is_none_or(|set| at < set) {
             alarm.0 = Some(at);
@@ -165,12 +165,12 @@ impl Medium {
         }
     }
 
-    /// Lets something happen after a while.
+    /// Adds an event after `wait`.
     pub fn after(&mut self, wait: Nanos, event: Event) {
         self.agenda.enter(self.now + wait, event);
     }
 
-    /// Notes what happened at a socket.
+    /// Records an event at a socket.
     pub fn note(&mut self, socket: Socket, what: What) {
         self.history.note(self.now, socket, what);
     }

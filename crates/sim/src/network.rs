@@ -6,42 +6,42 @@ use lanecast_protocol::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// A machine.
+/// A host.
 pub type Host = u16;
-/// A socket; no two of a network have the same number.
+/// A socket; numbers are unique in the network.
 pub type Socket = u16;
 
-/// The largest datagram that any socket takes.
+/// Longest datagram.
 pub const DATAGRAM_MAX: usize = 65_507;
 
-/// Where a host's socket can be reached.
+/// Address of a host's socket.
 pub fn address(host: Host, socket: Socket) -> SocketAddr {
     let place = Ipv4Addr::from_bits(10 << 24 | u32::from(host));
     SocketAddr::from((place, socket))
 }
 
-/// The address of a multicast group.
+/// Address of a multicast group.
 pub fn group_address(group: u8) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(239, 0, 0, group), 40_000))
 }
 
-/// Whose address it is, if it is no group's.
+/// Host and socket of an address; `None` for a group.
 pub fn owner(address: SocketAddr) -> Option<(Host, Socket)> {
     let SocketAddr::V4(address) = address else { return None };
     let place = address.ip().to_bits();
     (place >> 24 == 10).then_some((place as u16, address.port()))
 }
 
-/// What becomes of a datagram, on one of its ways.
+/// Fate of a datagram on one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives.
+    /// Arrives at the socket.
     Arrives(Nanos),
     /// The link lost it.
     Lost,
-    /// The queue before the link was full.
+    /// The link's queue was full.
     Overflown,
-    /// There is no way at present.
+    /// The path is cut.
     Cut,
 }
 
@@ -57,7 +57,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network in which every path that is not set apart has the same weather.
+    /// Creates a network with the same conditions on all paths.
     pub const fn new(fabric: Weather, dice: Dice) -> Self {
         Self {
             fabric,
@@ -69,23 +69,23 @@ impl Network {
         }
     }
 
-    /// Sets one direction apart.
+    /// Sets the conditions of one direction.
     pub fn set_path(&mut self, from: Host, to: Host, weather: Weather) {
         self.paths.entry((from, to)).or_insert(Link::new(weather)).change(weather);
     }
 
-    /// Sets what all that leaves a host shares: one link before the paths.
+    /// Sets the link shared by all datagrams that leave a host.
     pub fn set_egress(&mut self, host: Host, weather: Weather) {
         self.egress.entry(host).or_insert(Link::new(weather)).change(weather);
     }
 
-    /// Changes the weather everywhere, except on hosts' own links.
+    /// Changes the conditions everywhere except on hosts' own links.
     pub fn set_fabric(&mut self, weather: Weather) {
         self.fabric = weather;
         self.paths.values_mut().for_each(|link| link.change(weather));
     }
 
-    /// Nothing passes in this direction any more.
+    /// Cuts a direction.
     pub fn cut(&mut self, from: Host, to: Host) {
         self.cuts.insert((from, to));
     }
@@ -95,32 +95,32 @@ impl Network {
         self.cuts.remove(&(from, to));
     }
 
-    /// Whether nothing passes in this direction.
+    /// Whether a direction is cut.
     pub fn is_cut(&self, from: Host, to: Host) -> bool {
         self.cuts.contains(&(from, to))
     }
 
-    /// The weather of one direction.
+    /// Conditions of one direction.
     pub fn weather(&self, from: Host, to: Host) -> Weather {
         self.paths.get(&(from, to)).map_or(self.fabric, Link::weather)
     }
 
-    /// A socket becomes a member of a group.
+    /// Adds a socket to a group.
     pub fn enter(&mut self, group: SocketAddr, host: Host, socket: Socket) {
         self.groups.entry(group).or_default().insert((host, socket));
     }
 
-    /// A socket is a member of no group any more.
+    /// Removes a socket from all groups.
     pub fn close(&mut self, host: Host, socket: Socket) {
         for members in self.groups.values_mut() {
             members.remove(&(host, socket));
         }
     }
 
-    /// Sends a datagram of so many bytes; tells what becomes of it on each way to each socket.
+    /// Sends a datagram of `bytes` bytes; returns its fate on each path.
     ///
     /// # Panics
-    /// If the datagram is larger than any socket takes.
+    /// If the datagram is too long.
     pub fn send(
         &mut self,
         now: Nanos,

@@ -1,23 +1,23 @@
-//! What messages say: a function of session, topic and number, so that each can be checked whole.
+//! Payloads: a function of session, topic and number, so that every byte can be checked.
 
 use crate::dice::Dice;
 use lanecast_protocol::rng::{Rng, mix};
 
-/// The shortest message that tells its own number.
+/// Shortest message that contains its number.
 pub const NUMBERED: usize = 8;
 
-/// How long the messages of a topic are.
+/// Lengths of a topic's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// All the same.
+    /// All equal.
     Even(usize),
-    /// From nothing up to this, the small ones as often as the large ones.
+    /// Uniform, up to this.
     Mixed(usize),
-    /// Mostly small, now and then up to this.
+    /// Mostly short, sometimes up to this.
     Rare(usize),
 }
 
-/// The messages of one topic of one session.
+/// Payloads of one topic of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Speech {
     seed: u64,
@@ -25,12 +25,12 @@ pub struct Speech {
 }
 
 impl Speech {
-    /// The messages of a topic.
+    /// Creates the payloads of a topic.
     pub const fn new(session: u64, topic: u32, sizes: Sizes) -> Self {
         Self { seed: mix(session ^ mix(topic as u64 + 1)), sizes }
     }
 
-    /// How long message `number` is.
+    /// Length of message `number`.
     pub fn length(&self, number: u64) -> usize {
         let mut dice = Dice::new(self.seed ^ mix(number));
         match self.sizes {
@@ -41,14 +41,14 @@ impl Speech {
         }
     }
 
-    /// Writes message `number`, which fills `bytes`.
+    /// Writes message `number` into `bytes`.
     pub fn write(&self, number: u64, bytes: &mut [u8]) {
         for (chunk, word) in bytes.chunks_mut(8).zip(self.words(number)) {
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
     }
 
-    /// Whether `bytes` are message `number`, whole.
+    /// Whether `bytes` are message `number`.
     pub fn is(&self, number: u64, bytes: &[u8]) -> bool {
         bytes.len() == self.length(number)
             && bytes
@@ -57,7 +57,7 @@ impl Speech {
                 .all(|(chunk, word)| chunk == &word[..chunk.len()])
     }
 
-    /// The number of the message that these bytes are, if it is long enough to tell.
+    /// Number of a message, if it is long enough to contain it.
     pub fn number(bytes: &[u8]) -> Option<u64> {
         bytes.first_chunk::<NUMBERED>().map(|word| u64::from_le_bytes(*word))
     }

@@ -15,17 +15,17 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// An empty pipe that holds up to `capacity` bytes, in buffers and on the way.
+    /// Creates an empty pipe of `capacity` bytes, in buffers and on the way.
     pub const fn new(capacity: usize) -> Self {
         Self { capacity, segments: VecDeque::new(), held: 0, latest: 0 }
     }
 
-    /// How many more bytes it takes.
+    /// Free room, in bytes.
     pub const fn room(&self) -> usize {
         self.capacity - self.held
     }
 
-    /// Writes as much of `bytes` as there is room for; says how much, and when it arrives.
+    /// Writes `bytes` as far as there is room; returns the number and their arrival.
     pub fn write(
         &mut self,
         now: Nanos,
@@ -44,7 +44,7 @@ impl Pipe {
         (length, self.latest)
     }
 
-    /// Appends what has arrived to `into`, up to `most` bytes; says whether that ended a jam.
+    /// Appends arrived bytes to `into`, up to `most`; returns whether the pipe was full before.
     pub fn read(&mut self, now: Nanos, most: usize, into: &mut Vec<u8>) -> bool {
         let was_full = self.room() == 0;
         let mut left = most;
@@ -63,19 +63,19 @@ impl Pipe {
         was_full && self.room() > 0
     }
 
-    /// When the next bytes arrive, or have arrived.
+    /// Arrival of the next bytes.
     pub fn next_at(&self) -> Option<Nanos> {
         self.segments.front().map(|(at, _)| *at)
     }
 
-    /// Nothing arrives before `at`: the network was cut until then.
+    /// Delays all bytes until `at`: the network was cut until then.
     pub fn delay_until(&mut self, at: Nanos) {
         self.segments.iter_mut().for_each(|segment| segment.0 = segment.0.max(at));
         self.latest = self.latest.max(at);
     }
 }
 
-/// What a lost segment costs: the stream waits until it is sent again.
+/// Delay by a lost segment: the stream waits for its retransmission.
 fn hitch(weather: &Weather, dice: &mut Dice) -> Nanos {
     let odds = match weather.loss {
         Loss::None => 0,

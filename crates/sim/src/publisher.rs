@@ -1,4 +1,4 @@
-//! A publisher's process: its session, its socket, and what it has to say.
+//! Simulated publisher process: session, socket and load.
 
 use crate::connection::whole;
 use crate::dice::Dice;
@@ -17,29 +17,29 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Its socket.
+/// Socket.
 const SOCKET: Socket = 50;
-/// How many datagrams wait in its socket while it stands still.
+/// Most datagrams in the socket while the process is suspended.
 const INBOX_MAX: usize = 1_000;
-/// How long it waits for room.
+/// Pause before a retry under back-pressure.
 const RETRY: Nanos = 100 * MICROSECOND;
-/// After so many refusals a batch is cut short.
+/// Number of refusals after which a batch is cut short.
 const REFUSALS_MAX: u32 = 3;
 
-/// A publisher's process.
+/// Simulated publisher process.
 #[derive(Debug)]
 pub struct Publisher {
     settings: SenderSettings,
     /// The session, while the process lives.
     pub sender: Option<Sender>,
-    /// The session's place among the truths.
+    /// Index of the session.
     pub session: usize,
-    /// When the session began.
+    /// Start of the session.
     pub began: Nanos,
-    /// What the session's socket has sent.
+    /// Traffic of the session's socket.
     pub traffic: Traffic,
     tails: Tails,
-    /// How often there was no room.
+    /// Number of refused messages.
     pub refusals: u64,
     load: Load,
     left: u64,
@@ -48,14 +48,14 @@ pub struct Publisher {
     suspended: bool,
     inbox: VecDeque<(SocketAddr, Rc<[u8]>)>,
     connections: Vec<usize>,
-    /// By topic: its number within the session.
+    /// Number within the session, by topic.
     numbers: Vec<Option<u32>>,
     alarm: Alarm,
     dice: Dice,
 }
 
 impl Publisher {
-    /// A process with its first session.
+    /// Creates a process with its first session.
     pub fn new(scenario: &Scenario, now: Nanos, dice: Dice) -> Self {
         let settings = scenario.sender.clone();
         let load = scenario.load;
@@ -80,12 +80,12 @@ impl Publisher {
         }
     }
 
-    /// Where it is.
+    /// Address.
     pub fn address() -> SocketAddr {
         address(PUBLISHER, SOCKET)
     }
 
-    /// What a session of `scenario` has to say, as long as nothing is said.
+    /// Ground truth of a session of `scenario` before the first message.
     pub fn truth(scenario: &Scenario, session: u64) -> Truth {
         let topic = |(number, (sizes, _)): (usize, &(_, Nanos))| {
             let speech = Speech::new(session, number as u32, *sizes);
@@ -95,17 +95,17 @@ impl Publisher {
         Truth { session, topics, is_closed: false }
     }
 
-    /// Whether it runs, has not closed, and can be found.
+    /// Whether it runs and its session is open.
     pub const fn is_there(&self) -> bool {
         self.sender.is_some() && !self.suspended
     }
 
-    /// Whether it has said everything.
+    /// Whether it has published everything.
     pub const fn has_said_all(&self) -> bool {
         self.left == 0
     }
 
-    /// The process dies.
+    /// Crashes the process.
     pub fn crash(&mut self, medium: &mut Medium) -> Vec<usize> {
         self.sender = None;
         self.inbox.clear();
@@ -116,7 +116,7 @@ impl Publisher {
         std::mem::take(&mut self.connections)
     }
 
-    /// The process runs again, with the session that `truth` tells of.
+    /// Restarts the process with another session.
     pub fn restart(&mut self, medium: &mut Medium, session: usize, truth: &Truth) -> bool {
         if self.sender.is_some() {
             return false;
@@ -145,10 +145,10 @@ impl Publisher {
         Ok(())
     }
 
-    /// Says the next of what it has to say.
+    /// Publishes the next burst.
     pub fn publish(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict {
         if self.left == 0 || self.suspended || self.sender.is_none() {
-            // It comes back to it.
+            // Tries again later.
             if self.left > 0 {
                 medium.after(100 * RETRY, Event::Publishes);
             }
@@ -183,7 +183,7 @@ impl Publisher {
         self.go_on(medium)
     }
 
-    /// Says one more message on each topic that is there; false if there was no room for one.
+    /// Publishes one more message on each topic; false if the window is full.
     pub fn say_last(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict<bool> {
         for topic in 0..self.numbers.len() {
             if self.numbers[topic].is_none() || truth.topics[topic].has_last {
@@ -206,7 +206,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes one batch, or as much of it as there is room for; how many messages that was.
+    /// Publishes a batch as far as there is room; returns the number of messages.
     fn commit(&mut self, medium: &mut Medium, truth: &mut Truth, chosen: &[usize]) -> Verdict<u64> {
         let Some(sender) = &mut self.sender else { return Ok(0) };
         let mut staged = Vec::new();
@@ -253,7 +253,7 @@ impl Publisher {
         self.go_on(medium)
     }
 
-    /// Accepts a connection; false if nobody is there.
+    /// Accepts a connection; false if the process does not run.
     pub fn accept(&mut self, medium: &mut Medium, number: usize) -> bool {
         let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else { return false };
         sender.connect(medium.now, number as u64);
@@ -261,7 +261,7 @@ impl Publisher {
         true
     }
 
-    /// Notices that a connection is broken.
+    /// A connection is found broken.
     pub fn reset(&mut self, number: usize) {
         if self.connections.contains(&number) {
             self.connections.retain(|known| *known != number);
@@ -271,13 +271,13 @@ impl Publisher {
         }
     }
 
-    /// The process stands still.
+    /// Suspends the process.
     pub fn suspend(&mut self) {
         self.suspended = true;
         self.tails.forget();
     }
 
-    /// It goes on: looks at the time or at its socket first.
+    /// Resumes the process, which polls the time or its socket first.
     pub fn resume(&mut self, medium: &mut Medium) -> Verdict {
         if std::mem::take(&mut self.suspended)
             && self.dice.percent(50)
@@ -288,12 +288,12 @@ impl Publisher {
         self.go_on(medium)
     }
 
-    /// Its alarm may have rung.
+    /// Polls if the wake-up timer is due.
     pub fn wake(&mut self, medium: &mut Medium) -> Verdict {
         if self.alarm.rings(medium.now) { self.go_on(medium) } else { Ok(()) }
     }
 
-    /// Does all that can be done now.
+    /// Does everything that is due.
     pub fn go_on(&mut self, medium: &mut Medium) -> Verdict {
         let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else {
             return Ok(());
@@ -339,7 +339,7 @@ impl Publisher {
     }
 }
 
-/// Takes the frames that have come through a connection.
+/// Handles the frames of a connection.
 fn hear_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
     let now = medium.now;
     let up = &mut medium.connections[number].up;
@@ -352,7 +352,7 @@ fn hear_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
     }
 }
 
-/// Writes to a connection as much as it takes.
+/// Writes to a connection as far as it has room.
 fn speak_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
     if medium.connections[number].is_broken {
         return; // It has not noticed, and its socket's buffer is full.

@@ -1,4 +1,4 @@
-//! What a run is like: everything about it is drawn from its seed.
+//! Scenario of a run, drawn from its seed.
 
 mod ordeal;
 
@@ -12,89 +12,89 @@ use crate::payload::Sizes;
 use lanecast_protocol::sender::{Distribution, Pacing};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver, sender};
 
-/// How long the run's publisher is looked for again after a subscriber has lost it.
+/// Time for which a subscriber looks for a lost publisher.
 pub const ANNOUNCE: Nanos = 50 * MILLISECOND;
 
-/// A run.
+/// Scenario of a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// Seed.
     pub seed: u64,
-    /// The publisher's settings; a session that follows a crash has another number.
+    /// Settings of the sender; a session after a crash has another number.
     pub sender: sender::SenderSettings,
-    /// By topic: how long its messages are, and when the publisher adds it.
+    /// Lengths of messages, and the time when the publisher adds the topic, by topic.
     pub topics: Vec<(Sizes, Nanos)>,
-    /// What is published.
+    /// Load.
     pub load: Load,
     /// The subscribers.
     pub subscribers: Vec<Plan>,
-    /// The weather between all.
+    /// Conditions of all links.
     pub weather: Weather,
-    /// The weather on the way back to the publisher.
+    /// Conditions towards the publisher.
     pub back: Weather,
-    /// The publisher's own link.
+    /// Link of the publisher's host.
     pub egress: Option<Weather>,
-    /// What goes wrong, and when.
+    /// Faults and their times.
     pub faults: Vec<(Nanos, Fault)>,
-    /// When all is mended.
+    /// Time after which no fault is active.
     pub healed: Nanos,
-    /// How it ends.
+    /// End of the run.
     pub ending: Ending,
-    /// Nothing that happens excuses a loss.
+    /// No loss is allowed in this run.
     pub is_gentle: bool,
 }
 
-/// What is published, and when.
+/// Load: messages and their timing.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// How long the publisher pauses between two bursts.
+    /// Pause between two bursts.
     pub pause: Nanos,
-    /// How many commits make a burst.
+    /// Commits per burst.
     pub burst: u64,
-    /// The most messages of a batch.
+    /// Most messages of a batch.
     pub batch: u64,
-    /// How many commits of a hundred are batches.
+    /// Percentage of commits that are batches.
     pub batches: u32,
-    /// How many commits of a hundred are flushed; the last of a burst always is.
+    /// Percentage of commits that are flushed; the last of a burst always is.
     pub flushes: u32,
 }
 
 /// A subscriber.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// When it starts.
+    /// Time of the start.
     pub starts: Nanos,
-    /// How its receivers behave; each gets a number and a seed of its own.
+    /// Settings of its receivers; each has its own number and seed.
     pub receiver: receiver::ReceiverSettings,
-    /// The topics that it wants at first.
+    /// Topics subscribed to at the start.
     pub topics: Vec<usize>,
-    /// How long its application needs for what one datagram brings.
+    /// Time that the application needs per datagram.
     pub pace: Nanos,
-    /// Datagrams wait in its socket while the application reads; else they are taken in at once.
+    /// Whether datagrams wait in the socket while the application reads.
     pub reads_inline: bool,
-    /// How many bytes wait in its socket.
+    /// Size of the socket buffer, in bytes.
     pub socket_bytes: usize,
-    /// It is still there in the end.
+    /// Whether it runs until the end.
     pub stays: bool,
 }
 
-/// How a run ends.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Everybody gets a last message, then the publisher closes.
+    /// Every subscriber gets a last message, then the publisher closes.
     Close,
-    /// The publisher closes as soon as it has published everything, whatever befalls.
+    /// The publisher closes as soon as it has published everything, despite faults.
     CloseAtOnce,
-    /// Everybody gets a last message, then the publisher crashes.
+    /// Every subscriber gets a last message, then the publisher crashes.
     Crash,
-    /// Everybody gets a last message, then the subscribers leave.
+    /// Every subscriber gets a last message, then the subscribers leave.
     Leave,
 }
 
 impl Scenario {
-    /// The run of `seed`.
+    /// Draws the scenario of `seed`.
     pub fn draw(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let span = dice.spread(20 * MILLISECOND..=1_500 * MILLISECOND);
@@ -133,17 +133,17 @@ impl Scenario {
         scenario
     }
 
-    /// Whether the session goes through connections.
+    /// Whether the session uses connections.
     pub fn is_stream(&self) -> bool {
         self.sender.distribution == Distribution::Stream
     }
 
-    /// Whether the session goes to a group.
+    /// Whether the session uses multicast.
     pub const fn is_group(&self) -> bool {
         matches!(self.sender.distribution, Distribution::Multicast(_))
     }
 
-    /// Whether weather and settings are such that nothing may be lost.
+    /// Whether conditions and settings allow no loss.
     fn settings_are_gentle(&self, recovery: Nanos) -> bool {
         let steady = |weather: &Weather| !matches!(weather.loss, Loss::Bursts { .. });
         self.sender.pacing == Pacing::Slowest
@@ -153,9 +153,9 @@ impl Scenario {
             && self.can_repair(recovery)
     }
 
-    /// Whether each receiver's share of the budget for repairs can bring it the whole window
-    /// a few times before it gives up: repairs get lost, too. Who cannot keep the window drops
-    /// what comes behind a gap, and needs it again for each part that it can keep.
+    /// Whether each receiver's share of the repair budget is enough for the whole window several
+    /// times within the recovery time: repairs get lost, too. A receiver with a small reorder
+    /// buffer drops datagrams behind a gap, and needs them again for each part that fits.
     fn can_repair(&self, recovery: Nanos) -> bool {
         let sender = &self.sender;
         let window = sender.window_bytes.max(8 * sender.datagram_bytes).next_power_of_two() as u64;
@@ -165,7 +165,7 @@ impl Scenario {
         share * (recovery / MILLISECOND) / 1_000 >= times * window
     }
 
-    /// How many bytes a second may be sent again.
+    /// Bytes per second for repairs.
     pub fn repair_rate(&self) -> u64 {
         let link = self.sender.data_rate.unwrap_or(self.sender.link_rate);
         link / 100 * u64::from(self.sender.repair_share)

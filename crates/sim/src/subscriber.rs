@@ -1,4 +1,4 @@
-//! A subscriber's process: its receivers, its socket, and an application that takes its time.
+//! Simulated subscriber process: receivers, socket, and a slow application.
 
 use crate::connection::Connection;
 use crate::dice::Dice;
@@ -18,33 +18,33 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// How long until a broken connection is tried again.
+/// Pause before reconnecting.
 const RETRY: Nanos = 20 * MILLISECOND;
-/// How much is read from a connection at a time.
+/// Bytes read from a connection at a time.
 const READ_MAX: usize = 1 << 15;
 
-/// A subscriber's process.
+/// Simulated subscriber process.
 #[derive(Debug)]
 pub struct Subscriber {
     number: usize,
-    /// What it is like.
+    /// Part of the scenario.
     pub plan: Plan,
-    /// The topics that it wants.
+    /// Subscribed topics.
     pub topics: Vec<usize>,
-    /// Its receivers, the oldest session first.
+    /// Receivers, the oldest session first.
     pub hearings: Vec<Hearing>,
-    /// Those that are over.
+    /// Closed receivers.
     pub past: Vec<Hearing>,
-    /// What it has sent.
+    /// Traffic sent.
     pub traffic: Traffic,
     running: bool,
     suspended: Option<Nanos>,
     stalled: bool,
-    /// It does not join again: it left, or was ejected.
+    /// The subscriber does not join again: it left, or was ejected.
     resigned: bool,
     inbox: VecDeque<Rc<[u8]>>,
     inbox_bytes: usize,
-    /// Until when the application reads what it was given.
+    /// Time until which the application reads.
     busy: Option<Nanos>,
     alarm: Alarm,
     dice: Dice,
@@ -52,7 +52,7 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// A process that does not run yet.
+    /// Creates a process that does not run yet.
     pub fn new(number: usize, plan: Plan, datagram_bytes: usize, dice: Dice) -> Self {
         Self {
             number,
@@ -74,17 +74,17 @@ impl Subscriber {
         }
     }
 
-    /// Its machine.
+    /// Host.
     pub const fn host(&self) -> Host {
         host(self.number)
     }
 
-    /// Its socket.
+    /// Socket.
     pub const fn socket(&self) -> Socket {
         100 + self.number as Socket
     }
 
-    /// Whether it runs and has not resigned.
+    /// Whether it runs and may join.
     pub const fn is_attached(&self) -> bool {
         self.running && !self.resigned
     }
@@ -94,12 +94,12 @@ impl Subscriber {
         self.hearings.iter().find(|hearing| hearing.session == session && hearing.left.is_none())
     }
 
-    /// All its receivers.
+    /// All receivers.
     pub fn all(&self) -> impl Iterator<Item = &Hearing> {
         self.past.iter().chain(&self.hearings)
     }
 
-    /// The process runs.
+    /// Starts the process.
     pub fn start(&mut self, medium: &mut Medium, group: Option<SocketAddr>) {
         if !self.running {
             self.running = true;
@@ -110,7 +110,7 @@ impl Subscriber {
         }
     }
 
-    /// The process dies.
+    /// Crashes the process.
     pub fn crash(&mut self, medium: &mut Medium) {
         medium.network.close(self.host(), self.socket());
         for hearing in &self.hearings {
@@ -125,14 +125,14 @@ impl Subscriber {
         (self.running, self.suspended, self.stalled, self.busy) = (false, None, false, None);
     }
 
-    /// It wants no more.
+    /// Leaves all sessions.
     pub fn leave(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         self.resigned = true;
         self.hearings.iter_mut().for_each(|hearing| hearing.receiver.leave());
         self.go_on(medium, truths)
     }
 
-    /// It wants all topics.
+    /// Subscribes to all topics.
     pub fn want_all(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         let all = truths.first().map_or(0, |truth| truth.topics.len());
         for topic in (0..all).filter(|topic| !self.topics.contains(topic)).collect::<Vec<_>>() {
@@ -147,14 +147,14 @@ impl Subscriber {
         self.go_on(medium, truths)
     }
 
-    /// The process stands still.
+    /// Suspends the process.
     pub fn suspend(&mut self, now: Nanos) {
         if self.running {
             self.suspended.get_or_insert(now);
         }
     }
 
-    /// It goes on: looks at the time or at its socket first.
+    /// Resumes the process, which polls the time or its socket first.
     pub fn resume(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         let Some(since) = self.suspended.take() else { return Ok(()) };
         let absence = medium.now - since;
@@ -165,13 +165,13 @@ impl Subscriber {
         self.go_on(medium, truths)
     }
 
-    /// The application looks away, or back.
+    /// Stops or resumes the application's reading.
     pub fn set_stalled(&mut self, stalled: bool, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         self.stalled = stalled;
         self.go_on(medium, truths)
     }
 
-    /// It hears where a session is.
+    /// Handles the announcement of a session.
     pub fn hear_of(
         &mut self,
         medium: &mut Medium,
@@ -214,13 +214,13 @@ impl Subscriber {
         self.go_on(medium, truths)
     }
 
-    /// The last receiver of a session whose publisher seemed to be dead goes on.
+    /// Revives the last receiver of a session, if possible.
     fn take_revived(&mut self, now: Nanos, session: usize) -> Option<Hearing> {
         let last = self.past.iter().rposition(|hearing| hearing.session == session)?;
         self.past[last].revive(now).then(|| self.past.remove(last))
     }
 
-    /// It wants the topics that have been added meanwhile.
+    /// Subscribes to topics that were added meanwhile.
     fn want_rest(&self, hearing: &mut Hearing, truth: &Truth) {
         for topic in &self.topics {
             if hearing.ledgers.iter().all(|ledger| ledger.topic() != *topic) {
@@ -241,7 +241,7 @@ impl Subscriber {
         number
     }
 
-    /// Its end of a connection works.
+    /// A connection is established.
     pub fn connected(&mut self, medium: &mut Medium, truths: &[Truth], number: usize) -> Verdict {
         let now = medium.now;
         let ours = |hearing: &&mut Hearing| hearing.connection == Some(number);
@@ -251,7 +251,7 @@ impl Subscriber {
         self.go_on(medium, truths)
     }
 
-    /// A connection is broken, or could not be made: it is tried again later.
+    /// A connection is broken, or could not be made: tries again later.
     pub fn disconnected(&mut self, medium: &mut Medium, number: usize) {
         let Some(at) = self.hearings.iter().position(|h| h.connection == Some(number)) else {
             return;
@@ -266,7 +266,7 @@ impl Subscriber {
         }
     }
 
-    /// Breaks its connections.
+    /// Breaks all connections.
     pub fn break_off(&mut self, medium: &mut Medium) {
         let broken: Vec<usize> = self.hearings.iter().filter_map(|h| h.connection).collect();
         for number in broken {
@@ -279,7 +279,7 @@ impl Subscriber {
     fn break_one(&mut self, medium: &mut Medium, number: usize) {
         medium.connections[number].is_broken = true;
         self.disconnected(medium, number);
-        // The publisher's end may notice at once, or later, or by the receiver's return.
+        // The publisher may notice at once, later, or by the receiver's next connection.
         let notices = self.dice.pick(&[0, 5, 100]);
         if self.dice.percent(80) {
             medium.after(notices * MILLISECOND, Event::Resets(number));
@@ -300,12 +300,12 @@ impl Subscriber {
         self.go_on(medium, truths)
     }
 
-    /// Its alarm may have rung.
+    /// Polls if the wake-up timer is due.
     pub fn wake(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         if self.alarm.rings(medium.now) { self.go_on(medium, truths) } else { Ok(()) }
     }
 
-    /// Does all that can be done now.
+    /// Does everything that is due.
     pub fn go_on(&mut self, medium: &mut Medium, truths: &[Truth]) -> Verdict {
         if !self.running || self.suspended.is_some() {
             return Ok(());
@@ -329,7 +329,7 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Whether the application, or whoever stands in for it, takes what has come.
+    /// Whether the application accepts datagrams now.
     fn can_take(&self, now: Nanos) -> bool {
         !self.plan.reads_inline || self.stalled || self.busy.is_none_or(|until| until <= now)
     }
@@ -386,7 +386,7 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Sends what its receivers have to say.
+    /// Sends the receivers' frames.
     fn speak(&mut self, medium: &mut Medium) -> Verdict {
         let mut buffer = [0; 1_472];
         let longest = self.datagram_bytes.min(buffer.len());
@@ -407,12 +407,12 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Parts with the receivers that are done.
+    /// Removes receivers that are done.
     fn part(&mut self, medium: &mut Medium) {
         while let Some(at) = self.hearings.iter().position(Hearing::is_done) {
             let hearing = self.hearings.remove(at);
             if let Some(number) = hearing.connection {
-                // What was written arrives before the end does.
+                // Written bytes arrive before the reset.
                 medium.after(SECOND, Event::Resets(number));
             }
             self.resigned |=
@@ -429,7 +429,7 @@ impl Subscriber {
         }
     }
 
-    /// Where it is.
+    /// Address.
     pub fn address(&self) -> SocketAddr {
         address(self.host(), self.socket())
     }

@@ -1,4 +1,4 @@
-//! The tail of what is sent: a sign of life follows soon, so that its loss is noticed.
+//! Check that a heartbeat soon follows the last data, so that its loss is noticed.
 
 use crate::ensure;
 use crate::violation::Verdict;
@@ -7,20 +7,20 @@ use lanecast_wire::net::{Frame, Kind, flag};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// How soon: two round trips, each of which counts as 10 ms at most, and what the duty cycle takes.
+/// Longest wait: two round trips of at most 10 ms each, and the duty cycle.
 const SOON: Nanos = 21 * MILLISECOND;
 
-/// By receiver or group: when data was last sent that no sign of life has followed.
+/// Time of the last data without a following heartbeat, by receiver or group.
 #[derive(Debug, Default)]
 pub struct Tails(BTreeMap<SocketAddr, Nanos>);
 
 impl Tails {
-    /// A datagram goes out.
+    /// Records a datagram that is sent.
     pub fn sends(&mut self, now: Nanos, to: SocketAddr, datagram: &[u8]) -> Verdict {
         let Some((frame, _)) = Frame::split(datagram) else { return Ok(()) };
         match frame.kind {
             Kind::Data if frame.flags & flag::AGAIN == 0 => _ = self.0.insert(to, now),
-            // Somebody else is there from now on.
+            // Another receiver has this address from now on.
             Kind::Welcome => _ = self.0.remove(&to),
             Kind::Session => {
                 let wait = self.0.remove(&to).map_or(0, |sent| now - sent);
@@ -31,7 +31,7 @@ impl Tails {
         Ok(())
     }
 
-    /// The process stands still, or nobody is there.
+    /// The process is suspended, or no receiver is left.
     pub fn forget(&mut self) {
         self.0.clear();
     }

@@ -1,14 +1,14 @@
-//! What a socket sends, counted by kind, and bounds on it: no storm of repairs, no idle chatter.
+//! Frames that a socket sends, counted by kind, with limits of repairs and of idle traffic.
 
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
 use lanecast_protocol::{Nanos, SECOND};
 use lanecast_wire::net::{Frame, Kind, Range, flag};
 
-/// How many numbers of kinds there are, 0 included.
+/// Number of frame kinds, including 0.
 const KINDS: usize = Kind::Query as usize + 1;
 
-/// Frames and bytes that one socket has sent.
+/// Frames and bytes sent by one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     frames: [u64; KINDS],
@@ -18,7 +18,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts a datagram; each must be a frame, and no longer than the session's limit.
+    /// Counts a datagram, which must be a frame and no longer than the session's limit.
     pub fn count(&mut self, datagram: &[u8], longest: usize) -> Verdict {
         let bytes = datagram.len();
         ensure!(bytes <= longest, "a datagram of {bytes} bytes: the limit is {longest}");
@@ -35,17 +35,17 @@ impl Traffic {
         Ok(())
     }
 
-    /// How often something was asked for again: a NAK without room for more goes on in another.
+    /// Number of NAKs; a full one and its continuation count once.
     pub const fn naks(&self) -> u64 {
         self.frames(Kind::Nak) - self.full_naks
     }
 
-    /// How many frames of a kind.
+    /// Number of frames of a kind.
     pub const fn frames(&self, kind: Kind) -> u64 {
         self.frames[kind as usize]
     }
 
-    /// How many of the data frames were sent again.
+    /// Number of repairs.
     pub const fn repairs(&self) -> u64 {
         self.repairs
     }
@@ -55,7 +55,7 @@ impl Traffic {
         self.frames.iter().sum::<u64>() - earlier.frames.iter().sum::<u64>()
     }
 
-    /// Repairs have kept to so many bytes a second, after a first `burst`.
+    /// Checks that repairs kept to `rate` bytes per second, after a first `burst`.
     pub fn check_repairs(&self, elapsed: Nanos, rate: u64, burst: u64) -> Verdict {
         let earned = u128::from(elapsed) * u128::from(rate) / u128::from(SECOND);
         let most = earned + u128::from(burst);
@@ -64,7 +64,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// While idle since `earlier`, no more than so many frames a second were sent.
+    /// Checks that at most `most` frames per second were sent since `earlier`.
     pub fn check_idle(&self, earlier: &Self, elapsed: Nanos, most: u64) -> Verdict {
         let sent = self.since(earlier);
         let allowed = u128::from(elapsed) * u128::from(most) / u128::from(SECOND) + 1;

@@ -1,4 +1,4 @@
-//! A run from its seed to its verdict.
+//! One run, from its seed to its outcome.
 
 use crate::ensure;
 use crate::hearing::Hearing;
@@ -13,20 +13,20 @@ use lanecast_transport::CloseReason;
 use lanecast_wire::net::Kind;
 use std::fmt;
 
-/// How long everything may take to be published, and read.
+/// Longest time to publish and read everything.
 const LOAD_MAX: Nanos = 120 * SECOND;
-/// How long joining, repairing and ending may take, beside the times that are set.
+/// Longest time of joining, repairing and ending, in addition to the configured times.
 const SLACK: Nanos = 5 * SECOND;
-/// How long the run is watched while nothing is published.
+/// Duration of the idle phase.
 const IDLE: Nanos = 2 * SECOND;
 
-/// The most NAKs for each missing datagram, beside one in each interval: each gap is asked for
-/// every 10 ms at last, and with it those for which half of that is over.
+/// Most NAKs per missing datagram, in addition to one per interval: each gap is requested every
+/// 10 ms in the end, together with gaps for which half of that is over.
 const NAKS_EACH: u64 = 6;
 /// See [`NAKS_EACH`].
 const NAK_INTERVAL: Nanos = 5 * MILLISECOND;
 
-/// What a run that kept every promise came to.
+/// Outcome of a run without violations.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
@@ -49,7 +49,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds what another run came to.
+    /// Adds the outcome of another run.
     pub fn add(&mut self, other: &Self) {
         self.read += other.read;
         self.lost += other.lost;
@@ -70,16 +70,16 @@ impl Outcome {
     }
 }
 
-/// A run that broke a promise.
+/// A run with a violation.
 #[derive(Debug)]
 pub struct Failure {
-    /// Where it comes from.
+    /// Seed.
     pub seed: u64,
-    /// The broken promise.
+    /// The violation.
     pub violation: Violation,
-    /// What the run was like.
+    /// Scenario of the run.
     pub scenario: String,
-    /// What happened last.
+    /// Latest events.
     pub history: String,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Failure {
 /// Runs `seed`.
 ///
 /// # Errors
-/// If it breaks a promise.
+/// The violation, with the scenario and the latest events.
 pub fn run(seed: u64) -> Result<Outcome, Box<Failure>> {
     let mut trial = Trial { world: World::new(Scenario::draw(seed)) };
     trial.run().map_err(|violation| {
@@ -125,7 +125,7 @@ impl Trial {
         Ok(self.outcome())
     }
 
-    /// Lets things happen until `holds`; so long at most.
+    /// Runs until the condition holds, for a limited time.
     fn wait(
         &mut self,
         what: &str,
@@ -150,7 +150,7 @@ impl Trial {
         longest.unwrap_or(0) * 2 + SLACK
     }
 
-    /// Nobody is deaf: all that are there join, and account for all up to a last message.
+    /// Checks that all running subscribers join and receive everything up to a last message.
     fn all_hear_the_last(&mut self) -> Verdict {
         let patience = self.patience();
         self.wait("all joined", patience, |world| {
@@ -185,7 +185,7 @@ impl Trial {
         })
     }
 
-    /// While nothing is published, little is sent.
+    /// Checks that idle traffic is low.
     fn idle(&mut self) -> Verdict {
         let now = self.world.medium.now;
         self.world.run_until(now + SECOND)?;
@@ -198,7 +198,7 @@ impl Trial {
         let sender = &self.world.scenario.sender;
         let (beats, statuses) = (SECOND / sender.heartbeat, 10 * SECOND / sender.liveness);
         let count = self.world.subscribers.len() as u64;
-        // A sign of life for each receiver, and an answer to each status, with room for more.
+        // A heartbeat for each receiver and an echo for each status, with a margin.
         let most = [2 * count * (beats + 2 * statuses) + 10, 2 * statuses + 2 * beats + 10];
         for (number, (now, then)) in traffic(&self.world).iter().zip(&before).enumerate() {
             now.check_idle(then, IDLE, most[usize::from(number > 0)])?;
@@ -206,7 +206,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Ends the run as it is meant to, and waits until nothing is left to do.
+    /// Ends the run by its scenario, and waits until all actors are idle.
     fn end(&mut self) -> Verdict {
         let now = self.world.medium.now;
         let healed = self.world.scenario.healed.saturating_sub(self.world.elapsed());
@@ -254,10 +254,10 @@ impl Trial {
         Ok(())
     }
 
-    /// NAKs are in proportion to what was missing, and to the time for which it was asked for.
+    /// Checks that NAKs are in proportion to the missing datagrams and their recovery time.
     fn check_naks(&self, subscriber: &Subscriber) -> Verdict {
         let counters = subscriber.all().map(|hearing| hearing.receiver.counters());
-        // What was dropped for want of room is missing again.
+        // Datagrams dropped because the reorder buffer was full count as missing again.
         let each =
             counters.map(|counts| counts.recovered + counts.lost_datagrams + counts.overflowed);
         let missing: u64 = each.sum();

@@ -1,8 +1,8 @@
-//! What must not happen, and did.
+//! Violations of the protocols' guarantees.
 
 use std::fmt;
 
-/// A broken promise, in words.
+/// A violated guarantee, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub String);
 
@@ -14,10 +14,10 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Whether every promise was kept.
+/// Result of a check.
 pub type Verdict<T = ()> = Result<T, Violation>;
 
-/// Complains unless a promise was kept.
+/// Returns a violation unless the condition holds.
 #[macro_export]
 macro_rules! ensure {
     ($kept:expr, $($words:tt)+) => {

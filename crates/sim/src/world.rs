@@ -1,4 +1,4 @@
-//! Actors in a medium, driven by what happens.
+//! Actors on a fabric, driven by events.
 
 use crate::dice::Dice;
 use crate::ensure;
@@ -16,23 +16,23 @@ use lanecast_protocol::Nanos;
 use lanecast_protocol::sender::{Distribution, Sender};
 use std::net::SocketAddr;
 
-/// A run has no more events than this.
+/// Most events of a run.
 const EVENTS_MAX: u64 = 3_000_000;
 
-/// Everything there is.
+/// State of a simulation.
 #[derive(Debug)]
 pub struct World {
-    /// What the run is like.
+    /// Scenario of the run.
     pub scenario: Scenario,
-    /// What all act in.
+    /// Fabric of all actors.
     pub medium: Medium,
     /// The publisher's process.
     pub publisher: Publisher,
     /// The subscribers' processes.
     pub subscribers: Vec<Subscriber>,
-    /// What was published, by session.
+    /// Published messages, by session.
     pub truths: Vec<Truth>,
-    /// Sessions are told of.
+    /// Sessions are announced.
     pub announces: bool,
     began: Nanos,
     events: u64,
@@ -40,7 +40,7 @@ pub struct World {
 }
 
 impl World {
-    /// The world of `scenario`, in which nothing has happened yet.
+    /// Creates the simulation of `scenario`.
     pub fn new(scenario: Scenario) -> Self {
         let mut dice = Dice::new(scenario.seed ^ 1);
         let mut network = Network::new(scenario.weather, dice.fork());
@@ -77,12 +77,12 @@ impl World {
         }
     }
 
-    /// How long it has run.
+    /// Time since the start.
     pub const fn elapsed(&self) -> Nanos {
         self.medium.now - self.began
     }
 
-    /// Lets everything happen that happens before `until`.
+    /// Runs all events before `until`.
     pub fn run_until(&mut self, until: Nanos) -> Verdict {
         while let Some(at) = self.medium.agenda.next_at().filter(|at| *at <= until) {
             self.events += 1;
@@ -96,12 +96,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether no event is left.
     pub fn is_silent(&self) -> bool {
         self.medium.agenda.next_at().is_none()
     }
 
-    /// Who is where, in words.
+    /// State of all actors, in words.
     pub fn state(&self) -> String {
         let state = |subscriber: &Subscriber| {
             let told = subscriber.hearings.iter().map(Hearing::state).collect::<Vec<_>>();
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Whoever can hear it is told where the session is.
+    /// Announces the session to all subscribers that can be reached.
     fn announce(&mut self) -> Verdict {
         if !self.announces {
             return Ok(());

@@ -1,20 +1,20 @@
-//! The contents of a file, as they are and as they are on the disk.
+//! Contents of a file, as seen by processes and as stored on the disk.
 
 use crate::dice::Dice;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a disk writes whole, or nearly always.
+/// Sector size: the unit that a disk writes atomically, or nearly always.
 const SECTOR: usize = 512;
 
 /// A file.
 #[derive(Debug, Default)]
 pub(super) struct Inode {
-    /// What the processes see.
+    /// Contents seen by processes.
     now: Vec<u8>,
-    /// What is on the disk.
+    /// Contents on the disk.
     durable: Vec<u8>,
-    /// What was written since, in this order.
+    /// Writes since the last synchronisation, in order.
     pending: Vec<(usize, Vec<u8>)>,
 }
 
@@ -47,12 +47,12 @@ impl Inode {
         }
     }
 
-    /// Part of what was written comes to the disk; the rest never will, unless written again.
+    /// Stores part of the pending writes; the rest is lost unless written again.
     pub(super) fn sync_badly(&mut self, dice: &mut Dice) {
         self.settle(dice);
     }
 
-    /// Only what is on the disk is left.
+    /// Discards everything that is not on the disk.
     pub(super) fn crash(&mut self, dice: &mut Dice) {
         self.settle(dice);
         self.now.clone_from(&self.durable);
@@ -63,7 +63,7 @@ impl Inode {
             self.durable.resize(self.now.len(), 0);
         }
         let count = self.pending.len() as u64;
-        // All, nothing, or each sector as it comes.
+        // All, nothing, or each sector at random.
         let most = dice.pick(&[0, count, count, count]);
         let is_whole = dice.percent(20);
         let sectors: BTreeSet<usize> =
@@ -82,7 +82,7 @@ impl Inode {
         self.pending.clear();
     }
 
-    /// Brings the part of a pending write that lies in `range` to the disk.
+    /// Stores the part of a pending write that lies in `range`.
     fn bring(&mut self, number: usize, range: Range<usize>) {
         let (offset, bytes) = &self.pending[number];
         let start = range.start.max(*offset);

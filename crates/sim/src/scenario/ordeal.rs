@@ -1,4 +1,4 @@
-//! What befalls a run.
+//! Fault schedule of a run.
 
 use super::{Ending, Scenario};
 use crate::dice::Dice;
@@ -8,16 +8,16 @@ use crate::network::Host;
 use lanecast_protocol::sender::Pacing;
 use lanecast_protocol::{MILLISECOND, Nanos};
 
-/// The publisher's machine.
+/// Host of the publisher.
 pub const PUBLISHER: Host = 1;
 
-/// The machine of a subscriber.
+/// Host of a subscriber.
 pub const fn host(subscriber: usize) -> Host {
     subscriber as Host + 2
 }
 
 impl Scenario {
-    /// Adds up to three ordeals, and late starters.
+    /// Adds up to three faults, and late starters.
     pub(super) fn add_ordeals(&mut self, dice: &mut Dice, span: Nanos) {
         for who in 0..self.subscribers.len() {
             let late = if dice.percent(25) { dice.up_to(span) } else { 0 };
@@ -49,7 +49,7 @@ impl Scenario {
         let most = if long {
             4 * self.sender.liveness
         } else if self.is_stream() && is_lone {
-            // Long enough for a connection to be given up, and another one to be made in time.
+            // Long enough to detect a broken connection and make another one.
             self.patience() * 3 / 5
         } else {
             self.patience() / 5
@@ -69,7 +69,7 @@ impl Scenario {
             8 => self.add_end(dice, who, (at, until)),
             9 => self.faults.push((at, Fault::WantAll(who))),
             10 if self.is_stream() => {
-                // It comes back by another connection, and goes on where it was.
+                // The subscriber resumes by another connection.
                 self.faults.push((at, Fault::Break(who)));
             }
             10 => self.faults.push((at, Fault::WantAll(who))),
@@ -77,7 +77,7 @@ impl Scenario {
         }
     }
 
-    /// How long an outage may be that nobody must notice.
+    /// Longest outage that must stay unnoticed.
     fn patience(&self) -> Nanos {
         let receivers = self.subscribers.iter().map(|plan| plan.receiver.recovery);
         let receivers = receivers.min().unwrap_or(Nanos::MAX);
@@ -104,7 +104,7 @@ impl Scenario {
         }
     }
 
-    /// For a while, nearly everything gets lost.
+    /// Adds a period of heavy loss.
     fn add_storm(&mut self, dice: &mut Dice, (at, until): (Nanos, Nanos)) {
         let loss = Loss::Random(dice.within(200_000..=900_000) as u32);
         let storm = Weather { loss, ..self.weather };
@@ -112,7 +112,7 @@ impl Scenario {
         self.add_pair((at, Fault::Weather(storm)), (until, Fault::Weather(calm)), true);
     }
 
-    /// A subscriber crashes or leaves, and perhaps comes again.
+    /// A subscriber crashes or leaves, and perhaps starts again.
     fn add_end(&mut self, dice: &mut Dice, who: usize, (at, until): (Nanos, Nanos)) {
         if !self.subscribers[who].stays {
             return;
@@ -126,7 +126,7 @@ impl Scenario {
         }
     }
 
-    /// The publisher crashes and comes again.
+    /// The publisher crashes and restarts.
     fn add_crash(&mut self, dice: &mut Dice, (at, until): (Nanos, Nanos)) {
         if self.ending == Ending::CloseAtOnce || dice.percent(50) {
             return;

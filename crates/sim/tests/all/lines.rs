@@ -1,11 +1,11 @@
-//! How long a loss, and who stands still, delay what is said on a line.
+//! Latencies under loss, and with suspended actors.
 
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use lanecast_sim::line::{BEGIN, Habits, Line, Waits};
 use lanecast_sim::link::{Loss, Weather};
 
-/// 50,000 messages a second between two hosts next to each other, which lose some of what comes
-/// in, in millionths.
+/// 50,000 messages per second between two adjacent hosts, which lose some of the received
+/// datagrams, in millionths.
 fn line(is_group: bool, subscribers: usize, loss: u32) -> Line {
     let weather = Weather {
         delay: 4 * MICROSECOND,
@@ -25,7 +25,7 @@ fn line(is_group: bool, subscribers: usize, loss: u32) -> Line {
     }
 }
 
-/// Runs it; all that counts has come.
+/// Runs the scenario; all counted messages are delivered.
 fn run(line: &Line) -> Waits {
     let waits = line.run();
     let [p50, p99, p999, most] = [0.5, 0.99, 0.999, 1.0].map(|share| waits.percentile(share));
@@ -41,7 +41,7 @@ fn run(line: &Line) -> Waits {
     waits
 }
 
-/// Losses, in millionths, and what 99 % and 99.9 % of the messages may take with them.
+/// Loss, in millionths, and limits of the 99 % and 99.9 % latencies under it.
 const PRICES: [(u32, Nanos, Nanos); 2] =
     [(10_000, 60 * MICROSECOND, 120 * MICROSECOND), (50_000, 120 * MICROSECOND, 300 * MICROSECOND)];
 
@@ -80,7 +80,7 @@ fn who_gets_a_processor_again_goes_on_at_once() {
                 ..Habits::ATTENTIVE
             };
             let interval = 100 * MICROSECOND;
-            // All that was not sent or was lost until then has come a tenth of a second later.
+            // Everything sent or lost until then is delivered a tenth of a second later.
             let line = Line { interval, habits, uncounted: 21_000, ..line(is_group, 1, 0) };
             let most = run(&line).percentile(1.0);
             assert!(most < MILLISECOND, "{most} ns: {line:?}");

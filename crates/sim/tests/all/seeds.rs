@@ -10,12 +10,12 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many runs, and the long test tells of them.
+/// Number of runs between two progress reports.
 const SLICE: usize = 10_000;
-/// So many failures are enough.
+/// Failures after which to stop.
 const FAILURES_MAX: usize = 10;
 
-/// The seeds that the environment asks for, or else `usual`.
+/// Seeds set by the environment, or else `usual`.
 fn seeds(usual: Range<u64>) -> Range<u64> {
     let number = |text: &str| text.trim().parse::<u64>().expect("a number");
     if let Ok(seed) = std::env::var("SEED") {
@@ -64,7 +64,7 @@ fn many_runs_keep_every_promise() {
     let all = seeds.end - seeds.start >= 2_000;
     let total = run_all(seeds);
     println!("{total:?}");
-    // Runs in which nothing happens prove nothing.
+    // Runs without events prove nothing.
     if all {
         let much = [total.read, total.lost, total.repairs, total.naks, total.refusals];
         assert!(much.iter().all(|count| *count > 5_000), "{total:?}");
@@ -81,7 +81,7 @@ fn very_many_runs_keep_every_promise() {
     for first in seeds.clone().step_by(SLICE) {
         let end = seeds.end.min(first + SLICE as u64);
         total.add(&run_all(first..end));
-        // Not by `println!`, which is shown only if the test fails.
+        // Not `println!`, which the test harness shows only for failures.
         _ = writeln!(std::io::stderr(), "seeds {}..{end} keep every promise", seeds.start);
     }
     println!("{total:?}");
