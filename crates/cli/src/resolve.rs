@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
     let counters = daemon.counters();
     print_error(&format!(
         "resolver ended: {} clients, {} topics registered, {} facts told",
-        counters.arrived, counters.registered, counters.told
+        counters.connected, counters.registered, counters.sent
     ));
     Ok(ExitCode::SUCCESS)
 }

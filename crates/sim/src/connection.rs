@@ -1,8 +1,8 @@
 //! A TCP connection between a subscriber and the publisher.
 
-use crate::dice::Dice;
-use crate::link::Weather;
+use crate::link::LinkConditions;
 use crate::pipe::Pipe;
+use crate::rng::SimRng;
 use lanecast_protocol::Nanos;
 use lanecast_wire::net::{Frame, frame_length};
 
@@ -46,10 +46,10 @@ impl Direction {
         &mut self,
         now: Nanos,
         bytes: &[u8],
-        weather: &Weather,
-        dice: &mut Dice,
+        conditions: &LinkConditions,
+        rng: &mut SimRng,
     ) -> (usize, Nanos) {
-        self.pipe.write(now, bytes, weather, dice)
+        self.pipe.write(now, bytes, conditions, rng)
     }
 
     /// Writes everything, partly later.
@@ -57,11 +57,11 @@ impl Direction {
         &mut self,
         now: Nanos,
         bytes: &[u8],
-        weather: &Weather,
-        dice: &mut Dice,
+        conditions: &LinkConditions,
+        rng: &mut SimRng,
     ) -> Nanos {
         self.rest.extend_from_slice(bytes);
-        let (written, at) = self.pipe.write(now, &self.rest, weather, dice);
+        let (written, at) = self.pipe.write(now, &self.rest, conditions, rng);
         self.rest.drain(..written);
         at
     }

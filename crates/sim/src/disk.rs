@@ -10,7 +10,7 @@ mod inode;
 pub use file::SimulatedFile;
 
 use self::inode::Inode;
-use crate::dice::Dice;
+use crate::rng::SimRng;
 use lanecast_journal::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ enum Change {
 
 #[derive(Debug)]
 struct State {
-    dice: Dice,
+    rng: SimRng,
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
@@ -48,7 +48,7 @@ impl SimulatedDisk {
     /// Creates an empty disk of `capacity` bytes without faults.
     pub fn new(seed: u64, capacity: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
-            dice: Dice::new(seed),
+            rng: SimRng::new(seed),
             inodes: Vec::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
@@ -118,16 +118,16 @@ impl SimulatedDisk {
         state.stops_at = None;
         state.fails_at = None;
         let mut names = state.durable_names.clone();
-        let odds = state.dice.pick(&[0, 20, 50, 80, 100]);
+        let odds = state.rng.pick(&[0, 20, 50, 80, 100]);
         for change in state.changes.drain(..) {
-            if state.dice.percent(odds) {
+            if state.rng.percent(odds) {
                 change.apply(&mut names);
             }
         }
         state.names = names.clone();
         state.durable_names = names;
         for inode in &mut state.inodes {
-            inode.crash(&mut state.dice);
+            inode.crash(&mut state.rng);
         }
     }
 
@@ -268,7 +268,7 @@ impl Storage for SimulatedDisk {
     fn sync_directory(&self) -> StorageResult<()> {
         let mut state = self.state();
         let stops = state.begin("synchronise", "")?;
-        if !stops || state.dice.percent(50) {
+        if !stops || state.rng.percent(50) {
             state.changes.clear();
             state.durable_names = state.names.clone();
         }

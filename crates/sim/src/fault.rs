@@ -1,6 +1,6 @@
 //! Faults, and their ends.
 
-use crate::link::Weather;
+use crate::link::LinkConditions;
 use crate::network::Host;
 use lanecast_protocol::Nanos;
 
@@ -12,7 +12,7 @@ pub enum Fault {
     /// The direction is open again.
     Heal(Host, Host),
     /// The conditions change everywhere.
-    Weather(Weather),
+    LinkConditions(LinkConditions),
     /// A subscriber's process is suspended.
     Suspend(usize),
     /// The process is resumed.

@@ -1,7 +1,7 @@
 //! Ledger of one topic of a subscriber: checks deliveries against the published messages.
 
 use crate::ensure;
-use crate::payload::Speech;
+use crate::payload::Payloads;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
 
@@ -115,14 +115,14 @@ impl Ledger {
     pub fn read_message(&mut self, truth: &Truth, bytes: &[u8], more: Option<bool>) -> Verdict {
         ensure!(self.stage == Stage::Joined, "a message, but it is {:?}", self.stage);
         let topic = self.truth(truth);
-        if let (None, Some(number)) = (self.base, Speech::number(bytes)) {
+        if let (None, Some(number)) = (self.base, Payloads::number(bytes)) {
             let base = number.wrapping_sub(self.next);
             self.check_base(base, &format!("message {number}"))?;
             self.base = Some(base);
         }
         if let Some(base) = self.base {
             let due = base + self.next;
-            let told = Speech::number(bytes);
+            let told = Payloads::number(bytes);
             let published = topic.published();
             ensure!(due < published, "message {due} of {published}: {told:?}");
             let length = bytes.len();
@@ -213,7 +213,7 @@ mod tests {
     use crate::payload::Sizes;
 
     fn truth(published: usize) -> Truth {
-        let mut topic = TopicTruth::new("a".into(), Speech::new(1, 0, Sizes::Even(24)));
+        let mut topic = TopicTruth::new("a".into(), Payloads::new(1, 0, Sizes::Even(24)));
         topic.goes_on = vec![false; published];
         Truth { session: 1, topics: vec![topic], is_closed: true }
     }
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn short_messages_are_counted_until_one_tells_its_number() -> Verdict {
         let mut truth = truth(5);
-        truth.topics[0].speech = Speech::new(1, 0, Sizes::Even(3));
+        truth.topics[0].speech = Payloads::new(1, 0, Sizes::Even(3));
         let mut ledger = joined(&truth);
         ledger.read_message(&truth, b"abc", None)?;
         ledger.check_whole(&truth)?;

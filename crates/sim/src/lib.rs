@@ -15,26 +15,26 @@
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 
-pub mod agenda;
+pub mod checked_receiver;
 pub mod connection;
-pub mod dice;
 pub mod disk;
+pub mod event_queue;
+pub mod fabric;
 pub mod fault;
-pub mod hearing;
 pub mod history;
+pub mod latency;
 pub mod ledger;
-pub mod line;
 pub mod link;
-pub mod medium;
 pub mod network;
 pub mod payload;
 pub mod pipe;
 pub mod publisher;
+pub mod rng;
+pub mod run;
 pub mod scenario;
 pub mod subscriber;
 pub mod tails;
 pub mod traffic;
-pub mod trial;
 pub mod truth;
 pub mod violation;
 pub mod world;

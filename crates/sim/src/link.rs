@@ -1,11 +1,11 @@
 //! One direction of a link: delay, loss, reordering, duplicates, and a bounded queue.
 
-use crate::dice::{Dice, Millionths};
+use crate::rng::{Millionths, SimRng};
 use lanecast_protocol::{MICROSECOND, Nanos, SECOND};
 
 /// Conditions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weather {
+pub struct LinkConditions {
     /// Shortest delay.
     pub delay: Nanos,
     /// Largest additional delay, without reordering.
@@ -42,7 +42,7 @@ pub enum Loss {
     },
 }
 
-impl Weather {
+impl LinkConditions {
     /// A quiet network with one switch.
     pub const CALM: Self = Self {
         delay: 10 * MICROSECOND,
@@ -62,7 +62,7 @@ impl Weather {
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct Link {
-    weather: Weather,
+    conditions: LinkConditions,
     is_bad: bool,
     free_at: Nanos,
     latest: Nanos,
@@ -83,30 +83,30 @@ pub enum Passage {
 
 impl Link {
     /// Creates a link under these conditions.
-    pub const fn new(weather: Weather) -> Self {
-        Self { weather, is_bad: false, free_at: 0, latest: 0 }
+    pub const fn new(conditions: LinkConditions) -> Self {
+        Self { conditions, is_bad: false, free_at: 0, latest: 0 }
     }
 
     /// Changes the conditions; datagrams on the way are unaffected.
-    pub const fn change(&mut self, weather: Weather) {
-        self.weather = weather;
+    pub const fn change(&mut self, conditions: LinkConditions) {
+        self.conditions = conditions;
         self.is_bad = false;
     }
 
     /// Conditions.
-    pub const fn weather(&self) -> Weather {
-        self.weather
+    pub const fn conditions(&self) -> LinkConditions {
+        self.conditions
     }
 
     /// Sends a datagram of `bytes` bytes.
-    pub fn carry(&mut self, now: Nanos, bytes: usize, dice: &mut Dice) -> Passage {
+    pub fn carry(&mut self, now: Nanos, bytes: usize, rng: &mut SimRng) -> Passage {
         let Some(out_at) = self.queue(now, bytes as u64) else { return Passage::Overflown };
-        if self.loses(dice) {
+        if self.loses(rng) {
             return Passage::Lost;
         }
-        let once = self.arrival(out_at, dice);
-        if dice.happens(self.weather.copies) {
-            Passage::Twice(once, self.arrival(out_at, dice))
+        let once = self.arrival(out_at, rng);
+        if rng.happens(self.conditions.copies) {
+            Passage::Twice(once, self.arrival(out_at, rng))
         } else {
             Passage::Once(once)
         }
@@ -114,34 +114,34 @@ impl Link {
 
     /// Time at which the last bit is on the wire.
     fn queue(&mut self, now: Nanos, bytes: u64) -> Option<Nanos> {
-        if self.weather.rate == 0 {
+        if self.conditions.rate == 0 {
             return Some(now);
         }
         let begin = self.free_at.max(now);
-        let waiting = (begin - now) as u128 * self.weather.rate as u128 / SECOND as u128;
-        if waiting as u64 + bytes > self.weather.queue {
+        let waiting = (begin - now) as u128 * self.conditions.rate as u128 / SECOND as u128;
+        if waiting as u64 + bytes > self.conditions.queue {
             return None;
         }
-        self.free_at = begin + bytes * SECOND / self.weather.rate;
+        self.free_at = begin + bytes * SECOND / self.conditions.rate;
         Some(self.free_at)
     }
 
-    fn loses(&mut self, dice: &mut Dice) -> bool {
-        match self.weather.loss {
+    fn loses(&mut self, rng: &mut SimRng) -> bool {
+        match self.conditions.loss {
             Loss::None => false,
-            Loss::Random(odds) => dice.happens(odds),
+            Loss::Random(odds) => rng.happens(odds),
             Loss::Bursts { begin, end, bad } => {
                 let turns = if self.is_bad { end } else { begin };
-                self.is_bad ^= dice.happens(turns);
-                self.is_bad && dice.happens(bad)
+                self.is_bad ^= rng.happens(turns);
+                self.is_bad && rng.happens(bad)
             }
         }
     }
 
-    fn arrival(&mut self, out_at: Nanos, dice: &mut Dice) -> Nanos {
-        let at = out_at + self.weather.delay + dice.up_to(self.weather.jitter);
-        if dice.happens(self.weather.detours) {
-            return at + dice.up_to(self.weather.detour);
+    fn arrival(&mut self, out_at: Nanos, rng: &mut SimRng) -> Nanos {
+        let at = out_at + self.conditions.delay + rng.up_to(self.conditions.jitter);
+        if rng.happens(self.conditions.detours) {
+            return at + rng.up_to(self.conditions.detour);
         }
         self.latest = self.latest.max(at);
         self.latest
@@ -153,53 +153,55 @@ mod tests {
     use super::*;
     use lanecast_protocol::MILLISECOND;
 
-    fn lost_of(weather: Weather, count: usize) -> (usize, usize) {
-        let (mut link, mut dice) = (Link::new(weather), Dice::new(1));
+    fn lost_of(conditions: LinkConditions, count: usize) -> (usize, usize) {
+        let (mut link, mut rng) = (Link::new(conditions), SimRng::new(1));
         let lost: Vec<bool> =
-            (0..count).map(|_| link.carry(0, 100, &mut dice) == Passage::Lost).collect();
+            (0..count).map(|_| link.carry(0, 100, &mut rng) == Passage::Lost).collect();
         let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         (lost.iter().filter(|lost| **lost).count(), bursts)
     }
 
     #[test]
     fn losses_come_alone_or_in_bursts() {
-        let random = Weather { loss: Loss::Random(50_000), ..Weather::CALM };
+        let random = LinkConditions { loss: Loss::Random(50_000), ..LinkConditions::CALM };
         let (lost, runs) = lost_of(random, 100_000);
         assert!((4_500..5_500).contains(&lost) && runs > lost * 9 / 10, "{lost} {runs}");
         let loss = Loss::Bursts { begin: 5_000, end: 100_000, bad: 1_000_000 };
-        let (lost, runs) = lost_of(Weather { loss, ..Weather::CALM }, 100_000);
+        let (lost, runs) = lost_of(LinkConditions { loss, ..LinkConditions::CALM }, 100_000);
         assert!((4_000..5_500).contains(&lost) && runs < lost / 8, "{lost} {runs}");
     }
 
     #[test]
     fn jitter_keeps_the_order_and_detours_do_not() {
-        let arrivals = |weather| {
-            let (mut link, mut dice) = (Link::new(weather), Dice::new(2));
+        let arrivals = |conditions| {
+            let (mut link, mut rng) = (Link::new(conditions), SimRng::new(2));
             let at = |passage| match passage {
                 Passage::Once(at) => at,
                 other => panic!("{other:?}"),
             };
-            (0..1_000).map(|now| at(link.carry(now * 100, 9, &mut dice))).collect::<Vec<_>>()
+            (0..1_000).map(|now| at(link.carry(now * 100, 9, &mut rng))).collect::<Vec<_>>()
         };
-        assert!(arrivals(Weather::CALM).is_sorted());
-        let detours = Weather { detours: 100_000, detour: MILLISECOND, ..Weather::CALM };
+        assert!(arrivals(LinkConditions::CALM).is_sorted());
+        let detours =
+            LinkConditions { detours: 100_000, detour: MILLISECOND, ..LinkConditions::CALM };
         assert!(!arrivals(detours).is_sorted());
     }
 
     #[test]
     fn a_slow_link_queues_and_then_drops() {
-        let weather = Weather { rate: 1_000_000, queue: 3_000, jitter: 0, ..Weather::CALM };
-        let (mut link, mut dice) = (Link::new(weather), Dice::new(3));
-        let passages: Vec<_> = (0..4).map(|_| link.carry(0, 1_000, &mut dice)).collect();
-        let at = |count: u64| Passage::Once(count * MILLISECOND + weather.delay);
+        let conditions =
+            LinkConditions { rate: 1_000_000, queue: 3_000, jitter: 0, ..LinkConditions::CALM };
+        let (mut link, mut rng) = (Link::new(conditions), SimRng::new(3));
+        let passages: Vec<_> = (0..4).map(|_| link.carry(0, 1_000, &mut rng)).collect();
+        let at = |count: u64| Passage::Once(count * MILLISECOND + conditions.delay);
         assert_eq!(passages, [at(1), at(2), at(3), Passage::Overflown]);
-        assert_eq!(link.carry(MILLISECOND, 1_000, &mut dice), at(4));
+        assert_eq!(link.carry(MILLISECOND, 1_000, &mut rng), at(4));
     }
 
     #[test]
     fn copies_arrive_too() {
-        let weather = Weather { copies: 1_000_000, ..Weather::CALM };
-        let passage = Link::new(weather).carry(7, 10, &mut Dice::new(5));
+        let conditions = LinkConditions { copies: 1_000_000, ..LinkConditions::CALM };
+        let passage = Link::new(conditions).carry(7, 10, &mut SimRng::new(5));
         assert!(matches!(passage, Passage::Twice(..)), "{passage:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Hosts, the links between them, multicast groups, and cuts.
 
-use crate::dice::Dice;
-use crate::link::{Link, Passage, Weather};
+use crate::link::{Link, LinkConditions, Passage};
+use crate::rng::SimRng;
 use lanecast_protocol::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -48,41 +48,41 @@ pub enum Fate {
 /// The network.
 #[derive(Debug)]
 pub struct Network {
-    fabric: Weather,
+    fabric: LinkConditions,
     egress: BTreeMap<Host, Link>,
     paths: BTreeMap<(Host, Host), Link>,
     cuts: BTreeSet<(Host, Host)>,
     groups: BTreeMap<SocketAddr, BTreeSet<(Host, Socket)>>,
-    dice: Dice,
+    rng: SimRng,
 }
 
 impl Network {
     /// Creates a network with the same conditions on all paths.
-    pub const fn new(fabric: Weather, dice: Dice) -> Self {
+    pub const fn new(fabric: LinkConditions, rng: SimRng) -> Self {
         Self {
             fabric,
             egress: BTreeMap::new(),
             paths: BTreeMap::new(),
             cuts: BTreeSet::new(),
             groups: BTreeMap::new(),
-            dice,
+            rng,
         }
     }
 
     /// Sets the conditions of one direction.
-    pub fn set_path(&mut self, from: Host, to: Host, weather: Weather) {
-        self.paths.entry((from, to)).or_insert(Link::new(weather)).change(weather);
+    pub fn set_path(&mut self, from: Host, to: Host, conditions: LinkConditions) {
+        self.paths.entry((from, to)).or_insert(Link::new(conditions)).change(conditions);
     }
 
     /// Sets the link shared by all datagrams that leave a host.
-    pub fn set_egress(&mut self, host: Host, weather: Weather) {
-        self.egress.entry(host).or_insert(Link::new(weather)).change(weather);
+    pub fn set_egress(&mut self, host: Host, conditions: LinkConditions) {
+        self.egress.entry(host).or_insert(Link::new(conditions)).change(conditions);
     }
 
     /// Changes the conditions everywhere except on hosts' own links.
-    pub fn set_fabric(&mut self, weather: Weather) {
-        self.fabric = weather;
-        self.paths.values_mut().for_each(|link| link.change(weather));
+    pub fn set_fabric(&mut self, conditions: LinkConditions) {
+        self.fabric = conditions;
+        self.paths.values_mut().for_each(|link| link.change(conditions));
     }
 
     /// Cuts a direction.
@@ -101,12 +101,12 @@ impl Network {
     }
 
     /// Conditions of one direction.
-    pub fn weather(&self, from: Host, to: Host) -> Weather {
-        self.paths.get(&(from, to)).map_or(self.fabric, Link::weather)
+    pub fn conditions(&self, from: Host, to: Host) -> LinkConditions {
+        self.paths.get(&(from, to)).map_or(self.fabric, Link::conditions)
     }
 
     /// Adds a socket to a group.
-    pub fn enter(&mut self, group: SocketAddr, host: Host, socket: Socket) {
+    pub fn add(&mut self, group: SocketAddr, host: Host, socket: Socket) {
         self.groups.entry(group).or_default().insert((host, socket));
     }
 
@@ -136,7 +136,7 @@ impl Network {
         };
         let out_at = match self.egress.get_mut(&from) {
             None => now,
-            Some(link) => match link.carry(now, bytes, &mut self.dice) {
+            Some(link) => match link.carry(now, bytes, &mut self.rng) {
                 Passage::Once(at) | Passage::Twice(at, _) => at,
                 Passage::Lost => return ways.iter().for_each(|way| fate(way.1, Fate::Lost)),
                 Passage::Overflown => {
@@ -153,9 +153,9 @@ impl Network {
         if self.cuts.contains(&path) {
             return fate(Fate::Cut);
         }
-        let weather = if path.0 == path.1 { Weather::INSIDE } else { self.fabric };
-        let link = self.paths.entry(path).or_insert(Link::new(weather));
-        match link.carry(now, bytes, &mut self.dice) {
+        let conditions = if path.0 == path.1 { LinkConditions::INSIDE } else { self.fabric };
+        let link = self.paths.entry(path).or_insert(Link::new(conditions));
+        match link.carry(now, bytes, &mut self.rng) {
             Passage::Lost => fate(Fate::Lost),
             Passage::Overflown => fate(Fate::Overflown),
             Passage::Once(at) => fate(Fate::Arrives(at)),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn network() -> Network {
-        Network::new(Weather { jitter: 0, ..Weather::CALM }, Dice::new(1))
+        Network::new(LinkConditions { jitter: 0, ..LinkConditions::CALM }, SimRng::new(1))
     }
 
     fn fates(network: &mut Network, from: Host, to: SocketAddr) -> Vec<(Socket, Fate)> {
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn a_group_reaches_its_members_only() {
         let (mut network, group) = (network(), group_address(1));
-        let arrives = Fate::Arrives(Weather::CALM.delay);
-        network.enter(group, 2, 20);
-        network.enter(group, 3, 30);
+        let arrives = Fate::Arrives(LinkConditions::CALM.delay);
+        network.add(group, 2, 20);
+        network.add(group, 3, 30);
         assert_eq!(fates(&mut network, 1, group), [(20, arrives), (30, arrives)]);
         network.close(2, 20);
         assert_eq!(fates(&mut network, 1, group), [(30, arrives)]);
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn cuts_have_a_direction() {
         let mut network = network();
-        let arrives = Fate::Arrives(Weather::CALM.delay);
+        let arrives = Fate::Arrives(LinkConditions::CALM.delay);
         network.cut(1, 2);
         assert_eq!(fates(&mut network, 1, address(2, 20)), [(20, Fate::Cut)]);
         assert_eq!(fates(&mut network, 2, address(1, 10)), [(10, arrives)]);
@@ -213,10 +213,11 @@ mod tests {
     #[test]
     fn all_that_leaves_a_host_shares_its_link() {
         let mut network = network();
-        let weather = Weather { rate: 1_000_000, queue: 250, delay: 0, ..Weather::INSIDE };
-        network.set_egress(1, weather);
+        let conditions =
+            LinkConditions { rate: 1_000_000, queue: 250, delay: 0, ..LinkConditions::INSIDE };
+        network.set_egress(1, conditions);
         let both: Vec<_> = (2..5).flat_map(|to| fates(&mut network, 1, address(to, to))).collect();
-        let at = |bytes: u64| Fate::Arrives(bytes * 1_000 + Weather::CALM.delay);
+        let at = |bytes: u64| Fate::Arrives(bytes * 1_000 + LinkConditions::CALM.delay);
         assert_eq!(both, [(2, at(100)), (3, at(200)), (4, Fate::Overflown)]);
     }
 }

@@ -1,6 +1,6 @@
 //! Payloads: a function of session, topic and number, so that every byte can be checked.
 
-use crate::dice::Dice;
+use crate::rng::SimRng;
 use lanecast_protocol::rng::{Rng, mix};
 
 /// Shortest message that contains its number.
@@ -19,12 +19,12 @@ pub enum Sizes {
 
 /// Payloads of one topic of a session.
 #[derive(Clone, Copy, Debug)]
-pub struct Speech {
+pub struct Payloads {
     seed: u64,
     sizes: Sizes,
 }
 
-impl Speech {
+impl Payloads {
     /// Creates the payloads of a topic.
     pub const fn new(session: u64, topic: u32, sizes: Sizes) -> Self {
         Self { seed: mix(session ^ mix(topic as u64 + 1)), sizes }
@@ -32,12 +32,12 @@ impl Speech {
 
     /// Length of message `number`.
     pub fn length(&self, number: u64) -> usize {
-        let mut dice = Dice::new(self.seed ^ mix(number));
+        let mut rng = SimRng::new(self.seed ^ mix(number));
         match self.sizes {
             Sizes::Even(length) => length,
-            Sizes::Mixed(most) => dice.spread(1..=most as u64 + 1) as usize - 1,
-            Sizes::Rare(most) if dice.percent(3) => dice.within(0..=most as u64) as usize,
-            Sizes::Rare(most) => dice.within(0..=most.min(200) as u64) as usize,
+            Sizes::Mixed(most) => rng.spread(1..=most as u64 + 1) as usize - 1,
+            Sizes::Rare(most) if rng.percent(3) => rng.within(0..=most as u64) as usize,
+            Sizes::Rare(most) => rng.within(0..=most.min(200) as u64) as usize,
         }
     }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_message_is_known_by_its_bytes() {
-        let speech = Speech::new(5, 1, Sizes::Mixed(3_000));
+        let speech = Payloads::new(5, 1, Sizes::Mixed(3_000));
         for number in 0..500 {
             let mut bytes = vec![0; speech.length(number)];
             speech.write(number, &mut bytes);
@@ -83,9 +83,11 @@ mod tests {
             if bytes.len() < NUMBERED {
                 continue;
             }
-            assert_eq!(Speech::number(&bytes), Some(number));
+            assert_eq!(Payloads::number(&bytes), Some(number));
             assert!(!speech.is(number + 1, &bytes));
-            assert!(!Speech::new(6, 1, Sizes::Mixed(3_000)).is(number, &bytes) || bytes.len() == 8);
+            assert!(
+                !Payloads::new(6, 1, Sizes::Mixed(3_000)).is(number, &bytes) || bytes.len() == 8
+            );
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
             assert!(!speech.is(number, &bytes));
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn all_sizes_come_up() {
-        let lengths = |sizes| (0..2_000).map(move |n| Speech::new(1, 0, sizes).length(n));
+        let lengths = |sizes| (0..2_000).map(move |n| Payloads::new(1, 0, sizes).length(n));
         assert!(lengths(Sizes::Even(24)).all(|length| length == 24));
         assert!(lengths(Sizes::Mixed(9_000)).any(|length| length == 0));
         assert!(lengths(Sizes::Mixed(9_000)).any(|length| length > 8_000));

@@ -1,7 +1,7 @@
 //! One direction of a TCP connection: bytes in order, or a break.
 
-use crate::dice::Dice;
-use crate::link::{Loss, Weather};
+use crate::link::{LinkConditions, Loss};
+use crate::rng::SimRng;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use std::collections::VecDeque;
 
@@ -30,12 +30,13 @@ impl Pipe {
         &mut self,
         now: Nanos,
         bytes: &[u8],
-        weather: &Weather,
-        dice: &mut Dice,
+        conditions: &LinkConditions,
+        rng: &mut SimRng,
     ) -> (usize, Nanos) {
         let length = bytes.len().min(self.room());
-        let wire = (length as u64 * 1_000_000_000).checked_div(weather.rate).unwrap_or(0);
-        let at = now + wire + weather.delay + dice.up_to(weather.jitter) + hitch(weather, dice);
+        let wire = (length as u64 * 1_000_000_000).checked_div(conditions.rate).unwrap_or(0);
+        let at =
+            now + wire + conditions.delay + rng.up_to(conditions.jitter) + hitch(conditions, rng);
         self.latest = self.latest.max(at);
         if length > 0 {
             self.segments.push_back((self.latest, bytes[..length].to_vec()));
@@ -76,13 +77,13 @@ impl Pipe {
 }
 
 /// Delay by a lost segment: the stream waits for its retransmission.
-fn hitch(weather: &Weather, dice: &mut Dice) -> Nanos {
-    let odds = match weather.loss {
+fn hitch(conditions: &LinkConditions, rng: &mut SimRng) -> Nanos {
+    let odds = match conditions.loss {
         Loss::None => 0,
         Loss::Random(odds) => odds,
         Loss::Bursts { begin, .. } => begin,
     };
-    if dice.happens(odds) { dice.within(500 * MICROSECOND..=20 * MILLISECOND) } else { 0 }
+    if rng.happens(odds) { rng.within(500 * MICROSECOND..=20 * MILLISECOND) } else { 0 }
 }
 
 #[cfg(test)]
@@ -91,13 +92,13 @@ mod tests {
 
     #[test]
     fn bytes_arrive_in_order_and_later() {
-        let (mut pipe, mut dice) = (Pipe::new(10), Dice::new(1));
-        let weather = Weather { loss: Loss::Random(500_000), ..Weather::CALM };
-        assert_eq!(pipe.write(0, b"abcdef", &weather, &mut dice).0, 6);
-        let (length, at) = pipe.write(5, b"ghijklm", &weather, &mut dice);
+        let (mut pipe, mut rng) = (Pipe::new(10), SimRng::new(1));
+        let conditions = LinkConditions { loss: Loss::Random(500_000), ..LinkConditions::CALM };
+        assert_eq!(pipe.write(0, b"abcdef", &conditions, &mut rng).0, 6);
+        let (length, at) = pipe.write(5, b"ghijklm", &conditions, &mut rng);
         assert_eq!((length, pipe.room()), (4, 0));
         let mut bytes = Vec::new();
-        assert!(!pipe.read(weather.delay - 1, 99, &mut bytes) && bytes.is_empty());
+        assert!(!pipe.read(conditions.delay - 1, 99, &mut bytes) && bytes.is_empty());
         assert!(pipe.read(at, 3, &mut bytes), "a jam ends");
         assert!(!pipe.read(at, 99, &mut bytes));
         assert_eq!(bytes, b"abcdefghij");
@@ -106,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_cut_delays() {
-        let (mut pipe, mut dice) = (Pipe::new(10), Dice::new(1));
-        pipe.write(0, b"abc", &Weather::CALM, &mut dice);
+        let (mut pipe, mut rng) = (Pipe::new(10), SimRng::new(1));
+        pipe.write(0, b"abc", &LinkConditions::CALM, &mut rng);
         pipe.delay_until(MILLISECOND);
         assert_eq!(pipe.next_at(), Some(MILLISECOND));
     }

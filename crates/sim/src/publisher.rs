@@ -1,11 +1,11 @@
 //! Simulated publisher process: session, socket and load.
 
 use crate::connection::whole;
-use crate::dice::Dice;
+use crate::fabric::{ActorId, Event, Fabric, WakeTimer};
 use crate::history::What;
-use crate::medium::{Alarm, Event, Medium, Who};
 use crate::network::{Socket, address};
-use crate::payload::Speech;
+use crate::payload::Payloads;
+use crate::rng::SimRng;
 use crate::scenario::{Load, PUBLISHER, Scenario};
 use crate::tails::Tails;
 use crate::traffic::Traffic;
@@ -50,13 +50,13 @@ pub struct Publisher {
     connections: Vec<usize>,
     /// Number within the session, by topic.
     numbers: Vec<Option<u32>>,
-    alarm: Alarm,
-    dice: Dice,
+    timer: WakeTimer,
+    rng: SimRng,
 }
 
 impl Publisher {
     /// Creates a process with its first session.
-    pub fn new(scenario: &Scenario, now: Nanos, dice: Dice) -> Self {
+    pub fn new(scenario: &Scenario, now: Nanos, rng: SimRng) -> Self {
         let settings = scenario.sender.clone();
         let load = scenario.load;
         Self {
@@ -75,8 +75,8 @@ impl Publisher {
             inbox: VecDeque::new(),
             connections: Vec::new(),
             numbers: vec![None; scenario.topics.len()],
-            alarm: Alarm::default(),
-            dice,
+            timer: WakeTimer::default(),
+            rng,
         }
     }
 
@@ -88,7 +88,7 @@ impl Publisher {
     /// Ground truth of a session of `scenario` before the first message.
     pub fn truth(scenario: &Scenario, session: u64) -> Truth {
         let topic = |(number, (sizes, _)): (usize, &(_, Nanos))| {
-            let speech = Speech::new(session, number as u32, *sizes);
+            let speech = Payloads::new(session, number as u32, *sizes);
             TopicTruth::new(format!("topic {number}"), speech)
         };
         let topics = scenario.topics.iter().enumerate().map(topic).collect();
@@ -106,28 +106,28 @@ impl Publisher {
     }
 
     /// Crashes the process.
-    pub fn crash(&mut self, medium: &mut Medium) -> Vec<usize> {
+    pub fn crash(&mut self, fabric: &mut Fabric) -> Vec<usize> {
         self.sender = None;
         self.inbox.clear();
         self.suspended = false;
         for number in &self.connections {
-            medium.connections[*number].is_broken = true;
+            fabric.connections[*number].is_broken = true;
         }
         std::mem::take(&mut self.connections)
     }
 
     /// Restarts the process with another session.
-    pub fn restart(&mut self, medium: &mut Medium, session: usize, truth: &Truth) -> bool {
+    pub fn restart(&mut self, fabric: &mut Fabric, session: usize, truth: &Truth) -> bool {
         if self.sender.is_some() {
             return false;
         }
         let settings = SenderSettings {
             session: truth.session,
-            seed: self.dice.any(),
+            seed: self.rng.any(),
             ..self.settings.clone()
         };
-        self.sender = Some(Sender::new(settings, medium.now));
-        (self.session, self.began) = (session, medium.now);
+        self.sender = Some(Sender::new(settings, fabric.now));
+        (self.session, self.began) = (session, fabric.now);
         self.numbers.fill(None);
         self.traffic = Traffic::default();
         self.tails.forget();
@@ -146,57 +146,57 @@ impl Publisher {
     }
 
     /// Publishes the next burst.
-    pub fn publish(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict {
+    pub fn publish(&mut self, fabric: &mut Fabric, truth: &mut Truth) -> Verdict {
         if self.left == 0 || self.suspended || self.sender.is_none() {
             // Tries again later.
             if self.left > 0 {
-                medium.after(100 * RETRY, Event::Publishes);
+                fabric.after(100 * RETRY, Event::Publishes);
             }
             return Ok(());
         }
-        let batch = self.dice.percent(self.load.batches);
-        let count = if batch { self.dice.within(2..=self.load.batch) } else { 1 };
+        let batch = self.rng.percent(self.load.batches);
+        let count = if batch { self.rng.within(2..=self.load.batch) } else { 1 };
         let topics: Vec<usize> =
             (0..self.numbers.len()).filter(|t| self.numbers[*t].is_some()).collect();
         if topics.is_empty() {
-            medium.after(10 * RETRY, Event::Publishes);
+            fabric.after(10 * RETRY, Event::Publishes);
             return Ok(());
         }
         let chosen: Vec<usize> =
-            (0..count.min(self.left)).map(|_| self.dice.pick(&topics)).collect();
-        let said = self.commit(medium, truth, &chosen)?;
+            (0..count.min(self.left)).map(|_| self.rng.pick(&topics)).collect();
+        let said = self.commit(fabric, truth, &chosen)?;
         self.left -= said;
         self.burst = self.burst.saturating_sub(1);
         let ends = self.burst == 0 || self.left == 0;
-        if said > 0 && (ends || self.dice.percent(self.load.flushes)) {
+        if said > 0 && (ends || self.rng.percent(self.load.flushes)) {
             self.flush();
         }
         let wait = if said == 0 {
             RETRY
         } else if ends {
             self.burst = self.load.burst;
-            self.load.pause / 2 + self.dice.up_to(self.load.pause)
+            self.load.pause / 2 + self.rng.up_to(self.load.pause)
         } else {
-            self.dice.up_to(5 * MICROSECOND)
+            self.rng.up_to(5 * MICROSECOND)
         };
-        medium.after(wait.max(100), Event::Publishes);
-        self.go_on(medium)
+        fabric.after(wait.max(100), Event::Publishes);
+        self.poll(fabric)
     }
 
     /// Publishes one more message on each topic; false if the window is full.
-    pub fn say_last(&mut self, medium: &mut Medium, truth: &mut Truth) -> Verdict<bool> {
+    pub fn publish_last(&mut self, fabric: &mut Fabric, truth: &mut Truth) -> Verdict<bool> {
         for topic in 0..self.numbers.len() {
             if self.numbers[topic].is_none() || truth.topics[topic].has_last {
                 continue;
             }
-            if self.commit(medium, truth, &[topic])? == 0 {
-                self.go_on(medium)?;
+            if self.commit(fabric, truth, &[topic])? == 0 {
+                self.poll(fabric)?;
                 return Ok(false);
             }
             truth.topics[topic].has_last = true;
         }
         self.flush();
-        self.go_on(medium)?;
+        self.poll(fabric)?;
         Ok(true)
     }
 
@@ -207,7 +207,7 @@ impl Publisher {
     }
 
     /// Publishes a batch as far as there is room; returns the number of messages.
-    fn commit(&mut self, medium: &mut Medium, truth: &mut Truth, chosen: &[usize]) -> Verdict<u64> {
+    fn commit(&mut self, fabric: &mut Fabric, truth: &mut Truth, chosen: &[usize]) -> Verdict<u64> {
         let Some(sender) = &mut self.sender else { return Ok(0) };
         let mut staged = Vec::new();
         let mut counts = vec![0; self.numbers.len()];
@@ -220,7 +220,7 @@ impl Publisher {
                 Err(StageError::WindowFull) => {
                     self.refusals += 1;
                     self.refused += 1;
-                    sender.probe(medium.now);
+                    sender.probe(fabric.now);
                     break;
                 }
                 Err(error) => return Err(Violation(format!("refused: {error}"))),
@@ -238,7 +238,7 @@ impl Publisher {
             truth.topics[*topic].goes_on.push(counts[*topic] > 0);
             let number = truth.topics[*topic].published() - 1;
             let what = What::Publishes { topic: *topic as u32, number, bytes: 0 };
-            medium.note(SOCKET, what);
+            fabric.note(SOCKET, what);
         }
         let published = sender.publish();
         crate::ensure!(published == staged.len(), "{published} published of {}", staged.len());
@@ -246,17 +246,17 @@ impl Publisher {
     }
 
     /// A datagram arrives.
-    pub fn arrive(&mut self, medium: &mut Medium, from: SocketAddr, bytes: Rc<[u8]>) -> Verdict {
+    pub fn arrive(&mut self, fabric: &mut Fabric, from: SocketAddr, bytes: Rc<[u8]>) -> Verdict {
         if self.sender.is_some() && self.inbox.len() < INBOX_MAX {
             self.inbox.push_back((from, bytes));
         }
-        self.go_on(medium)
+        self.poll(fabric)
     }
 
     /// Accepts a connection; false if the process does not run.
-    pub fn accept(&mut self, medium: &mut Medium, number: usize) -> bool {
+    pub fn accept(&mut self, fabric: &mut Fabric, number: usize) -> bool {
         let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else { return false };
-        sender.connect(medium.now, number as u64);
+        sender.connect(fabric.now, number as u64);
         self.connections.push(number);
         true
     }
@@ -278,92 +278,92 @@ impl Publisher {
     }
 
     /// Resumes the process, which polls the time or its socket first.
-    pub fn resume(&mut self, medium: &mut Medium) -> Verdict {
+    pub fn resume(&mut self, fabric: &mut Fabric) -> Verdict {
         if std::mem::take(&mut self.suspended)
-            && self.dice.percent(50)
+            && self.rng.percent(50)
             && let Some(sender) = &mut self.sender
         {
-            sender.on_time(medium.now);
+            sender.on_time(fabric.now);
         }
-        self.go_on(medium)
+        self.poll(fabric)
     }
 
     /// Polls if the wake-up timer is due.
-    pub fn wake(&mut self, medium: &mut Medium) -> Verdict {
-        if self.alarm.rings(medium.now) { self.go_on(medium) } else { Ok(()) }
+    pub fn wake(&mut self, fabric: &mut Fabric) -> Verdict {
+        if self.timer.is_due(fabric.now) { self.poll(fabric) } else { Ok(()) }
     }
 
     /// Does everything that is due.
-    pub fn go_on(&mut self, medium: &mut Medium) -> Verdict {
+    pub fn poll(&mut self, fabric: &mut Fabric) -> Verdict {
         let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else {
             return Ok(());
         };
         while let Some((from, bytes)) = self.inbox.pop_front() {
             if let Some(frame) = whole(&bytes) {
-                medium.note(SOCKET, What::hears(&frame));
-                sender.on_frame(medium.now, from, &frame);
+                fabric.note(SOCKET, What::hears(&frame));
+                sender.on_frame(fabric.now, from, &frame);
             }
         }
         for number in &self.connections {
-            hear_stream(sender, medium, *number);
+            hear_stream(sender, fabric, *number);
         }
-        while let Some(link) = sender.overdue_connection(medium.now) {
+        while let Some(link) = sender.overdue_connection(fabric.now) {
             sender.disconnect(link);
             self.connections.retain(|known| *known as u64 != link);
-            medium.connections[link as usize].is_broken = true;
+            fabric.connections[link as usize].is_broken = true;
         }
-        sender.on_time(medium.now);
+        sender.on_time(fabric.now);
         let is_heard = sender.receivers() > 0;
         if !is_heard {
             self.tails.forget();
         }
-        while let Some(transmit) = sender.next_transmit(medium.now) {
+        while let Some(transmit) = sender.next_transmit(fabric.now) {
             for datagram in transmit.bytes.chunks(transmit.segment) {
                 self.traffic.count(datagram, self.settings.datagram_bytes)?;
                 if is_heard {
-                    self.tails.sends(medium.now, transmit.to, datagram)?;
+                    self.tails.sends(fabric.now, transmit.to, datagram)?;
                 }
-                medium.send((PUBLISHER, SOCKET), transmit.to, datagram);
+                fabric.send((PUBLISHER, SOCKET), transmit.to, datagram);
             }
-            sender.transmitted(medium.now);
+            sender.transmitted(fabric.now);
         }
         if self.settings.distribution == Distribution::Stream {
             for number in &self.connections {
-                speak_stream(sender, medium, *number);
+                speak_stream(sender, fabric, *number);
             }
         }
         if let Some(at) = sender.next_deadline() {
-            medium.wake(Who::Publisher, &mut self.alarm, at);
+            fabric.wake(ActorId::Publisher, &mut self.timer, at);
         }
         Ok(())
     }
 }
 
 /// Handles the frames of a connection.
-fn hear_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
-    let now = medium.now;
-    let up = &mut medium.connections[number].up;
+fn hear_stream(sender: &mut Sender, fabric: &mut Fabric, number: usize) {
+    let now = fabric.now;
+    let up = &mut fabric.connections[number].up;
     up.read(now, usize::MAX);
-    while let Some(bytes) = medium.connections[number].up.take_frame() {
+    while let Some(bytes) = fabric.connections[number].up.take_frame() {
         if let Some(frame) = whole(&bytes) {
-            medium.note(SOCKET, What::hears(&frame));
+            fabric.note(SOCKET, What::hears(&frame));
             sender.on_stream_frame(now, number as u64, &frame);
         }
     }
 }
 
 /// Writes to a connection as far as it has room.
-fn speak_stream(sender: &mut Sender, medium: &mut Medium, number: usize) {
-    if medium.connections[number].is_broken {
+fn speak_stream(sender: &mut Sender, fabric: &mut Fabric, number: usize) {
+    if fabric.connections[number].is_broken {
         return; // It has not noticed, and its socket's buffer is full.
     }
     loop {
-        let bytes = sender.stream_bytes(medium.now, number as u64);
+        let bytes = sender.stream_bytes(fabric.now, number as u64);
         if bytes.is_empty() {
             return;
         }
-        let (wanted, written) = (bytes.len(), medium.stream_down(number, bytes));
-        sender.stream_written(medium.now, number as u64, written);
+        let (wanted, written) = (bytes.len(), fabric.stream_down(number, bytes));
+        sender.stream_written(fabric.now, number as u64, written);
         if written < wanted {
             return;
         }

@@ -4,11 +4,11 @@ mod ordeal;
 
 pub use ordeal::{PUBLISHER, host};
 
-use crate::dice::Dice;
 use crate::fault::Fault;
-use crate::link::{Loss, Weather};
+use crate::link::{LinkConditions, Loss};
 use crate::network::group_address;
 use crate::payload::Sizes;
+use crate::rng::SimRng;
 use lanecast_protocol::sender::{Distribution, Pacing};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver, sender};
 
@@ -29,11 +29,11 @@ pub struct Scenario {
     /// The subscribers.
     pub subscribers: Vec<Plan>,
     /// Conditions of all links.
-    pub weather: Weather,
+    pub conditions: LinkConditions,
     /// Conditions towards the publisher.
-    pub back: Weather,
+    pub back: LinkConditions,
     /// Link of the publisher's host.
-    pub egress: Option<Weather>,
+    pub egress: Option<LinkConditions>,
     /// Faults and their times.
     pub faults: Vec<(Nanos, Fault)>,
     /// Time after which no fault is active.
@@ -96,19 +96,19 @@ pub enum Ending {
 impl Scenario {
     /// Draws the scenario of `seed`.
     pub fn draw(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
-        let span = dice.spread(20 * MILLISECOND..=1_500 * MILLISECOND);
-        let sender = draw_sender(&mut dice);
-        let topics = draw_topics(&mut dice, sender.longest_message, span);
-        let load = draw_load(&mut dice, &topics, span);
-        let count = if dice.percent(10) { dice.within(5..=8) } else { dice.within(1..=4) };
-        let recovery = dice.pick(&[20, 100, 500, 2_000, 5_000, 5_000, 5_000, 5_000]) * MILLISECOND;
+        let mut rng = SimRng::new(seed);
+        let span = rng.spread(20 * MILLISECOND..=1_500 * MILLISECOND);
+        let sender = draw_sender(&mut rng);
+        let topics = draw_topics(&mut rng, sender.longest_message, span);
+        let load = draw_load(&mut rng, &topics, span);
+        let count = if rng.percent(10) { rng.within(5..=8) } else { rng.within(1..=4) };
+        let recovery = rng.pick(&[20, 100, 500, 2_000, 5_000, 5_000, 5_000, 5_000]) * MILLISECOND;
         let subscribers: Vec<Plan> =
-            (0..count).map(|_| draw_plan(&mut dice, &sender, topics.len(), recovery)).collect();
-        let weather = draw_weather(&mut dice);
-        let back = if dice.percent(30) { draw_weather(&mut dice) } else { weather };
-        let slow = Weather { rate: 20_000_000, queue: 200_000, ..Weather::INSIDE };
-        let ending = match dice.within(0..=9) {
+            (0..count).map(|_| draw_plan(&mut rng, &sender, topics.len(), recovery)).collect();
+        let conditions = draw_weather(&mut rng);
+        let back = if rng.percent(30) { draw_weather(&mut rng) } else { conditions };
+        let slow = LinkConditions { rate: 20_000_000, queue: 200_000, ..LinkConditions::INSIDE };
+        let ending = match rng.within(0..=9) {
             0..=4 => Ending::Close,
             5..=6 => Ending::CloseAtOnce,
             7 => Ending::Crash,
@@ -120,16 +120,16 @@ impl Scenario {
             topics,
             load,
             subscribers,
-            weather,
+            conditions,
             back,
-            egress: dice.percent(20).then_some(slow),
+            egress: rng.percent(20).then_some(slow),
             faults: Vec::new(),
             healed: span,
             ending,
             is_gentle: true,
         };
         scenario.is_gentle = scenario.settings_are_gentle(recovery);
-        scenario.add_ordeals(&mut dice, span);
+        scenario.add_ordeals(&mut rng, span);
         scenario
     }
 
@@ -145,10 +145,10 @@ impl Scenario {
 
     /// Whether conditions and settings allow no loss.
     fn settings_are_gentle(&self, recovery: Nanos) -> bool {
-        let steady = |weather: &Weather| !matches!(weather.loss, Loss::Bursts { .. });
+        let steady = |conditions: &LinkConditions| !matches!(conditions.loss, Loss::Bursts { .. });
         self.sender.pacing == Pacing::Slowest
             && recovery >= 2 * SECOND
-            && steady(&self.weather)
+            && steady(&self.conditions)
             && steady(&self.back)
             && self.can_repair(recovery)
     }
@@ -172,122 +172,122 @@ impl Scenario {
     }
 }
 
-fn draw_sender(dice: &mut Dice) -> sender::SenderSettings {
-    let distribution = match dice.within(0..=9) {
+fn draw_sender(rng: &mut SimRng) -> sender::SenderSettings {
+    let distribution = match rng.within(0..=9) {
         0..=3 => Distribution::Multicast(group_address(1)),
         4..=7 => Distribution::Unicast,
         _ => Distribution::Stream,
     };
-    let pacing = match dice.within(0..=9) {
+    let pacing = match rng.within(0..=9) {
         0..=4 => Pacing::Slowest,
-        5..=6 => Pacing::SlowestOrEject(dice.within(50..=400) * MILLISECOND),
+        5..=6 => Pacing::SlowestOrEject(rng.within(50..=400) * MILLISECOND),
         7 => Pacing::Fastest,
         8 => Pacing::Tagged(1),
         _ => Pacing::None,
     };
-    let datagram_bytes = dice.pick(&[512, 1_472, 1_472, 8_972]);
-    let window_bytes = dice.spread(16 << 10..=512 << 10) as usize;
-    let heartbeat = dice.pick(&[20, 50, 100]) * MILLISECOND;
-    let near_wrap = u64::MAX - dice.spread(1..=3_000) + 1;
+    let datagram_bytes = rng.pick(&[512, 1_472, 1_472, 8_972]);
+    let window_bytes = rng.spread(16 << 10..=512 << 10) as usize;
+    let heartbeat = rng.pick(&[20, 50, 100]) * MILLISECOND;
+    let near_wrap = u64::MAX - rng.spread(1..=3_000) + 1;
     sender::SenderSettings {
-        session: dice.any(),
-        first_sequence: dice.pick(&[near_wrap, dice.clone().any(), 0]),
+        session: rng.any(),
+        first_sequence: rng.pick(&[near_wrap, rng.clone().any(), 0]),
         distribution,
         pacing,
         datagram_bytes,
         window_bytes,
-        longest_message: dice.spread(64..=60_000).min(window_bytes as u64 / 4) as usize,
-        late_join: dice.percent(30),
+        longest_message: rng.spread(64..=60_000).min(window_bytes as u64 / 4) as usize,
+        late_join: rng.percent(30),
         liveness: 10 * heartbeat,
         heartbeat,
-        data_rate: dice.percent(25).then(|| dice.spread(1_000_000..=100_000_000)),
-        repair_share: dice.pick(&[1, 10, 20, 20]),
-        link_rate: dice.pick(&[10_000_000, 1_250_000_000]),
-        seed: dice.any(),
+        data_rate: rng.percent(25).then(|| rng.spread(1_000_000..=100_000_000)),
+        repair_share: rng.pick(&[1, 10, 20, 20]),
+        link_rate: rng.pick(&[10_000_000, 1_250_000_000]),
+        seed: rng.any(),
         ..sender::SenderSettings::default()
     }
 }
 
-fn draw_topics(dice: &mut Dice, longest: usize, span: Nanos) -> Vec<(Sizes, Nanos)> {
-    let count = if dice.percent(5) { 40 } else { dice.within(1..=6) };
-    let sizes = |dice: &mut Dice| match dice.within(0..=3) {
+fn draw_topics(rng: &mut SimRng, longest: usize, span: Nanos) -> Vec<(Sizes, Nanos)> {
+    let count = if rng.percent(5) { 40 } else { rng.within(1..=6) };
+    let sizes = |rng: &mut SimRng| match rng.within(0..=3) {
         0 => Sizes::Even(24),
-        1 => Sizes::Even(dice.spread(1..=longest.min(2_000) as u64) as usize),
+        1 => Sizes::Even(rng.spread(1..=longest.min(2_000) as u64) as usize),
         2 => Sizes::Mixed(longest),
         _ => Sizes::Rare(longest),
     };
-    let appears = |dice: &mut Dice| if dice.percent(10) { dice.up_to(span) } else { 0 };
-    (0..count).map(|_| (sizes(dice), appears(dice))).collect()
+    let appears = |rng: &mut SimRng| if rng.percent(10) { rng.up_to(span) } else { 0 };
+    (0..count).map(|_| (sizes(rng), appears(rng))).collect()
 }
 
-fn draw_load(dice: &mut Dice, topics: &[(Sizes, Nanos)], span: Nanos) -> Load {
+fn draw_load(rng: &mut SimRng, topics: &[(Sizes, Nanos)], span: Nanos) -> Load {
     let mean = |sizes: &Sizes| match *sizes {
         Sizes::Even(length) => length,
         Sizes::Mixed(most) => most / 6,
         Sizes::Rare(most) => 100 + most / 60,
     };
     let mean = topics.iter().map(|(sizes, _)| mean(sizes)).sum::<usize>() / topics.len();
-    let messages = dice.spread(10..=1_500).min(1_000_000 / mean.max(1) as u64).max(5);
-    let burst = dice.spread(1..=200);
-    let batches = if dice.percent(50) { dice.within(1..=60) as u32 } else { 0 };
+    let messages = rng.spread(10..=1_500).min(1_000_000 / mean.max(1) as u64).max(5);
+    let burst = rng.spread(1..=200);
+    let batches = if rng.percent(50) { rng.within(1..=60) as u32 } else { 0 };
     let pauses = (messages / burst).max(1);
-    let flushes = dice.pick(&[0, 50, 100]);
-    Load { messages, pause: span / pauses, burst, batch: dice.spread(2..=12), batches, flushes }
+    let flushes = rng.pick(&[0, 50, 100]);
+    Load { messages, pause: span / pauses, burst, batch: rng.spread(2..=12), batches, flushes }
 }
 
 fn draw_plan(
-    dice: &mut Dice,
+    rng: &mut SimRng,
     sender: &sender::SenderSettings,
     topics: usize,
     recovery: Nanos,
 ) -> Plan {
     let receiver = receiver::ReceiverSettings {
-        window_datagrams: dice.spread(8..=2_000) as u32,
-        reorder_bytes_max: if dice.percent(10) { 20_000 } else { 4 << 20 },
+        window_datagrams: rng.spread(8..=2_000) as u32,
+        reorder_bytes_max: if rng.percent(10) { 20_000 } else { 4 << 20 },
         recovery,
-        liveness: dice.pick(&[sender.liveness, sender.liveness, SECOND]),
-        reorder: dice.pick(&[0, 0, 300 * MICROSECOND]),
-        tag: dice.within(0..=1) as u32,
-        late_join: dice.percent(30),
+        liveness: rng.pick(&[sender.liveness, sender.liveness, SECOND]),
+        reorder: rng.pick(&[0, 0, 300 * MICROSECOND]),
+        tag: rng.within(0..=1) as u32,
+        late_join: rng.percent(30),
         stream: sender.distribution == Distribution::Stream,
         multicast: matches!(sender.distribution, Distribution::Multicast(_)),
         ..receiver::ReceiverSettings::default()
     };
-    let wanted = if dice.percent(70) { 100 } else { 40 };
-    let mut chosen: Vec<usize> = (0..topics).filter(|_| dice.percent(wanted)).collect();
+    let wanted = if rng.percent(70) { 100 } else { 40 };
+    let mut chosen: Vec<usize> = (0..topics).filter(|_| rng.percent(wanted)).collect();
     if chosen.is_empty() {
-        chosen.push(dice.within(0..=topics as u64 - 1) as usize);
+        chosen.push(rng.within(0..=topics as u64 - 1) as usize);
     }
     Plan {
         starts: 0,
         receiver,
         topics: chosen,
-        pace: if dice.percent(30) { dice.spread(1_000..=300_000) } else { 0 },
-        reads_inline: dice.percent(50),
-        socket_bytes: dice.spread(64 << 10..=1 << 20) as usize,
+        pace: if rng.percent(30) { rng.spread(1_000..=300_000) } else { 0 },
+        reads_inline: rng.percent(50),
+        socket_bytes: rng.spread(64 << 10..=1 << 20) as usize,
         stays: true,
     }
 }
 
-fn draw_weather(dice: &mut Dice) -> Weather {
-    let loss = match dice.within(0..=9) {
+fn draw_weather(rng: &mut SimRng) -> LinkConditions {
+    let loss = match rng.within(0..=9) {
         0..=2 => Loss::None,
-        3..=7 => Loss::Random(dice.pick(&[1_000, 10_000, 50_000, 100_000, 200_000])),
+        3..=7 => Loss::Random(rng.pick(&[1_000, 10_000, 50_000, 100_000, 200_000])),
         _ => Loss::Bursts {
-            begin: dice.within(1_000..=20_000) as u32,
-            end: dice.within(20_000..=300_000) as u32,
-            bad: dice.pick(&[500_000, 1_000_000]),
+            begin: rng.within(1_000..=20_000) as u32,
+            end: rng.within(20_000..=300_000) as u32,
+            bad: rng.pick(&[500_000, 1_000_000]),
         },
     };
-    let delay = dice.spread(3_000..=5_000_000);
-    let disorder = dice.percent(40);
-    Weather {
+    let delay = rng.spread(3_000..=5_000_000);
+    let disorder = rng.percent(40);
+    LinkConditions {
         delay,
-        jitter: dice.up_to(delay),
+        jitter: rng.up_to(delay),
         loss,
-        copies: if disorder { dice.up_to(50_000) as u32 } else { 0 },
-        detours: if disorder { dice.up_to(100_000) as u32 } else { 0 },
-        detour: dice.spread(10_000..=5_000_000),
+        copies: if disorder { rng.up_to(50_000) as u32 } else { 0 },
+        detours: if disorder { rng.up_to(100_000) as u32 } else { 0 },
+        detour: rng.spread(10_000..=5_000_000),
         rate: 0,
         queue: 0,
     }

@@ -1,6 +1,6 @@
 //! Ground truth: the messages that a publisher has published.
 
-use crate::payload::Speech;
+use crate::payload::Payloads;
 
 /// One publisher's session.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct TopicTruth {
     /// Name.
     pub name: String,
     /// Payloads of its messages.
-    pub speech: Speech,
+    pub speech: Payloads,
     /// Whether the publisher has added it.
     pub exists: bool,
     /// Whether its last message was published.
@@ -30,7 +30,7 @@ pub struct TopicTruth {
 
 impl TopicTruth {
     /// Creates a topic without messages.
-    pub const fn new(name: String, speech: Speech) -> Self {
+    pub const fn new(name: String, speech: Payloads) -> Self {
         Self { name, speech, exists: false, has_last: false, goes_on: Vec::new() }
     }
 

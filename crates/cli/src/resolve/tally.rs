@@ -71,15 +71,15 @@ impl Tally {
 /// The counters in the order of their labels.
 const fn values(counters: &DaemonCounters) -> [u64; ERRORS] {
     [
-        counters.arrived,
-        counters.departed,
-        counters.refused,
+        counters.connected,
+        counters.disconnected,
+        counters.rejected,
         counters.frames,
         counters.malformed,
-        counters.senseless,
+        counters.malformed_entries,
         counters.foreign,
         counters.registered,
-        counters.told,
+        counters.sent,
         counters.expired,
     ]
 }

@@ -8,15 +8,15 @@ use crate::model::Model;
 use lanecast_journal::{
     AppendError, Entry, JournalConfig, Log, OpenError, Retention, Start, StorageErrorKind,
 };
-use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
+use lanecast_sim::rng::SimRng;
 
 const SEGMENT: u64 = 16 << 10;
 const ROOM: u64 = 1 << 20;
 
 struct Trial {
     seed: u64,
-    dice: Dice,
+    dice: SimRng,
     disk: SimulatedDisk,
     model: Model,
     settings: JournalConfig,
@@ -26,7 +26,7 @@ struct Trial {
 
 impl Trial {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
+        let mut dice = SimRng::new(seed);
         let bytes = dice.percent(50).then(|| dice.within(1..=4) * SEGMENT);
         let settings = JournalConfig {
             segment_bytes: SEGMENT + 8 * dice.within(0..=64),

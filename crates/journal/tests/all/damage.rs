@@ -5,8 +5,8 @@ use lanecast_journal::{
     Corruption, Entry, JournalConfig, JournalReport, Log, OpenError, ReadError, Reader, Repair,
     Start, Storage, StoredFile, Verdict,
 };
-use lanecast_sim::dice::Dice;
 use lanecast_sim::disk::SimulatedDisk;
+use lanecast_sim::rng::SimRng;
 use lanecast_wire::journal::{KIND_ENTRY, RECORDS_OFFSET, RecordHeader};
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ fn corruption(error: &OpenError) -> &Corruption {
 fn every_changed_byte_of_a_durable_record_is_found_and_named() {
     let segments = JournalReport::verify(&journal(), |_, _| {}).unwrap().segments;
     assert!(segments.len() >= 4, "{segments:?}");
-    let mut dice = Dice::new(5);
+    let mut dice = SimRng::new(5);
     for _ in 0..300 {
         let disk = journal();
         let number = dice.within(1..=segments.len() as u64 - 1);

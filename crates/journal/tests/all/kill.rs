@@ -5,7 +5,7 @@
 use lanecast_journal::{
     Directory, Durability, Entry, Journal, JournalConfig, Log, OpenError, Start, StorageErrorKind,
 };
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -98,7 +98,7 @@ fn check(directory: &Path, said: u64) -> u64 {
 fn a_killed_process_takes_nothing_with_it() {
     let rounds = if std::env::var_os("LONG_TESTS").is_some() { 300 } else { 10 };
     let directory = tempfile::tempdir().unwrap();
-    let mut dice = Dice::new(3);
+    let mut dice = SimRng::new(3);
     let mut last = 0;
     for _ in 0..rounds {
         let said = kill(directory.path(), dice.spread(4..=100));

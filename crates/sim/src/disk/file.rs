@@ -58,8 +58,8 @@ impl StoredFile for SimulatedFile {
         let mut state = self.disk.state();
         self.begin(&mut state, "write")?;
         let mut length = bytes.len();
-        if state.writes_short && length > 1 && state.dice.percent(30) {
-            length = state.dice.within(1..=length as u64 - 1) as usize;
+        if state.writes_short && length > 1 && state.rng.percent(30) {
+            length = state.rng.within(1..=length as u64 - 1) as usize;
         }
         state.inodes[self.inode].write(offset as usize, &bytes[..length]);
         state.end("write", &self.name)?;
@@ -83,11 +83,11 @@ impl StoredFile for SimulatedFile {
         let inode = &mut state.inodes[self.inode];
         if state.fails_at.is_some_and(|at| state.calls >= at) {
             state.fails_at = None;
-            inode.sync_badly(&mut state.dice);
+            inode.sync_badly(&mut state.rng);
             let message = "input/output error of the simulated disk";
             return Err(error("synchronise", &self.name, StorageErrorKind::Other, message));
         }
-        if !stops || state.dice.percent(50) {
+        if !stops || state.rng.percent(50) {
             inode.sync();
         }
         state.end("synchronise", &self.name)

@@ -1,6 +1,6 @@
 //! Contents of a file, as seen by processes and as stored on the disk.
 
-use crate::dice::Dice;
+use crate::rng::SimRng;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -48,34 +48,34 @@ impl Inode {
     }
 
     /// Stores part of the pending writes; the rest is lost unless written again.
-    pub(super) fn sync_badly(&mut self, dice: &mut Dice) {
-        self.settle(dice);
+    pub(super) fn sync_badly(&mut self, rng: &mut SimRng) {
+        self.settle(rng);
     }
 
     /// Discards everything that is not on the disk.
-    pub(super) fn crash(&mut self, dice: &mut Dice) {
-        self.settle(dice);
+    pub(super) fn crash(&mut self, rng: &mut SimRng) {
+        self.settle(rng);
         self.now.clone_from(&self.durable);
     }
 
-    fn settle(&mut self, dice: &mut Dice) {
-        if dice.percent(50) {
+    fn settle(&mut self, rng: &mut SimRng) {
+        if rng.percent(50) {
             self.durable.resize(self.now.len(), 0);
         }
         let count = self.pending.len() as u64;
         // All, nothing, or each sector at random.
-        let most = dice.pick(&[0, count, count, count]);
-        let is_whole = dice.percent(20);
+        let most = rng.pick(&[0, count, count, count]);
+        let is_whole = rng.percent(20);
         let sectors: BTreeSet<usize> =
             self.pending.iter().flat_map(|(offset, bytes)| sectors(*offset, bytes.len())).collect();
         for sector in sectors {
-            let moment = if is_whole { most } else { dice.within(0..=most) };
+            let moment = if is_whole { most } else { rng.within(0..=most) };
             for number in 0..moment as usize {
                 self.bring(number, sector * SECTOR..(sector + 1) * SECTOR);
             }
             let next = moment as usize;
-            if next < self.pending.len() && most > 0 && dice.percent(5) {
-                let torn = dice.within(1..=SECTOR as u64 - 1) as usize;
+            if next < self.pending.len() && most > 0 && rng.percent(5) {
+                let torn = rng.within(1..=SECTOR as u64 - 1) as usize;
                 self.bring(next, sector * SECTOR..sector * SECTOR + torn);
             }
         }
@@ -118,7 +118,7 @@ mod tests {
             inode.write(0, &[1; 4 * SECTOR]);
             inode.sync();
             inode.write(SECTOR, &[2; 2 * SECTOR]);
-            inode.crash(&mut Dice::new(seed));
+            inode.crash(&mut SimRng::new(seed));
             let now = inode.now();
             assert_eq!(now.len(), 4 * SECTOR);
             let untouched = [&now[..SECTOR], &now[3 * SECTOR..]];
@@ -137,15 +137,15 @@ mod tests {
     #[test]
     fn what_a_failed_synchronisation_lost_is_seen_until_the_crash() {
         let lost = (0..100).filter(|seed| {
-            let mut dice = Dice::new(*seed);
+            let mut rng = SimRng::new(*seed);
             let mut inode = Inode::default();
             inode.write(0, &[1; SECTOR]);
             inode.sync();
             inode.write(0, &[2; SECTOR]);
-            inode.sync_badly(&mut dice);
+            inode.sync_badly(&mut rng);
             assert_eq!(inode.now()[0], 2);
             inode.sync();
-            inode.crash(&mut dice);
+            inode.crash(&mut rng);
             inode.now()[0] == 1
         });
         assert!(lost.count() > 10);

@@ -1,10 +1,10 @@
 //! Fault schedule of a run.
 
 use super::{Ending, Scenario};
-use crate::dice::Dice;
 use crate::fault::Fault;
-use crate::link::{Loss, Weather};
+use crate::link::{LinkConditions, Loss};
 use crate::network::Host;
+use crate::rng::SimRng;
 use lanecast_protocol::sender::Pacing;
 use lanecast_protocol::{MILLISECOND, Nanos};
 
@@ -18,34 +18,34 @@ pub const fn host(subscriber: usize) -> Host {
 
 impl Scenario {
     /// Adds up to three faults, and late starters.
-    pub(super) fn add_ordeals(&mut self, dice: &mut Dice, span: Nanos) {
+    pub(super) fn add_ordeals(&mut self, rng: &mut SimRng, span: Nanos) {
         for who in 0..self.subscribers.len() {
-            let late = if dice.percent(25) { dice.up_to(span) } else { 0 };
+            let late = if rng.percent(25) { rng.up_to(span) } else { 0 };
             self.subscribers[who].starts = late;
             self.faults.push((late, Fault::Start(who)));
         }
-        let ordeals = if dice.percent(35) { 0 } else { dice.within(1..=3) };
+        let ordeals = if rng.percent(35) { 0 } else { rng.within(1..=3) };
         for _ in 0..ordeals {
-            let at = dice.up_to(span);
-            self.add_ordeal(dice, at, ordeals == 1);
+            let at = rng.up_to(span);
+            self.add_fault(rng, at, ordeals == 1);
         }
         self.healed = self.faults.iter().map(|(at, _)| *at).max().unwrap_or(0).max(span);
-        let bursts = |weather: &Weather| matches!(weather.loss, Loss::Bursts { .. });
-        if bursts(&self.weather) || bursts(&self.back) {
-            let mended = Weather { loss: Loss::Random(50_000), ..self.weather };
-            self.faults.push((self.healed, Fault::Weather(mended)));
+        let bursts = |conditions: &LinkConditions| matches!(conditions.loss, Loss::Bursts { .. });
+        if bursts(&self.conditions) || bursts(&self.back) {
+            let mended = LinkConditions { loss: Loss::Random(50_000), ..self.conditions };
+            self.faults.push((self.healed, Fault::LinkConditions(mended)));
         }
     }
 
-    fn add_ordeal(&mut self, dice: &mut Dice, at: Nanos, is_lone: bool) {
-        let who = dice.within(0..=self.subscribers.len() as u64 - 1) as usize;
+    fn add_fault(&mut self, rng: &mut SimRng, at: Nanos, is_lone: bool) {
+        let who = rng.within(0..=self.subscribers.len() as u64 - 1) as usize;
         if let Pacing::SlowestOrEject(patience) = self.sender.pacing
-            && dice.percent(50)
+            && rng.percent(50)
         {
-            let until = at + patience + dice.up_to(self.sender.liveness);
+            let until = at + patience + rng.up_to(self.sender.liveness);
             return self.add_pair((at, Fault::Stall(who)), (until, Fault::Unstall(who)), true);
         }
-        let long = dice.percent(40);
+        let long = rng.percent(40);
         let most = if long {
             4 * self.sender.liveness
         } else if self.is_stream() && is_lone {
@@ -54,10 +54,10 @@ impl Scenario {
         } else {
             self.patience() / 5
         };
-        let until = at + dice.spread(MILLISECOND..=most.max(2 * MILLISECOND));
-        match dice.within(0..=11) {
-            0..=2 => self.add_cut(dice, who, (at, until), long),
-            3 => self.add_storm(dice, (at, until)),
+        let until = at + rng.spread(MILLISECOND..=most.max(2 * MILLISECOND));
+        match rng.within(0..=11) {
+            0..=2 => self.add_cut(rng, who, (at, until), long),
+            3 => self.add_storm(rng, (at, until)),
             4 => self.add_pair((at, Fault::Suspend(who)), (until, Fault::Resume(who)), long),
             5 => {
                 let (begin, end) = (Fault::SuspendPublisher, Fault::ResumePublisher);
@@ -66,14 +66,14 @@ impl Scenario {
             6..=7 => {
                 self.add_pair((at, Fault::Stall(who)), (until, Fault::Unstall(who)), false);
             }
-            8 => self.add_end(dice, who, (at, until)),
+            8 => self.add_end(rng, who, (at, until)),
             9 => self.faults.push((at, Fault::WantAll(who))),
             10 if self.is_stream() => {
                 // The subscriber resumes by another connection.
                 self.faults.push((at, Fault::Break(who)));
             }
             10 => self.faults.push((at, Fault::WantAll(who))),
-            _ => self.add_crash(dice, (at, until)),
+            _ => self.add_crash(rng, (at, until)),
         }
     }
 
@@ -90,36 +90,40 @@ impl Scenario {
         self.is_gentle &= !long;
     }
 
-    fn add_cut(&mut self, dice: &mut Dice, who: usize, (at, until): (Nanos, Nanos), long: bool) {
+    fn add_cut(&mut self, rng: &mut SimRng, who: usize, (at, until): (Nanos, Nanos), long: bool) {
         let directions = [(PUBLISHER, host(who)), (host(who), PUBLISHER)];
-        let which = dice.within(1..=3);
+        let which = rng.within(1..=3);
         for (bit, (from, to)) in directions.into_iter().enumerate() {
             if which & 1 << bit != 0 {
                 let end = (until, Fault::Heal(from, to));
                 self.add_pair((at, Fault::Cut(from, to, until)), end, long);
             }
         }
-        if long && self.is_stream() && dice.percent(70) {
+        if long && self.is_stream() && rng.percent(70) {
             self.faults.push((until, Fault::Break(who)));
         }
     }
 
     /// Adds a period of heavy loss.
-    fn add_storm(&mut self, dice: &mut Dice, (at, until): (Nanos, Nanos)) {
-        let loss = Loss::Random(dice.within(200_000..=900_000) as u32);
-        let storm = Weather { loss, ..self.weather };
-        let calm = self.weather;
-        self.add_pair((at, Fault::Weather(storm)), (until, Fault::Weather(calm)), true);
+    fn add_storm(&mut self, rng: &mut SimRng, (at, until): (Nanos, Nanos)) {
+        let loss = Loss::Random(rng.within(200_000..=900_000) as u32);
+        let storm = LinkConditions { loss, ..self.conditions };
+        let calm = self.conditions;
+        self.add_pair(
+            (at, Fault::LinkConditions(storm)),
+            (until, Fault::LinkConditions(calm)),
+            true,
+        );
     }
 
     /// A subscriber crashes or leaves, and perhaps starts again.
-    fn add_end(&mut self, dice: &mut Dice, who: usize, (at, until): (Nanos, Nanos)) {
+    fn add_end(&mut self, rng: &mut SimRng, who: usize, (at, until): (Nanos, Nanos)) {
         if !self.subscribers[who].stays {
             return;
         }
-        let end = if dice.percent(70) { Fault::Crash(who) } else { Fault::Leave(who) };
+        let end = if rng.percent(70) { Fault::Crash(who) } else { Fault::Leave(who) };
         self.faults.push((at.max(self.subscribers[who].starts), end));
-        if dice.percent(60) {
+        if rng.percent(60) {
             self.faults.push((until.max(self.subscribers[who].starts), Fault::Start(who)));
         } else {
             self.subscribers[who].stays = false;
@@ -127,8 +131,8 @@ impl Scenario {
     }
 
     /// The publisher crashes and restarts.
-    fn add_crash(&mut self, dice: &mut Dice, (at, until): (Nanos, Nanos)) {
-        if self.ending == Ending::CloseAtOnce || dice.percent(50) {
+    fn add_crash(&mut self, rng: &mut SimRng, (at, until): (Nanos, Nanos)) {
+        if self.ending == Ending::CloseAtOnce || rng.percent(50) {
             return;
         }
         let (begin, end) = (Fault::CrashPublisher, Fault::RestartPublisher);

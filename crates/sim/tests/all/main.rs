@@ -1,4 +1,4 @@
 //! The integration tests of this crate, in one program.
 
-mod lines;
+mod latency;
 mod seeds;

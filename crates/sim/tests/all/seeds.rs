@@ -3,7 +3,7 @@
 //! `SEED=n` runs one seed; `SEEDS=a..b` runs some. The long test tells how far it has come, so
 //! that one that was cut short goes on from there: `SEEDS=n..100000`.
 
-use lanecast_sim::trial::{self, Outcome};
+use lanecast_sim::run::{self, Outcome};
 use std::io::Write;
 use std::ops::Range;
 use std::panic::catch_unwind;
@@ -38,7 +38,7 @@ fn run_all(seeds: Range<u64>) -> Outcome {
             if seed >= seeds.end || failed >= FAILURES_MAX {
                 return;
             }
-            match catch_unwind(|| trial::run(seed)) {
+            match catch_unwind(|| run::run(seed)) {
                 Ok(Ok(outcome)) => total.lock().expect("no panic").add(&outcome),
                 Ok(Err(failure)) => failures.lock().expect("no panic").push(failure),
                 Err(_) => panic!("SEED={seed} panicked"),

@@ -4,7 +4,7 @@
 
 use crate::topics::{State, change, definitions, settings, world};
 use lanecast_journal::{Durability, JournalConfig};
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sow::Topic;
 use lanecast_sow::durable::{SowStore, WriteError};
@@ -39,7 +39,7 @@ impl Life {
         self.history.last_key_value().map_or(0, |(last, _)| *last)
     }
 
-    fn change(&mut self, dice: &mut Dice, now_ns: u64) -> Result<(), WriteError> {
+    fn change(&mut self, dice: &mut SimRng, now_ns: u64) -> Result<(), WriteError> {
         if let Some(sequence) = change(&mut self.archive, &mut self.topics, dice, now_ns)? {
             self.history.insert(sequence, world(&self.topics).0);
         }
@@ -55,7 +55,7 @@ impl Life {
 
     /// Takes a checkpoint while changes continue. An error of the disk shows at the next operation;
     /// the previous checkpoint remains.
-    fn checkpoint(&mut self, disk: &SimulatedDisk, dice: &mut Dice, now_ns: u64) {
+    fn checkpoint(&mut self, disk: &SimulatedDisk, dice: &mut SimRng, now_ns: u64) {
         let Ok(mut checkpoint) = self.archive.begin_checkpoint() else { return };
         loop {
             let all: Vec<&Topic> = self.topics.iter().collect();
@@ -74,7 +74,7 @@ impl Life {
 
     /// Runs changes and checkpoints until the machine stops or enough were made; returns the last
     /// persisted sequence.
-    fn live(&mut self, disk: &SimulatedDisk, dice: &mut Dice, start_ns: u64) -> u64 {
+    fn live(&mut self, disk: &SimulatedDisk, dice: &mut SimRng, start_ns: u64) -> u64 {
         for step in 0..dice.within(10..=80) {
             let now_ns = start_ns + step;
             match self.change(dice, now_ns) {
@@ -100,7 +100,7 @@ impl Life {
 
 /// Several runs with crashes in between; returns the number of runs.
 fn trial(seed: u64) -> u64 {
-    let mut dice = Dice::new(seed);
+    let mut dice = SimRng::new(seed);
     let disk = SimulatedDisk::new(dice.any(), ROOM);
     disk.write_short(dice.percent(30));
     let settings =

@@ -3,7 +3,7 @@
 use crate::topics::{State, change, definitions, settings, state, world};
 use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability};
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use lanecast_sow::durable::{Dump, Schema, SowStore, SowStoreError, WriteError};
 use lanecast_sow::{Publication, Topic, TopicDefinition, TopicError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn open(directory: &tempfile::TempDir) -> Result<Opened, SowStoreError> {
 fn checkpoint<S: lanecast_journal::Storage + Clone>(
     archive: &mut SowStore<S>,
     topics: &mut [Topic],
-    dice: &mut Dice,
+    dice: &mut SimRng,
     now_ns: u64,
 ) -> Result<(), SowStoreError> {
     let mut checkpoint = archive.begin_checkpoint()?;
@@ -38,7 +38,7 @@ fn checkpoint<S: lanecast_journal::Storage + Clone>(
 #[test]
 fn topics_are_the_same_after_a_restart_with_and_without_checkpoints() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut dice = Dice::new(5);
+    let mut dice = SimRng::new(5);
     let mut expected = None;
     for round in 0..12_u64 {
         let (mut archive, mut topics) = open(&directory).expect("opened");
@@ -82,7 +82,7 @@ fn what_is_refused_is_not_kept() {
 #[test]
 fn damage_to_a_checkpoint_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut dice = Dice::new(9);
+    let mut dice = SimRng::new(9);
     let covered = {
         let (mut archive, mut topics) = open(&directory).expect("opened");
         for step in 0..400 {
@@ -122,7 +122,7 @@ fn topics_are_told_apart_and_others_stay_when_one_is_forgotten() {
     assert!(error.to_string().contains("rename one"), "{error}");
     let expected = {
         let (mut archive, mut topics) = open(&directory).expect("opened");
-        let mut dice = Dice::new(2);
+        let mut dice = SimRng::new(2);
         for step in 0..50 {
             change(&mut archive, &mut topics, &mut dice, step).expect("taken");
         }
@@ -155,7 +155,7 @@ fn a_dump_shows_what_its_owner_has_and_changes_nothing() {
     let storage = Directory::new(directory.path());
     assert!(matches!(Dump::read(&storage), Err(SowStoreError::Open(_))), "nothing is there");
     let (mut archive, mut topics) = open(&directory).expect("new");
-    let mut dice = Dice::new(11);
+    let mut dice = SimRng::new(11);
     for round in 0..4 {
         let mut last = 0;
         for now_ns in 0..200 {

@@ -3,7 +3,7 @@
 
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_journal::{Directory, Durability, JournalConfig, Retention};
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use lanecast_sow::durable::SowStore;
 use lanecast_sow::{Publication, Topic, TopicDefinition};
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ fn kill(directory: &Path, lines: u64) -> u64 {
 fn what_was_said_to_be_persisted_is_recovered() {
     let rounds = if std::env::var_os("LONG_TESTS").is_some() { 100 } else { 20 };
     let directory = tempfile::tempdir().expect("a directory");
-    let mut dice = Dice::new(7);
+    let mut dice = SimRng::new(7);
     let mut before = 0;
     for round in 0..rounds {
         let said = kill(directory.path(), dice.spread(2..=120));

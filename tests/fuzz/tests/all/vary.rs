@@ -1,6 +1,6 @@
 //! Inputs of a target: kept ones, and variations of them.
 
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ impl Drop for Shown<'_> {
 
 /// Variation `number`: a few changes to one of the kept inputs, or noise.
 fn vary(kept: &[Vec<u8>], number: u64) -> Vec<u8> {
-    let mut dice = Dice::new(number);
+    let mut dice = SimRng::new(number);
     let mut any = |end: usize| dice.within(0..=end as u64) as usize;
     let mut input = kept[any(kept.len() - 1)].clone();
     if any(7) == 0 {

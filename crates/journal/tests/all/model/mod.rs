@@ -1,7 +1,7 @@
 //! Reference model: all appended records in memory.
 
 use lanecast_journal::{Entry, Record};
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 
 /// An appended record.
 #[derive(Clone, Debug)]
@@ -40,9 +40,9 @@ impl Model {
     }
 
     /// Random new records.
-    pub(crate) fn draw(&self, dice: &mut Dice) -> Vec<Kept> {
+    pub(crate) fn draw(&self, dice: &mut SimRng) -> Vec<Kept> {
         let last_ns = self.records.last().map_or(1_000, |last| last.unix_ns);
-        let record = |dice: &mut Dice| {
+        let record = |dice: &mut SimRng| {
             let length =
                 if dice.percent(5) { dice.within(0..=4_000) } else { dice.spread(1..=600) };
             let start = dice.any();

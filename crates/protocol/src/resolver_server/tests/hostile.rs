@@ -90,18 +90,18 @@ fn nonsense_ends_the_connection_with_its_reason() {
 }
 
 #[test]
-fn entries_without_sense_are_counted_and_the_others_taken() {
+fn malformed_entries_are_counted_and_the_others_taken() {
     let mut resolver_server = small();
     let client = resolver_server.connect(0, from()).expect("room");
     let mut bytes = frame(5, Some(7), &numbered(1, "a"));
     bytes[24 + 70] = 77;
     resolver_server.on_frame(0, client, &split(&bytes));
     resolver_server.on_frame(0, client, &split(&frame(5, Some(8), &numbered(1, "a"))));
-    assert_eq!((resolver_server.counters().malformed, resolver_server.sessions()), (1, 1));
+    assert_eq!((resolver_server.counters().malformed_entries, resolver_server.sessions()), (1, 1));
 }
 
 #[test]
-fn sessions_belong_to_whom_told_them_first() {
+fn sessions_belong_to_their_first_announcer() {
     let mut resolver_server = small();
     let clients = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
     resolver_server.on_frame(0, clients[0], &split(&frame(5, Some(7), &numbered(1, "a"))));

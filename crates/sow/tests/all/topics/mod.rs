@@ -3,7 +3,7 @@
 
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_journal::{JournalConfig, Retention};
-use lanecast_sim::dice::Dice;
+use lanecast_sim::rng::SimRng;
 use lanecast_sow::durable::{SowStore, WriteError};
 use lanecast_sow::{Publication, Topic, TopicDefinition};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) fn world(topics: &[Topic]) -> (Vec<State>, Vec<u64>) {
 pub(crate) fn change<S: lanecast_journal::Storage + Clone>(
     archive: &mut SowStore<S>,
     topics: &mut [Topic],
-    dice: &mut Dice,
+    dice: &mut SimRng,
     now_ns: u64,
 ) -> Result<Option<u64>, WriteError> {
     let id = dice.within(0..=40);

@@ -1,7 +1,7 @@
 //! One run, from its seed to its outcome.
 
+use crate::checked_receiver::CheckedReceiver;
 use crate::ensure;
-use crate::hearing::Hearing;
 use crate::ledger::Ledger;
 use crate::scenario::{Ending, Scenario};
 use crate::subscriber::Subscriber;
@@ -97,27 +97,27 @@ impl fmt::Display for Failure {
 /// # Errors
 /// The violation, with the scenario and the latest events.
 pub fn run(seed: u64) -> Result<Outcome, Box<Failure>> {
-    let mut trial = Trial { world: World::new(Scenario::draw(seed)) };
-    trial.run().map_err(|violation| {
-        let scenario = format!("{:#?}", trial.world.scenario);
-        let history = trial.world.medium.history.to_string();
+    let mut run = Run { world: World::new(Scenario::draw(seed)) };
+    run.run().map_err(|violation| {
+        let scenario = format!("{:#?}", run.world.scenario);
+        let history = run.world.fabric.history.to_string();
         Box::new(Failure { seed, violation, scenario, history })
     })
 }
 
-struct Trial {
+struct Run {
     world: World,
 }
 
-impl Trial {
+impl Run {
     fn run(&mut self) -> Verdict<Outcome> {
         let at_once = self.world.scenario.ending == Ending::CloseAtOnce;
-        let healed = self.world.medium.now + self.world.scenario.healed;
+        let healed = self.world.fabric.now + self.world.scenario.healed;
         self.wait("published", LOAD_MAX, |world| {
-            world.publisher.has_said_all() && (at_once || world.medium.now >= healed)
+            world.publisher.has_said_all() && (at_once || world.fabric.now >= healed)
         })?;
         if !at_once {
-            self.all_hear_the_last()?;
+            self.all_receive_the_last()?;
             self.idle()?;
         }
         self.end()?;
@@ -132,10 +132,10 @@ impl Trial {
         most: Nanos,
         mut holds: impl FnMut(&mut World) -> bool,
     ) -> Verdict {
-        let until = self.world.medium.now + most;
+        let until = self.world.fabric.now + most;
         let mut step = 50_000;
         while !holds(&mut self.world) {
-            let now = self.world.medium.now;
+            let now = self.world.fabric.now;
             let state = || self.world.state();
             ensure!(now < until, "not {what} within {} ms: {}", most / MILLISECOND, state());
             self.world.run_until(now + step)?;
@@ -151,20 +151,20 @@ impl Trial {
     }
 
     /// Checks that all running subscribers join and receive everything up to a last message.
-    fn all_hear_the_last(&mut self) -> Verdict {
+    fn all_receive_the_last(&mut self) -> Verdict {
         let patience = self.patience();
         self.wait("all joined", patience, |world| {
             let (session, truths) = (world.publisher.session, &world.truths);
             let mut attached = world.subscribers.iter().filter(|s| s.is_attached());
             attached.all(|subscriber| {
-                let hearing = subscriber.hearing(session);
-                hearing.is_some_and(|hearing| hearing.has_joined(&truths[session]))
+                let checked = subscriber.checked(session);
+                checked.is_some_and(|checked| checked.has_joined(&truths[session]))
             })
         })?;
         let mut verdict = Ok(());
         self.wait("all said", LOAD_MAX, |world| {
             let truth = &mut world.truths[world.publisher.session];
-            match world.publisher.say_last(&mut world.medium, truth) {
+            match world.publisher.publish_last(&mut world.fabric, truth) {
                 Ok(said) => said,
                 Err(violation) => {
                     verdict = Err(violation);
@@ -179,15 +179,15 @@ impl Trial {
             let drained = world.publisher.sender.as_ref().is_none_or(|s| s.is_drained());
             drained
                 && attached.all(|subscriber| {
-                    let hearing = subscriber.hearing(session);
-                    hearing.is_some_and(|hearing| hearing.is_whole(&truths[session]))
+                    let checked = subscriber.checked(session);
+                    checked.is_some_and(|checked| checked.is_whole(&truths[session]))
                 })
         })
     }
 
     /// Checks that idle traffic is low.
     fn idle(&mut self) -> Verdict {
-        let now = self.world.medium.now;
+        let now = self.world.fabric.now;
         self.world.run_until(now + SECOND)?;
         let traffic = |world: &World| -> Vec<Traffic> {
             let subscribers = world.subscribers.iter().map(|s| s.traffic);
@@ -208,7 +208,7 @@ impl Trial {
 
     /// Ends the run by its scenario, and waits until all actors are idle.
     fn end(&mut self) -> Verdict {
-        let now = self.world.medium.now;
+        let now = self.world.fabric.now;
         let healed = self.world.scenario.healed.saturating_sub(self.world.elapsed());
         let patience = self.patience() + healed;
         let ending = self.world.scenario.ending;
@@ -216,13 +216,13 @@ impl Trial {
             Ending::Close | Ending::CloseAtOnce => self.close(now)?,
             Ending::Crash => self.world.crash_publisher(),
             Ending::Leave => {
-                let World { medium, subscribers, truths, .. } = &mut self.world;
-                subscribers.iter_mut().try_for_each(|s| s.leave(medium, truths))?;
+                let World { fabric, subscribers, truths, .. } = &mut self.world;
+                subscribers.iter_mut().try_for_each(|s| s.leave(fabric, truths))?;
             }
         }
         self.world.announces = ending == Ending::Leave;
         self.wait("all over", patience + LOAD_MAX / 4, |world| {
-            world.subscribers.iter().all(|subscriber| subscriber.hearings.is_empty())
+            world.subscribers.iter().all(|subscriber| subscriber.checked_receivers.is_empty())
         })?;
         if let Ending::Close | Ending::CloseAtOnce | Ending::Crash = ending {
             return self.wait("silent", patience, |world| world.is_silent());
@@ -233,30 +233,30 @@ impl Trial {
     }
 
     fn close(&mut self, now: Nanos) -> Verdict {
-        let World { publisher, medium, truths, .. } = &mut self.world;
+        let World { publisher, fabric, truths, .. } = &mut self.world;
         truths[publisher.session].is_closed = true;
         if let Some(sender) = &mut publisher.sender {
             sender.close(now);
         }
-        publisher.go_on(medium)
+        publisher.poll(fabric)
     }
 
     fn check_all(&self) -> Verdict {
         let world = &self.world;
         let rate = world.scenario.repair_rate();
         let burst = (rate / 500).max(1 << 16) + 65_507;
-        let elapsed = world.medium.now - world.publisher.began;
+        let elapsed = world.fabric.now - world.publisher.began;
         world.publisher.traffic.check_repairs(elapsed, rate, burst)?;
         for subscriber in &world.subscribers {
             self.check_naks(subscriber)?;
-            subscriber.all().try_for_each(|hearing| self.check_hearing(hearing))?;
+            subscriber.all().try_for_each(|checked| self.check_receiver(checked))?;
         }
         Ok(())
     }
 
     /// Checks that NAKs are in proportion to the missing datagrams and their recovery time.
     fn check_naks(&self, subscriber: &Subscriber) -> Verdict {
-        let counters = subscriber.all().map(|hearing| hearing.receiver.counters());
+        let counters = subscriber.all().map(|checked| checked.receiver.counters());
         // Datagrams dropped because the reorder buffer was full count as missing again.
         let each =
             counters.map(|counts| counts.recovered + counts.lost_datagrams + counts.overflowed);
@@ -267,19 +267,19 @@ impl Trial {
         Ok(())
     }
 
-    fn check_hearing(&self, hearing: &Hearing) -> Verdict {
+    fn check_receiver(&self, checked: &CheckedReceiver) -> Verdict {
         let scenario = &self.world.scenario;
         if !scenario.is_gentle {
             return Ok(());
         }
-        let lost: u64 = hearing.ledgers.iter().map(Ledger::lost).sum();
+        let lost: u64 = checked.ledgers.iter().map(Ledger::lost).sum();
         ensure!(lost == 0, "{lost} messages were lost without need");
-        ensure!(hearing.revivals == 0, "told that the publisher died, but it goes on");
-        let truth = &self.world.truths[hearing.session];
-        match hearing.left {
+        ensure!(checked.revivals == 0, "told that the publisher died, but it goes on");
+        let truth = &self.world.truths[checked.session];
+        match checked.left {
             Some((_, CloseReason::Died)) => {
                 let crashed = scenario.ending == Ending::Crash;
-                let joined = hearing.ledgers.iter().any(Ledger::has_left);
+                let joined = checked.ledgers.iter().any(Ledger::has_left);
                 ensure!(crashed || !joined, "told that the publisher died, but it has not");
             }
             Some((_, CloseReason::Closed)) => ensure!(truth.is_closed, "not closed"),
@@ -293,18 +293,18 @@ impl Trial {
         let mut outcome = Outcome::default();
         for subscriber in &self.world.subscribers {
             outcome.naks += subscriber.traffic.frames(Kind::Nak);
-            for (number, hearing) in subscriber.all().enumerate() {
-                outcome.joined_again += u64::from(number > 0 && !hearing.ledgers.is_empty());
-                outcome.joined_again += hearing.revivals;
-                outcome.revived += hearing.revivals;
-                let counters = hearing.receiver.counters();
+            for (number, checked) in subscriber.all().enumerate() {
+                outcome.joined_again += u64::from(number > 0 && !checked.ledgers.is_empty());
+                outcome.joined_again += checked.revivals;
+                outcome.revived += checked.revivals;
+                let counters = checked.receiver.counters();
                 outcome.gave_up += counters.lost_datagrams;
                 outcome.recovered += counters.recovered;
                 outcome.overflowed += counters.overflowed;
                 outcome.longest_gap = outcome.longest_gap.max(counters.recovery_max);
-                outcome.read += hearing.ledgers.iter().map(Ledger::read).sum::<u64>();
-                outcome.lost += hearing.ledgers.iter().map(Ledger::lost).sum::<u64>();
-                match hearing.left {
+                outcome.read += checked.ledgers.iter().map(Ledger::read).sum::<u64>();
+                outcome.lost += checked.ledgers.iter().map(Ledger::lost).sum::<u64>();
+                match checked.left {
                     Some((_, CloseReason::Closed)) => outcome.closed += 1,
                     Some((_, CloseReason::Died)) => outcome.died += 1,
                     Some((_, CloseReason::Evicted)) => outcome.evicted += 1,

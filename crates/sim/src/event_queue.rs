@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 /// Future events. Events of the same time come in the order of insertion.
 #[derive(Debug)]
-pub struct Agenda<T> {
+pub struct EventQueue<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
     entered: u64,
 }
@@ -18,14 +18,14 @@ struct Entry<T> {
     what: T,
 }
 
-impl<T> Agenda<T> {
+impl<T> EventQueue<T> {
     /// Creates an empty queue.
     pub const fn new() -> Self {
         Self { entries: BinaryHeap::new(), entered: 0 }
     }
 
     /// Adds an event.
-    pub fn enter(&mut self, at: Nanos, what: T) {
+    pub fn add(&mut self, at: Nanos, what: T) {
         self.entered += 1;
         self.entries.push(Reverse(Entry { at, number: self.entered, what }));
     }
@@ -41,7 +41,7 @@ impl<T> Agenda<T> {
     }
 }
 
-impl<T> Default for Agenda<T> {
+impl<T> Default for EventQueue<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn things_come_in_order() {
-        let mut agenda = Agenda::new();
+        let mut events = EventQueue::new();
         for (at, what) in [(5, 'c'), (1, 'a'), (5, 'd'), (2, 'b')] {
-            agenda.enter(at, what);
+            events.add(at, what);
         }
-        assert_eq!(agenda.next_at(), Some(1));
-        let order: Vec<_> = std::iter::from_fn(|| agenda.take()).collect();
+        assert_eq!(events.next_at(), Some(1));
+        let order: Vec<_> = std::iter::from_fn(|| events.take()).collect();
         assert_eq!(order, [(1, 'a'), (2, 'b'), (5, 'c'), (5, 'd')]);
     }
 }

@@ -9,9 +9,9 @@ pub type Millionths = u32;
 
 /// Random number generator of one run, or of one part of it.
 #[derive(Clone, Debug)]
-pub struct Dice(Rng);
+pub struct SimRng(Rng);
 
-impl Dice {
+impl SimRng {
     /// Creates the generator of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(Rng::new(mix(seed ^ 0x51b1_1f00_d5ee_d000)))
@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn rolls_stay_within_their_range() {
-        let mut dice = Dice::new(4);
+        let mut rng = SimRng::new(4);
         for _ in 0..10_000 {
-            assert!((3..=5).contains(&dice.within(3..=5)));
-            assert!((10..=100_000).contains(&dice.spread(10..=100_000)));
-            assert!(!dice.happens(0) && dice.happens(1_000_000));
+            assert!((3..=5).contains(&rng.within(3..=5)));
+            assert!((10..=100_000).contains(&rng.spread(10..=100_000)));
+            assert!(!rng.happens(0) && rng.happens(1_000_000));
         }
-        let few = (0..100_000).filter(|_| dice.percent(5)).count();
+        let few = (0..100_000).filter(|_| rng.percent(5)).count();
         assert!((4_500..5_500).contains(&few), "{few}");
-        assert_eq!(dice.within(7..=7), 7);
+        assert_eq!(rng.within(7..=7), 7);
     }
 }

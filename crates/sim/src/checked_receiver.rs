@@ -2,9 +2,9 @@
 
 use crate::connection::whole;
 use crate::ensure;
+use crate::fabric::Fabric;
 use crate::history::What;
 use crate::ledger::Ledger;
-use crate::medium::Medium;
 use crate::network::Socket;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
@@ -18,7 +18,7 @@ const TARDY: Nanos = 100 * MICROSECOND;
 
 /// A receiver and its ledgers.
 #[derive(Debug)]
-pub struct Hearing {
+pub struct CheckedReceiver {
     /// The receiver.
     pub receiver: Receiver,
     /// Index of the session.
@@ -47,7 +47,7 @@ pub struct Hearing {
     out: Vec<Delivery>,
 }
 
-impl Hearing {
+impl CheckedReceiver {
     /// Creates a receiver that starts to join session number `session`.
     pub fn new(
         receiver: Receiver,
@@ -120,20 +120,20 @@ impl Hearing {
     }
 
     /// Handles a frame; returns the number of deliveries.
-    pub fn take(&mut self, medium: &mut Medium, truth: &Truth, bytes: &[u8]) -> Verdict<usize> {
+    pub fn take(&mut self, fabric: &mut Fabric, truth: &Truth, bytes: &[u8]) -> Verdict<usize> {
         let Some(frame) = whole(bytes) else { return Ok(0) };
         if frame.session != truth.session {
             return Ok(0);
         }
-        medium.note(self.socket, What::hears(&frame));
+        fabric.note(self.socket, What::hears(&frame));
         let at = size_of::<FrameHeader>();
-        self.receiver.on_frame(medium.now, &frame, at, &mut self.out);
-        self.account(medium, truth, bytes)
+        self.receiver.on_frame(fabric.now, &frame, at, &mut self.out);
+        self.account(fabric, truth, bytes)
     }
 
     /// Records a frame that is sent. With a Join or a resumption, all topics begin at the position
     /// of the receiver, even those subscribed to later.
-    pub fn speaks(&mut self, bytes: &[u8]) {
+    pub fn on_sent(&mut self, bytes: &[u8]) {
         let joins = |frame: Frame<'_>| frame.kind == Kind::Join && frame.flags & flag::FURTHER == 0;
         if whole(bytes).is_some_and(joins) {
             let published = &self.published;
@@ -142,44 +142,44 @@ impl Hearing {
     }
 
     /// Handles the time.
-    pub fn pass(&mut self, medium: &mut Medium, truth: &Truth) -> Verdict<usize> {
-        self.receiver.on_time(medium.now, &mut self.out);
-        self.account(medium, truth, &[])
+    pub fn pass(&mut self, fabric: &mut Fabric, truth: &Truth) -> Verdict<usize> {
+        self.receiver.on_time(fabric.now, &mut self.out);
+        self.account(fabric, truth, &[])
     }
 
     /// Checks deliveries against the published messages.
-    fn account(&mut self, medium: &mut Medium, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
+    fn account(&mut self, fabric: &mut Fabric, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
         let out = std::mem::take(&mut self.out);
         self.is_fed |= !out.is_empty();
         for delivery in &out {
             match delivery {
                 Delivery::Joined { slot } => {
-                    medium.note(self.socket, What::Joins { slot: *slot });
+                    fabric.note(self.socket, What::Joins { slot: *slot });
                     self.ledgers[*slot as usize].join(truth)?;
                 }
                 Delivery::Borrowed { slot, start, end } => {
                     let items = &buffer[*start as usize..*end as usize];
-                    self.read_items(medium, truth, *slot, items)?;
+                    self.read_items(fabric, truth, *slot, items)?;
                 }
-                Delivery::Owned { slot, items } => self.read_items(medium, truth, *slot, items)?,
+                Delivery::Owned { slot, items } => self.read_items(fabric, truth, *slot, items)?,
                 Delivery::Message { slot, bytes } => {
-                    self.read(medium, truth, (*slot, bytes, None))?;
+                    self.read(fabric, truth, (*slot, bytes, None))?;
                 }
                 Delivery::Lost { slot, first, count, why } => {
                     let (slot, first, count) = (*slot, *first, *count);
-                    medium.note(self.socket, What::Loss { slot, first, count });
-                    self.check_reason(medium.now, *why)?;
+                    fabric.note(self.socket, What::Loss { slot, first, count });
+                    self.check_reason(fabric.now, *why)?;
                     self.ledgers[slot as usize].lose(truth, first, count)?;
                 }
                 Delivery::Left { slot, why } => {
                     let told = format!("{why:?}");
-                    medium.note(self.socket, What::Leaves { slot: *slot, why: told });
+                    fabric.note(self.socket, What::Leaves { slot: *slot, why: told });
                     self.ledgers[*slot as usize].leave(truth, *why == CloseReason::Closed)?;
                 }
             }
         }
         if let Some(why) = self.receiver.close_reason().filter(|_| self.left.is_none()) {
-            self.left = Some((medium.now, why));
+            self.left = Some((fabric.now, why));
         }
         self.check_bounds()?;
         let count = out.len();
@@ -190,26 +190,26 @@ impl Hearing {
 
     fn read_items(
         &mut self,
-        medium: &mut Medium,
+        fabric: &mut Fabric,
         truth: &Truth,
         slot: u32,
         items: &[u8],
     ) -> Verdict {
         for item in Items::new(items) {
             ensure!(item.flags.is_whole(), "a piece is handed on as a message");
-            self.read(medium, truth, (slot, item.bytes, Some(item.flags.goes_on())))?;
+            self.read(fabric, truth, (slot, item.bytes, Some(item.flags.goes_on())))?;
         }
         Ok(())
     }
 
     fn read(
         &mut self,
-        medium: &mut Medium,
+        fabric: &mut Fabric,
         truth: &Truth,
         (slot, bytes, more): (u32, &[u8], Option<bool>),
     ) -> Verdict {
-        let number = crate::payload::Speech::number(bytes);
-        medium.note(self.socket, What::Reads { slot, number, bytes: bytes.len() });
+        let number = crate::payload::Payloads::number(bytes);
+        fabric.note(self.socket, What::Reads { slot, number, bytes: bytes.len() });
         self.ledgers[slot as usize].read_message(truth, bytes, more)
     }
 

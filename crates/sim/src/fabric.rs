@@ -1,11 +1,11 @@
 //! Simulated fabric of all actors: clock, event queue, network, connections and history.
 
-use crate::agenda::Agenda;
 use crate::connection::Connection;
-use crate::dice::Dice;
+use crate::event_queue::EventQueue;
 use crate::fault::Fault;
 use crate::history::{History, What};
 use crate::network::{Fate, Host, Network, Socket, address};
+use crate::rng::SimRng;
 use crate::scenario::{PUBLISHER, host};
 use lanecast_protocol::Nanos;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const NOTES: usize = 160;
 
 /// An actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum ActorId {
     /// The publisher.
     Publisher,
     /// A subscriber, by number.
@@ -37,7 +37,7 @@ pub enum Event {
         bytes: Rc<[u8]>,
     },
     /// An actor is due.
-    Wakes(Who),
+    Wakes(ActorId),
     /// The publisher publishes.
     Publishes,
     /// The publisher adds a topic.
@@ -56,11 +56,11 @@ pub enum Event {
 
 /// Simulated fabric.
 #[derive(Debug)]
-pub struct Medium {
+pub struct Fabric {
     /// Clock.
     pub now: Nanos,
     /// Future events.
-    pub agenda: Agenda<Event>,
+    pub events: EventQueue<Event>,
     /// Network of datagrams.
     pub network: Network,
     /// Connections; a connection's number is its index.
@@ -70,16 +70,16 @@ pub struct Medium {
     /// Time until which a direction is cut.
     pub cuts: BTreeMap<(Host, Host), Nanos>,
     /// Random numbers of streams.
-    pub dice: Dice,
+    pub rng: SimRng,
 }
 
 /// Wake-up timer of an actor.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alarm(Option<Nanos>);
+pub struct WakeTimer(Option<Nanos>);
 
-impl Alarm {
+impl WakeTimer {
     /// Whether the timer is due; it is cleared then.
-    pub fn rings(&mut self, now: Nanos) -> bool {
+    pub fn is_due(&mut self, now: Nanos) -> bool {
         let rings = self.0 == Some(now);
         if rings {
             self.0 = None;
@@ -88,18 +88,18 @@ impl Alarm {
     }
 }
 
-impl Medium {
+impl Fabric {
     /// Creates a fabric without events.
-    pub fn new(network: Network, dice: Dice) -> Self {
+    pub fn new(network: Network, rng: SimRng) -> Self {
         Self {
             // Not zero, which stands for "none" in some frame fields.
             now: 1_000_000,
-            agenda: Agenda::new(),
+            events: EventQueue::new(),
             network,
             connections: Vec::new(),
             history: History::new(NOTES),
             cuts: BTreeMap::new(),
-            dice,
+            rng,
         }
     }
 
@@ -111,18 +111,16 @@ impl Medium {
         }
         let bytes: Rc<[u8]> = bytes.into();
         let from = address(host, socket);
-        let (agenda, history) = (&mut self.agenda, &mut self.history);
+        let (events, history) = (&mut self.events, &mut self.history);
         self.network.send(now, host, to, bytes.len(), |to, fate| match fate {
-            Fate::Arrives(at) => {
-                agenda.enter(at, Event::Arrives { from, to, bytes: bytes.clone() })
-            }
+            Fate::Arrives(at) => events.add(at, Event::Arrives { from, to, bytes: bytes.clone() }),
             lost => history.note(now, to, What::Loses(lost)),
         });
     }
 
     /// Writes a frame towards the publisher.
     pub fn stream_up(&mut self, number: usize, from: Host, bytes: &[u8]) {
-        let (now, weather) = (self.now, self.network.weather(from, PUBLISHER));
+        let (now, conditions) = (self.now, self.network.conditions(from, PUBLISHER));
         let cut = self.cut_until(from, PUBLISHER);
         if let Some(what) = What::sends(address(PUBLISHER, number as Socket), bytes) {
             self.history.note(now, 100 + self.connections[number].subscriber as Socket, what);
@@ -131,21 +129,21 @@ impl Medium {
         if !connection.is_live() {
             return;
         }
-        let at = connection.up.write_all(now, bytes, &weather, &mut self.dice).max(cut);
+        let at = connection.up.write_all(now, bytes, &conditions, &mut self.rng).max(cut);
         connection.up.delay_until(cut);
-        self.agenda.enter(at, Event::Flows(number, false));
+        self.events.add(at, Event::Flows(number, false));
     }
 
     /// Writes towards the subscriber as far as there is room; returns the number of bytes.
     pub fn stream_down(&mut self, number: usize, bytes: &[u8]) -> usize {
         let to = host(self.connections[number].subscriber);
-        let (now, weather) = (self.now, self.network.weather(PUBLISHER, to));
+        let (now, conditions) = (self.now, self.network.conditions(PUBLISHER, to));
         let cut = self.cut_until(PUBLISHER, to);
         let connection = &mut self.connections[number];
-        let (written, at) = connection.down.write(now, bytes, &weather, &mut self.dice);
+        let (written, at) = connection.down.write(now, bytes, &conditions, &mut self.rng);
         connection.down.delay_until(cut);
         if written > 0 {
-            self.agenda.enter(at.max(cut), Event::Flows(number, true));
+            self.events.add(at.max(cut), Event::Flows(number, true));
         }
         written
     }
@@ -156,18 +154,18 @@ impl Medium {
     }
 
     /// Wakes an actor at a time, unless its timer is due earlier.
-    pub fn wake(&mut self, who: Who, alarm: &mut Alarm, at: Nanos) {
+    pub fn wake(&mut self, who: ActorId, timer: &mut WakeTimer, at: Nanos) {
         // A duty cycle takes time: a deadline that stays in the past must not stop the clock.
         let at = at.max(self.now + 1_000);
-        if alarm.0.is_none_or(|set| at < set) {
-            alarm.0 = Some(at);
-            self.agenda.enter(at, Event::Wakes(who));
+        if timer.0.is_none_or(|set| at < set) {
+            timer.0 = Some(at);
+            self.events.add(at, Event::Wakes(who));
         }
     }
 
     /// Adds an event after `wait`.
     pub fn after(&mut self, wait: Nanos, event: Event) {
-        self.agenda.enter(self.now + wait, event);
+        self.events.add(self.now + wait, event);
     }
 
     /// Records an event at a socket.

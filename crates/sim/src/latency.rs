@@ -4,11 +4,11 @@
 //! Conditions are set, not drawn: the delay caused by a loss can be separated from the delay caused
 //! by a suspended actor.
 
-use crate::agenda::Agenda;
 use crate::connection::whole;
-use crate::dice::Dice;
-use crate::link::Weather;
+use crate::event_queue::EventQueue;
+use crate::link::LinkConditions;
 use crate::network::{Host, Network, Socket, address, group_address, owner};
+use crate::rng::SimRng;
 use lanecast_protocol::receiver::{self, Delivery, Receiver};
 use lanecast_protocol::sender::{self, Distribution, Sender};
 use lanecast_protocol::{Nanos, SECOND};
@@ -32,7 +32,7 @@ const TURN_MIN: Nanos = 1_000;
 
 /// Configuration of a latency run.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct LatencyScenario {
     /// Seed.
     pub seed: u64,
     /// Multicast instead of unicast.
@@ -40,7 +40,7 @@ pub struct Line {
     /// Number of subscribers.
     pub subscribers: usize,
     /// Conditions in both directions.
-    pub weather: Weather,
+    pub conditions: LinkConditions,
     /// Number of messages.
     pub messages: u64,
     /// Interval of messages.
@@ -48,12 +48,12 @@ pub struct Line {
     /// Number of first messages that do not count.
     pub uncounted: u64,
     /// Polling of the actors.
-    pub habits: Habits,
+    pub polling: PollingSchedule,
 }
 
 /// Polling schedule of an actor.
 #[derive(Clone, Copy, Debug)]
-pub struct Habits {
+pub struct PollingSchedule {
     /// Polling interval; 0: at once.
     pub turn: Nanos,
     /// Time that the actor runs, ...
@@ -66,7 +66,7 @@ pub struct Habits {
     pub room: usize,
 }
 
-impl Habits {
+impl PollingSchedule {
     /// Polls continuously.
     pub const ATTENTIVE: Self = Self { turn: 0, awake: 0, asleep: 0, until: 0, room: 4_096 };
 
@@ -85,7 +85,7 @@ impl Habits {
 
 /// Results of a latency run.
 #[derive(Clone, Debug, Default)]
-pub struct Waits {
+pub struct Latencies {
     /// Delay of each counted delivery, from the message's due time.
     pub delays: Vec<Nanos>,
     /// Number of repairs.
@@ -96,7 +96,7 @@ pub struct Waits {
     pub lost: u64,
 }
 
-impl Waits {
+impl Latencies {
     /// Delay that `share` of the messages do not exceed.
     ///
     /// # Panics
@@ -117,98 +117,98 @@ enum Event {
 
 /// Socket of an actor, and its next poll.
 #[derive(Debug, Default)]
-struct Desk {
+struct Actor {
     inbox: VecDeque<(SocketAddr, Rc<[u8]>)>,
-    alarm: Option<Nanos>,
+    timer: Option<Nanos>,
 }
 
 struct Run {
-    line: Line,
+    scenario: LatencyScenario,
     now: Nanos,
-    agenda: Agenda<Event>,
+    events: EventQueue<Event>,
     network: Network,
     /// The publisher's is first.
-    desks: Vec<Desk>,
+    actors: Vec<Actor>,
     sender: Sender,
     receivers: Vec<Receiver>,
     out: Vec<Delivery>,
     said: u64,
-    waits: Waits,
+    waits: Latencies,
 }
 
-impl Line {
+impl LatencyScenario {
     /// Publishes and delivers everything; deliveries later than some seconds after the last message
     /// do not count.
-    pub fn run(&self) -> Waits {
+    pub fn run(&self) -> Latencies {
         let mut run = Run::new(*self);
         let end = BEGIN + self.messages * self.interval + PATIENCE;
         let all = (self.messages - self.uncounted) as usize * self.subscribers;
         while run.waits.delays.len() < all
-            && let Some((at, event)) = run.agenda.take()
+            && let Some((at, event)) = run.events.take()
             && at <= end
         {
             run.now = at;
-            run.happen(event);
+            run.handle(event);
         }
         run.waits
     }
 }
 
 impl Run {
-    fn new(line: Line) -> Self {
+    fn new(scenario: LatencyScenario) -> Self {
         let group = group_address(1);
         let distribution =
-            if line.is_group { Distribution::Multicast(group) } else { Distribution::Unicast };
+            if scenario.is_group { Distribution::Multicast(group) } else { Distribution::Unicast };
         let liveness = 60 * SECOND;
         let settings = sender::SenderSettings {
             session: SESSION,
             distribution,
             liveness,
-            seed: line.seed,
+            seed: scenario.seed,
             ..sender::SenderSettings::default()
         };
-        let mut network = Network::new(line.weather, Dice::new(line.seed));
+        let mut network = Network::new(scenario.conditions, SimRng::new(scenario.seed));
         let mut sender = Sender::new(settings, 1);
         // A single name is always valid.
-        let _first = sender.add_topic("line");
+        let _first = sender.add_topic("scenario");
         let source = address(PUBLISHER.0, PUBLISHER.1);
-        let receivers = (1..=line.subscribers).map(|actor| {
-            network.enter(group, PUBLISHER.0 + actor as Host, PUBLISHER.1 + actor as Socket);
+        let receivers = (1..=scenario.subscribers).map(|actor| {
+            network.add(group, PUBLISHER.0 + actor as Host, PUBLISHER.1 + actor as Socket);
             let settings = receiver::ReceiverSettings {
                 receiver: actor as u64,
                 liveness,
                 recovery: liveness,
-                multicast: line.is_group,
-                seed: line.seed ^ actor as u64,
+                multicast: scenario.is_group,
+                seed: scenario.seed ^ actor as u64,
                 ..receiver::ReceiverSettings::default()
             };
-            Receiver::new(settings, SESSION, source, &["line"], 1)
+            Receiver::new(settings, SESSION, source, &["scenario"], 1)
         });
         let receivers = receivers.collect();
-        let mut agenda = Agenda::new();
-        (0..=line.subscribers).for_each(|actor| agenda.enter(1, Event::Acts(actor)));
-        let desk = || Desk { alarm: Some(1), ..Desk::default() };
-        let desks = std::iter::repeat_with(desk).take(line.subscribers + 1).collect();
-        let (out, waits) = (Vec::new(), Waits::default());
-        Self { line, now: 1, agenda, network, desks, sender, receivers, out, said: 0, waits }
+        let mut events = EventQueue::new();
+        (0..=scenario.subscribers).for_each(|actor| events.add(1, Event::Acts(actor)));
+        let actor = || Actor { timer: Some(1), ..Actor::default() };
+        let actors = std::iter::repeat_with(actor).take(scenario.subscribers + 1).collect();
+        let (out, waits) = (Vec::new(), Latencies::default());
+        Self { scenario, now: 1, events, network, actors, sender, receivers, out, said: 0, waits }
     }
 
     /// Due time of a message.
     const fn due(&self, number: u64) -> Nanos {
-        BEGIN + number * self.line.interval
+        BEGIN + number * self.scenario.interval
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Arrives { actor, from, bytes } => {
-                let desk = &mut self.desks[actor];
-                if desk.inbox.len() < self.line.habits.room {
-                    desk.inbox.push_back((from, bytes));
+                let inbox = &mut self.actors[actor].inbox;
+                if inbox.len() < self.scenario.polling.room {
+                    inbox.push_back((from, bytes));
                 }
-                self.call(actor, self.now);
+                self.wake(actor, self.now);
             }
-            Event::Acts(actor) if self.desks[actor].alarm == Some(self.now) => {
-                self.desks[actor].alarm = None;
+            Event::Acts(actor) if self.actors[actor].timer == Some(self.now) => {
+                self.actors[actor].timer = None;
                 match actor {
                     0 => self.publish(),
                     _ => self.subscribe(actor),
@@ -219,16 +219,16 @@ impl Run {
     }
 
     /// Makes the actor poll at that time or earlier.
-    fn call(&mut self, actor: usize, at: Nanos) {
-        let at = self.line.habits.seen(at, actor);
-        if self.desks[actor].alarm.is_none_or(|set| at < set) {
-            self.desks[actor].alarm = Some(at);
-            self.agenda.enter(at, Event::Acts(actor));
+    fn wake(&mut self, actor: usize, at: Nanos) {
+        let at = self.scenario.polling.seen(at, actor);
+        if self.actors[actor].timer.is_none_or(|set| at < set) {
+            self.actors[actor].timer = Some(at);
+            self.events.add(at, Event::Acts(actor));
         }
     }
 
     fn publish(&mut self) {
-        while let Some((from, bytes)) = self.desks[0].inbox.pop_front() {
+        while let Some((from, bytes)) = self.actors[0].inbox.pop_front() {
             if let Some(frame) = whole(&bytes) {
                 self.waits.naks += u64::from(frame.kind == Kind::Nak);
                 self.sender.on_frame(self.now, from, &frame);
@@ -237,7 +237,7 @@ impl Run {
         if self.sender.next_deadline().is_some_and(|due| due <= self.now) {
             self.sender.on_time(self.now);
         }
-        while self.said < self.line.messages && self.due(self.said) <= self.now {
+        while self.said < self.scenario.messages && self.due(self.said) <= self.now {
             let Ok(bytes) = self.sender.stage(0, MESSAGE) else {
                 self.sender.probe(self.now);
                 break;
@@ -253,23 +253,23 @@ impl Run {
                     frame.kind == Kind::Data && frame.flags & flag::AGAIN != 0
                 });
                 self.waits.repairs += u64::from(again);
-                send((&mut self.network, &mut self.agenda), self.now, 0, transmit.to, datagram);
+                send((&mut self.network, &mut self.events), self.now, 0, transmit.to, datagram);
             }
             self.sender.transmitted(self.now);
         }
-        let more = (self.said < self.line.messages).then(|| self.due(self.said));
+        let more = (self.said < self.scenario.messages).then(|| self.due(self.said));
         let soon = self.now + TURN_MIN;
         if let Some(at) = self.sender.next_deadline().into_iter().chain(more).min() {
-            self.call(0, at.max(soon));
+            self.wake(0, at.max(soon));
         }
     }
 
     fn subscribe(&mut self, actor: usize) {
-        while let Some((_, bytes)) = self.desks[actor].inbox.pop_front() {
+        while let Some((_, bytes)) = self.actors[actor].inbox.pop_front() {
             if let Some(frame) = whole(&bytes) {
                 let receiver = &mut self.receivers[actor - 1];
                 receiver.on_frame(self.now, &frame, size_of::<FrameHeader>(), &mut self.out);
-                self.hear(&bytes);
+                self.record(&bytes);
             }
         }
         let (now, receiver) = (self.now, &mut self.receivers[actor - 1]);
@@ -280,15 +280,15 @@ impl Run {
         let mut buffer = [0; 1_400];
         while let Some(length) = receiver.next_transmit(now, &mut buffer) {
             let to = address(PUBLISHER.0, PUBLISHER.1);
-            send((&mut self.network, &mut self.agenda), now, actor, to, &buffer[..length]);
+            send((&mut self.network, &mut self.events), now, actor, to, &buffer[..length]);
         }
         let due = receiver.next_deadline();
-        self.hear(&[]);
-        due.into_iter().for_each(|at| self.call(actor, at.max(now + TURN_MIN)));
+        self.record(&[]);
+        due.into_iter().for_each(|at| self.wake(actor, at.max(now + TURN_MIN)));
     }
 
     /// Records deliveries.
-    fn hear(&mut self, buffer: &[u8]) {
+    fn record(&mut self, buffer: &[u8]) {
         for delivery in std::mem::take(&mut self.out) {
             match delivery {
                 Delivery::Borrowed { start, end, .. } => {
@@ -305,7 +305,7 @@ impl Run {
         for item in Items::new(items) {
             let Some((number, _)) = item.bytes.split_first_chunk() else { continue };
             let number = u64::from_le_bytes(*number);
-            if number >= self.line.uncounted {
+            if number >= self.scenario.uncounted {
                 self.waits.delays.push(self.now - self.due(number));
             }
         }
@@ -313,7 +313,7 @@ impl Run {
 }
 
 fn send(
-    (network, agenda): (&mut Network, &mut Agenda<Event>),
+    (network, events): (&mut Network, &mut EventQueue<Event>),
     now: Nanos,
     actor: usize,
     to: SocketAddr,
@@ -324,7 +324,7 @@ fn send(
     network.send(now, host, to, bytes.len(), |socket, fate| {
         if let crate::network::Fate::Arrives(at) = fate {
             let actor = usize::from(socket - PUBLISHER.1);
-            agenda.enter(at, Event::Arrives { actor, from, bytes: Rc::clone(&copy) });
+            events.add(at, Event::Arrives { actor, from, bytes: Rc::clone(&copy) });
         }
     });
 }
