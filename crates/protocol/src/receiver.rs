@@ -3,7 +3,8 @@
 //! Data passes two layers: the `gap_tracker` knows which datagrams are missing, and per topic a
 //! `reassembly` knows which fragment is next, so that a missing datagram delays only the topics in
 //! it. `joining` performs the handshake, `nak` requests missing datagrams, `status` reports the
-//! application's progress, and `liveness` detects a dead sender. `session` holds their common state.
+//! application's progress, and `liveness` detects a dead sender. `session` holds their common
+//! state.
 //!
 //! A receiver belongs to one thread, which passes it frames and the time, sends what it writes, and
 //! hands its deliveries to the application.
@@ -17,6 +18,7 @@ mod gap_tracker;
 mod joining;
 mod liveness;
 mod nak;
+mod output;
 mod reassembly;
 mod session;
 mod status;

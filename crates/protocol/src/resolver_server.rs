@@ -1,5 +1,5 @@
-//! Resolver server: the state machine of the daemon that resolvers connect to where multicast is not
-//! available. See `docs/protocol/resolution.md`.
+//! Resolver server: the state machine of the daemon that resolvers connect to where multicast is
+//! not available. See `docs/protocol/resolution.md`.
 //!
 //! Each client registers the topics it publishes and subscribes to (`client`), and gets only the
 //! publications that it subscribes to (`table`). Nothing is stored: clients register
@@ -147,7 +147,8 @@ impl ResolverServer {
         }
     }
 
-    /// Removes a client; [`next_rejected`](Self::next_rejected) returns it, to close its connection.
+    /// Removes a client; [`next_rejected`](Self::next_rejected) returns it, to close its
+    /// connection.
     pub fn reject(&mut self, now: Nanos, client: u64, why: RejectReason) {
         let Some(it) = self.clients.get(&client) else { return };
         let resolver = it.resolver.unwrap_or(0);
@@ -186,8 +187,8 @@ impl ResolverServer {
         }
     }
 
-    /// Writes the next frame for a client into `buffer`; returns its length. Call again until `None`,
-    /// whenever the connection has room.
+    /// Writes the next frame for a client into `buffer`; returns its length. Call again until
+    /// `None`, whenever the connection has room.
     ///
     /// # Panics
     /// If the buffer is shorter than [`FRAME_MIN`].

@@ -1,6 +1,6 @@
-//! Round trip estimator: that of RFC 6298, except for outliers. A sample includes the time until the
-//! peer polls its socket, so longer samples than expected count for little, and shorter ones for
-//! much.
+//! Round trip estimator: that of RFC 6298, except for outliers. A sample includes the time until
+//! the peer polls its socket, so longer samples than expected count for little, and shorter ones
+//! for much.
 
 use crate::{MICROSECOND, MILLISECOND, Nanos};
 

@@ -1,9 +1,9 @@
 //! A publisher's session towards any number of receivers.
 //!
 //! Messages are laid out as datagrams in the send window (`packetizer`, `window`), from which the
-//! `scheduler` sends them: to a multicast group, to each receiver, or on connections. Receivers join
-//! by a `handshake`, report their progress (`status`), which flow control uses (`session`), and
-//! request missing datagrams (`repair`). `heartbeats` fill the pauses and announce the end.
+//! `scheduler` sends them: to a multicast group, to each receiver, or on connections. Receivers
+//! join by a `handshake`, report their progress (`status`), which flow control uses (`session`),
+//! and request missing datagrams (`repair`). `heartbeats` fill the pauses and announce the end.
 //!
 //! A sender belongs to one thread, which passes it received frames and the time, and sends what it
 //! hands out.
@@ -17,6 +17,7 @@ mod error;
 mod handshake;
 mod heartbeat_timer;
 mod heartbeats;
+mod layout;
 mod missing;
 mod packetizer;
 mod plan;
@@ -38,22 +39,13 @@ use crate::Nanos;
 use crate::sequence::before;
 use handshake::Handshake;
 use heartbeats::Heartbeats;
-use lanecast_wire::net::{DATAGRAM_MIN, FRAME_MAX, Frame, Kind, NAME_MAX};
-use packetizer::Packetizer;
+use lanecast_wire::net::{Frame, Kind, NAME_MAX};
 use plan::Planned;
 use receiver_state::Peer;
 use repair::Repairs;
 use scheduler::Scheduler;
 use session::Session;
 use std::net::SocketAddr;
-use window::Window;
-
-/// Longest datagram: the longest UDP payload, rounded down to the window's alignment.
-const DATAGRAM_MAX: usize = 65_504;
-/// Fewest of the longest datagrams that the window holds.
-const WINDOW_DATAGRAMS_MIN: usize = 8;
-/// A message may take the window's size divided by this.
-const LONGEST_PART: usize = 4;
 
 /// A publisher's session.
 #[derive(Debug)]
@@ -67,18 +59,8 @@ pub struct Sender {
 
 impl Sender {
     /// Creates a session without topics and receivers.
-    pub fn new(mut settings: SenderSettings, now: Nanos) -> Self {
-        let longest = match settings.distribution {
-            Distribution::Stream => FRAME_MAX,
-            Distribution::Multicast(_) | Distribution::Unicast => DATAGRAM_MAX,
-        };
-        let datagram = settings.datagram_bytes.clamp(DATAGRAM_MIN, longest);
-        let bytes = settings.window_bytes.clamp(datagram * WINDOW_DATAGRAMS_MIN, 1 << 40);
-        let window = Window::new(bytes, settings.first_sequence);
-        let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
-        settings.datagram_bytes = datagram;
-        let packetizer = Packetizer::new(window, settings.session, datagram, longest);
-        let session = Session::new(settings, packetizer, now);
+    pub fn new(settings: SenderSettings, now: Nanos) -> Self {
+        let session = Session::new(settings, now);
         Self {
             handshake: Handshake::new(session.settings.seed, now),
             repairs: Repairs::new(&session, now),
@@ -444,7 +426,8 @@ impl Sender {
         counted.all(|receiver| !open && !before(receiver.consumed, visible))
     }
 
-    /// Number of receivers that died, were ejected or reported a loss, and have not read everything.
+    /// Number of receivers that died, were ejected or reported a loss, and have not read
+    /// everything.
     pub fn left_behind(&self) -> usize {
         self.session.departed.count(self.session.counters.messages)
     }

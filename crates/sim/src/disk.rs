@@ -6,48 +6,25 @@
 
 mod file;
 mod inode;
+mod state;
 
 pub use file::SimulatedFile;
 
 use self::inode::Inode;
+use self::state::{Change, SharedState, State};
 use crate::rng::SimRng;
-use lanecast_journal::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
+use lanecast_journal::{OpenMode, Storage, StorageResult};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// A change of file names that is not durable yet.
-#[derive(Clone, Debug)]
-enum Change {
-    Make(String, usize),
-    Remove(String),
-    Rename(String, String, usize),
-}
-
-#[derive(Debug)]
-struct State {
-    rng: SimRng,
-    inodes: Vec<Inode>,
-    names: BTreeMap<String, usize>,
-    durable_names: BTreeMap<String, usize>,
-    changes: Vec<Change>,
-    /// Number of starts of the machine: files opened before are closed.
-    life: u32,
-    calls: u64,
-    stops_at: Option<u64>,
-    is_stopped: bool,
-    fails_at: Option<u64>,
-    capacity: u64,
-    writes_short: bool,
-}
+use std::sync::MutexGuard;
 
 /// A disk; clones are the same disk.
 #[derive(Clone, Debug)]
-pub struct SimulatedDisk(Arc<Mutex<State>>);
+pub struct SimulatedDisk(SharedState);
 
 impl SimulatedDisk {
     /// Creates an empty disk of `capacity` bytes without faults.
     pub fn new(seed: u64, capacity: u64) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(SharedState::new(State {
             rng: SimRng::new(seed),
             inodes: Vec::new(),
             names: BTreeMap::new(),
@@ -60,11 +37,11 @@ impl SimulatedDisk {
             fails_at: None,
             capacity,
             writes_short: false,
-        })))
+        }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Number of calls that changed something, or tried to.
@@ -83,8 +60,8 @@ impl SimulatedDisk {
         self.state().is_stopped
     }
 
-    /// Makes the next synchronisation from the `calls`th call on fail and lose part of its data; the
-    /// kernel treats the pages as clean from then on.
+    /// Makes the next synchronisation from the `calls`th call on fail and lose part of its data;
+    /// the kernel treats the pages as clean from then on.
     pub fn fail_sync_after(&self, calls: u64) {
         let mut state = self.state();
         state.fails_at = Some(state.calls + calls);
@@ -145,75 +122,6 @@ impl SimulatedDisk {
     }
 }
 
-impl Change {
-    fn apply(self, names: &mut BTreeMap<String, usize>) {
-        match self {
-            Self::Make(name, inode) => {
-                names.insert(name, inode);
-            }
-            Self::Remove(name) => {
-                names.remove(&name);
-            }
-            Self::Rename(from, to, inode) => {
-                // The name goes to this file, even if the old name now belongs to another.
-                if names.get(&from) == Some(&inode) {
-                    names.remove(&from);
-                }
-                names.insert(to, inode);
-            }
-        }
-    }
-}
-
-impl State {
-    /// Precondition of every call: the machine runs.
-    fn look(&self, operation: &'static str, path: &str) -> StorageResult<()> {
-        if self.is_stopped {
-            Err(error(operation, path, StorageErrorKind::Other, "the machine stands still"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Precondition of every changing call. True: the machine stops in the middle of it.
-    fn begin(&mut self, operation: &'static str, path: &str) -> StorageResult<bool> {
-        self.look(operation, path)?;
-        self.calls += 1;
-        self.is_stopped = self.stops_at.is_some_and(|at| self.calls >= at);
-        Ok(self.is_stopped)
-    }
-
-    /// Postcondition of every changing call.
-    fn end(&self, operation: &'static str, path: &str) -> StorageResult<()> {
-        self.look(operation, path)
-    }
-
-    fn change(&mut self, change: Change) {
-        change.clone().apply(&mut self.names);
-        self.changes.push(change);
-    }
-
-    fn used(&self) -> u64 {
-        self.names.values().map(|inode| self.inodes[*inode].now().len() as u64).sum()
-    }
-
-    fn find(&self, operation: &'static str, name: &str) -> StorageResult<usize> {
-        let found = self.names.get(name).copied();
-        found.ok_or_else(|| {
-            error(operation, name, StorageErrorKind::NotFound, "there is no such file")
-        })
-    }
-}
-
-fn error(
-    operation: &'static str,
-    path: &str,
-    kind: StorageErrorKind,
-    message: &str,
-) -> StorageError {
-    StorageError { operation, path: format!("disk/{path}"), kind, message: message.to_owned() }
-}
-
 impl Storage for SimulatedDisk {
     type File = SimulatedFile;
     type Lock = ();
@@ -239,14 +147,14 @@ impl Storage for SimulatedDisk {
         state.inodes.push(Inode::default());
         state.change(Change::Make(name.to_owned(), inode));
         state.end("make", name)?;
-        Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
+        Ok(SimulatedFile::new(self.0.clone(), inode, state.life, name))
     }
 
     fn open(&self, name: &str, _mode: OpenMode) -> StorageResult<SimulatedFile> {
         let state = self.state();
         state.look("open", name)?;
         let inode = state.find("open", name)?;
-        Ok(SimulatedFile::new(self.clone(), inode, state.life, name))
+        Ok(SimulatedFile::new(self.0.clone(), inode, state.life, name))
     }
 
     fn remove(&self, name: &str) -> StorageResult<()> {

@@ -167,7 +167,7 @@ impl Ledger {
         self.stage = Stage::Left;
         (self.is_amid, self.may_return) = (false, !was_closed);
         if was_closed {
-            ensure!(is_certain, "from {} on some are lost, and nobody says how many", self.next);
+            ensure!(is_certain, "an unknown number is lost from {} on", self.next);
             ensure!(truth.is_closed, "told that it closed, but it has not");
             self.check_whole(truth)?;
         }

@@ -91,7 +91,9 @@ impl Subscriber {
 
     /// The receiver of a session that is not over.
     pub fn checked(&self, session: usize) -> Option<&CheckedReceiver> {
-        self.checked_receivers.iter().find(|checked| checked.session == session && checked.left.is_none())
+        self.checked_receivers
+            .iter()
+            .find(|checked| checked.session == session && checked.left.is_none())
     }
 
     /// All receivers.
@@ -254,7 +256,8 @@ impl Subscriber {
 
     /// A connection is broken, or could not be made: tries again later.
     pub fn disconnected(&mut self, fabric: &mut Fabric, number: usize) {
-        let Some(at) = self.checked_receivers.iter().position(|h| h.connection == Some(number)) else {
+        let Some(at) = self.checked_receivers.iter().position(|h| h.connection == Some(number))
+        else {
             return;
         };
         let checked = &mut self.checked_receivers[at];
@@ -269,7 +272,8 @@ impl Subscriber {
 
     /// Breaks all connections.
     pub fn break_off(&mut self, fabric: &mut Fabric) {
-        let broken: Vec<usize> = self.checked_receivers.iter().filter_map(|h| h.connection).collect();
+        let broken: Vec<usize> =
+            self.checked_receivers.iter().filter_map(|h| h.connection).collect();
         for number in broken {
             if fabric.connections[number].is_live() {
                 self.break_one(fabric, number);

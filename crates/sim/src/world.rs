@@ -104,7 +104,8 @@ impl World {
     /// State of all actors, in words.
     pub fn state(&self) -> String {
         let state = |subscriber: &Subscriber| {
-            let told = subscriber.checked_receivers.iter().map(CheckedReceiver::state).collect::<Vec<_>>();
+            let told =
+                subscriber.checked_receivers.iter().map(CheckedReceiver::state).collect::<Vec<_>>();
             format!("{} [{}]", subscriber.socket(), told.join("; "))
         };
         let told: Vec<_> = self.subscribers.iter().map(state).collect();

@@ -2,7 +2,7 @@
 
 use super::delivery::{Delivery, Phase};
 use super::gap_tracker::Arrival;
-use super::reassembly::Head;
+use super::output::Head;
 use super::session::Session;
 use super::status;
 use crate::sequence::{before, distance};

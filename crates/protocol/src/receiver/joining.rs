@@ -134,8 +134,8 @@ impl Joining {
     }
 
     /// Handles a Welcome with `new_topics`: continues with the names that did not fit into the last
-    /// Join. Names that the session does not have are requested again after a pause, as the sender's
-    /// Welcome of a new topic may be lost.
+    /// Join. Names that the session does not have are requested again after a pause, as the
+    /// sender's Welcome of a new topic may be lost.
     pub(super) fn on_welcome(
         &mut self,
         (new_topics, echo): (usize, u64),

@@ -1,13 +1,12 @@
-//! Reassembly of one topic: delivers fragments in order, queues blocks that come early, and reports
-//! losses.
+//! Reassembly of one topic: delivers fragments in order, queues early blocks, and reports losses.
 //!
-//! Fragments and messages of a topic are numbered, and every block carries the numbers of its first:
-//! a block whose fragment is the next one is delivered at once, whatever other topics miss.
+//! Every block carries the numbers of its first fragment and message: the block with the next
+//! fragment is delivered at once, whatever other topics miss.
 
-use super::block::{Block, ByteBudget, ITEMS_MAX, QueuedBlock};
-use super::counters::ReceiverCounters;
+use super::block::{Block, ITEMS_MAX, QueuedBlock};
 use super::delivery::Delivery;
 use super::gap_tracker::GapTracker;
+use super::output::{Assembly, BlockResult, Head, HeldBatch, Output};
 use crate::sequence::{ahead, before, later};
 use lanecast_transport::LossReason;
 use lanecast_wire::net::{Item, Items, TOTAL_BYTES};
@@ -38,9 +37,7 @@ pub struct TopicReassembly {
     /// Blocks were dropped because they contradict earlier ones. Their messages are lost, unless
     /// later numbers tell how many.
     contradicted: bool,
-    /// Messages of a batch that continues in a later datagram, and their bytes.
-    batch: Vec<Delivery>,
-    batch_bytes: Vec<usize>,
+    batch: HeldBatch,
     /// Blocks after the next fragment, in order.
     queue: VecDeque<QueuedBlock>,
     /// Latest position reported by the sender that was not reached yet.
@@ -49,44 +46,6 @@ pub struct TopicReassembly {
     has_left: bool,
     /// Member of the list of waiting topics.
     pub(super) is_listed: bool,
-}
-
-/// A message being reassembled.
-#[derive(Debug)]
-struct Assembly {
-    bytes: Vec<u8>,
-    total: usize,
-}
-
-/// Position of a topic before the datagram at `sequence`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) sequence: u64,
-    pub(super) fragment: u64,
-    pub(super) message: u64,
-}
-
-/// Destination of a topic's deliveries, and the budgets.
-pub(super) struct Output<'a> {
-    pub(super) slot: u32,
-    pub(super) out: &'a mut Vec<Delivery>,
-    pub(super) reorder: &'a mut ByteBudget,
-    /// Budget of messages being reassembled.
-    pub(super) assemblies: &'a mut ByteBudget,
-    pub(super) counters: &'a mut ReceiverCounters,
-    /// Reason of losses noticed now.
-    pub(super) loss_reason: LossReason,
-    pub(super) longest: usize,
-}
-
-/// Result of taking a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockResult {
-    Done,
-    /// Queued.
-    Queued,
-    /// The reorder buffer has no room for it.
-    NoRoom,
 }
 
 impl TopicReassembly {
@@ -104,8 +63,7 @@ impl TopicReassembly {
             skipping: false,
             assembly: None,
             contradicted: false,
-            batch: Vec::new(),
-            batch_bytes: Vec::new(),
+            batch: HeldBatch::default(),
             queue: VecDeque::new(),
             head: None,
             has_left: false,
@@ -156,8 +114,7 @@ impl TopicReassembly {
         if before(block.fragment, self.fragment) {
             return BlockResult::Done;
         }
-        let head =
-            Head { sequence: block.sequence, fragment: block.fragment, message: block.message };
+        let head = Head::of(block);
         if !self.is_plausible(head) {
             output.counters.malformed += 1;
             return BlockResult::Done;
@@ -261,8 +218,7 @@ impl TopicReassembly {
             let Some(queued) = self.queue.pop_front() else { return };
             output.reorder.release(queued.items.len());
             let block = queued.as_block();
-            let to =
-                Head { sequence: block.sequence, fragment: block.fragment, message: block.message };
+            let to = Head::of(&block);
             if !behind || self.jump(to, block.shape.begins, output) {
                 // Otherwise its fragments were delivered from other blocks.
                 if block.fragment == self.fragment {
@@ -282,7 +238,7 @@ impl TopicReassembly {
             self.contradicted = true;
             return false;
         }
-        self.flush(output);
+        self.batch.flush(output);
         self.drop_assembly(output);
         self.contradicted = false;
         if count > 0 {
@@ -303,17 +259,13 @@ impl TopicReassembly {
     /// Delivers a block that begins with the next fragment.
     #[inline]
     fn deliver(&mut self, block: &Block<'_>, output: &mut Output<'_>) {
-        let is_within_message = self.skipping || self.assembly.is_some();
+        let within = self.skipping || self.assembly.is_some();
         let shape = block.shape;
-        if shape.plain
-            && !is_within_message
-            && self.batch.is_empty()
-            && block.message == self.message
-        {
+        if shape.plain && !within && self.batch.is_empty() && block.message == self.message {
             output.out.push(block.run(output.slot, 0..block.items.len()));
             output.counters.messages += shape.count;
             self.message = block.message.wrapping_add(shape.count);
-        } else if !self.deliver_fragments(block, is_within_message, output) {
+        } else if !self.deliver_fragments(block, within, output) {
             output.counters.malformed += 1;
             self.contradicted = true;
             return;
@@ -327,20 +279,18 @@ impl TopicReassembly {
     fn deliver_fragments(
         &mut self,
         block: &Block<'_>,
-        is_within_message: bool,
+        within: bool,
         output: &mut Output<'_>,
     ) -> bool {
         let begins = block.shape.begins;
         // A receiver may join in the middle of a message: that is no loss, and it is not counted.
         let begins_within_message =
             self.is_fresh && !begins && block.message == self.message.wrapping_sub(1);
-        if (begins && is_within_message)
-            || (block.message != self.message && !begins_within_message)
-        {
+        if (begins && within) || (block.message != self.message && !begins_within_message) {
             return false;
         }
         self.message = block.message;
-        if !begins && !is_within_message {
+        if !begins && !within {
             self.skipping = true;
             if self.is_fresh {
                 self.first_message = self.message.wrapping_add(1);
@@ -377,29 +327,12 @@ impl TopicReassembly {
         output: &mut Output<'_>,
     ) {
         if safe > start {
-            self.flush(output);
+            self.batch.flush(output);
             output.out.push(block.run(output.slot, start..safe));
         }
         if end > safe {
-            self.hold_back(block.copy(output.slot, safe..end), end - safe, output);
+            self.batch.hold_back(block.copy(output.slot, safe..end), end - safe, output);
         }
-    }
-
-    /// Holds a delivery until its batch ends; without room, delivers it at once.
-    fn hold_back(&mut self, delivery: Delivery, bytes: usize, output: &mut Output<'_>) {
-        if output.reorder.reserve(bytes) {
-            self.batch.push(delivery);
-            self.batch_bytes.push(bytes);
-        } else {
-            self.flush(output);
-            output.out.push(delivery);
-        }
-    }
-
-    /// Delivers the held messages.
-    fn flush(&mut self, output: &mut Output<'_>) {
-        output.out.append(&mut self.batch);
-        self.batch_bytes.drain(..).for_each(|bytes| output.reorder.release(bytes));
     }
 
     fn take_fragment(&mut self, item: Item<'_>, output: &mut Output<'_>) {
@@ -421,9 +354,9 @@ impl TopicReassembly {
                 output.counters.messages += 1;
                 let delivery = Delivery::Message { slot: output.slot, bytes: whole.bytes.into() };
                 if item.flags.goes_on() {
-                    self.hold_back(delivery, whole.total, output);
+                    self.batch.hold_back(delivery, whole.total, output);
                 } else {
-                    self.flush(output);
+                    self.batch.flush(output);
                     output.out.push(delivery);
                 }
             }
@@ -464,7 +397,7 @@ impl TopicReassembly {
         output.counters.malformed += 1;
         self.drop_assembly(output);
         self.skipping = true;
-        self.flush(output);
+        self.batch.flush(output);
         self.report_lost(self.message, 1, LossReason::Damaged, output);
     }
 
@@ -497,7 +430,7 @@ impl TopicReassembly {
         output: &mut Output<'_>,
     ) {
         self.release(tracker, output);
-        self.flush(output);
+        self.batch.flush(output);
         let first = self.message.wrapping_add(u64::from(self.skipping));
         let had_begun = self.drop_assembly(output);
         let uncertain = last_lost.is_some_and(|sequence| self.is_uncertain(sequence));

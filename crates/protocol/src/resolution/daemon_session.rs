@@ -1,4 +1,5 @@
-//! Session with one resolver daemon: frames still to send, and the sessions that the daemon confirms.
+//! Session with one resolver daemon: frames still to send, and the sessions that the daemon
+//! confirms.
 
 use super::announcement::Announcement;
 use super::local_publications::LocalPublications;

@@ -1,5 +1,5 @@
-//! Local subscriptions: the topics that this process subscribes to, their known publishers, and when
-//! to query for more.
+//! Local subscriptions: the topics that this process subscribes to, their known publishers, and
+//! when to query for more.
 
 use super::schedule::{Backoff, Schedule};
 use crate::Nanos;

@@ -66,8 +66,8 @@ impl RemotePublications {
         self.sessions.get(&session).is_some_and(|session| session.is_silent(now))
     }
 
-    /// Adds a topic of a session, advertised by `announcer` in the group, or by a daemon. Returns the
-    /// session's announcement: the first one counts until the session is lost.
+    /// Adds a topic of a session, advertised by `announcer` in the group, or by a daemon. Returns
+    /// the session's announcement: the first one counts until the session is lost.
     pub(super) fn add(
         &mut self,
         now: Nanos,

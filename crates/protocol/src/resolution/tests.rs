@@ -5,6 +5,9 @@ mod pair;
 mod seeds;
 
 use super::*;
+use crate::MILLISECOND;
+use crate::rng::Rng;
+use lanecast_wire::net::AdvertEntry;
 
 const SESSION: u64 = 0x5e55;
 

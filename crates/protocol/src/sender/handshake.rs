@@ -2,8 +2,8 @@
 //! where its stream and its topics begin.
 
 use super::heartbeat_timer::HeartbeatTimer;
+use super::layout::Position;
 use super::missing::MissingRanges;
-use super::packetizer::Position;
 use super::receiver_state::{AwaitedNames, Peer, ReceiverState, Subscription};
 use super::session::Session;
 use super::token_bucket::TokenBucket;
@@ -196,8 +196,8 @@ fn admit(
     Some((session.receivers.len() - 1, Vec::new()))
 }
 
-/// Handles the Join of a joined receiver: a repeated one, or one that resumes its stream, perhaps by
-/// a new connection. Returns the topics that begin anew; `None` if the address is another one.
+/// Handles the Join of a joined receiver: a repeated one, or one that resumes its stream, perhaps
+/// by a new connection. Returns the topics that begin anew; `None` if the address is another one.
 fn resume(
     session: &mut Session,
     now: Nanos,

@@ -6,6 +6,7 @@
 //! staged or the batch is published.
 
 use super::error::StageError;
+use super::layout::{LastStaged, NOT_LAID, NOWHERE, Position, TopicState, WriteAt};
 use super::window::{MANY, Window};
 use crate::sequence::earlier;
 use lanecast_wire::net::{
@@ -23,69 +24,11 @@ const ITEM: usize = size_of::<ItemHeader>();
 const ALIGN: usize = 8;
 /// Shortest fragment worth adding to an open datagram, in bytes.
 const FRAGMENT_MIN: usize = 64;
-/// [`TopicState::last`] of a topic without a staged item.
-const NOWHERE: usize = usize::MAX;
-/// [`TopicState::last`] after a message that was counted, but not written: no subscriber.
-const NOT_LAID: usize = usize::MAX - 1;
-
-/// Position within a topic: numbers of the next fragment and of the next message.
-///
-/// A message that fits in one datagram is one fragment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) fragment: u64,
-    pub(super) message: u64,
-}
-
-#[derive(Debug)]
-struct TopicState {
-    staged: Position,
-    published: Position,
-    /// Offset of the header of its last staged item.
-    last: usize,
-    subscribed: bool,
-}
-
-/// Write position: where the next item goes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct WriteAt {
-    /// Sequence of the open datagram, or of the next one.
-    next: u64,
-    end: u64,
-    position: u64,
-    /// Offset of the open datagram.
-    start: usize,
-    /// Bytes of the open datagram so far; 0 if none is open.
-    used: usize,
-    /// Offset of the open block.
-    block: usize,
-    /// Topic of the open block; [`MANY`] if none is open.
-    topic: u32,
-    /// Items in the open block.
-    count: u16,
-    /// The only topic of the open datagram; [`MANY`] if it has several.
-    only: u32,
-}
-
-/// The message staged last.
-#[derive(Debug)]
-enum LastStaged {
-    None,
-    InPlace(Range<usize>),
-    /// In the scratch buffer, to be split.
-    Long {
-        topic: u32,
-        len: usize,
-    },
-    /// In the scratch buffer, to be discarded: the topic has no subscriber.
-    Discarded(usize),
-}
-
 /// The send window, its open datagram and the positions of the topics.
 #[derive(Debug)]
 pub(super) struct Packetizer {
     pub(super) window: Window,
-    topics: Vec<TopicState>,
+    pub(super) topics: Vec<TopicState>,
     /// Topics with staged messages.
     touched: Vec<u32>,
     /// Scratch buffer for messages that are not written in place.
@@ -110,17 +53,7 @@ pub(super) struct Packetizer {
 impl Packetizer {
     /// Creates a packetizer of datagrams of up to `limit` bytes and messages of up to `longest`.
     pub(super) fn new(window: Window, session: u64, limit: usize, longest: usize) -> Self {
-        let at = WriteAt {
-            next: window.next(),
-            end: window.end(),
-            position: 0,
-            start: 0,
-            used: 0,
-            block: 0,
-            topic: MANY,
-            count: 0,
-            only: MANY,
-        };
+        let at = WriteAt::new(window.next(), window.end());
         Self {
             window,
             topics: Vec::new(),
@@ -141,8 +74,7 @@ impl Packetizer {
 
     /// Adds the next topic.
     pub(super) fn add_topic(&mut self, subscribed: bool) {
-        let zero = Position::default();
-        self.topics.push(TopicState { staged: zero, published: zero, last: NOWHERE, subscribed });
+        self.topics.push(TopicState::new(subscribed));
         // Staging must not allocate.
         self.touched.reserve(self.topics.len());
     }
@@ -150,11 +82,6 @@ impl Packetizer {
     /// Sets whether messages on the topic are written at all.
     pub(super) fn set_subscribed(&mut self, topic: u32, subscribed: bool) {
         self.topics[topic as usize].subscribed = subscribed;
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_subscribed(&self, topic: u32) -> bool {
-        self.topics[topic as usize].subscribed
     }
 
     /// The longest message.

@@ -1,8 +1,8 @@
 //! State of one joined receiver, as the sender knows it.
 
 use super::heartbeat_timer::HeartbeatTimer;
+use super::layout::Position;
 use super::missing::MissingRanges;
-use super::packetizer::Position;
 use crate::Nanos;
 use crate::sequence::{before, later};
 use std::collections::BTreeSet;

@@ -10,14 +10,22 @@ use super::heartbeat_timer::HeartbeatTimer;
 use super::packetizer::Packetizer;
 use super::plan::Planned;
 use super::receiver_state::{Peer, ReceiverState};
+use super::window::Window;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
 use crate::{MICROSECOND, Nanos};
-use lanecast_wire::net::{EjectBody, FrameWriter, Kind, flag};
+use lanecast_wire::net::{DATAGRAM_MIN, EjectBody, FRAME_MAX, FrameWriter, Kind, flag};
 use std::collections::BTreeMap;
 
 /// Shortest time from the last data to the first heartbeat.
 const FIRST_HEARTBEAT_MIN: Nanos = 50 * MICROSECOND;
+
+/// Longest datagram: the longest UDP payload, rounded down to the window's alignment.
+const DATAGRAM_MAX: usize = 65_504;
+/// Fewest of the longest datagrams that the window holds.
+const WINDOW_DATAGRAMS_MIN: usize = 8;
+/// A message may take the window's size divided by this.
+const LONGEST_PART: usize = 4;
 
 /// State of one session.
 #[derive(Debug)]
@@ -54,7 +62,18 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(settings: SenderSettings, packetizer: Packetizer, now: Nanos) -> Self {
+    /// Creates a session whose datagrams and messages fit its window.
+    pub(super) fn new(mut settings: SenderSettings, now: Nanos) -> Self {
+        let longest = match settings.distribution {
+            Distribution::Stream => FRAME_MAX,
+            Distribution::Multicast(_) | Distribution::Unicast => DATAGRAM_MAX,
+        };
+        let datagram = settings.datagram_bytes.clamp(DATAGRAM_MIN, longest);
+        let bytes = settings.window_bytes.clamp(datagram * WINDOW_DATAGRAMS_MIN, 1 << 40);
+        let window = Window::new(bytes, settings.first_sequence);
+        let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
+        settings.datagram_bytes = datagram;
+        let packetizer = Packetizer::new(window, settings.session, datagram, longest);
         Self {
             packetizer,
             names: Vec::new(),
@@ -236,7 +255,8 @@ impl Session {
     }
 
     /// Extends the receivers' deadlines by the time in which this process did not run: a pause
-    /// between two polls of more than half the liveness is this side's, not the receivers', silence.
+    /// between two polls of more than half the liveness is this side's, not the receivers',
+    /// silence.
     pub(super) fn extend_deadlines(&mut self, now: Nanos) {
         let pause = now.saturating_sub(self.polled_at);
         self.polled_at = self.polled_at.max(now);

@@ -10,8 +10,8 @@ use super::receiver_state::ReceiverState;
 use super::*;
 use crate::{MILLISECOND, SECOND};
 use lanecast_wire::net::{
-    Blocks, ChallengeBody, FrameWriter, JoinBody, LeaveBody, NakBody, Range, SessionBody,
-    StatusBody, TopicHead, WelcomeBody, flag, list, topics,
+    Blocks, ChallengeBody, DATAGRAM_MIN, FrameWriter, JoinBody, LeaveBody, NakBody, Range,
+    SessionBody, StatusBody, TopicHead, WelcomeBody, flag, list, topics,
 };
 
 const SESSION: u64 = 42;
@@ -45,7 +45,7 @@ fn sender(settings: SenderSettings) -> Sender {
 
 /// Whether messages on the topic are written to the window.
 fn is_subscribed(sender: &Sender, topic: u32) -> bool {
-    sender.session.packetizer.is_subscribed(topic)
+    sender.session.packetizer.topics[topic as usize].subscribed
 }
 
 fn publish(sender: &mut Sender, topic: u32, len: usize) {
@@ -258,7 +258,7 @@ fn who_stands_still_for_too_long_is_ejected() {
         let read = start.wrapping_add(64);
         hear(&mut sender, now, address(2), &status(2, read, read.wrapping_add(64)));
         sender.on_time(now);
-        assert!(now < SECOND, "nobody is ejected");
+        assert!(now < SECOND, "no receiver is ejected");
     }
     assert!(now > 200 * MILLISECOND);
     let out = sent(&mut sender, now);

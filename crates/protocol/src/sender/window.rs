@@ -60,7 +60,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Creates an empty window that begins at sequence `first`; rounds `bytes` up to a power of two.
+    /// Creates an empty window that begins at sequence `first`; rounds `bytes` up to a power of
+    /// two.
     pub(super) fn new(bytes: usize, first: u64) -> Self {
         let bytes = bytes.next_power_of_two();
         let slots = (bytes / BYTES_PER_SLOT).max(16);

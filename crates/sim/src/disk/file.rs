@@ -1,19 +1,19 @@
 //! An open file of the disk.
 
-use super::{SimulatedDisk, State, error};
+use super::state::{SharedState, State, error};
 use lanecast_journal::{StorageErrorKind, StorageResult, StoredFile, Throttle};
 
-/// An open file of a [`SimulatedDisk`].
+/// An open file of a simulated disk.
 #[derive(Debug)]
 pub struct SimulatedFile {
-    disk: SimulatedDisk,
+    disk: SharedState,
     inode: usize,
     life: u32,
     name: String,
 }
 
 impl SimulatedFile {
-    pub(super) fn new(disk: SimulatedDisk, inode: usize, life: u32, name: &str) -> Self {
+    pub(super) fn new(disk: SharedState, inode: usize, life: u32, name: &str) -> Self {
         Self { disk, inode, life, name: name.to_owned() }
     }
 
@@ -37,13 +37,13 @@ impl SimulatedFile {
 
 impl StoredFile for SimulatedFile {
     fn length(&self) -> StorageResult<u64> {
-        let state = self.disk.state();
+        let state = self.disk.lock();
         self.look(&state, "look at")?;
         Ok(state.inodes[self.inode].now().len() as u64)
     }
 
     fn preallocate(&self, bytes: u64, _throttle: Throttle<'_>) -> StorageResult<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.lock();
         self.begin(&mut state, "reserve space for")?;
         let has = state.inodes[self.inode].now().len() as u64;
         if state.used() + bytes.saturating_sub(has) > state.capacity {
@@ -55,7 +55,7 @@ impl StoredFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> StorageResult<usize> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.lock();
         self.begin(&mut state, "write")?;
         let mut length = bytes.len();
         if state.writes_short && length > 1 && state.rng.percent(30) {
@@ -67,7 +67,7 @@ impl StoredFile for SimulatedFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
-        let state = self.disk.state();
+        let state = self.disk.lock();
         self.look(&state, "read")?;
         let now = state.inodes[self.inode].now();
         let from = now.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
@@ -77,7 +77,7 @@ impl StoredFile for SimulatedFile {
     }
 
     fn sync_data(&self) -> StorageResult<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.lock();
         let stops = self.begin(&mut state, "synchronise")?;
         let state = &mut *state;
         let inode = &mut state.inodes[self.inode];
@@ -94,7 +94,7 @@ impl StoredFile for SimulatedFile {
     }
 
     fn set_length(&self, bytes: u64) -> StorageResult<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.lock();
         self.begin(&mut state, "cut")?;
         state.inodes[self.inode].set_length(bytes as usize);
         state.end("cut", &self.name)

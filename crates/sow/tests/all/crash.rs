@@ -4,8 +4,8 @@
 
 use crate::topics::{State, change, definitions, settings, world};
 use lanecast_journal::{Durability, JournalConfig};
-use lanecast_sim::rng::SimRng;
 use lanecast_sim::disk::SimulatedDisk;
+use lanecast_sim::rng::SimRng;
 use lanecast_sow::Topic;
 use lanecast_sow::durable::{SowStore, WriteError};
 use std::collections::BTreeMap;

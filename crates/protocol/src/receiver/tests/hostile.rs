@@ -1,4 +1,4 @@
-//! Frames that nobody honest sends: counted, never a panic, and memory stays bounded.
+//! Hostile frames: counted, never a panic, and memory stays bounded.
 
 use super::super::*;
 use super::source::{SESSION, Source};

@@ -181,7 +181,7 @@ fn a_join_is_repeated_and_answers_a_challenge() {
     let (frame, _) = Frame::split(&join).expect("a frame");
     assert_eq!(JoinBody::split(frame.body).expect("a body").0.cookie.get(), 99);
     subscriber.pass(settings().recovery);
-    assert_eq!(subscriber.receiver.phase(), Phase::Closed, "nobody has let it in");
+    assert_eq!(subscriber.receiver.phase(), Phase::Closed, "no sender has admitted it");
 }
 
 #[test]

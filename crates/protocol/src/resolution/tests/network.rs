@@ -5,7 +5,7 @@ use crate::MICROSECOND;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// When it arrives, its number, from whom, to whom, and the frame.
+/// Time of arrival, number, sender, destination, and the frame.
 type Flight = (Nanos, u64, usize, usize, Vec<u8>);
 
 pub(super) struct Network {

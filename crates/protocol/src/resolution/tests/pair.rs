@@ -253,7 +253,7 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
     other.subscribe("a").expect("a name");
     advert(&mut other, START, 1, entry, "a");
     advert(&mut other, START, 3, gone, "");
-    assert_eq!(events(&mut other).len(), 1, "whoever did not tell of it cannot end it");
+    assert_eq!(events(&mut other).len(), 1, "only its announcer can end it");
     advert(&mut other, START, 1, gone, "");
     assert_eq!(events(&mut other), [ResolverEvent::Gone { session: SESSION }]);
     advert(&mut other, START + 9 * SECOND, 1, entry, "a");

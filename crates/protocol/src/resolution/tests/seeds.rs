@@ -28,9 +28,9 @@ fn populated(count: usize, topics: usize, seed: u64) -> Network {
 /// Whether everybody has found all that is published of what it wants.
 fn is_resolved(network: &Network) -> bool {
     network.resolvers.iter().zip(&network.found).all(|(resolver, found)| {
-        resolver.subscriptions.names().all(|name| {
+        resolver.state.subscriptions.names().all(|name| {
             let publishers =
-                network.resolvers.iter().flat_map(|other| other.publications.of(&name));
+                network.resolvers.iter().flat_map(|other| other.state.publications.of(&name));
             publishers
                 .map(|announcement| announcement.session)
                 .all(|session| found.get(&session).is_some_and(|topics| topics.contains(&*name)))
@@ -136,7 +136,7 @@ fn the_budget_holds_whatever_is_asked() {
             bytes += length;
         }
         let deadline = it.next_deadline().expect("there is more");
-        assert!(deadline > now, "nobody spins");
+        assert!(deadline > now, "no resolver spins");
         now = deadline;
     }
     assert!((1_000_000..=8_100_000).contains(&bytes), "{bytes}");
@@ -181,7 +181,7 @@ fn hostile_frames_neither_panic_nor_grow() {
     }
     let ResolverCounters { overflowed, malformed, frames: heard, adverts, .. } = *it.counters();
     assert!(found > 0 && overflowed > 0 && malformed > 0 && heard == 100_000);
-    assert!((1_000..=20_000).contains(&adverts), "at most each 5 ms, whoever asks: {adverts}");
-    let kept = it.subscriptions.publishers("a").map(|(_, publishers)| publishers.len());
+    assert!((1_000..=20_000).contains(&adverts), "at most one per 5 ms: {adverts}");
+    let kept = it.state.subscriptions.publishers("a").map(|(_, publishers)| publishers.len());
     assert!(kept.is_some_and(|kept| kept <= 100), "{kept:?}");
 }

@@ -101,7 +101,7 @@ fn play(seed: u64) {
             })
         })
     };
-    assert!(!missing(&cluster), "seed {seed}: somebody is deaf");
+    assert!(!missing(&cluster), "seed {seed}: a publication was not found");
     for member in &mut cluster.members {
         member.cut[1] = false;
     }

@@ -208,7 +208,7 @@ fn refusals_change_nothing() {
     assert_eq!(packetizer.stage(1, 400, Some(5)), Err(StageError::WindowFull));
     assert_eq!((packetizer.visible(), packetizer.position(0)), (visible, numbers));
     assert_eq!(packetizer.position(1), Position::default());
-    assert_eq!(packetizer.stage(1, 400, None), Ok(()), "overwrites what nobody needs");
+    assert_eq!(packetizer.stage(1, 400, None), Ok(()), "overwrites datagrams that may be");
 }
 
 #[test]

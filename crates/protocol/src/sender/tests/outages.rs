@@ -66,7 +66,7 @@ fn a_receiver_that_gave_up_what_it_was_not_sent_goes_on_at_the_end() {
     let got = of_kind(&sent, Kind::Data).iter().any(|(to, _, at)| (*to, *at) == (address(2), end));
     assert!(got, "it is sent to again");
     hear(&mut sender, 3, address(2), &status(2, end.wrapping_add(2), end.wrapping_add(64)));
-    assert_eq!(sender.counters().malformed, 1, "what nobody was told cannot be read");
+    assert_eq!(sender.counters().malformed, 1, "unpublished data cannot be read");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn who_asks_again_after_its_own_round_trip_is_not_kept_waiting_by_others() {
     assert_eq!(answers(20_100, 2), 0, "and longer so to the other");
     assert_eq!(answers(20_100, 1), 1, "it was lost");
     let longest = 20_100 + RoundTrip::PATIENCE_MAX / 2;
-    assert_eq!(answers(longest, 2), 1, "nobody is believed to be further away than that");
+    assert_eq!(answers(longest, 2), 1, "longer round trips are not believed");
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_connection_that_broke_is_resumed() {
 fn who_is_let_go_is_told_before_its_connection_may_close() {
     let mut sender = connected(Pacing::SlowestOrEject(200 * MILLISECOND));
     take(&mut sender, 1, 1_000);
-    assert!(!sender.has_rejected_connections(), "nobody was let go");
+    assert!(!sender.has_rejected_connections(), "no receiver was ejected");
     while sender.stage(0, 1_000).is_ok() {
         sender.publish();
         sender.flush();
@@ -109,7 +109,7 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
     while sender.receivers() == 1 {
         now += MILLISECOND;
         sender.on_time(now);
-        assert!(now < SECOND, "nobody is ejected");
+        assert!(now < SECOND, "no receiver is ejected");
     }
     assert!(sender.has_rejected_connections(), "it has not heard of it");
     let taken = take(&mut sender, 1, 100_000);

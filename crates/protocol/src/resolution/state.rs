@@ -1,0 +1,207 @@
+//! State of a resolver: what this process publishes and subscribes to, and what others publish
+//! according to the group and to daemons.
+
+use super::announcement::Announcement;
+use super::config::{ResolverCounters, ResolverEvent, ResolverSettings};
+use super::daemon_session::DaemonSession;
+use super::group_size::GroupSize;
+use super::local_publications::LocalPublications;
+use super::local_subscriptions::LocalSubscriptions;
+use super::remote_publications::{AddError, RemotePublications};
+use crate::rng::Rng;
+use crate::{MILLISECOND, Nanos};
+use lanecast_wire::net::{AdvertEntry, Frame, Names, advert_flag, adverts};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Largest random delay of an answer in a large group.
+const ANSWER_DELAY_MAX: Nanos = 20 * MILLISECOND;
+
+/// State of a resolver.
+#[derive(Debug)]
+pub(super) struct ResolverState {
+    pub(super) id: u64,
+    allow_foreign: bool,
+    pub(super) now: Nanos,
+    pub(super) publications: LocalPublications,
+    pub(super) subscriptions: LocalSubscriptions,
+    pub(super) remote: RemotePublications,
+    pub(super) group: GroupSize,
+    pub(super) rng: Rng,
+    pub(super) daemons: Vec<DaemonSession>,
+    pub(super) events: VecDeque<ResolverEvent>,
+    pub(super) counters: ResolverCounters,
+}
+
+impl ResolverState {
+    pub(super) fn new(settings: &ResolverSettings, now: Nanos) -> Self {
+        Self {
+            id: settings.resolver,
+            allow_foreign: settings.allow_foreign,
+            now,
+            publications: LocalPublications::new(),
+            subscriptions: LocalSubscriptions::new(),
+            remote: RemotePublications::new(settings.topics_max, now),
+            group: GroupSize::default(),
+            rng: Rng::new(settings.seed),
+            daemons: Vec::new(),
+            events: VecDeque::new(),
+            counters: ResolverCounters::default(),
+        }
+    }
+
+    /// Removes a remote session; returns its topics.
+    pub(super) fn forget(&mut self, session: u64) -> BTreeSet<Arc<str>> {
+        let topics = self.remote.remove(session);
+        topics.iter().for_each(|topic| self.subscriptions.forget(topic, session));
+        topics
+    }
+
+    pub(super) fn on_advert(&mut self, from: SocketAddr, frame: &Frame<'_>) {
+        for (entry, topics) in adverts(frame.body) {
+            let session = entry.session.get();
+            if self.publications.has(session) {
+                continue;
+            }
+            if entry.flags & advert_flag::GONE != 0 {
+                self.on_closed(session, frame.session);
+            } else {
+                self.on_entry(from, frame.session, entry, topics);
+            }
+        }
+    }
+
+    fn on_entry(
+        &mut self,
+        from: SocketAddr,
+        announcer: u64,
+        entry: &AdvertEntry,
+        topics: Names<'_>,
+    ) {
+        let Some(announcement) = Announcement::read(entry, from) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        // An Advert with a forged address would make all subscribers send to a victim.
+        if !self.allow_foreign && announcement.control.ip() != from.ip() {
+            self.counters.foreign += 1;
+            return;
+        }
+        self.remote.refresh(self.now, announcement.session, announcer);
+        topics.for_each(|topic| self.on_published(announcement, Some(announcer), topic));
+    }
+
+    pub(super) fn on_query(&mut self, topics: Names<'_>) {
+        // In a large group, a random delay spreads the answers.
+        let is_large = self.group.is_large(self.now);
+        let delay = if is_large { self.rng.below(ANSWER_DELAY_MAX) } else { 0 };
+        for topic in topics {
+            self.publications.on_query(self.now, topic, delay);
+            self.subscriptions.on_query(self.now, topic, &mut self.rng);
+        }
+    }
+
+    /// Finds the sessions of this process that publish a topic.
+    pub(super) fn find_own(&mut self, topic: &str) {
+        let own: Vec<_> = self.publications.of(topic).collect();
+        for announcement in own {
+            self.on_published(announcement, Some(self.id), topic);
+        }
+    }
+
+    /// A session publishes a topic, according to `announcer` in the group or to a daemon.
+    pub(super) fn on_published(
+        &mut self,
+        announcement: Announcement,
+        announcer: Option<u64>,
+        topic: &str,
+    ) {
+        let Some((topic, publishers)) = self.subscriptions.publishers(topic) else { return };
+        let session = announcement.session;
+        if publishers.contains(&session) {
+            return;
+        }
+        let topic = Arc::clone(topic);
+        match self.remote.add(self.now, announcement, announcer, &topic) {
+            Ok(announcement) => {
+                self.subscriptions.found(&topic, session);
+                self.events.push_back(ResolverEvent::Found { announcement, topic });
+            }
+            Err(AddError::Full) => self.counters.overflowed += 1,
+            Err(AddError::Closed) => {}
+        }
+    }
+
+    /// A session has closed, according to `announcer`.
+    pub(super) fn on_closed(&mut self, session: u64, announcer: u64) {
+        let Some(topics) = self.remote.close(self.now, session, announcer) else { return };
+        self.unconfirm_all(session);
+        for topic in topics {
+            self.subscriptions.forget(&topic, session);
+        }
+        self.events.push_back(ResolverEvent::Gone { session });
+    }
+
+    pub(super) fn on_daemon_advert(&mut self, daemon: usize, from: SocketAddr, frame: &Frame<'_>) {
+        for (entry, topics) in adverts(frame.body) {
+            let session = entry.session.get();
+            if self.publications.has(session) {
+                continue;
+            }
+            if entry.flags & advert_flag::GONE != 0 {
+                self.unconfirm(daemon, session);
+                continue;
+            }
+            let Some(announcement) = Announcement::read(entry, from) else {
+                self.counters.malformed += 1;
+                continue;
+            };
+            self.daemons[daemon].refresh(session);
+            for topic in topics {
+                self.on_published(announcement, None, topic);
+                if let Some((topic, known)) = self.subscriptions.publishers(topic)
+                    && known.contains(&session)
+                {
+                    self.daemons[daemon].confirm(session, topic);
+                }
+            }
+        }
+    }
+
+    /// A daemon no longer confirms a session.
+    pub(super) fn unconfirm(&mut self, daemon: usize, session: u64) {
+        if self.daemons[daemon].unconfirm(session) {
+            self.remove_if_unconfirmed(session);
+        }
+    }
+
+    /// A topic of a session is no longer subscribed to.
+    pub(super) fn unconfirm_topic(&mut self, session: u64, topic: &str) {
+        let mut changed = false;
+        for daemon in &mut self.daemons {
+            changed |= daemon.unconfirm_topic(session, topic);
+        }
+        if changed {
+            self.remove_if_unconfirmed(session);
+        }
+    }
+
+    /// Removes a session that no daemon confirms and that is not advertised in the group.
+    fn remove_if_unconfirmed(&mut self, session: u64) {
+        if !self.is_confirmed(session) && self.remote.is_silent(self.now, session) {
+            self.forget(session);
+            self.events.push_back(ResolverEvent::Gone { session });
+        }
+    }
+
+    pub(super) fn is_confirmed(&self, session: u64) -> bool {
+        self.daemons.iter().any(|daemon| daemon.confirms(session))
+    }
+
+    pub(super) fn unconfirm_all(&mut self, session: u64) {
+        for daemon in &mut self.daemons {
+            daemon.unconfirm(session);
+        }
+    }
+}
