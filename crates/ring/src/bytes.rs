@@ -1,12 +1,13 @@
 //! Messages of any length between threads, written and read in place.
 //!
 //! A lane is a ring of bytes with one writer. Frames follow one another, 8 bytes of length and then
-//! the message, each aligned to 8; a frame that would cross the end starts at the beginning instead,
-//! so no message is split. Positions count bytes since the start, and the bytes before the
+//! the message, each aligned to 8; a frame that would cross the end starts at the beginning
+//! instead, so no message is split. Positions count bytes since the start, and the bytes before the
 //! producer's cursor are published: one store publishes a message or many.
 //!
-//! Each of several producers has its own lane, and every consumer reads all of them: producers do not
-//! contend, and an abandoned claim of one does not block the others. Order is kept per producer.
+//! Each of several producers has its own lane, and every consumer reads all of them: producers do
+//! not contend, and an abandoned claim of one does not block the others. Order is kept per
+//! producer.
 //!
 //! ```
 //! use lanecast_ring::bytes;

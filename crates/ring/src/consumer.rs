@@ -63,14 +63,16 @@ impl<T> Consumer<T> {
     }
 
     /// Passes at most `max` available values to `handle`, as at most two slices; returns the number
-    /// of values. Never blocks. The values are released when the last call of `handle` has returned.
+    /// of values. Never blocks. The values are released when the last call of `handle` has
+    /// returned.
     ///
     /// A `handle` that panics has consumed its slice.
     #[inline(always)]
     pub fn drain(&mut self, max: usize, mut handle: impl FnMut(&[T])) -> usize {
         let count = self.available(max);
         self.each_run(count, |consumer, at, run| {
-            // SAFETY: the run lies between the head and the limit: the producer does not write there.
+            // SAFETY: the run lies between the head and the limit: the producer does not write
+            // there.
             handle(unsafe { consumer.ring.slots.read(at, run) });
         })
     }
@@ -111,7 +113,8 @@ impl<T> Consumer<T> {
         let mut done = 0;
         while done < count {
             let run = self.ring.slots.run(self.at, (count - done).min(RELEASE_EVERY) as u64);
-            // SAFETY: the run lies between the head and the limit: the producer does not write there.
+            // SAFETY: the run lies between the head and the limit: the producer does not write
+            // there.
             let values = unsafe { self.ring.slots.read(self.at, run) };
             let handled = handle(values, done + run == count);
             self.at += handled as u64;

@@ -58,8 +58,8 @@ impl Cursor {
         self.position.store(position, Ordering::Relaxed);
     }
 
-    /// Moves the cursor from `from` to `to` by compare-exchange, for cursors with several writers. A
-    /// thread that sees `to` or a later position also sees every earlier [`show`](Self::show).
+    /// Moves the cursor from `from` to `to` by compare-exchange, for cursors with several writers.
+    /// A thread that sees `to` or a later position also sees every earlier [`show`](Self::show).
     #[inline(always)]
     pub(crate) fn advance(&self, from: u64, to: u64) -> bool {
         // PAIRS(claimed): release here, acquire in `get`. Moves by other threads in between keep
@@ -124,8 +124,8 @@ impl Cursor {
 /// Longest sleep with more cursors than one futex call can watch.
 const SHORT_PARK_TIME: Duration = Duration::from_millis(1);
 
-/// Sleeps at most `limit` until a wake-up of one of `words`: the words of marked cursors, with their
-/// values at that time. Returns at once without words.
+/// Sleeps at most `limit` until a wake-up of one of `words`: the words of marked cursors, with
+/// their values at that time. Returns at once without words.
 #[cold]
 pub(crate) fn sleep_on_any<'a>(
     words: impl IntoIterator<Item = (&'a AtomicU32, u32)>,

@@ -48,10 +48,12 @@ impl fmt::Display for BuildError {
             }
             Self::NoProducer => f.write_str("a ring has at least one producer: ask for one"),
             Self::NoConsumer => f.write_str("no consumer: add a consumer before the producer"),
-            Self::ForeignConsumer => f.write_str("a consumer can only follow consumers of the same ring"),
+            Self::ForeignConsumer => {
+                f.write_str("a consumer can only follow consumers of the same ring")
+            }
             Self::NotExclusive => f.write_str(
-                "a exclusive_consumer or worker changes values, so nobody may read beside it: let it follow \
-                 all other consumers, and, if it is an exclusive consumer, further ones follow it",
+                "an exclusive consumer or worker changes values, so no other one may read beside \
+                 it: let it follow all others, and let further ones follow an exclusive consumer",
             ),
         }
     }

@@ -69,8 +69,8 @@ impl GatingCursors {
         sleep_on_any(mark.map(|mark| self.word(mark)), limit);
     }
 
-    /// Sets the park flag of a gating cursor that stays at `seen`; the end must then check its other
-    /// conditions. `None` if no cursor is at `seen`.
+    /// Sets the park flag of a gating cursor that stays at `seen`; the end must then check its
+    /// other conditions. `None` if no cursor is at `seen`.
     pub(crate) fn mark(&mut self, seen: u64) -> Option<ParkMark> {
         let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
         let GatingCursor { cursor, sleeper } = &mut self.gates[gate];

@@ -2,8 +2,8 @@
 //!
 //! Handlers of one stage run side by side and each sees every message; a later stage sees a message
 //! once all handlers of the stage before have handled it. Panics stay in their thread and are
-//! reported. `build` assigns the handlers to an `event_source` each and starts a `handler_thread` for
-//! each; `running` ends them.
+//! reported. `build` assigns the handlers to an `event_source` each and starts a `handler_thread`
+//! for each; `running` ends them.
 
 mod build;
 mod event_source;

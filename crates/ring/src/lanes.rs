@@ -17,7 +17,8 @@ const EMPTY_POLLS_BEFORE_HELPING: u32 = 64;
 /// Values taken from another worker's lane before the next has its turn.
 const TURN_VALUES_HELPING: usize = 256;
 
-/// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer), [`Lanes<ExclusiveConsumer<T>>`](ExclusiveConsumer).
+/// An end in every producer's lane: [`Lanes<Consumer<T>>`](Consumer),
+/// [`Lanes<ExclusiveConsumer<T>>`](ExclusiveConsumer).
 ///
 /// Takes from the lanes in turns and waits for all of them at once. The values of each producer
 /// stay in order; unpublished values of one producer do not delay those of another.

@@ -94,8 +94,8 @@ impl<T: Send + Sync> MultiRings<T> {
         Ok(Lanes::new(lanes.into(), self.lanes.len(), self.strategy))
     }
 
-    /// A group of `count` workers that share the values of all producers. Each has its own lanes and
-    /// helps in the others.
+    /// A group of `count` workers that share the values of all producers. Each has its own lanes
+    /// and helps in the others.
     ///
     /// # Errors
     /// As for [`Rings::workers`].

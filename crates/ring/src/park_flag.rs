@@ -73,8 +73,8 @@ impl ParkFlag {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the caller, which has just published, must wake the sleepers. True for exactly one of
-    /// several publishers.
+    /// Whether the caller, which has just published, must wake the sleepers. True for exactly one
+    /// of several publishers.
     #[inline(always)]
     pub(crate) fn must_wake(&self) -> bool {
         light_fence();
@@ -99,8 +99,8 @@ impl ParkFlag {
         self.announce(sleeper).pass();
     }
 
-    /// Sets the flag without a fence, for consumers of several publishers: before the last poll they
-    /// must pass the strongest of the returned fences.
+    /// Sets the flag without a fence, for consumers of several publishers: before the last poll
+    /// they must pass the strongest of the returned fences.
     pub(crate) fn announce(&self, sleeper: &mut Sleeper) -> Fence {
         sleeper.recent_parks = (sleeper.recent_parks + SLEEP).min(PARKS_MAX);
         let ask = !sleeper.fenced && sleeper.recent_parks >= FENCE_FROM;

@@ -11,8 +11,8 @@
 //!                                                the signal, however that comes
 //! ```
 //!
-//! A [`bounded`] pipe is a ring of blocks; an [`unbounded`] one is a chain of chunks, and empty chunks
-//! return to the writer, so that a warm pipe allocates nothing.
+//! A [`bounded`] pipe is a ring of blocks; an [`unbounded`] one is a chain of chunks, and empty
+//! chunks return to the writer, so that a warm pipe allocates nothing.
 //!
 //! A pipe with a [signal](crate::signal) and a wait strategy is a [`channel`]. Any number of pipes
 //! into one reader are a [`fan_in`]; one writer needs a pipe for each of several readers.

@@ -27,13 +27,14 @@
 //! | added by | type | sees | may |
 //! |---|---|---|---|
 //! | [`Rings::consumer`], [`Rings::after`] | [`Consumer`] | every value | read |
-//! | [`Rings::exclusive_consumer`], [`Rings::exclusive_after`] | [`ExclusiveConsumer`] | every value, alone | change, take out |
+//! | [`Rings::exclusive_consumer`] | [`ExclusiveConsumer`] | every value | change, take out |
 //! | [`Rings::workers`], [`Rings::workers_after`] | [`Worker`] | its part | change, take out |
 //!
-//! Several producers ([`multi_producer`]) have a lane each, so that none waits for another,
-//! and consumers have an end in every lane: [`Lanes<Consumer<T>>`](Lanes), [`Lanes<ExclusiveConsumer<T>>`],
-//! and the same [`Worker`]s. The values of each producer stay in order. For one order among all
-//! producers, let one thread take from all lanes and publish to another ring.
+//! Several producers ([`multi_producer`]) have a lane each, so that none waits for another, and
+//! consumers have an end in every lane: [`Lanes<Consumer<T>>`](Lanes),
+//! [`Lanes<ExclusiveConsumer<T>>`], and the same [`Worker`]s. The values of each producer stay in
+//! order. For one order among all producers, let one thread take from all lanes and publish to
+//! another ring.
 //!
 //! ```
 //! use lanecast_ring::rings;

@@ -2,8 +2,8 @@
 //! others on the leader.
 //!
 //! A publisher wakes the leader only. The leader wakes a follower before it polls; a follower
-//! without work becomes the next leader, one with work wakes the next follower. As many workers wake
-//! as there is work for, and one more.
+//! without work becomes the next leader, one with work wakes the next follower. As many workers
+//! wake as there is work for, and one more.
 
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
 use lanecast_os::futex;
@@ -18,8 +18,8 @@ pub(crate) struct SleepLeader {
 }
 
 impl SleepLeader {
-    /// Sleeps as the leader with `sleep`, which returns when there may be work; with another leader,
-    /// sleeps first until that one wakes, at most `limit`.
+    /// Sleeps as the leader with `sleep`, which returns when there may be work; with another
+    /// leader, sleeps first until that one wakes, at most `limit`.
     #[cold]
     pub(crate) fn keep(&self, limit: Duration, sleep: impl FnOnce()) {
         // PAIRS(watch-ended): acquire here, release in `end`: after reading the new count, `begin`

@@ -1,9 +1,9 @@
 //! Work claims: the values of one ring shared among a group of workers.
 //!
 //! The group has one cursor, before which every value is claimed. A worker first stores the start
-//! of its run in its own cursor, then moves the group's cursor past the run by compare-exchange. The
-//! producer reads the group's cursor first and the workers' cursors then: if it sees a run claimed,
-//! it sees the start of that run until its worker has finished.
+//! of its run in its own cursor, then moves the group's cursor past the run by compare-exchange.
+//! The producer reads the group's cursor first and the workers' cursors then: if it sees a run
+//! claimed, it sees the start of that run until its worker has finished.
 
 use crate::consumer::Consumer;
 use crate::cursor::{Cursor, DETACHED, IDLE};
@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// One worker's claims in one ring.
 #[derive(Debug)]
 pub(crate) struct WorkClaim<T> {
-    /// The worker's consumer; its head is the start of the unfinished run. Dropped before the group.
+    /// The worker's consumer; its head is the start of the unfinished run. Dropped before the
+    /// group.
     consumer: Consumer<T>,
     group: Arc<WorkerGroup>,
     /// Claims until the next check for contention.

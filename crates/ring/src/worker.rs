@@ -7,11 +7,11 @@ use crate::work_claim::WorkClaim;
 use lanecast_base::WaitStrategy;
 use std::sync::Arc;
 
-/// A member of a group that shares a ring's values, or those of several producers' rings: each value
-/// goes to one worker.
+/// A member of a group that shares a ring's values, or those of several producers' rings: each
+/// value goes to one worker.
 ///
-/// With several producers each worker serves its own lanes, and helps in the others after some dozen
-/// empty polls: two workers that alternate in one lane contend for its cache lines.
+/// With several producers each worker serves its own lanes, and helps in the others after some
+/// dozen empty polls: two workers that alternate in one lane contend for its cache lines.
 ///
 /// A worker that loses its core inside a run gates the producer one lap later, and no other worker.
 #[derive(Debug)]
@@ -30,9 +30,9 @@ impl<T> Worker<T> {
         Self { lanes: Lanes::new(lanes, own, strategy), watch }
     }
 
-    /// Claims a run of at most `max` values of one producer and passes it to `handle` as at most two
-    /// slices, to be read, changed or emptied. Returns the number of values: 0 if its own lanes are
-    /// empty. Never blocks.
+    /// Claims a run of at most `max` values of one producer and passes it to `handle` as at most
+    /// two slices, to be read, changed or emptied. Returns the number of values: 0 if its own lanes
+    /// are empty. Never blocks.
     ///
     /// The run is released to the producer when the last call of `handle` has returned. A `handle`
     /// that panics has consumed it.

@@ -1,8 +1,8 @@
 //! Publish and subscribe over memory shared by threads or processes.
 //!
 //! One publisher writes a session's ring, up to 64 subscribers read it in place; the slowest gates
-//! the publisher (receiver-paced), so no message is lost. Sessions are files in a directory, without
-//! a daemon. `docs/protocol/shm.md` specifies the layout.
+//! the publisher (receiver-paced), so no message is lost. Sessions are files in a directory,
+//! without a daemon. `docs/protocol/shm.md` specifies the layout.
 //!
 //! A subscriber of another process finds the session in the directory, opens and checks its files,
 //! and maps them: the source of its streams is `shm:…`. A subscriber of the publisher's own process
@@ -23,7 +23,8 @@
 //! use std::time::Duration;
 //!
 //! let directory = std::env::temp_dir().join(format!("lanecast-doc-{}", std::process::id()));
-//! let domain = Domain::open(DomainSettings { directory: directory.clone(), ..DomainSettings::default() })?;
+//! let settings = DomainSettings { directory: directory.clone(), ..DomainSettings::default() };
+//! let domain = Domain::open(settings)?;
 //! let mut prices = domain.publisher("prices")?;
 //! let mut feed = domain.subscriber(&["prices"])?;
 //! assert!(prices.wait_for_subscribers(1, Duration::from_secs(10)));

@@ -42,7 +42,7 @@ impl Classes {
     }
 }
 
-/// A job for [`scan`], which runs it with the best masks of this processor.
+/// A job for [`scan`](super::scan), which runs it with the best masks of this processor.
 ///
 /// Implementations mark [`Scan::run`] and every hot function that it calls `#[inline(always)]`:
 /// only then are they compiled for the instruction set of `masks`.

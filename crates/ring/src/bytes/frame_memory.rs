@@ -96,7 +96,8 @@ impl FrameMemory {
     pub(super) fn frame(&self, at: u64) -> Frame {
         #[cfg(loom)]
         self.note(at, ALIGN, false);
-        // SAFETY: within the ring; published and not yet released, so the producer does not write it.
+        // SAFETY: within the ring; published and not yet released, so the producer does not write
+        // it.
         let len = unsafe { self.word(at).read() };
         if len == PADDING {
             return Frame::Padding(at + (self.capacity() - self.offset(at)) as u64);

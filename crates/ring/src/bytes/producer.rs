@@ -314,8 +314,8 @@ impl<'a> ByteBatch<'a> {
         let mut body = memory.body_mut(place.start, len);
         self.end = place.end;
         self.count += 1;
-        // SAFETY: initialised bytes within the lane that every consumer has released; consumers read
-        // them only after the batch is published, and the slice borrows the batch.
+        // SAFETY: initialised bytes within the lane that every consumer has released; consumers
+        // read them only after the batch is published, and the slice borrows the batch.
         Ok(unsafe { body.as_mut() })
     }
 

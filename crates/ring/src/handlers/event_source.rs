@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 /// A consumer or worker that a handler's thread reads from.
 pub trait EventSource<T>: Send {
-    /// Passes the available messages to `handle` in runs, each with a flag whether it is the last one
-    /// for now. `handle` returns the number that it has handled: fewer than all ends the call.
+    /// Passes the available messages to `handle` in runs, each with a flag whether it is the last
+    /// one for now. `handle` returns the number that it has handled: fewer than all ends the call.
     /// Returns the number of messages handled.
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize;
 
-    /// Waits by the ring's strategy after a poll with `work` messages; not for long if `stop` holds.
+    /// Waits by the ring's strategy after a poll with `work` messages; not for long if `stop`
+    /// holds.
     fn wait(&mut self, work: usize, stop: &dyn Fn() -> bool);
 
     /// Whether the producers are gone and all messages are taken.

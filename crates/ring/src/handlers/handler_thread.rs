@@ -61,8 +61,8 @@ impl StageGuard {
 
 impl Drop for StageGuard {
     fn drop(&mut self) {
-        // PAIRS(handlers-crew): release here, acquire in `is_over`. The last decrement also passes on
-        // the releases of the handlers that ended before.
+        // PAIRS(handlers-crew): release here, acquire in `is_over`. The last decrement also passes
+        // on the releases of the handlers that ended before.
         self.stage_count.0.fetch_sub(1, Ordering::Release);
         self.shared.control.wake_all();
     }

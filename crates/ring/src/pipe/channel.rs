@@ -45,8 +45,8 @@ pub fn channel<T>(
     Ok((sender, Receiver::new(reader, semaphore, wait)))
 }
 
-/// `senders` channels into one receiver, which serves them in turns and sleeps on a [`PollSet`]: any
-/// number of senders wakes it once.
+/// `senders` channels into one receiver, which serves them in turns and sleeps on a [`PollSet`]:
+/// any number of senders wakes it once.
 ///
 /// # Errors
 /// If the capacity (of each) is 0, or does not fit into memory.

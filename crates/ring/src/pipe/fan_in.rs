@@ -119,8 +119,8 @@ impl<T> FanIn<T> {
         Err(if self.is_closed() { TryRecvError::Closed } else { TryRecvError::Empty })
     }
 
-    /// Passes at most `limit` available values to `sink`, with the numbers of their senders; returns
-    /// the number of values. Never blocks.
+    /// Passes at most `limit` available values to `sink`, with the numbers of their senders;
+    /// returns the number of values. Never blocks.
     pub fn drain(&mut self, limit: usize, mut sink: impl FnMut(usize, T)) -> usize {
         let mut left = limit;
         let mut idle = 0;

@@ -20,8 +20,8 @@ const AHEAD: usize = 4;
 /// The writing end of a pipe.
 ///
 /// Written values become visible with [`flush`](Self::flush), all at once. A drop flushes complete
-/// messages, drops the parts of an incomplete one, and closes the pipe. It wakes no sleeping reader,
-/// since a pipe has no signal: [`close`](Self::close) returns whether the caller must.
+/// messages, drops the parts of an incomplete one, and closes the pipe. It wakes no sleeping
+/// reader, since a pipe has no signal: [`close`](Self::close) returns whether the caller must.
 pub struct Writer<T, K = Unbounded> {
     at: PipePosition<T>,
     /// Start of the first block that the reader has not released.

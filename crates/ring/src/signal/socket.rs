@@ -1,8 +1,8 @@
 //! 256 signals from any threads to one that also waits for sockets.
 //!
 //! A summary word has a bit for each word of the bitmap with signals, and one for an armed waiter.
-//! Only the first signal to an armed waiter writes to the eventfd. While the waiter is not armed the
-//! descriptor stays readable, so a thread that blocks without arming first returns at once.
+//! Only the first signal to an armed waiter writes to the eventfd. While the waiter is not armed
+//! the descriptor stays readable, so a thread that blocks without arming first returns at once.
 
 use super::interface::{Deadline, NoSuchSignal, Signal, Signals, wake_up};
 use super::numbers::SignalSet;

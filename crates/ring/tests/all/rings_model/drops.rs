@@ -13,7 +13,7 @@ fn fall() {
     resume_unwind(Box::new("of the test"));
 }
 
-/// Two readers, and a taker behind them.
+/// Two readers, and an exclusive consumer behind them.
 fn three() -> (Producer<Value>, [Consumer<Value>; 2], ExclusiveConsumer<Value>) {
     let mut build = rings::single_producer(CAPACITY, Value::default).unwrap();
     let readers = [(); 2].map(|()| build.consumer().unwrap());

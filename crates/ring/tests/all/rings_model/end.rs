@@ -9,9 +9,9 @@ use std::time::Duration;
 pub(crate) enum Topology {
     Unicast,
     Multicast(usize),
-    /// Two readers, a taker, and, with one lane, a reader of what it leaves.
+    /// Two readers, an exclusive consumer, and, with one lane, a reader of what it leaves.
     Pipeline,
-    /// Two readers, two that follow both and one of them, and a taker.
+    /// Two readers, two that follow both and one of them, and an exclusive consumer.
     Diamond,
     Workers(usize),
     WorkersBehind(usize),

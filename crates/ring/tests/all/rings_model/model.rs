@@ -56,7 +56,7 @@ pub(crate) enum Act {
 /// Values written by one producer.
 struct Lane {
     producer: Option<Producer<Value>>,
-    /// Which values a taker has taken out: so many were written.
+    /// Which values an exclusive consumer has taken out: so many were written.
     taken: Vec<bool>,
     /// Number of values certainly published.
     flushed: u64,
