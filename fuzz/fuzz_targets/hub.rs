@@ -1,4 +1,4 @@
-//! What hostile clients say to a content server's hub, between honest ones: refused in words or
+//! What hostile clients say to a content server's engine, between honest ones: refused in words or
 //! done, never a panic; an honest publisher still reaches an honest subscriber.
 #![no_main]
 
@@ -88,31 +88,31 @@ const SECOND: u64 = 1_000_000_000;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    let mut hub = Engine::new(settings()).expect("the settings are right");
+    let mut engine = Engine::new(settings()).expect("the settings are right");
     let mut now = SECOND;
     let mut hostile: Vec<ClientId> = Vec::new();
     while let Some(act) = script.act() {
         let one = hostile.get(usize::from(act >> 5)).copied();
         match (act % 8, one) {
-            (0, _) if hostile.len() < 6 => hostile.extend(hub.connect(now)),
+            (0, _) if hostile.len() < 6 => hostile.extend(engine.connect(now)),
             (1, Some(one)) => {
                 hostile.retain(|other| *other != one);
-                hub.disconnect(one);
+                engine.disconnect(one);
             }
             (2, _) => now += u64::from(script.short()) * (SECOND / 1_000),
             (3, Some(one)) => {
                 let count = script.byte().into();
-                hub.receive(moment(now), one, script.bytes(count));
+                engine.execute(moment(now), one, script.bytes(count));
             }
             (_, Some(one)) => {
                 let frame = frame(&mut script);
-                hub.receive(moment(now), one, &frame);
+                engine.execute(moment(now), one, &frame);
             }
             _ => {}
         }
-        turn(&mut hub, now, &mut hostile);
+        turn(&mut engine, now, &mut hostile);
     }
-    serve_the_honest(&mut hub, now, &mut hostile);
+    serve_the_honest(&mut engine, now, &mut hostile);
 });
 
 fn settings() -> ServerConfig {
@@ -121,7 +121,7 @@ fn settings() -> ServerConfig {
         .project("/by, SUM(/qty) AS /qty, MAX(/id) AS /id")
         .group_by("/by");
     ServerConfig {
-        kept: vec![
+        topics: vec![
             topic("orders", MessageType::Json, "/id"),
             topic("fills", MessageType::Nvfix, "/id"),
         ],
@@ -134,19 +134,18 @@ fn settings() -> ServerConfig {
 }
 
 const fn moment(now: u64) -> Now {
-    Now { now, unix_ns: now }
+    Now { monotonic_ns: now, unix_ns: now }
 }
 
 /// A turn of the server; the departed have left.
-fn turn(hub: &mut Engine, now: u64, clients: &mut Vec<ClientId>) {
-    hub.on_time(moment(now));
-    hub.advance(moment(now));
-    hub.next_deadline(moment(now));
-    while hub.next_dirty().is_some() {}
-    hub.end_round();
-    while let Some((id, _)) = hub.next_disconnect() {
+fn turn(engine: &mut Engine, now: u64, clients: &mut Vec<ClientId>) {
+    engine.on_time(moment(now));
+    engine.next_deadline(moment(now));
+    while engine.next_dirty().is_some() {}
+    engine.end_round();
+    while let Some((id, _)) = engine.next_disconnect() {
         clients.retain(|other| *other != id);
-        hub.disconnect(id);
+        engine.disconnect(id);
     }
 }
 
@@ -182,20 +181,20 @@ fn frame(script: &mut Script<'_>) -> Vec<u8> {
 }
 
 /// Honest clients are served as before.
-fn serve_the_honest(hub: &mut Engine, now: u64, hostile: &mut Vec<ClientId>) {
+fn serve_the_honest(engine: &mut Engine, now: u64, hostile: &mut Vec<ClientId>) {
     while let Some(id) = hostile.pop() {
-        hub.disconnect(id);
+        engine.disconnect(id);
     }
-    let reader = hub.connect(now).expect("there is room");
-    let writer = hub.connect(now).expect("there is room");
+    let reader = engine.connect(now).expect("there is room");
+    let writer = engine.connect(now).expect("there is room");
     let mut honest = vec![reader, writer];
-    hub.receive(moment(now), reader, br#"{"c":"subscribe","t":"orders","sub_id":"s"}"#);
-    let before = hub.counters();
+    engine.execute(moment(now), reader, br#"{"c":"subscribe","t":"orders","sub_id":"s"}"#);
+    let before = engine.counters();
     let body = br#"{"c":"p","t":"orders"}{"id":77,"by":"honest","qty":1}"#;
-    hub.receive(moment(now), writer, body);
-    let after = hub.counters();
+    engine.execute(moment(now), writer, body);
+    let after = engine.counters();
     assert_eq!(after.published, before.published + 1);
     assert_eq!(after.delivered, before.delivered + 1);
-    turn(hub, now, &mut honest);
+    turn(engine, now, &mut honest);
     assert_eq!(honest, [reader, writer]);
 }

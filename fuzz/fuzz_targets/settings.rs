@@ -119,7 +119,7 @@ const BODIES: [&str; 9] = [
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script::new(bytes);
-    match ServerConfig::from_toml(&FILES.text(&mut script, 'f', 6)) {
+    match lanecast_broker::parse_config(&FILES.text(&mut script, 'f', 6)) {
         Err(message) => assert!(!message.is_empty()),
         Ok(settings) => {
             if let Err(error) = settings.check() {
@@ -135,32 +135,33 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn open(settings: ServerConfig, script: &mut Script<'_>) {
-    let kept = settings.kept.iter().map(|topic| (topic.name.clone(), topic.format.message_type()));
+    let topics = settings.topics.iter();
+    let kept = topics.map(|topic| (topic.name.clone(), topic.format.message_type()));
     let views = settings.views.iter().map(|view| (view.name.clone(), view.format.message_type()));
     let rooms: Vec<_> = kept.chain(views).collect();
-    let mut hub = match Engine::new(settings) {
-        Ok(hub) => hub,
+    let mut engine = match Engine::new(settings) {
+        Ok(engine) => engine,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let mut now = 1_000_000_000;
     while let Some(act) = script.act() {
         let Some((name, kind)) = rooms.get(usize::from(act) % rooms.len().max(1)) else { return };
-        let Some(client) = hub.connect(now) else { return };
+        let Some(client) = engine.connect(now) else { return };
         let logon = [(Field::Command, "logon"), (Field::MessageType, kind.name())];
-        say(&mut hub, now, client, &logon, "");
+        say(&mut engine, now, client, &logon, "");
         let command = ["p", "p", "sow", "delta_publish", "sow_and_subscribe", "sow_delete"];
         let command = command[usize::from(script.byte()) % command.len()];
         let filter = ["", "/qty > 0", "1 = 1"][usize::from(script.byte()) % 3];
         let filter = (!filter.is_empty()).then_some((Field::Filter, filter));
         let fields = [(Field::Command, command), (Field::Topic, name)].into_iter().chain(filter);
         let body = BODIES[usize::from(script.byte()) % BODIES.len()];
-        say(&mut hub, now, client, &fields.collect::<Vec<_>>(), body);
+        say(&mut engine, now, client, &fields.collect::<Vec<_>>(), body);
         now += u64::from(script.byte()) << 24;
-        hub.disconnect(client);
+        engine.disconnect(client);
     }
 }
 
-fn say(hub: &mut Engine, now: u64, client: ClientId, fields: &[(Field, &str)], body: &str) {
+fn say(engine: &mut Engine, now: u64, client: ClientId, fields: &[(Field, &str)], body: &str) {
     let mut out = Vec::new();
     let mut header = HeaderWriter::record(&mut out);
     for (field, text) in fields {
@@ -168,12 +169,11 @@ fn say(hub: &mut Engine, now: u64, client: ClientId, fields: &[(Field, &str)], b
     }
     header.end();
     out.extend_from_slice(body.as_bytes());
-    let moment = Now { now, unix_ns: now };
-    hub.receive(moment, client, &out);
-    hub.on_time(moment);
-    hub.advance(moment);
-    hub.next_deadline(moment);
-    while hub.next_dirty().is_some() {}
-    hub.end_round();
-    while hub.next_disconnect().is_some() {}
+    let moment = Now { monotonic_ns: now, unix_ns: now };
+    engine.execute(moment, client, &out);
+    engine.on_time(moment);
+    engine.next_deadline(moment);
+    while engine.next_dirty().is_some() {}
+    engine.end_round();
+    while engine.next_disconnect().is_some() {}
 }

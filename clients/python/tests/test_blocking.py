@@ -148,7 +148,7 @@ class Served(unittest.TestCase):
     def test_what_the_server_refuses_is_an_error_with_its_reason(self) -> None:
         with self.assertRaisesRegex(Refused, "cannot subscribe to t: .*bad filter"):
             self.client.subscribe("t", "/a = ")
-        with self.assertRaisesRegex(Refused, "nothing is kept of passing"):
+        with self.assertRaisesRegex(Refused, "passing keeps no records"):
             self.client.query("passing")
         with self.assertRaisesRegex(Refused, "option nonsense"):
             self.client.query_and_subscribe("stock", options="nonsense=1")

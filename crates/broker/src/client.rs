@@ -1,162 +1,158 @@
-//! A client, as the hub knows it.
+//! The record of a connected client. The client table owns it; commands and delivery change it.
 
-use crate::Nanos;
-use crate::auth::authenticator::AuthState;
+use crate::auth::state::AuthState;
+use crate::ids::{SubscriptionId, TopicId};
 use crate::net::source::Source;
 use crate::queue::send_queue::SendQueue;
+use crate::time::Nanos;
 use foldhash::HashMap;
 use lanecast_base::budget::Budget;
 use lanecast_filter::message_type::MessageType;
 use std::sync::Arc;
 
-/// A query as long as this is answered before anything else of its client is done.
-const LONG_BYTES: usize = 64 << 10;
+/// A query command of at least this length runs alone: its filter may be expensive.
+const LONG_QUERY_BYTES: usize = 64 << 10;
 
-/// A client's number. It is used again when the client has gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(pub(crate) u32);
-
-/// Signs of life: what was agreed on, and when they are due.
+/// Agreed heartbeats of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heartbeat {
     pub(crate) interval: Nanos,
+    /// When the next heartbeat is sent.
     pub(crate) next: Nanos,
 }
 
-/// A header that says no more than that something is published, and where.
+/// The header of the last plain publish command: an identical header is not parsed again.
 #[derive(Debug)]
 pub(crate) struct CachedHeader {
     pub(crate) header: Box<[u8]>,
-    pub(crate) topic: u32,
-    /// The client's name, if it has one.
+    pub(crate) topic: TopicId,
+    /// The client's name, if any.
     pub(crate) publisher: Option<Arc<str>>,
 }
 
-/// Who is connected.
+/// A connected client.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) source: Source,
-    pub(crate) outbox: SendQueue,
-    /// Whether it is among those that have something to be sent.
+    pub(crate) queue: SendQueue,
+    /// Whether the client is in the list of those with bytes to send.
     pub(crate) is_dirty: bool,
-    /// It is being disconnected: nothing more is for it.
+    /// The client is being disconnected: nothing more is written for it.
     pub(crate) is_leaving: bool,
-    /// The name that it gave, once it did, and whose it said to be.
+    /// Client and user name of its logon.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Box<str>>,
-    /// By what the numbers of its messages are remembered, if it has a name.
-    pub(crate) numbered_as: Option<Arc<str>>,
+    /// Key under which its last sequence number is stored, if it has a name.
+    pub(crate) sequence_key: Option<Arc<str>>,
     pub(crate) has_logged_on: bool,
-    /// Where users are known: who it is, and what it may do.
-    pub(crate) pass: AuthState,
+    pub(crate) auth: AuthState,
     /// The type of its messages.
     pub(crate) kind: MessageType,
-    /// Its subscriptions: their numbers, by the names that it gave them.
-    pub(crate) subscriptions: HashMap<Box<str>, u32>,
-    pub(crate) pulse: Option<Heartbeat>,
-    /// Each of its queries has one of these until it is answered.
+    /// Subscriptions, by the client's names for them.
+    pub(crate) subscriptions: HashMap<Box<str>, SubscriptionId>,
+    pub(crate) heartbeat: Option<Heartbeat>,
+    /// Each running query holds a clone; the reference count limits them.
     queries: Arc<()>,
-    /// One of them is long.
-    asks_much: bool,
-    /// Each topic that it has made has one of these for as long as there is that topic.
+    /// Whether a running query is long.
+    has_long_query: bool,
+    /// Each transient topic that it created holds a clone.
     pub(crate) topics: Arc<()>,
-    /// Each pattern of topics that it was the first to subscribe to has one of these.
+    /// Each topic pattern that it subscribed to first holds a clone.
     pub(crate) patterns: Arc<()>,
-    /// What sorting the answers of its queries may take.
+    /// Memory for sorting its query results.
     pub(crate) sort_bytes: Arc<Budget>,
-    /// What its commands have cost in this turn, and whether that is enough.
-    pub(crate) cost: usize,
-    pub(crate) is_tired: bool,
-    /// Records are being deleted that it wants to be gone.
-    pub(crate) deleting: Option<Arc<()>>,
-    /// What its patterns may take.
+    /// Memory for its filters' patterns.
     pub(crate) pattern_bytes: Arc<Budget>,
-    /// It has published what is to be durable.
+    /// Cost of its commands in this turn, and whether that is over the limit.
+    pub(crate) cost: usize,
+    pub(crate) is_over_cost: bool,
+    /// The token of a running deletion.
+    pub(crate) deleting: Option<Arc<()>>,
+    /// Whether it has changed durable topics.
     pub(crate) writes_durably: bool,
-    /// What it sends waits: it is not read.
-    pub(crate) is_stopped: bool,
-    /// Its logon waits for the disk.
+    /// Whether the server stopped reading from it; decided once, see `engine/flow_control.rs`.
+    pub(crate) is_paused: bool,
+    /// Whether its logon waits for the journal.
     pub(crate) is_logging_on: bool,
-    /// It leaves more pongs unread than it may.
-    pub(crate) leaves_pongs: bool,
-    /// A command that waits for the disk.
-    pub(crate) held: Option<Box<[u8]>>,
-    /// When it was last heard.
-    pub(crate) heard: Nanos,
-    /// What of its outbox had left when it was last looked whether it reads its answers.
-    pub(crate) read_up_to: u64,
-    /// The names of subscriptions that the message at hand is for, of which there are several.
-    pub(crate) gathered: Vec<u8>,
-    /// The last such header: the next is mostly the same, and need not be read again.
-    pub(crate) usual: Option<Box<CachedHeader>>,
+    pub(crate) has_unread_pongs: bool,
+    /// The payload of a command that waits for the journal.
+    pub(crate) deferred: Option<Box<[u8]>>,
+    /// When its last command or heartbeat arrived.
+    pub(crate) last_heard: Nanos,
+    /// Sent bytes at the last check whether it reads its replies.
+    replies_sent: u64,
+    /// Names of its subscriptions that match the message being delivered; kept for its memory.
+    pub(crate) matched_names: Vec<u8>,
+    pub(crate) cached_header: Option<Box<CachedHeader>>,
 }
 
 impl Client {
     pub(crate) fn new(now: Nanos, pattern_bytes: Arc<Budget>, sort_bytes: Arc<Budget>) -> Self {
         Self {
             source: Source::default(),
-            outbox: SendQueue::default(),
+            queue: SendQueue::default(),
             is_dirty: false,
             is_leaving: false,
             name: None,
             user: None,
-            numbered_as: None,
+            sequence_key: None,
             has_logged_on: false,
-            pass: AuthState::default(),
+            auth: AuthState::default(),
             kind: MessageType::Json,
             subscriptions: HashMap::default(),
-            pulse: None,
+            heartbeat: None,
             queries: Arc::new(()),
-            asks_much: false,
+            has_long_query: false,
             topics: Arc::new(()),
             patterns: Arc::new(()),
             sort_bytes,
-            cost: 0,
-            is_tired: false,
-            deleting: None,
             pattern_bytes,
+            cost: 0,
+            is_over_cost: false,
+            deleting: None,
             writes_durably: false,
-            is_stopped: false,
+            is_paused: false,
             is_logging_on: false,
-            leaves_pongs: false,
-            held: None,
-            heard: now,
-            read_up_to: 0,
-            gathered: Vec::new(),
-            usual: None,
+            has_unread_pongs: false,
+            deferred: None,
+            last_heard: now,
+            replies_sent: 0,
+            matched_names: Vec::new(),
+            cached_header: None,
         }
     }
 
-    /// Has a query of so many bytes counted for as long as what this gives is there.
+    /// Counts a query command of that length until the returned token is dropped.
     pub(crate) fn count_query(&mut self, bytes: usize) -> Arc<()> {
-        self.asks_much = self.asks_much && self.queries() > 0 || bytes >= LONG_BYTES;
+        let still_long = self.has_long_query && self.queries() > 0;
+        self.has_long_query = still_long || bytes >= LONG_QUERY_BYTES;
         Arc::clone(&self.queries)
     }
 
-    /// Whether it has to wait for the server: as many of its queries are being answered as may, its
-    /// commands have cost enough for this turn, or what it deletes is not gone yet.
+    /// Whether its next command waits for its own work: queries up to the limit, the cost limit of
+    /// this turn, a deletion, or a logon.
     #[inline]
-    pub(crate) fn is_busy(&self, most: usize) -> bool {
+    pub(crate) fn is_busy(&self, queries_max: usize) -> bool {
         let queries = self.queries();
-        let is_asking = queries >= most || self.asks_much && queries > 0;
-        is_asking || self.is_tired || self.deleting.is_some() || self.is_logging_on
+        let is_querying = queries >= queries_max || self.has_long_query && queries > 0;
+        is_querying || self.is_over_cost || self.deleting.is_some() || self.is_logging_on
     }
 
-    /// Whether it leaves more answers unread than it may.
+    /// Whether it leaves too many replies or pongs unread.
     #[inline]
-    pub(crate) fn leaves_unread(&self) -> bool {
-        self.leaves_pongs || self.outbox.answers().are_unread()
+    pub(crate) fn has_unread_replies(&self) -> bool {
+        self.has_unread_pongs || self.queue.replies().is_blocking()
     }
 
-    /// Whether it is no fault of its own that nothing is heard of it: it is not read, or it has
-    /// read some of the answers that it has to read first.
-    pub(crate) fn is_kept_waiting(&mut self) -> bool {
-        let answers = self.outbox.answers();
-        let reads = answers.are_unread() && answers.left() > self.read_up_to;
+    /// Whether its silence is excused: the server does not read from it, or it has read some of the
+    /// replies that it must read first.
+    pub(crate) fn is_silence_excused(&mut self) -> bool {
+        let replies = self.queue.replies();
+        let reads = replies.is_blocking() && replies.sent() > self.replies_sent;
         if reads {
-            self.read_up_to = answers.left();
+            self.replies_sent = replies.sent();
         }
-        reads || self.is_stopped && !self.leaves_unread()
+        reads || self.is_paused && !self.has_unread_replies()
     }
 
     fn queries(&self) -> usize {

@@ -1,11 +1,6 @@
-//! Commands of clients.
+//! Commands on the wire: parsed once into a typed [`Request`](request::Request), answered with
+//! acknowledgements. The engine executes them.
 
 pub(crate) mod acknowledgement;
-pub(crate) mod cost;
-pub(crate) mod delete;
 pub(crate) mod error;
-pub(crate) mod flow_control;
-pub(crate) mod logon;
-pub(crate) mod publish;
-pub(crate) mod query;
-pub(crate) mod subscribe;
+pub(crate) mod request;

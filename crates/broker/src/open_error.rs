@@ -1,9 +1,9 @@
-//! What keeps a server from starting.
+//! Errors of starting a server.
 
 use crate::auth::users::UsersError;
 use crate::config::server_config::ServerConfigError;
 use crate::config::tls::TlsError;
-use crate::topic::catalog::CatalogError;
+use crate::topic::configured::CatalogError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,35 +11,35 @@ use std::path::PathBuf;
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The settings make no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
-    ServerConfig(#[from] ServerConfigError),
-    /// What is to be kept cannot be.
+    Config(#[from] ServerConfigError),
+    /// The topics cannot be created.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// Who may come in cannot be read.
+    /// The users file cannot be used.
     #[error(transparent)]
     Users(#[from] UsersError),
-    /// Who the server is cannot be shown.
+    /// TLS cannot be set up.
     #[error(transparent)]
-    TlsFiles(#[from] TlsError),
-    /// It cannot listen there.
+    Tls(#[from] TlsError),
+    /// The server cannot listen on an address.
     #[error("{error}")]
     Listen {
-        /// Where.
+        /// The address.
         at: SocketAddr,
-        /// Where and why.
+        /// The address and the system's error.
         error: io::Error,
     },
-    /// What slow clients miss cannot wait there.
+    /// The directory for offline clients cannot be used.
     #[error("cannot make files for slow clients in {directory}: {error}")]
-    DiskRing {
+    Offline {
         /// The directory.
         directory: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// The system has no means to wait for sockets.
+    /// The system cannot wait for sockets.
     #[error("cannot wait for sockets: {0}")]
     Poll(io::Error),
 }

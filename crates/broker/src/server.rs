@@ -1,408 +1,448 @@
-//! The sockets around a hub.
+//! The server: an engine with its sockets. One thread calls [`Server::turn`] in a loop: it waits
+//! for sockets, reads commands, executes them, and sends what they wrote into send queues.
 
-mod drain;
+mod limits;
 #[cfg(test)]
 mod tests;
 
-use crate::Nanos;
 use crate::auth::password_worker::PasswordWorker;
 use crate::auth::users::Users;
-use crate::client::ClientId;
+use crate::clients::DisconnectReason;
+use crate::config::offline::OfflineSettings;
 use crate::config::server_config::ServerConfig;
 use crate::config::storage::OnFailure;
 use crate::config::tls::TlsFiles;
-use crate::engine::{DisconnectReason, Engine, Now};
+use crate::engine::Engine;
+use crate::ids::ClientId;
 use crate::net::connection::Connection;
 use crate::net::listeners::{Framing, Listeners};
-use crate::net::pending::PendingConnections;
-use crate::net::poller::{Interest, Poller, Ready};
-use crate::net::websocket::{CloseReason, Origins};
+use crate::net::network::{Accepted, Network};
+use crate::net::poller::{Poller, Ready};
+use crate::net::rejection;
+use crate::net::websocket::CloseReason;
 use crate::open_error::OpenError;
 use crate::queue::disk_ring::DiskRing;
-use crate::queue::offline_queue::OfflineSettings;
 use crate::stats::counters::Counters;
 use crate::stats::latency::{Latency, LatencyRecorder};
+use crate::time::{Nanos, Now};
 use lanecast_base::clock::Clock;
-use rustls::ServerConfig as TlsConfig;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
-mod entering;
-
-use self::entering::STRANGERS_READ;
-
-/// The number at the poller of what tells that a password has been checked.
-const BELL: u64 = 1 << 32;
-/// The same of what tells that the disk has come further.
-const DISK: u64 = BELL + 1;
-/// What is read at a time.
+/// Poller token of the password worker. Clients' tokens are below, listeners' far above.
+const PASSWORD_EVENT: u64 = 1 << 32;
+/// Poller token of the durable store.
+const STORE_EVENT: u64 = PASSWORD_EVENT + 1;
+/// Bytes of a read, and of a read before the logon: a TLS record and its plaintext.
 const READ_BYTES: usize = 256 << 10;
+const UNAUTHENTICATED_READ_BYTES: usize = 64 << 10;
+/// Interval of checks whether all send queues are empty while the server drains.
+const DRAIN_POLL: Duration = Duration::from_millis(10);
 
-/// A content server. [`turn`](Self::turn) it until it is to end, then [`drain`](Self::drain) it.
+/// A content server. Call [`turn`](Self::turn) until it should end, then [`drain`](Self::drain).
 #[derive(Debug)]
 pub struct Server {
-    hub: Engine,
-    entrances: Listeners,
-    origins: Origins,
-    /// How connections are encrypted, if they are.
-    tls: Option<Arc<TlsConfig>>,
-    poller: Poller,
-    /// By their clients' numbers.
-    connections: Vec<Option<Connection>>,
+    engine: Engine,
+    network: Network,
     ready: Vec<Ready>,
     buffer: Box<[u8]>,
     clock: Clock,
-    pending: PendingConnections,
-    /// How much is here of frames that have begun, and when it is looked how old they are.
-    partial_bytes: usize,
-    partials_due: Nanos,
-    /// Queries are being answered: the next round is not to wait.
-    is_answering: bool,
-    /// Checks passwords, where users are known.
-    checker: Option<PasswordWorker>,
-    delays: LatencyRecorder,
-    /// When what is to be sent began to be read.
-    begun: Option<Nanos>,
+    /// Work can continue at once: the next turn does not wait.
+    has_work: bool,
+    /// Checks passwords, if users are configured.
+    password_worker: Option<PasswordWorker>,
+    latency: LatencyRecorder,
+    /// When the first bytes of this round were read.
+    round_start: Option<Nanos>,
 }
 
 impl Server {
-    /// Listens.
+    /// Creates the topics, and listens.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(settings: ServerConfig) -> Result<Self, OpenError> {
-        settings.check()?;
-        if let Some(OfflineSettings { directory, .. }) = &settings.spooling {
+    pub fn open(config: ServerConfig) -> Result<Self, OpenError> {
+        config.check()?;
+        // Fails now rather than when the first client goes offline.
+        if let Some(OfflineSettings { directory, .. }) = &config.offline {
             DiskRing::create(directory, 1)
-                .map_err(|error| OpenError::DiskRing { directory: directory.clone(), error })?;
+                .map_err(|error| OpenError::Offline { directory: directory.clone(), error })?;
         }
-        let mut entrances = Listeners::default();
-        let websocket = settings.websocket.map(|at| (at, Framing::WebSocket));
-        for (at, speech) in [(settings.listen, Framing::Frames)].into_iter().chain(websocket) {
-            entrances.open(at, speech).map_err(|error| OpenError::Listen { at, error })?;
+        let mut listeners = Listeners::default();
+        let websocket = config.websocket.map(|at| (at, Framing::WebSocket));
+        for (at, framing) in [(config.listen, Framing::LengthPrefixed)].into_iter().chain(websocket)
+        {
+            listeners.open(at, framing).map_err(|error| OpenError::Listen { at, error })?;
         }
         let poller = Poller::new().map_err(OpenError::Poll)?;
-        entrances.watch(&poller).map_err(OpenError::Poll)?;
-        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
-        let users = settings.users.as_deref().map(Users::read).transpose()?;
-        let checker = users.as_ref().map(|_| PasswordWorker::start()).transpose();
-        let checker = checker.map_err(OpenError::Poll)?;
-        if let Some(checker) = &checker {
-            poller.add(checker.bell(), BELL).map_err(OpenError::Poll)?;
+        listeners.register(&poller).map_err(OpenError::Poll)?;
+        let tls = config.tls.as_ref().map(TlsFiles::load).transpose()?;
+        let users = config.users.as_deref().map(Users::read).transpose()?;
+        let worker = users.as_ref().map(|_| PasswordWorker::start()).transpose();
+        let password_worker = worker.map_err(OpenError::Poll)?;
+        if let Some(worker) = &password_worker {
+            poller.add(worker.event(), PASSWORD_EVENT).map_err(OpenError::Poll)?;
         }
-        let origins = Origins(settings.origins.as_slice().into());
-        let mut hub = Engine::new(settings)?;
-        hub.guard.users = users;
-        if let Some(disk) = &hub.world.disk {
-            poller.add(disk.bell(), DISK).map_err(OpenError::Poll)?;
+        let network = Network::new(&config, poller, listeners, tls);
+        let mut engine = Engine::new(config)?;
+        engine.state.auth.users = users;
+        if let Some(store) = engine.state.catalog.store() {
+            network.poller.add(store.event(), STORE_EVENT).map_err(OpenError::Poll)?;
         }
         Ok(Self {
-            origins,
-            tls,
-            hub,
-            entrances,
-            poller,
-            connections: Vec::new(),
+            engine,
+            network,
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             clock: Clock::host(),
-            pending: PendingConnections::default(),
-            partial_bytes: 0,
-            partials_due: 0,
-            is_answering: false,
-            checker,
-            delays: LatencyRecorder::new(),
-            begun: None,
+            has_work: false,
+            password_worker,
+            latency: LatencyRecorder::new(),
+            round_start: None,
         })
     }
 
-    /// Reads again who may come in, and by what the server shows who it is. That holds for those
-    /// who come from now on.
+    /// Reloads users and certificates, for connections from now on.
     ///
     /// # Errors
-    /// If a file cannot be used: then all is as it was.
+    /// If a file cannot be used; then nothing changes.
     pub fn reload(&mut self) -> Result<(), OpenError> {
-        let settings = &self.hub.settings;
-        let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?;
-        let users = settings.users.as_deref().map(Users::read).transpose()?;
-        self.tls = tls;
-        self.hub.guard.users = users;
+        let config = &self.engine.state.config;
+        let tls = config.tls.as_ref().map(TlsFiles::load).transpose()?;
+        let users = config.users.as_deref().map(Users::read).transpose()?;
+        self.network.tls = tls;
+        self.engine.state.auth.users = users;
         Ok(())
     }
 
-    /// Where it listens.
+    /// Address of the TCP listener.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// The system's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        let address = self.entrances.address(Framing::Frames);
-        address.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
+        let address = self.network.listeners.address(Framing::LengthPrefixed);
+        address.unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
     }
 
-    /// Where it listens for WebSockets, if it does.
+    /// Address of the WebSocket listener, if there is one.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// The system's error.
     pub fn websocket_address(&self) -> io::Result<Option<SocketAddr>> {
-        self.entrances.address(Framing::WebSocket).transpose()
+        self.network.listeners.address(Framing::WebSocket).transpose()
     }
 
-    /// What has been done so far.
+    /// Counters since the start.
     pub fn counters(&self) -> Counters {
-        self.hub.counters()
+        self.engine.counters()
     }
 
-    /// How many clients there are.
+    /// Number of clients.
     pub fn clients(&self) -> usize {
-        self.hub.clients()
+        self.engine.state.clients.len()
     }
 
-    /// A sentence about a client that was disconnected as it read too slowly, or about the disk of
-    /// durable topics, each once.
+    /// Takes a line for the operator's log: about slow consumers, rejected connections, the disk.
     pub fn next_log_line(&mut self) -> Option<String> {
-        self.hub.words.pop_front()
+        self.engine.state.log.pop()
     }
 
-    /// Why nothing is durable any more, if so, and the settings say that the server is to end then:
-    /// [`drain`](Self::drain) it. Otherwise it goes on with what is not durable.
+    /// Why the disk failed, if it did and the server is configured to stop then: call
+    /// [`drain`](Self::drain). Otherwise the server continues with everything that is not durable.
     pub fn failure(&self) -> Option<String> {
-        let disk = self.hub.world.disk.as_ref()?;
-        let on_failure = self.hub.settings.storage.as_ref()?.on_failure;
-        if on_failure == OnFailure::Stop && disk.has_failed() { disk.failure() } else { None }
+        let (catalog, config) = (&self.engine.state.catalog, &self.engine.state.config);
+        let store = catalog.store()?;
+        let on_failure = config.storage.as_ref()?.on_failure;
+        if on_failure == OnFailure::Stop && store.has_failed() { store.failure() } else { None }
     }
 
-    /// How long it takes from when a command is taken up until what follows from it is written for
-    /// those whom it is for; of one command in 64.
+    /// Latency from the start of a command until its messages are in send queues; one command in 64
+    /// is timed.
     pub fn command_latency(&self) -> Latency {
-        self.delays.commands()
+        self.latency.commands()
     }
 
-    /// How long it takes from when bytes were read until the system has all that followed.
+    /// Latency from reading bytes until the system accepted everything that resulted.
     pub fn turn_latency(&self) -> Latency {
-        self.delays.rounds()
+        self.latency.turns()
     }
 
-    fn moment(&self) -> Now {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
-        Now { now: self.clock.ns(self.clock.ticks()), unix_ns }
-    }
-
-    /// One round: waits for something to do, at most `limit`, and does it.
+    /// One turn: waits for at most `limit` until there is work, and does it.
     ///
     /// # Errors
     /// If the system cannot wait for sockets.
     pub fn turn(&mut self, limit: Duration) -> io::Result<()> {
-        let moment = self.moment();
-        let late = self.pending.next_due();
-        let partials = (self.partial_bytes > 0).then_some(self.partials_due);
-        let is_free = self.checker.as_ref().is_some_and(PasswordWorker::is_free);
-        let logon = self.hub.guard.logons.next_due().filter(|_| is_free);
-        let deadline = self.hub.next_deadline(moment);
-        let due = [deadline, self.entrances.again(), late, partials, logon];
-        let due = due.into_iter().flatten().min();
-        let until = due.map(|due| Duration::from_nanos(due.saturating_sub(moment.now)));
-        let is_due = self.hub.has_progress() || self.is_answering;
-        let until = if is_due { Some(Duration::ZERO) } else { until };
+        let timeout = self.timeout().map_or(limit, |timeout| timeout.min(limit));
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
-        self.poller.wait(Some(until.map_or(limit, |until| until.min(limit))), &mut ready)?;
-        let moment = self.moment();
-        self.hub.look_after_slow(moment.now);
-        let mut has_guests = false;
+        self.network.poller.wait(Some(timeout), &mut ready)?;
+        let now = Now::read(&self.clock);
+        self.engine.enforce_limits(now.monotonic_ns);
+        let mut has_connections = false;
         for one in &ready {
-            if one.number == BELL {
-                continue;
-            }
-            if one.number == DISK {
-                // Before all looks at the disk in this turn.
-                self.hub.hush_disk();
-                continue;
-            }
-            if Listeners::is_one(one.number) {
-                has_guests = true;
-            } else if one.to_read {
-                self.begun.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
-                self.read(moment, ClientId(one.number as u32));
-                if self.hub.is_round_full() {
-                    self.send();
+            if one.token == STORE_EVENT {
+                // Cleared before the store is checked in this turn: later progress signals again.
+                if let Some(store) = self.engine.state.catalog.store() {
+                    store.clear_wakeup();
+                }
+            } else if Listeners::has_token(one.token) {
+                has_connections = true;
+            } else if one.token != PASSWORD_EVENT && one.to_read {
+                self.round_start.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
+                self.read(now, ClientId(one.token as u32));
+                if self.engine.is_round_full() {
+                    self.flush();
                 }
             }
         }
-        self.check_passwords(moment);
-        self.resume_stopped(moment);
-        self.hub.on_time(moment);
-        self.is_answering = self.hub.advance(moment);
-        for one in ready.iter().filter(|one| one.number < BELL && one.to_write) {
-            self.write(ClientId(one.number as u32));
+        self.check_passwords(now);
+        self.resume_paused(now);
+        self.has_work = self.engine.on_time(now);
+        for one in ready.iter().filter(|one| one.token < PASSWORD_EVENT && one.to_write) {
+            self.write(ClientId(one.token as u32));
         }
         self.ready = ready;
-        self.send();
-        // Last, as a number that has become free may be given again.
-        self.hurry(moment.now);
-        self.entrances.on_time(moment.now, &self.poller);
-        while has_guests
-            && let Some((stream, from, speech)) = self.entrances.next(moment.now, &self.poller)
-        {
-            self.welcome(moment.now, stream, from, speech);
+        self.flush();
+        // Accepts last: a new client may get the id of one that disconnected in this turn, whose
+        // readiness must not be taken for the new one's.
+        limits::expire_handshakes(&mut self.engine, &mut self.network, now.monotonic_ns);
+        limits::expire_partial_frames(&mut self.engine, &mut self.network, now.monotonic_ns);
+        let Network { listeners, poller, .. } = &mut self.network;
+        listeners.retry(now.monotonic_ns, poller);
+        while has_connections && let Some(accepted) = self.network.accept(now.monotonic_ns) {
+            self.accept(now.monotonic_ns, accepted);
         }
         Ok(())
     }
 
-    fn read(&mut self, moment: Now, id: ClientId) {
-        let is_known = self.hub.is_admitted(id);
-        let limit = self.frame_limit(is_known);
-        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let (hub, delays, clock) = (&mut self.hub, &mut self.delays, &self.clock);
-        // What comes is not read while it is found out who it is: this is its end.
-        if hub.is_proving(id) {
+    /// The longest wait for sockets; `None` waits for them alone.
+    fn timeout(&self) -> Option<Duration> {
+        if self.engine.has_progress() || self.has_work {
+            return Some(Duration::ZERO);
+        }
+        let now = Now::read(&self.clock);
+        let is_idle = self.password_worker.as_ref().is_some_and(PasswordWorker::is_free);
+        let deadlines = [
+            self.engine.next_deadline(now),
+            self.network.listeners.retry_at(),
+            self.network.pending.next_due(),
+            self.network.connections.partial_check_at(),
+            self.engine.state.auth.next_check_at().filter(|_| is_idle),
+        ];
+        let due = deadlines.into_iter().flatten().min()?;
+        Some(Duration::from_nanos(due.saturating_sub(now.monotonic_ns)))
+    }
+
+    /// Reads from a client, and executes its commands.
+    fn read(&mut self, now: Now, id: ClientId) {
+        let is_authenticated = self.engine.is_authenticated(id);
+        let limit = self.network.frame_limit(is_authenticated);
+        let Some(connection) = self.network.connections.get_mut(id) else { return };
+        let (engine, latency, clock) = (&mut self.engine, &mut self.latency, &self.clock);
+        // A client is not polled for reading while its password is checked: this is its end.
+        if engine.is_checking_password(id) {
             return self.close(id);
         }
-        // Its end is seen when it has resumed.
-        if hub.is_stopped(id) {
+        // The end of a paused connection is handled after it resumed.
+        if engine.is_paused(id) {
             return;
         }
-        if !hub.goes_on(id) {
+        if !engine.continue_or_pause(id) {
             return self.write(id);
         }
-        let most = if is_known { READ_BYTES } else { STRANGERS_READ };
-        let heard = connection.read(&mut self.buffer[..most], limit, |payload| {
-            if delays.is_turn() {
+        let length = if is_authenticated { READ_BYTES } else { UNAUTHENTICATED_READ_BYTES };
+        let result = connection.read(&mut self.buffer[..length], limit, |payload| {
+            if latency.samples_next() {
                 let start = clock.ticks();
-                hub.receive(moment, id, payload);
-                delays.note_command(clock.ns(clock.ticks().wrapping_sub(start)));
+                engine.execute(now, id, payload);
+                latency.record_command(clock.ns(clock.ticks().wrapping_sub(start)));
             } else {
-                hub.receive(moment, id, payload);
+                engine.execute(now, id, payload);
             }
-            hub.goes_on(id)
+            engine.continue_or_pause(id)
         });
-        self.heard(moment.now, id, heard);
+        self.after_read(now.monotonic_ns, id, result);
     }
 
-    /// What a client sent has been taken in.
-    fn heard(&mut self, now: Nanos, id: ClientId, heard: io::Result<()>) {
-        if let Err(error) = heard {
+    /// Handles the end of a connection, its handshake, and its incomplete frame after a read.
+    fn after_read(&mut self, now: Nanos, id: ClientId, result: io::Result<()>) {
+        if let Err(error) = result {
             if error.kind() == ErrorKind::InvalidData {
-                self.refuse_frame(id);
+                self.reject_frame(id);
             }
-            return self.dismiss(id, CloseReason::Silent);
+            return self.end_connection(id, CloseReason::Ended);
         }
-        self.look_whether_in(id);
-        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        if connection.has_unsent() || self.hub.is_stopped(id) {
-            self.hub.note_pongs(id, connection.has_unread_answers());
+        limits::update_handshake(&mut self.engine, &mut self.network, id);
+        let Some(connection) = self.network.connections.get(id) else { return };
+        if connection.has_unsent() || self.engine.is_paused(id) {
+            self.engine.set_unread_pongs(id, connection.has_unread_pongs());
             self.write(id);
         }
-        self.count_partial(now, id);
+        self.network.connections.update_partial(now, id);
+        limits::limit_partial_frames(&mut self.engine, &mut self.network);
     }
 
-    /// Goes on with logons whose passwords have been checked, and has the next one checked.
-    fn check_passwords(&mut self, moment: Now) {
-        let Some(checker) = &mut self.checker else { return };
-        let verdict = checker.verdict();
-        if let Some(verdict) = verdict {
-            let id = verdict.client;
-            self.hub.proved(moment, verdict);
-            if !self.hub.is_proving(id) {
-                // If it was wrong, for another try.
-                self.pending.restart_clock(id, self.late(moment.now));
+    /// Continues logons with results of the password worker, and gives it the next password.
+    fn check_passwords(&mut self, now: Now) {
+        let Some(worker) = &mut self.password_worker else { return };
+        if let Some(result) = worker.take_result() {
+            let id = result.client;
+            self.engine.finish_password_check(now, &result);
+            if !self.engine.is_checking_password(id) {
+                // After a wrong password the client has as much time for another try.
+                let deadline = self.network.handshake_deadline(now.monotonic_ns);
+                self.network.pending.set_deadline(id, deadline);
             }
-            self.look_whether_in(id);
+            limits::update_handshake(&mut self.engine, &mut self.network, id);
         }
-        if let Some(checker) = &mut self.checker
-            && checker.is_free()
-            && let Some(proof) = self.hub.next_proof(moment.now)
+        if let Some(worker) = &mut self.password_worker
+            && worker.is_free()
+            && let Some(check) = self.engine.state.auth.next_check(now.monotonic_ns)
         {
-            checker.check(proof);
+            worker.check(check);
         }
     }
 
-    /// Goes on with those who do not have to wait any more.
-    fn resume_stopped(&mut self, moment: Now) {
-        for id in self.hub.take_stopped() {
-            // One by one: what the first has sent may be too much for the second.
-            if self.hub.resumes(id) {
-                self.resume(moment, id);
+    /// Resumes paused clients whose commands can be executed again.
+    fn resume_paused(&mut self, now: Now) {
+        for id in self.engine.state.clients.take_paused() {
+            // Decided one by one: the commands of one client may fill the journal for the next.
+            if self.engine.resume(id) {
+                self.resume(now, id);
             }
         }
     }
 
-    /// Does what a client sent before it was stopped.
-    fn resume(&mut self, moment: Now, id: ClientId) {
-        let limit = self.frame_limit(self.hub.is_admitted(id));
-        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let hub = &mut self.hub;
-        hub.receive_held(moment, id);
-        if hub.goes_on(id) {
-            let heard = connection.resume(limit, |payload| {
-                hub.receive(moment, id, payload);
-                hub.goes_on(id)
+    /// Executes commands that were read before a client was paused.
+    fn resume(&mut self, now: Now, id: ClientId) {
+        let limit = self.network.frame_limit(self.engine.is_authenticated(id));
+        let Some(connection) = self.network.connections.get_mut(id) else { return };
+        let engine = &mut self.engine;
+        engine.execute_deferred(now, id);
+        if engine.continue_or_pause(id) {
+            let result = connection.resume(limit, |payload| {
+                engine.execute(now, id, payload);
+                engine.continue_or_pause(id)
             });
-            self.heard(moment.now, id, heard);
+            self.after_read(now.monotonic_ns, id, result);
         }
         self.write(id);
     }
 
-    /// Hands outboxes to the system; lets those go who have to.
-    fn send(&mut self) {
-        let begun = self.begun.take();
+    /// Ends a round: sends to all clients with bytes to send, and disconnects clients.
+    fn flush(&mut self) {
+        let round_start = self.round_start.take();
         let mut has_sent = false;
-        while let Some(id) = self.hub.next_dirty() {
+        while let Some(id) = self.engine.next_dirty() {
             self.write(id);
             has_sent = true;
         }
-        self.is_answering |= self.hub.end_round();
-        if has_sent && let Some(begun) = begun {
-            self.delays.note_round(self.clock.ns(self.clock.ticks()).saturating_sub(begun));
+        self.has_work |= self.engine.end_round();
+        if has_sent && let Some(start) = round_start {
+            let now = self.clock.ns(self.clock.ticks());
+            self.latency.record_turn(now.saturating_sub(start));
         }
-        while let Some((id, why)) = self.hub.next_disconnect() {
-            // A slow one would not take the rest.
-            if why != DisconnectReason::Slow {
+        while let Some((id, reason)) = self.engine.next_disconnect() {
+            // A slow consumer would not read the rest.
+            if reason != DisconnectReason::SlowConsumer {
                 self.write(id);
             }
-            self.dismiss(id, CloseReason::Refused(why.reason()));
+            self.end_connection(id, CloseReason::Policy(reason.text()));
         }
     }
 
+    /// Sends a client's queue as far as the socket accepts it, and polls for the rest.
     fn write(&mut self, id: ClientId) {
-        let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) else { return };
-        let sent = connection.send(&mut self.hub, id);
+        let Some(connection) = self.network.connections.get_mut(id) else { return };
+        let sent = self.engine.send(id, |slices| connection.write(slices));
+        let sent = sent.and_then(|is_empty| Ok(connection.flush()? && is_empty));
+        let has_unread_pongs = connection.has_unread_pongs();
         let changed = sent.and_then(|is_empty| {
-            self.hub.note_pongs(id, connection.has_unread_answers());
-            let interest = match (self.hub.is_stopped(id), is_empty) {
-                (false, true) => Interest::Read,
-                (false, false) => Interest::Both,
-                (true, true) => Interest::Neither,
-                (true, false) => Interest::Write,
-            };
-            if connection.interest != interest {
-                connection.interest = interest;
-                self.poller.change(&connection.channel, id.0.into(), interest)?;
-            }
-            Ok(())
+            self.engine.set_unread_pongs(id, has_unread_pongs);
+            self.network.set_interest(id, self.engine.is_paused(id), is_empty)
         });
         if changed.is_err() {
             self.close(id);
         }
     }
 
-    /// Ends a connection, and says why as far as that can be done at once.
-    fn dismiss(&mut self, id: ClientId, why: CloseReason) {
-        if let Some(Some(connection)) = self.connections.get_mut(id.0 as usize) {
-            connection.say_goodbye(why);
+    /// Makes an accepted connection a client.
+    fn accept(&mut self, now: Nanos, accepted: Accepted) {
+        let is_authenticated = !self.engine.state.auth.requires_logon();
+        let is_websocket = accepted.framing == Framing::WebSocket;
+        let is_pending = !is_authenticated || !accepted.stream.is_open() || is_websocket;
+        let source = accepted.source;
+        limits::evict_pending(&mut self.engine, &mut self.network, source, is_pending);
+        let Some(id) = self.engine.connect(now) else { return };
+        if let Some(client) = self.engine.state.clients.get_mut(id) {
+            client.source = source;
+        }
+        if self.network.insert(now, id, accepted, is_authenticated, is_pending).is_err() {
             self.close(id);
         }
     }
 
+    /// Tells a client before its logon that its frame is too long. A WebSocket's close says so.
+    fn reject_frame(&mut self, id: ClientId) {
+        let connection = self.network.connections.get(id);
+        let accepts_frames = connection.is_some_and(|it| it.is_open() && !it.is_websocket());
+        if accepts_frames && !self.engine.is_authenticated(id) {
+            let limit = self.network.frame_limit(false);
+            self.engine.state.clients.reply(id, |out| rejection::frame_too_long(limit, out));
+            self.write(id);
+        }
+    }
+
+    fn end_connection(&mut self, id: ClientId, reason: CloseReason) {
+        limits::end_connection(&mut self.engine, &mut self.network, id, reason);
+    }
+
+    /// Ends a broken connection.
     fn close(&mut self, id: ClientId) {
-        if let Some(connection) = self.connections[id.0 as usize].take() {
-            self.partial_bytes -= connection.partial;
-            if connection.is_pending {
-                self.pending.remove(id);
+        self.network.remove(id, None);
+        self.engine.disconnect(id);
+    }
+
+    /// Stops accepting and reading, and empties send queues for as long as the configuration says;
+    /// whether all are empty.
+    pub fn drain(mut self) -> bool {
+        let start = Instant::now();
+        let limit = self.engine.state.config.drain;
+        self.network.stop_reading();
+        self.engine.wait_durable(limit);
+        loop {
+            let unsent: Vec<ClientId> =
+                self.network.connections.ids().filter(|id| self.has_unsent(*id)).collect();
+            unsent.iter().for_each(|id| self.write_last(*id));
+            let left = limit.saturating_sub(start.elapsed());
+            if unsent.is_empty() || left.is_zero() {
+                for connection in self.network.connections.iter_mut() {
+                    connection.close(CloseReason::Shutdown);
+                }
+                return unsent.is_empty();
+            }
+            let mut ready = Vec::new();
+            if self.network.poller.wait(Some(left.min(DRAIN_POLL)), &mut ready).is_err() {
+                return false;
             }
         }
-        self.hub.disconnect(id);
+    }
+
+    /// Whether bytes wait for a client.
+    fn has_unsent(&self, id: ClientId) -> bool {
+        let connection = self.network.connections.get(id);
+        let client = self.engine.state.clients.get(id);
+        connection.is_some_and(Connection::has_unsent)
+            || client.is_some_and(|client| !client.queue.is_empty())
+    }
+
+    fn write_last(&mut self, id: ClientId) {
+        let Some(connection) = self.network.connections.get_mut(id) else { return };
+        let sent = self.engine.send(id, |slices| connection.write(slices));
+        match sent.and_then(|is_empty| Ok(connection.flush()? && is_empty)) {
+            Ok(is_empty) => self.network.poll_write(id, is_empty),
+            Err(_) => self.close(id),
+        }
     }
 }

@@ -1,37 +1,39 @@
-//! For tests: a hub without sockets, and what its clients say and hear.
+//! An engine without sockets, for tests.
 
-use crate::client::ClientId;
 use crate::config::server_config::ServerConfig;
-use crate::engine::{Engine, Now};
+use crate::engine::Engine;
+use crate::ids::ClientId;
+use crate::time::Now;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 
-/// A hub, and the time there.
+/// An engine, and its time.
 #[derive(Debug)]
 pub(crate) struct TestBroker {
-    pub(crate) hub: Engine,
-    pub(crate) at: Now,
+    pub(crate) engine: Engine,
+    pub(crate) now: Now,
 }
 
 impl TestBroker {
     pub(crate) fn new(change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let mut settings = ServerConfig::default();
-        change(&mut settings);
-        let at = Now { now: 1, unix_ns: 1 };
-        Self { hub: Engine::new(settings).expect("settings"), at }
+        let mut config = ServerConfig::default();
+        change(&mut config);
+        let now = Now { monotonic_ns: 1, unix_ns: 1 };
+        Self { engine: Engine::new(config).expect("a configuration"), now }
     }
 
     pub(crate) fn client(&mut self) -> ClientId {
-        self.hub.connect(self.at.now).expect("room")
+        self.engine.connect(self.now.monotonic_ns).expect("capacity")
     }
 
-    pub(crate) fn say(&mut self, id: ClientId, payload: &str) {
-        self.hub.receive(self.at, id, payload.as_bytes());
+    /// Executes a command of a client.
+    pub(crate) fn send(&mut self, id: ClientId, payload: &str) {
+        self.engine.execute(self.now, id, payload.as_bytes());
     }
 
     /// The payloads that wait for a client.
-    pub(crate) fn heard(&mut self, id: ClientId) -> Vec<String> {
+    pub(crate) fn received(&mut self, id: ClientId) -> Vec<String> {
         let mut bytes = Vec::new();
-        let sent = self.hub.send(id, |slices| {
+        let sent = self.engine.send(id, |slices| {
             slices.iter().for_each(|slice| bytes.extend_from_slice(slice));
             Ok(slices.iter().map(|slice| slice.len()).sum())
         });
@@ -45,14 +47,13 @@ impl TestBroker {
         payloads
     }
 
-    /// One more turn; whether there is more to do.
+    /// Runs one turn; whether there is more to do.
     pub(crate) fn turn(&mut self) -> bool {
-        self.hub.on_time(self.at);
-        self.hub.advance(self.at)
+        self.engine.on_time(self.now)
     }
 
-    /// Turns until nothing is left to do; how many those were.
-    pub(crate) fn rest(&mut self) -> usize {
+    /// Runs turns until nothing is left to do; returns how many.
+    pub(crate) fn run_until_idle(&mut self) -> usize {
         let mut turns = 0;
         while self.turn() {
             turns += 1;

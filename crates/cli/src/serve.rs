@@ -8,7 +8,7 @@ use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
     Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, TopicDefinition,
-    WEBSOCKET_PORT, hash_password, parse_address,
+    WEBSOCKET_PORT, hash_password, parse_address, read_config,
 };
 use lanecast_filter::message_type::MessageType;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -108,7 +108,7 @@ impl ServeArgs {
     /// The defaults, what a file says otherwise, and what the options say otherwise.
     fn settings(&self) -> anyhow::Result<ServerConfig> {
         let mut settings = match &self.config {
-            Some(path) => ServerConfig::from_file(path)?,
+            Some(path) => read_config(path)?,
             None => ServerConfig::default(),
         };
         put(&mut settings.listen, self.listen);
@@ -116,15 +116,15 @@ impl ServeArgs {
         put(&mut settings.users, self.users.clone().map(Some));
         put(&mut settings.clients_max, self.clients_max.map(|count| count as usize));
         put(&mut settings.send_queue_bytes_max, self.outbox.map(|size| size.0 as usize));
-        match (&mut settings.spooling, &self.offline) {
-            (Some(spooling), Some(directory)) => spooling.directory.clone_from(directory),
-            (spooling, Some(directory)) => *spooling = Some(OfflineSettings::at(directory)),
+        match (&mut settings.offline, &self.offline) {
+            (Some(offline), Some(directory)) => offline.directory.clone_from(directory),
+            (offline, Some(directory)) => *offline = Some(OfflineSettings::at(directory)),
             (_, None) => {}
         }
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
         put(&mut settings.drain, self.drain);
         settings.allow_remote |= self.allow_remote;
-        settings.kept.extend(self.keep.iter().cloned());
+        settings.topics.extend(self.keep.iter().cloned());
         match &mut settings.storage {
             Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
             None => anyhow::ensure!(

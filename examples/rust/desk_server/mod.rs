@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Starts one that keeps orders by their `id`, and ends with the program; where it listens.
 pub(crate) fn start() -> Result<String, Box<dyn Error>> {
     let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-    settings.kept = vec![TopicDefinition::new("orders", MessageType::Json).key("/id")?];
+    settings.topics = vec![TopicDefinition::new("orders", MessageType::Json).key("/id")?];
     let mut server = Server::open(settings)?;
     let address = server.address()?.to_string();
     thread::spawn(move || while server.turn(Duration::from_millis(100)).is_ok() {});

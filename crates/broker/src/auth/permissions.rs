@@ -1,12 +1,12 @@
-//! What a user may do.
+//! The permissions of a user: topics for each kind of access, and a filter of messages.
 
-use crate::topic::entry::is_pattern;
+use crate::names::is_pattern;
 use lanecast_filter::{Filter, FilterLimits, Pattern};
 
-/// What a pattern for topics may take when compiled, in bytes.
+/// The most bytes of a compiled pattern for topics.
 const PATTERN_BYTES: usize = 256 << 10;
 
-/// Something that may be done with a topic.
+/// A kind of access to a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
     Publish,
@@ -26,38 +26,38 @@ impl Permission {
     }
 }
 
-/// Which topics may be published to, and so on, and which messages may be seen.
+/// The topics that a user may access, and the messages that it may see.
 #[derive(Debug, Default)]
 pub(crate) struct Permissions {
-    pub(crate) publish: Vec<Topics>,
-    pub(crate) subscribe: Vec<Topics>,
-    pub(crate) query: Vec<Topics>,
-    pub(crate) delete: Vec<Topics>,
-    /// Only what this lets through is subscribed to, asked for and deleted.
+    pub(crate) publish: Vec<TopicPattern>,
+    pub(crate) subscribe: Vec<TopicPattern>,
+    pub(crate) query: Vec<TopicPattern>,
+    pub(crate) delete: Vec<TopicPattern>,
+    /// Subscriptions, queries and deletions are restricted to messages that match.
     pub(crate) filter: Option<String>,
 }
 
-/// Topics of a name, or of all names that a regular expression describes as a whole.
+/// One topic, or all topics whose whole name matches a regular expression.
 #[derive(Debug)]
-pub(crate) enum Topics {
-    Named(String),
-    Like(Pattern),
+pub(crate) enum TopicPattern {
+    Exact(String),
+    Regex(Pattern),
 }
 
 impl Permissions {
-    /// Whether that may be done with the topic.
-    pub(crate) fn has(&self, act: Permission, topic: &str) -> bool {
-        let topics = match act {
+    /// Whether the user has a permission for a topic.
+    pub(crate) fn allows(&self, permission: Permission, topic: &str) -> bool {
+        let topics = match permission {
             Permission::Publish => &self.publish,
             Permission::Subscribe => &self.subscribe,
             Permission::Query => &self.query,
             Permission::Delete => &self.delete,
         };
-        topics.iter().any(|topics| topics.has(topic))
+        topics.iter().any(|pattern| pattern.matches(topic))
     }
 
-    /// A filter that lets through what `text` does and may be seen.
-    pub(crate) fn narrow(&self, text: Option<&str>) -> Option<String> {
+    /// A filter that matches what both `text` and the permissions match.
+    pub(crate) fn restrict(&self, text: Option<&str>) -> Option<String> {
         match (&self.filter, text) {
             (None, text) => text.map(str::to_owned),
             (Some(own), None) => Some(own.clone()),
@@ -66,26 +66,26 @@ impl Permissions {
     }
 }
 
-impl Topics {
-    /// The topic of that name; several if it has a character that names of several have.
+impl TopicPattern {
+    /// Parses a topic or pattern of the users file: a pattern if it has a special character.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if !is_pattern(text) {
-            return Ok(Self::Named(text.to_owned()));
+            return Ok(Self::Exact(text.to_owned()));
         }
-        // As a whole: who may see `orders.*` is not to see `reorders`.
+        // Anchored: permission for `orders.*` must not include `reorders`.
         let whole = format!("^(?:{text})$");
-        Pattern::new(&whole, PATTERN_BYTES).map(Self::Like)
+        Pattern::new(&whole, PATTERN_BYTES).map(Self::Regex)
     }
 
-    fn has(&self, topic: &str) -> bool {
+    fn matches(&self, topic: &str) -> bool {
         match self {
-            Self::Named(name) => name == topic,
-            Self::Like(pattern) => pattern.is_match(topic.as_bytes()),
+            Self::Exact(name) => name == topic,
+            Self::Regex(pattern) => pattern.is_match(topic.as_bytes()),
         }
     }
 }
 
-/// Whether a text is a filter.
+/// Checks the syntax of a filter.
 pub(crate) fn check_filter(text: &str) -> Result<(), String> {
     Filter::parse_with(text, &FilterLimits::default()).map(drop).map_err(|error| error.to_string())
 }
@@ -96,33 +96,35 @@ mod tests {
 
     #[test]
     fn topics_are_those_of_the_name_or_of_the_whole_pattern() {
-        let parse = |text| Topics::parse(text).expect("topics");
-        assert!(parse("orders.eu").has("orders.eu"));
-        assert!(!parse("orders.eu").has("orders-eu"), "a dot alone is a dot");
+        let parse = |text| TopicPattern::parse(text).expect("topics");
+        assert!(parse("orders.eu").matches("orders.eu"));
+        assert!(!parse("orders.eu").matches("orders-eu"), "a dot alone is a dot");
         let some = parse("orders.*|fills");
-        assert!(some.has("orders") && some.has("orders.eu") && some.has("fills"));
-        assert!(!some.has("reorders") && !some.has("fills.eu") && !some.has(""));
-        assert!(Topics::parse("orders(").is_err());
+        assert!(some.matches("orders") && some.matches("orders.eu") && some.matches("fills"));
+        assert!(!some.matches("reorders") && !some.matches("fills.eu") && !some.matches(""));
+        assert!(TopicPattern::parse("orders(").is_err());
     }
 
     #[test]
     fn what_is_not_allowed_is_not() {
-        let subscribe = vec![Topics::parse("a.*").expect("topics")];
+        let subscribe = vec![TopicPattern::parse("a.*").expect("topics")];
         let rights = Permissions { subscribe, ..Permissions::default() };
-        assert!(rights.has(Permission::Subscribe, "ab"));
-        assert!(!rights.has(Permission::Subscribe, "b"));
-        assert!(!rights.has(Permission::Publish, "ab") && !rights.has(Permission::Query, "ab"));
-        assert!(!rights.has(Permission::Delete, "ab"));
+        assert!(rights.allows(Permission::Subscribe, "ab"));
+        assert!(!rights.allows(Permission::Subscribe, "b"));
+        assert!(
+            !rights.allows(Permission::Publish, "ab") && !rights.allows(Permission::Query, "ab")
+        );
+        assert!(!rights.allows(Permission::Delete, "ab"));
     }
 
     #[test]
     fn filters_are_narrowed_whatever_is_in_them() {
         let filter = Some("/a = 1 OR /b = 2".to_owned());
         let rights = Permissions { filter, ..Permissions::default() };
-        let both = rights.narrow(Some("/c = 3 OR /d = 4")).expect("a filter");
+        let both = rights.restrict(Some("/c = 3 OR /d = 4")).expect("a filter");
         assert_eq!(both, "(/a = 1 OR /b = 2) AND (/c = 3 OR /d = 4)");
         check_filter(&both).expect("a filter");
-        assert_eq!(rights.narrow(None).as_deref(), Some("/a = 1 OR /b = 2"));
-        assert_eq!(Permissions::default().narrow(None), None);
+        assert_eq!(rights.restrict(None).as_deref(), Some("/a = 1 OR /b = 2"));
+        assert_eq!(Permissions::default().restrict(None), None);
     }
 }

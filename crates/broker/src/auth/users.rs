@@ -1,6 +1,6 @@
-//! The users that a file names: how they show who they are, and what they may do.
+//! The users file: password hashes and permissions. Read at the start and on reload.
 
-use crate::auth::permissions::{Permissions, Topics, check_filter};
+use crate::auth::permissions::{Permissions, TopicPattern, check_filter};
 use crate::config::trusted_file::{self, TrustError};
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
@@ -12,22 +12,22 @@ use std::sync::{Arc, LazyLock};
 
 /// The longest password, in bytes.
 const PASSWORD_MAX: usize = 1_024;
-/// The most memory that checking a password may take, in KiB, and how many times over.
+/// The most memory of an argon2 check, in KiB, and the most passes over it.
 const MEMORY_MAX: u32 = 1 << 20;
 const TIMES_MAX: u32 = 64;
 
-/// Why users cannot be read.
+/// Why the users file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UsersError {
-    /// The file cannot be read, or strangers could name themselves in it.
+    /// The file cannot be read, or other users could change it.
     #[error(transparent)]
     Untrusted(#[from] TrustError),
-    /// It says something that cannot be.
+    /// The file has invalid content.
     #[error("{path}: {message}")]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and where it is.
         message: String,
     },
 }
@@ -35,15 +35,15 @@ pub enum UsersError {
 /// A password that cannot be hashed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// It is too short or too long.
+    /// The password is too short or too long.
     #[error("a password has 1 to {PASSWORD_MAX} bytes")]
     Length,
-    /// The hash does not come about, for want of memory or chance.
+    /// Hashing failed, for want of memory or randomness.
     #[error("cannot hash: {0}")]
     Hash(String),
 }
 
-/// The line of a users file that stands for a password.
+/// Hashes a password for the users file.
 ///
 /// # Errors
 /// See [`PasswordError`].
@@ -55,56 +55,56 @@ pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
     hash.map(|hash| hash.to_string()).map_err(|error| PasswordError::Hash(error.to_string()))
 }
 
-/// Whether `hash` is that of a password. Takes long, and much memory.
+/// Whether `hash` is the hash of a password. Slow and memory-hungry by design of argon2.
 pub(crate) fn is_hash_of(hash: &str, password: &[u8]) -> bool {
     let verified = PasswordHash::new(hash)
         .map(|hash| Argon2::default().verify_password(password, &hash).is_ok());
     password.len() <= PASSWORD_MAX && verified.unwrap_or(false)
 }
 
-/// All of them.
+/// All users.
 #[derive(Debug)]
 pub(crate) struct Users {
     users: HashMap<String, User>,
     decoys: Decoys,
 }
 
-/// The hashes against which the passwords of unknown users are checked. That takes as long as it
-/// does for a known one: each name stands for one of the costs that hashes of the file have, as
-/// often as they have it, and always for the same.
+/// Hashes to check the passwords of unknown users against, so that timing does not reveal which
+/// users exist. An unknown name gets one of the costs in the file, as often as the file has it, and
+/// always the same one.
 #[derive(Debug)]
 struct Decoys {
-    /// One hash of each cost, and how many have that cost or one before it.
+    /// One hash of each cost, and how many hashes have that cost or an earlier one.
     hashes: Vec<(Arc<str>, usize)>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) hash: Arc<str>,
-    pub(crate) rights: Arc<Permissions>,
+    pub(crate) permissions: Arc<Permissions>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct UsersFile {
     #[serde(default)]
-    user: Vec<SaidUser>,
+    user: Vec<UserEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SaidUser {
+struct UserEntry {
     name: String,
     password: Hash,
     #[serde(default)]
-    publish: Vec<SaidTopics>,
+    publish: Vec<TopicsText>,
     #[serde(default)]
-    subscribe: Vec<SaidTopics>,
+    subscribe: Vec<TopicsText>,
     #[serde(default)]
-    query: Vec<SaidTopics>,
+    query: Vec<TopicsText>,
     #[serde(default)]
-    delete: Vec<SaidTopics>,
-    filter: Option<SaidFilter>,
+    delete: Vec<TopicsText>,
+    filter: Option<FilterText>,
 }
 
 #[derive(Deserialize)]
@@ -113,11 +113,11 @@ struct Hash(String);
 
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
-struct SaidTopics(Topics);
+struct TopicsText(TopicPattern);
 
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
-struct SaidFilter(String);
+struct FilterText(String);
 
 impl TryFrom<String> for Hash {
     type Error = String;
@@ -137,15 +137,15 @@ impl TryFrom<String> for Hash {
     }
 }
 
-impl TryFrom<String> for SaidTopics {
+impl TryFrom<String> for TopicsText {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Topics::parse(&text).map(Self)
+        TopicPattern::parse(&text).map(Self)
     }
 }
 
-impl TryFrom<String> for SaidFilter {
+impl TryFrom<String> for FilterText {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -154,7 +154,7 @@ impl TryFrom<String> for SaidFilter {
 }
 
 impl Users {
-    /// Reads a file that no stranger can write.
+    /// Reads a users file that only trusted users can write.
     pub(crate) fn read(path: &Path) -> Result<Self, UsersError> {
         let (_, bytes) = trusted_file::read(path)?;
         let text = String::from_utf8(bytes).map_err(|error| error.to_string());
@@ -163,11 +163,11 @@ impl Users {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let said: Said =
+        let file: UsersFile =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
         let mut users = HashMap::default();
-        for user in said.user {
-            let (name, user) = user.known();
+        for user in file.user {
+            let (name, user) = user.into_user();
             if name.is_empty() || users.contains_key(&name) {
                 return Err(format!("{name:?} is no name of a user, or one that is there twice"));
             }
@@ -177,9 +177,9 @@ impl Users {
         Ok(Self { users, decoys: decoys.map_err(|error| error.to_string())? })
     }
 
-    /// The user of that name, and what the password is to be checked against in any case.
+    /// The user of that name, if any, and the hash to check the password against in any case.
     pub(crate) fn find(&self, name: &str) -> (Option<&User>, Arc<str>) {
-        // Found in either case, for the time that it takes.
+        // Looks up both in either case, for equal timing.
         let (user, decoy) = (self.users.get(name), self.decoys.of_name(name));
         (user, Arc::clone(user.map_or(decoy, |user| &user.hash)))
     }
@@ -188,7 +188,7 @@ impl Users {
 impl Decoys {
     fn of(mut hashes: Vec<Arc<str>>) -> Result<Self, PasswordError> {
         if hashes.is_empty() {
-            hashes.push(hash_password(b"nobody")?.into());
+            hashes.push(hash_password(b"unknown")?.into());
         }
         hashes.sort_unstable_by(|one, other| cost(one).cmp(cost(other)));
         let alike = hashes.chunk_by(|one, other| cost(one) == cost(other));
@@ -200,35 +200,35 @@ impl Decoys {
         Ok(Self { hashes: counted.collect() })
     }
 
-    /// The hash for a name, by chance, but the same for as long as the program runs: also when
-    /// the file is read again and has other users, but for few names.
+    /// The hash for an unknown name: random, but fixed while the process runs. After a reload most
+    /// names keep theirs, so that comparing timings does not reveal the change.
     fn of_name(&self, name: &str) -> &Arc<str> {
-        static CHANCE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let count = self.hashes.last().map_or(0, |(_, count)| *count);
-        // The hash as a fraction of 2^64, and so many of the hashes.
-        let drawn = (u128::from(CHANCE.hash_one(name)) * count as u128) >> 64;
+        // Scales a hash from 0..2^64 to 0..count.
+        let drawn = (u128::from(KEY.hash_one(name)) * count as u128) >> 64;
         let at = self.hashes.partition_point(|(_, count)| *count as u128 <= drawn);
         &self.hashes[at].0
     }
 }
 
-/// What of a hash says how long it takes to check: its algorithm and parameters, without salt.
+/// The part of a hash that determines its cost: algorithm and parameters, without salt.
 fn cost(hash: &str) -> &str {
     let end = hash.match_indices('$').map(|(at, _)| at).nth_back(1);
     &hash[..end.unwrap_or(hash.len())]
 }
 
-impl SaidUser {
-    fn known(self) -> (String, User) {
-        let topics = |list: Vec<SaidTopics>| list.into_iter().map(|topics| topics.0).collect();
-        let rights = Permissions {
+impl UserEntry {
+    fn into_user(self) -> (String, User) {
+        let topics = |list: Vec<TopicsText>| list.into_iter().map(|topics| topics.0).collect();
+        let permissions = Permissions {
             publish: topics(self.publish),
             subscribe: topics(self.subscribe),
             query: topics(self.query),
             delete: topics(self.delete),
             filter: self.filter.map(|filter| filter.0),
         };
-        (self.name, User { hash: self.password.0.into(), rights: Arc::new(rights) })
+        (self.name, User { hash: self.password.0.into(), permissions: Arc::new(permissions) })
     }
 }
 

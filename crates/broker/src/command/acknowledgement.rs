@@ -1,115 +1,197 @@
-//! Frames from the server.
+//! Acknowledgements: the results of commands as frames. Written into the send queue of the client
+//! that sent the command.
 
 use crate::command::error::CommandError;
-use crate::topic::durable_store::PendingAck;
-use lanecast_wire::command::{
-    Ack, Acks, Command, Field, Header, HeaderWriter, begin_frame, end_frame,
-};
+use crate::ids::ClientId;
+use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
+use std::borrow::Cow;
 
-/// Why a command that is acknowledged was not done.
-pub(crate) const DUPLICATE: &str = "duplicate: this client's name has had this seq, or a later one";
+/// The reason of an acknowledged command that was a duplicate.
+const DUPLICATE: &str = "duplicate: this client's name has had this seq, or a later one";
 
-/// What acknowledgements of a command say of it.
-#[derive(Debug)]
-pub(crate) struct Reply<'a> {
-    header: &'a Header<'a>,
-    pub(crate) acks: Acks,
-    pub(crate) out: &'a mut Vec<u8>,
+/// Numbers of a deletion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeleteCounts {
+    /// Records in the topic, as far as the client may see them.
+    pub(crate) records: u64,
+    pub(crate) deleted: u64,
 }
 
-impl<'a> Reply<'a> {
-    pub(crate) fn new(header: &'a Header<'a>, acks: Acks, out: &'a mut Vec<u8>) -> Self {
-        Self { header, acks, out }
+/// The result of a successful command.
+#[derive(Debug)]
+pub(crate) enum CommandResult {
+    Done,
+    /// The sequence number was not new.
+    Duplicate {
+        is_delete: bool,
+    },
+    /// A query began; its result and final acknowledgements follow.
+    QueryStarted,
+    /// A query of a topic without records: the result is empty.
+    NoRecords,
+    Deleted(DeleteCounts),
+    /// The command takes several turns, and is acknowledged at its end.
+    Deferred,
+    LoggedOn {
+        name: Box<str>,
+        sequence: u64,
+    },
+    Subscribed(Box<str>),
+}
+
+/// The fields of a command that its acknowledgements repeat, and the acknowledgements it wants.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyTo<'a> {
+    pub(crate) command_id: Option<Cow<'a, str>>,
+    pub(crate) query_id: Option<Cow<'a, str>>,
+    pub(crate) acks: Acks,
+}
+
+impl ReplyTo<'_> {
+    /// Copies the fields, for a command that is acknowledged in a later turn.
+    pub(crate) fn to_owned(&self) -> ReplyTo<'static> {
+        let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| text.to_owned().into());
+        let (command_id, query_id) = (own(&self.command_id), own(&self.query_id));
+        ReplyTo { command_id, query_id, acks: self.acks }
     }
 
-    /// Acknowledges with `ack`, if that is wanted, and with what `more` adds.
+    /// The id of a query: the one given for it, or the command's.
+    pub(crate) fn effective_query_id(&self) -> &str {
+        self.query_id.as_deref().or(self.command_id.as_deref()).unwrap_or_default()
+    }
+
+    /// Appends all acknowledgements of a successful command.
+    pub(crate) fn ack(&self, result: &CommandResult, out: &mut Vec<u8>) {
+        if matches!(result, CommandResult::Deferred) {
+            return;
+        }
+        self.success(Ack::Processed, out, |header| match result {
+            CommandResult::Duplicate { .. } => header.text(Field::Reason, DUPLICATE),
+            CommandResult::Subscribed(name) => header.text(Field::SubscriptionId, name),
+            CommandResult::LoggedOn { name, sequence } => {
+                let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
+                let named = (!name.is_empty()).then_some(&**name);
+                header.text_if(Field::ClientName, named).number(Field::Sequence, *sequence)
+            }
+            _ => header,
+        });
+        match result {
+            // The query itself sends the rest.
+            CommandResult::QueryStarted => {}
+            CommandResult::NoRecords => {
+                self.empty_group(out);
+                self.success(Ack::Completed, out, |header| header);
+                self.success(Ack::Stats, out, |header| {
+                    let header = header.number(Field::Matches, 0).number(Field::TopicMatches, 0);
+                    header.number(Field::RecordsReturned, 0)
+                });
+            }
+            CommandResult::Deleted(DeleteCounts { records, deleted }) => {
+                self.success(Ack::Completed, out, |header| header);
+                self.success(Ack::Stats, out, |header| {
+                    let header = header.number(Field::RecordsDeleted, *deleted);
+                    header.number(Field::Matches, *deleted).number(Field::TopicMatches, *records)
+                });
+            }
+            CommandResult::Duplicate { is_delete } => {
+                self.success(Ack::Completed, out, |header| header.text(Field::Reason, DUPLICATE));
+                if *is_delete {
+                    self.success(Ack::Stats, out, |header| {
+                        let header = header.text(Field::Reason, DUPLICATE);
+                        let header = header.number(Field::RecordsDeleted, 0);
+                        header.number(Field::Matches, 0).number(Field::TopicMatches, 0)
+                    });
+                }
+            }
+            _ => self.success(Ack::Completed, out, |header| header),
+        }
+    }
+
+    /// Appends the failure of a command, at the first step of which an acknowledgement is wanted.
+    pub(crate) fn nack(&self, error: &CommandError, out: &mut Vec<u8>) {
+        let steps = [Ack::Processed, Ack::Completed, Ack::Stats];
+        if let Some(ack) = steps.into_iter().find(|ack| self.acks.has(*ack)) {
+            self.failure(ack, error, out);
+        }
+    }
+
+    /// Appends one acknowledgement, if it is wanted, with the fields that `more` adds.
     pub(crate) fn success(
-        &mut self,
+        &self,
         ack: Ack,
+        out: &mut Vec<u8>,
         more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) {
         if self.acks.has(ack) {
-            self.write(ack, "success", more);
+            self.write(ack, "success", out, more);
         }
     }
 
-    /// Says that the command fails at `ack`, if that is wanted.
-    pub(crate) fn failure(&mut self, ack: Ack, why: &CommandError) {
+    /// Appends one failure, if that acknowledgement is wanted.
+    pub(crate) fn failure(&self, ack: Ack, error: &CommandError, out: &mut Vec<u8>) {
         if self.acks.has(ack) {
-            let reason = why.to_string();
-            self.write(ack, "failure", |header| header.text(Field::Reason, &reason));
+            let reason = error.to_string();
+            self.write(ack, "failure", out, |header| header.text(Field::Reason, &reason));
         }
     }
 
-    /// Answers a query with no records.
-    pub(crate) fn empty_group(&mut self) {
-        let given = self.header.text(Field::QueryId);
-        let id = given.or_else(|| self.header.text(Field::CommandId)).unwrap_or_default();
+    /// Appends an empty query result.
+    fn empty_group(&self, out: &mut Vec<u8>) {
         for command in [Command::GroupBegin, Command::GroupEnd] {
-            let frame = begin_frame(self.out);
-            HeaderWriter::command(self.out, command).text(Field::QueryId, &id).end();
-            end_frame(self.out, frame);
+            let frame = begin_frame(out);
+            let header = HeaderWriter::command(out, command);
+            header.text(Field::QueryId, self.effective_query_id()).end();
+            end_frame(out, frame);
         }
     }
 
     fn write(
-        &mut self,
+        &self,
         ack: Ack,
         status: &str,
+        out: &mut Vec<u8>,
         more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) {
-        let frame = begin_frame(self.out);
-        let header = HeaderWriter::command(self.out, Command::Ack).acks(Acks::NONE.with(ack));
-        let id = self.header.text(Field::CommandId);
-        let header = header.text(Field::Status, status).text_if(Field::CommandId, id.as_deref());
-        let query = self.header.text(Field::QueryId);
-        more(header.text_if(Field::QueryId, query.as_deref())).end();
-        end_frame(self.out, frame);
+        let frame = begin_frame(out);
+        let header = HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(ack));
+        let header = header.text(Field::Status, status);
+        let header = header.text_if(Field::CommandId, self.command_id.as_deref());
+        more(header.text_if(Field::QueryId, self.query_id.as_deref())).end();
+        end_frame(out, frame);
     }
 }
 
-/// What a client did is durable, or why it is not.
-pub(crate) fn persisted(owed: &PendingAck, why: Option<&CommandError>, out: &mut Vec<u8>) {
-    let frame = begin_frame(out);
-    let header = HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(Ack::Persisted));
-    let status = if why.is_none() { "success" } else { "failure" };
-    let header = header.text(Field::Status, status);
-    let header = header.text_if(Field::CommandId, owed.command_id.as_deref());
-    let header = match owed.sequence {
-        Some(sequence) => header.number(Field::Sequence, sequence),
-        None => header,
-    };
-    let duplicate = owed.is_duplicate.then(|| DUPLICATE.to_owned());
-    let reason = why.map(CommandError::to_string).or(duplicate);
-    header.text_if(Field::Reason, reason.as_deref()).end();
-    end_frame(out, frame);
+/// A `persisted` acknowledgement that waits for the journal.
+#[derive(Debug)]
+pub(crate) struct PendingAck {
+    pub(crate) client: ClientId,
+    pub(crate) command_id: Option<Box<str>>,
+    pub(crate) sequence: Option<u64>,
+    /// The command was a duplicate.
+    pub(crate) is_duplicate: bool,
 }
 
-/// What somebody is told who does not encrypt where that is needed.
-pub(crate) fn no_tls() -> Vec<u8> {
-    let mut out = Vec::new();
-    goodbye(&mut out, "not authorized: this server speaks TLS alone: connect with tcps://");
-    out
+impl PendingAck {
+    /// Appends the acknowledgement, or the failure if there is an error.
+    pub(crate) fn write(&self, error: Option<&CommandError>, out: &mut Vec<u8>) {
+        let frame = begin_frame(out);
+        let header = HeaderWriter::command(out, Command::Ack).acks(Acks::NONE.with(Ack::Persisted));
+        let status = if error.is_none() { "success" } else { "failure" };
+        let header = header.text(Field::Status, status);
+        let header = header.text_if(Field::CommandId, self.command_id.as_deref());
+        let header = match self.sequence {
+            Some(sequence) => header.number(Field::Sequence, sequence),
+            None => header,
+        };
+        let duplicate = self.is_duplicate.then(|| DUPLICATE.to_owned());
+        let reason = error.map(CommandError::to_string).or(duplicate);
+        header.text_if(Field::Reason, reason.as_deref()).end();
+        end_frame(out, frame);
+    }
 }
 
-/// What a client is told whose frame is longer than it may be before a logon.
-pub(crate) fn too_long(most: usize, out: &mut Vec<u8>) {
-    goodbye(out, &format!("invalid frame: it may have {most} bytes before a logon: log on first"));
-}
-
-/// Why a connection ends, which no command was the reason for.
-fn goodbye(out: &mut Vec<u8>, reason: &str) {
-    let frame = begin_frame(out);
-    HeaderWriter::command(out, Command::Ack)
-        .acks(Acks::NONE.with(Ack::Processed))
-        .text(Field::Status, "failure")
-        .text(Field::Reason, reason)
-        .end();
-    end_frame(out, frame);
-}
-
-/// A sign of life.
-pub(crate) fn heartbeat(out: &mut Vec<u8>) {
+/// Appends a heartbeat.
+pub(crate) fn write_heartbeat(out: &mut Vec<u8>) {
     let frame = begin_frame(out);
     HeaderWriter::command(out, Command::Heartbeat).end();
     end_frame(out, frame);

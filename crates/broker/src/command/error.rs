@@ -1,4 +1,4 @@
-//! Why a command is not done.
+//! Why a command fails: the `reason` of a failed acknowledgement.
 
 use lanecast_base::budget::Exhausted;
 use lanecast_filter::index::InsertError;
@@ -8,8 +8,8 @@ use lanecast_filter::{FilterError, SelectionError};
 use lanecast_journal::{AppendError, StorageError};
 use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
 
-/// The reason that a client is told. The words before the colon are those that clients of the
-/// published protocol look for.
+/// Why a command fails. Clients of the published protocol match on the words before the colon, so
+/// those are fixed; the rest says what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("bad header: {0}")]
@@ -55,11 +55,11 @@ pub(crate) enum CommandError {
     #[error("bad filter: {0}")]
     Index(InsertError),
     #[error(
-        "bad filter: nobody can tell whether a record met it before, as CLIENT_NAME() and \
+        "bad filter: whether a record matched it before cannot be known, as CLIENT_NAME() and \
          UNIX_TIMESTAMP() are not in the record: publish them in a field, or leave out oof and \
          deltas"
     )]
-    Fickle,
+    NotRepeatable,
     #[error("bad options: select: {0}")]
     Selection(SelectionError),
     #[error("not supported: {0} messages have no fields to select; use fix, nvfix or json")]
@@ -84,8 +84,8 @@ pub(crate) enum CommandError {
     NameInUse(String),
     #[error(transparent)]
     Record(#[from] lanecast_sow::TopicError),
-    #[error("invalid topic: nothing is kept of {0}: give it a key where the server keeps topics")]
-    NothingKept(String),
+    #[error("invalid topic: {0} keeps no records: define it with a key in the server's settings")]
+    NoRecords(String),
     #[error("invalid topic: this is a view, which its topics alone change")]
     IsView,
     #[error(
@@ -101,13 +101,13 @@ pub(crate) enum CommandError {
     #[error("bad option: {0} is a number")]
     Number(&'static str),
     #[error("bad sow_delete: give one of filter, sow_keys or a message")]
-    WhatToDelete,
-    #[error("not persisted: this topic is kept in memory alone; make it durable")]
+    AmbiguousDelete,
+    #[error("not persisted: this topic is in memory alone; make it durable")]
     NotDurable,
     #[error("not persisted: {0}")]
-    Unstored(AppendError),
+    NotStored(AppendError),
     #[error("not persisted: the disk has failed, and only a restart can tell what is there: {0}")]
-    DurableStore(Box<StorageError>),
+    Disk(Box<StorageError>),
     #[error("not authorized: log on first, with user_id and password")]
     NotLoggedOn,
     #[error("not authorized: the user or the password is wrong")]
@@ -135,8 +135,9 @@ pub(crate) enum CommandError {
     Heartbeat,
 }
 
-/// The reason has the words of what caused it, which is no source of it therefore.
-macro_rules! refuse_for {
+/// Conversions from errors whose text is part of the reason; they are not its `source`, which would
+/// print them twice.
+macro_rules! from_errors {
     ($($variant:ident($error:ty),)*) => {$(
         impl From<$error> for CommandError {
             fn from(error: $error) -> Self {
@@ -152,18 +153,19 @@ impl From<Exhausted> for CommandError {
     }
 }
 
-refuse_for! {
+from_errors! {
     Header(HeaderError),
     Options(OptionsError),
     Filter(Box<FilterError>),
     Index(InsertError),
     Selection(SelectionError),
     Malformed(Malformed),
-    Unstored(AppendError),
+    NotStored(AppendError),
 }
 
 impl CommandError {
-    pub(crate) fn of_other(command: Command) -> Self {
+    /// For a command that only servers send.
+    pub(crate) fn not_for_servers(command: Command) -> Self {
         Self::NotForServers(command.name())
     }
 }

@@ -1,103 +1,98 @@
-//! What a server may be told.
+//! The configuration of a server: defaults, checks and errors.
 
-use crate::config::file::PORT;
+use crate::config::address::PORT;
+use crate::config::offline::OfflineSettings;
 use crate::config::storage::StorageConfig;
 use crate::config::tls::TlsFiles;
-use crate::queue::offline_queue::OfflineSettings;
-use crate::topic::entry::{NAME_MAX, is_name};
+use crate::names::{NAME_MAX, is_name};
 use lanecast_filter::FilterLimits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a server behaves. Each limit bounds what one client may make it keep.
+/// Server configuration. Each limit bounds what one client may make the server keep.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// What `INSTANCE_NAME()` yields in filters; empty for no name.
+    /// The result of `INSTANCE_NAME()` in filters; may be empty.
     pub name: Box<str>,
-    /// Where it listens.
+    /// Address of the TCP listener.
     pub listen: SocketAddr,
-    /// Where it listens for WebSockets, if it does.
+    /// Address of the WebSocket listener, if any.
     pub websocket: Option<SocketAddr>,
-    /// Whose pages may connect by WebSocket, beside those of the same host.
+    /// Origins of web pages that may connect by WebSocket, besides pages of the same host.
     pub origins: Vec<String>,
-    /// Whether it may be reached from other hosts, where nobody is asked who it is.
+    /// Whether to listen to other hosts without authentication.
     pub allow_remote: bool,
     /// The most clients at a time.
     pub clients_max: usize,
-    /// The longest frame that a client may send, in bytes; 16 KiB at most before it is known who
-    /// it is.
+    /// The longest frame that a client may send, in bytes; at most 16 KiB before its logon.
     pub frame_bytes_max: usize,
-    /// How long a frame may take from its beginning to its end.
+    /// The longest time from a frame's first byte to its last.
     pub frame_timeout: Duration,
-    /// The most bytes of frames that have begun and not ended, of all clients; never less than one
-    /// frame may have. Beyond, the address
-    /// that sends most of them loses its oldest.
+    /// The most bytes of incomplete frames of all clients, but never less than one frame. Beyond
+    /// it, the address with the most such bytes loses its oldest connection.
     pub partial_frame_bytes_max: usize,
-    /// The most connections that have not come in yet.
+    /// The most connections before their logon.
     pub pending_max: usize,
     /// The most of them from one address.
     pub pending_per_address_max: usize,
-    /// The most bytes that may wait in memory for a client that reads too slowly; then it is
-    /// disconnected, unless there is [`spooling`](Self::spooling).
+    /// The most bytes in memory in a client's send queue. Beyond it, the client is disconnected, or
+    /// goes [`offline`](Self::offline) if that is set.
     pub send_queue_bytes_max: usize,
-    /// The most that may wait in memory for all clients. Beyond, those for whom most waits are
-    /// the first to be disconnected, or to go to disk.
+    /// The most bytes in memory in the send queues of all clients. Beyond it, clients with the
+    /// longest queues are disconnected or go offline first.
     pub queued_bytes_max: usize,
-    /// Where it goes what waits beyond that, if anywhere.
-    pub spooling: Option<OfflineSettings>,
+    /// Keeps the messages of slow consumers on disk instead of disconnecting them.
+    pub offline: Option<OfflineSettings>,
     /// The most subscriptions of a client.
     pub subscriptions_max: usize,
-    /// The most queries of a client that are being answered at a time; what else it sends waits.
+    /// The most concurrent queries of a client; its next command waits while it has that many.
     pub queries_max: usize,
     /// The most topics.
     pub topics_max: usize,
-    /// The most topics that a client may have made of which nothing is kept, of those in use.
+    /// The most transient topics in use that a client may have created.
     pub client_topics_max: usize,
-    /// A topic of which nothing is kept is forgotten when it has no subscription, and nothing was
-    /// published for as long.
+    /// A transient topic without subscriptions and publishers is removed after this time.
     pub topics_idle: Duration,
-    /// The most different patterns of topics that a client may subscribe to; for all clients it is
+    /// The most distinct regular expressions for topics of a client; all clients together may have
     /// ten times as many.
     pub patterns_max: usize,
-    /// The most bytes that the patterns of a client's subscriptions and queries may take together,
-    /// compiled and when matched.
+    /// The most bytes of the compiled regular expressions in a client's subscriptions and queries,
+    /// with the memory for matching them.
     pub client_patterns_bytes: usize,
-    /// The most bytes that sorting the answer of a query may take; that of a client's queries; and
-    /// that of all.
+    /// The most bytes for sorting one query's result.
     pub query_sort_bytes: usize,
-    /// See [`query_sort_bytes`](Self::query_sort_bytes).
+    /// The most bytes for sorting the results of a client's queries.
     pub client_sort_bytes: usize,
-    /// See [`query_sort_bytes`](Self::query_sort_bytes).
+    /// The most bytes for sorting the results of all queries.
     pub sort_bytes_max: usize,
-    /// The most names of clients whose last sequence number is remembered; none are if 0.
+    /// The most client names with a remembered sequence number; 0 remembers none.
     pub names_max: usize,
-    /// The most of them that a user may have, where users are known.
+    /// The most of them of one user, where users are configured.
     pub names_of_user_max: usize,
-    /// How long a name is remembered that no client uses.
+    /// A name that no client uses is removed after this time.
     pub names_age: Duration,
-    /// The file that says who may come in, and what they may do; everybody may everything if none.
+    /// The users file. Without one, every client may do everything.
     pub users: Option<PathBuf>,
-    /// By what the server shows who it is, and connections are encrypted; they are not if none.
+    /// TLS certificate and key. Without them, connections are plain.
     pub tls: Option<TlsFiles>,
-    /// How long somebody may take to come in: until hands have been shaken, and it is known who it
-    /// is.
+    /// The longest time from connecting until TLS, WebSocket and logon are complete.
     pub handshake: Duration,
-    /// For how long outboxes are emptied when the server ends.
+    /// The longest time for emptying send queues when the server ends.
     pub drain: Duration,
-    /// The topics of which the last message of each key is kept.
-    pub kept: Vec<TopicDefinition>,
-    /// What is shown of them, each over topics or over views before it.
+    /// SOW topics: the server keeps the last message of each key.
+    pub topics: Vec<TopicDefinition>,
+    /// Views, each over topics or over views before it.
     pub views: Vec<ViewDefinition>,
-    /// Where durable topics are kept; there are none without.
+    /// Storage of durable topics; required if there are any.
     pub storage: Option<StorageConfig>,
-    /// What filters may be.
+    /// FilterLimits of filters.
     pub filters: FilterLimits,
 }
 
 impl ServerConfig {
-    /// The defaults, listening there.
+    /// The defaults, listening on that address.
     pub fn at(listen: SocketAddr) -> Self {
         Self {
             name: Box::default(),
@@ -113,7 +108,7 @@ impl ServerConfig {
             pending_per_address_max: 128,
             send_queue_bytes_max: 64 << 20,
             queued_bytes_max: 1 << 30,
-            spooling: None,
+            offline: None,
             subscriptions_max: 100_000,
             queries_max: 16,
             topics_max: 100_000,
@@ -131,20 +126,20 @@ impl ServerConfig {
             tls: None,
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(2),
-            kept: Vec::new(),
+            topics: Vec::new(),
             views: Vec::new(),
             storage: None,
             filters: FilterLimits::default(),
         }
     }
 
-    /// Whether they make sense.
+    /// Checks values that contradict each other or are too small.
     ///
     /// # Errors
-    /// If they do not, with what to change.
+    /// See [`ServerConfigError`]; its text says what to change.
     pub fn check(&self) -> Result<(), ServerConfigError> {
-        let mut entrances = [Some(self.listen), self.websocket].into_iter().flatten();
-        if let Some(remote) = entrances.find(|at| !at.ip().is_loopback())
+        let mut listeners = [Some(self.listen), self.websocket].into_iter().flatten();
+        if let Some(remote) = listeners.find(|at| !at.ip().is_loopback())
             && !self.allow_remote
         {
             return Err(ServerConfigError::Remote(remote));
@@ -168,12 +163,12 @@ impl ServerConfig {
         {
             return Err(ServerConfigError::TooSmall { name, value, least });
         }
-        match &self.spooling {
-            Some(spooling) if spooling.directory == Path::new("") => {
-                Err(ServerConfigError::NoSpool)
+        match &self.offline {
+            Some(offline) if offline.directory == Path::new("") => {
+                Err(ServerConfigError::NoOfflineDirectory)
             }
-            Some(spooling) if spooling.bytes_max == 0 => {
-                Err(ServerConfigError::TooSmall { name: "spooling.bytes_max", value: 0, least: 1 })
+            Some(offline) if offline.bytes_max == 0 => {
+                Err(ServerConfigError::TooSmall { name: "offline.bytes_max", value: 0, least: 1 })
             }
             _ => Ok(()),
         }
@@ -186,29 +181,29 @@ impl Default for ServerConfig {
     }
 }
 
-/// Settings that make no sense.
+/// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerConfigError {
-    /// It would be open to everybody.
+    /// Other hosts could connect without authentication.
     #[error(
-        "{0} is reached from other hosts, and nobody is asked who it is: listen on 127.0.0.1, or \
-         allow remote clients if all who reach the port are trusted"
+        "{0} is reached from other hosts without authentication: listen on 127.0.0.1, or \
+         allow remote clients if all that reach the port are trusted"
     )]
     Remote(SocketAddr),
-    /// Its name cannot be one.
+    /// The server's name is too long or has control characters.
     #[error("the server's name has at most {NAME_MAX} bytes, and no control characters")]
     Name,
-    /// What clients do not read in time has nowhere to go.
-    #[error("slow clients are to go offline: say in which directory what they miss is to wait")]
-    NoSpool,
-    /// A limit is too small to work with.
+    /// The offline policy has no directory.
+    #[error("slow clients are to go offline: give the directory for their messages")]
+    NoOfflineDirectory,
+    /// A limit is too small.
     #[error("{name} is {value}: it must be at least {least}")]
     TooSmall {
-        /// Which.
+        /// The limit.
         name: &'static str,
-        /// What it is.
+        /// The configured value.
         value: usize,
-        /// What it must be.
+        /// The least allowed value.
         least: usize,
     },
 }

@@ -1,35 +1,34 @@
-//! Where durable topics are kept, and what else may be chosen about that.
+//! Settings of durable topics' storage.
 
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// Where durable topics are kept.
+/// Storage of durable topics: a journal and checkpoints in one directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageConfig {
-    /// A directory of its own.
+    /// The directory. No other server may use it.
     pub directory: PathBuf,
-    /// The length of the journal's files, in bytes: a multiple of 8 from 16 KiB to 1 GiB.
+    /// Length of a journal segment, in bytes: a multiple of 8 from 16 KiB to 1 GiB.
     pub segment_bytes: u64,
-    /// After so many changes all records are written down, so that a restart is quick.
+    /// Number of changes between two checkpoints. A restart replays the changes since the last one.
     pub checkpoint_after: u64,
-    /// How much may wait in memory for the disk, in bytes: from half of that on publishers have to
-    /// wait.
+    /// The most bytes queued for the journal. Publishers are paused from half of it on.
     pub waiting_bytes: usize,
-    /// Topics and views that may be dropped from disk where the settings lack them, or have them
-    /// with another key, type or definition. Those that are as they were stay.
+    /// Topics and views that the server may delete from disk if the settings lack them, or define
+    /// them with another key, type or definition. Unchanged ones stay.
     pub forget: Vec<Box<str>>,
-    /// What the server does when the disk has failed.
+    /// The reaction to a failed disk.
     pub on_failure: OnFailure,
 }
 
-/// What a server does when its disk has failed for good, so that nothing is durable any more.
+/// The reaction to a disk that failed for good: nothing can be made durable any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// It says so, refuses what is to be durable, and goes on with all else.
+    /// Logs the failure, refuses changes of durable topics, and serves everything else.
     #[default]
     Continue,
-    /// It says so, and is to be ended: see [`Server::failure`](crate::Server::failure).
+    /// Logs the failure and asks to be ended: see [`Server::failure`](crate::Server::failure).
     Stop,
 }
 

@@ -1,4 +1,4 @@
-//! Who a server shows to be, and whom it wants to be shown, before anything is said: TLS 1.3.
+//! TLS 1.3: loads the server's certificate and key, and the roots of client certificates.
 
 use crate::config::trusted_file::{self, TrustError};
 use rustls::crypto::ring;
@@ -10,41 +10,41 @@ use rustls::{Error, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bits of a file's mode by which others than its owner may read or write it.
+/// Mode bits that let other users read or write a file.
 const OTHERS: u32 = 0o077;
 
-/// The files by which a server shows who it is; all are PEM.
+/// The files of a server's TLS identity; all are PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, and after it those that lead to one that clients know.
+    /// The server's certificate, followed by its intermediate certificates.
     pub certificate: PathBuf,
-    /// Its key, which only the file's owner can read.
+    /// The private key; only the file's owner may read it.
     pub key: PathBuf,
-    /// Whose certificates clients have to show; they show none if this is none.
+    /// Root certificates of clients. `None` accepts clients without a certificate.
     pub clients: Option<PathBuf>,
 }
 
-/// Why a server cannot show who it is.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or strangers could show themselves by it, or let themselves in.
+    /// A file cannot be read, or other users could replace or change it.
     #[error(transparent)]
     Untrusted(#[from] TrustError),
-    /// Others know the key.
+    /// Other users can read the key.
     #[error("{0} can be read or written by others than its owner: chmod go= it first")]
     Exposed(PathBuf),
-    /// A file does not hold what it should.
+    /// A file has invalid content.
     #[error("{path}: {message}")]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
 }
 
 impl TlsFiles {
-    /// Reads the files.
+    /// Reads the files into a configuration for new connections.
     pub(crate) fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -59,7 +59,7 @@ impl TlsFiles {
             Error::InconsistentKeys(_) => invalid(&self.key, "not the key of the certificate"),
             error => invalid(&self.certificate, error),
         })?;
-        // Connections last: there is nothing to gain from taking one up again.
+        // Connections are long-lived, so session resumption would only cost memory.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))

@@ -1,4 +1,5 @@
-//! Files whose writers are the server's masters: no stranger may be among them.
+//! Reads configuration files, and refuses those that other users could change: a user who can write
+//! them controls the server.
 
 use rustix::process::geteuid;
 use std::fs::{File, Metadata};
@@ -6,59 +7,60 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Bits of a mode by which others than the owner may write.
+/// Mode bits that let other users write.
 const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
 const OTHERS_WRITE: u32 = 0o002;
-/// Of a directory: only an entry's owner may put another file in its place.
+/// The sticky bit of a directory: only the owner of a file may replace it.
 const STICKY: u32 = 0o1000;
 
-/// Why a file is not believed.
+/// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {error}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
-    /// Its owner is another user, who may change it at any time.
+    /// The file belongs to another user, who may change it at any time.
     #[error(
         "{path} belongs to user {owner}, who could change it: make it belong to root or to the \
-         user whom the server runs as ({user}): chown {user} it first"
+         user that the server runs as ({user}): chown {user} it first"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Its owner's number.
+        /// The file's owner.
         owner: u32,
-        /// The number of the user whom the server runs as.
+        /// The user that the server runs as.
         user: u32,
     },
-    /// Others can write it.
+    /// Other users can write the file.
     #[error("{0} can be written by others than its owner: chmod go-w it first")]
     Writable(PathBuf),
-    /// Others can put another file in its place.
+    /// Other users can replace the file.
     #[error(
-        "{path} could be replaced, as anybody can write the directory {directory}: chmod o-w the \
+        "{path} could be replaced, as any user can write the directory {directory}: chmod o-w the \
          directory first"
     )]
     Replaceable {
         /// The file.
         path: PathBuf,
-        /// The directory that it is in, or one above.
+        /// The writable directory: the file's own or an ancestor.
         directory: PathBuf,
     },
 }
 
-/// A file's bytes, and its mode: those of the file that is open, so that they belong together.
+/// Reads a trusted file; returns its mode and bytes. Checks the open file, not its path, so that a
+/// replacement between check and read makes no difference.
 pub(crate) fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
     let unreadable = |error| TrustError::Unreadable { path: path.to_owned(), error };
     let mut file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     check(path, &metadata)?;
-    // What is no file, a pipe of the shell's for example, is in no directory.
+    // A pipe, such as the shell's <(...), has no directory to check.
     if metadata.is_file() {
         let whole = path.canonicalize().map_err(unreadable)?;
         for directory in whole.ancestors().skip(1) {
@@ -74,7 +76,7 @@ pub(crate) fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
     Ok((metadata.mode(), bytes))
 }
 
-/// Whether only root and the server's own user can write it.
+/// Refuses a file that others than root and the server's own user can write.
 fn check(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
     let user = geteuid().as_raw();
     let owner = metadata.uid();
@@ -89,18 +91,17 @@ fn check(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::server_config::ServerConfig;
+    use crate::config::file::read_config;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_that_strangers_can_write_says_nothing() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(ServerConfig::from_file(file.path()).is_ok());
+        assert!(read_config(file.path()).is_ok());
         let mode = Permissions::from_mode(0o606);
         std::fs::set_permissions(file.path(), mode).expect("a file");
-        let told =
-            ServerConfig::from_file(file.path()).expect_err("anybody can write it").to_string();
+        let told = read_config(file.path()).expect_err("other users can write it").to_string();
         assert!(told.contains("chmod go-w"), "{told}");
     }
 }

@@ -1,6 +1,6 @@
-//! Values of settings, as they are written.
+//! Values in a configuration file: each type parses and checks its own text.
 
-use crate::config::file::{PORT, WEBSOCKET_PORT, parse_address};
+use crate::config::address::{PORT, WEBSOCKET_PORT, parse_address};
 use lanecast_base::{Size, parse_duration};
 use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path as FieldPath;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A bound that is none.
+/// No upper bound, for settings without one of their own.
 pub(crate) const ANY: usize = u32::MAX as usize;
 
-/// A number within bounds.
+/// A number from `LEAST` to `MOST`.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "i64")]
 pub(crate) struct Count<const LEAST: usize, const MOST: usize>(pub(crate) usize);
@@ -25,7 +25,7 @@ impl<const LEAST: usize, const MOST: usize> TryFrom<i64> for Count<LEAST, MOST> 
     }
 }
 
-/// A number of bytes.
+/// A size such as `64KiB`, of at least `LEAST` bytes.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Bytes<const LEAST: usize>(pub(crate) usize);
@@ -40,7 +40,7 @@ impl<const LEAST: usize> TryFrom<String> for Bytes<LEAST> {
     }
 }
 
-/// Reads a text as `$parse` does.
+/// Defines a setting that `$parse` reads from a text.
 macro_rules! text {
     ($(#[$about:meta])* $name:ident($of:ty), $parse:expr) => {
         $(#[$about])*
@@ -59,12 +59,12 @@ macro_rules! text {
 }
 
 text!(
-    /// An address to listen at.
+    /// An address to listen on.
     Address(SocketAddr),
     |text: &str| parse_address(text, PORT)
 );
 text!(
-    /// An address to listen at for WebSockets; the empty one is none.
+    /// An address to listen on for WebSockets; the empty text turns them off.
     WebSocketAddress(Option<SocketAddr>),
     |text: &str| match text {
         "" => Ok(None),
@@ -72,17 +72,17 @@ text!(
     }
 );
 text!(
-    /// A time that something takes.
+    /// A duration such as `10s`.
     Span(Duration),
     |text: &str| parse_duration(text).map_err(|error| error.to_string())
 );
 text!(
-    /// What messages are written in.
+    /// A message type such as `json`.
     MessageTypeName(MessageType),
     |text: &str| text.parse::<MessageType>().map_err(|error| error.to_string())
 );
 text!(
-    /// A field of messages.
+    /// The path of a field in messages.
     FieldName(FieldPath),
     |text: &str| text.parse::<FieldPath>().map_err(|error| format!("{text:?} is no field: {error}"))
 );

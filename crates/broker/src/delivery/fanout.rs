@@ -1,56 +1,128 @@
-//! A message on its way into outboxes.
+//! Fan-out: encodes a message once per distinct subscription name, and appends the frame to the
+//! send queue of each subscriber.
+//!
+//! This is the hot path of publishing. It neither allocates nor hashes: cached frames are found by
+//! the subscription name's index, clients by their identifier.
 
-use crate::client::{Client, ClientId};
-use crate::delivery::frame_arena::{FrameArena, FrameRange};
-use crate::delivery::subscriptions::Subscriptions;
-use crate::queue::slow_consumers::SlowConsumerReason;
-use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES};
+use crate::clients::Clients;
+use crate::delivery::field_selection::FieldSelection;
+use crate::delivery::subscriptions::{SubscriptionIds, Subscriptions};
+use crate::ids::{ClientId, NameId};
+use crate::queue::frame_arena::{FrameArena, FrameRange};
+use lanecast_filter::message_type::Format;
+use lanecast_sow::Record;
+use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES, begin_frame, end_frame};
 
-/// A message, its header but for the subscriptions that it is for.
+/// Once so many bytes are encoded, the round ends before more is read: the frames are still in the
+/// cache when the system copies them.
+const ROUND_BYTES: usize = 64 << 10;
+
+/// A message to deliver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutboundMessage<'a> {
+    pub(crate) command: Command,
+    pub(crate) topic: &'a str,
+    pub(crate) format: Format,
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) payload: Payload<'a>,
+}
+
+/// The content of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload<'a> {
+    /// A message of a transient topic.
+    Message(&'a [u8]),
+    /// A whole record.
+    Record(&'a Record),
+    /// The changed fields of a record.
+    Delta { record: &'a Record, base: &'a Record, changes: usize, bytes: &'a [u8] },
+}
+
+impl<'a> Payload<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Message(bytes) | Self::Delta { bytes, .. } => bytes,
+            Self::Record(record) => record.bytes(),
+        }
+    }
+
+    fn record(self) -> Option<&'a Record> {
+        match self {
+            Self::Message(_) => None,
+            Self::Record(record) | Self::Delta { record, .. } => Some(record),
+        }
+    }
+}
+
+impl<'a> OutboundMessage<'a> {
+    /// The payload for subscriptions with these fields; `None` if they skip the message.
+    fn select<'b>(&self, fields: &FieldSelection, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]>
+    where
+        'a: 'b,
+    {
+        let Payload::Delta { record, base, changes, bytes } = self.payload else {
+            return Some(fields.select(self.format, self.payload.bytes(), buffer));
+        };
+        let changes = match fields.skip_empty {
+            true => fields.count_changes(self.format, base, record).unwrap_or(changes),
+            false => changes.max(1),
+        };
+        (changes > 0).then(|| fields.select(self.format, bytes, buffer))
+    }
+}
+
+/// Encoder of outbound messages, with the frames of the current round.
 #[derive(Debug, Default)]
 pub(crate) struct Fanout {
-    /// The header up to the list of subscriptions, and the rest of it.
-    before: Vec<u8>,
-    after: Vec<u8>,
-    /// Clients with several subscriptions that want the message.
-    several: Vec<ClientId>,
-    /// Where frames are written that more than one client may get.
-    pub(crate) sheets: FrameArena,
-    /// By the numbers of subscriptions' names.
-    pages: Vec<CachedFrame>,
-    /// The number of the message.
+    /// The current message's header before and after the list of subscription names.
+    header_start: Vec<u8>,
+    header_end: Vec<u8>,
+    /// Clients with several subscriptions that match the current message.
+    multiple: Vec<ClientId>,
+    /// Frames that several clients may receive.
+    arena: FrameArena,
+    /// Cached frames, by subscription name.
+    cached: Vec<CachedFrame>,
+    /// Number of the current message.
     message: u64,
+    /// Messages written into send queues so far.
+    delivered: u64,
 }
 
-/// Where messages for subscriptions of one name stand.
+/// The frame of the current message for one subscription name.
 #[derive(Clone, Copy, Debug, Default)]
 struct CachedFrame {
-    /// In this round they have the sheet, counted from 1.
+    /// The round, counted from 1, in which the name owns `buffer`.
     round: u64,
-    sheet: usize,
-    /// The last message, and where its frame is.
+    buffer: usize,
+    /// The message that `range` encodes.
     message: u64,
-    part: FrameRange,
-}
-
-/// Where outboxes are, and what becomes of them.
-#[derive(Debug)]
-pub(crate) struct SendQueues<'a> {
-    pub(crate) clients: &'a mut [Option<Client>],
-    /// Those with something to be sent, each once.
-    pub(crate) dirty: &'a mut Vec<ClientId>,
-    /// Those that read too slowly.
-    pub(crate) slow: &'a mut Vec<(ClientId, SlowConsumerReason)>,
-    /// The most bytes that may wait for a client, and that should in memory.
-    pub(crate) most: usize,
-    pub(crate) memory_max: usize,
-    /// More waits in memory for some client than should: it is to be sent, or put by.
-    pub(crate) is_pressed: &'a mut bool,
+    range: FrameRange,
 }
 
 impl Fanout {
-    /// Writes the header of a message of `topic`, with what `more` adds.
-    pub(crate) fn begin(
+    /// Frames of this round.
+    pub(crate) fn arena(&self) -> &FrameArena {
+        &self.arena
+    }
+
+    /// Whether so much is encoded that the round should end.
+    pub(crate) fn is_round_full(&self) -> bool {
+        self.arena.len() >= ROUND_BYTES
+    }
+
+    /// Starts the next round. No send queue may share frames any more.
+    pub(crate) fn end_round(&mut self) {
+        self.arena.end_round();
+    }
+
+    /// Messages written into send queues so far.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Encodes the header of a message, except for the subscription names.
+    fn begin(
         &mut self,
         command: Command,
         topic: &str,
@@ -58,105 +130,143 @@ impl Fanout {
         more: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
     ) {
         self.message += 1;
-        self.before.clear();
-        let header = HeaderWriter::command(&mut self.before, command).text(Field::Topic, topic);
-        // Left open: the list goes between the quotes.
+        self.header_start.clear();
+        let header =
+            HeaderWriter::command(&mut self.header_start, command).text(Field::Topic, topic);
+        // Drops the closing quote: the names go between the two parts.
         let _open = more(header).text(Field::SubscriptionIds, "");
-        self.before.pop();
-        self.after.clear();
-        self.after.push(b'"');
-        HeaderWriter::record(&mut self.after).number(Field::Length, length as u64).end();
-        self.after[1] = b',';
+        self.header_start.pop();
+        self.header_end.clear();
+        self.header_end.push(b'"');
+        HeaderWriter::record(&mut self.header_end).number(Field::Length, length as u64).end();
+        // The second part continues the header: a comma instead of its opening brace.
+        self.header_end[1] = b',';
     }
 
-    /// Puts the message into the outbox of each client that has one of the subscriptions, once;
-    /// returns how many those are.
-    pub(crate) fn deliver(
+    /// Appends the message to the send queue of each client with one of the subscriptions, once.
+    fn deliver(
         &mut self,
-        body: &[u8],
-        numbers: &[u32],
+        payload: &[u8],
+        ids: &SubscriptionIds,
         subscriptions: &Subscriptions,
-        mail: &mut SendQueues<'_>,
-    ) -> u64 {
-        let mut delivered = 0;
-        for number in numbers {
-            let Some(route) = subscriptions.route(*number) else { continue };
-            let id = route.client;
-            let Some(client) = mail.client(id) else { continue };
+        clients: &mut Clients,
+    ) {
+        for id in ids.iter() {
+            let Some(route) = subscriptions.route(id) else { continue };
+            let Some(client) = clients.active(route.client) else { continue };
             if client.subscriptions.len() == 1 {
-                client.outbox.share(self.written(route.name, subscriptions, body));
-                mail.note(id);
-                delivered += 1;
-            } else if client.gathered.is_empty() {
-                client.gathered.extend_from_slice(subscriptions.name(route.name));
-                self.several.push(id);
+                // The usual case: the frame names one subscription, and clients share it.
+                client.queue.share(self.frame(route.name, subscriptions, payload));
+                clients.mark_dirty(route.client);
+                self.delivered += 1;
+            } else if client.matched_names.is_empty() {
+                client.matched_names.extend_from_slice(subscriptions.name(route.name));
+                self.multiple.push(route.client);
             } else {
-                client.gathered.push(b',');
-                client.gathered.extend_from_slice(subscriptions.name(route.name));
+                client.matched_names.push(b',');
+                client.matched_names.extend_from_slice(subscriptions.name(route.name));
             }
         }
-        delivered += self.several.len() as u64;
-        while let Some(id) = self.several.pop() {
-            let Some(client) = mail.client(id) else { continue };
-            let mut names = std::mem::take(&mut client.gathered);
-            write(client.outbox.bytes(), [&self.before, &names, &self.after, body]);
+        self.delivered += self.multiple.len() as u64;
+        // Clients with several subscriptions receive one frame that lists those that matched.
+        while let Some(id) = self.multiple.pop() {
+            let Some(client) = clients.active(id) else { continue };
+            let mut names = std::mem::take(&mut client.matched_names);
+            let parts = [&self.header_start, &names, &self.header_end, payload];
+            write_frame(client.queue.buffer(), parts);
             names.clear();
-            client.gathered = names;
-            mail.note(id);
+            // Puts the allocation back for the next message.
+            client.matched_names = names;
+            clients.mark_dirty(id);
         }
-        delivered
     }
 
-    /// The frame of the message for subscriptions of that name, written when it is first asked for.
+    /// The frame of the current message for a subscription name, encoded on first use.
     #[inline]
-    fn written(&mut self, name: u32, subscriptions: &Subscriptions, body: &[u8]) -> FrameRange {
-        let at = name as usize;
-        if self.pages.len() <= at {
-            self.pages.resize(at + 1, CachedFrame::default());
+    fn frame(&mut self, name: NameId, subscriptions: &Subscriptions, payload: &[u8]) -> FrameRange {
+        if self.cached.len() <= name.index() {
+            self.cached.resize(name.index() + 1, CachedFrame::default());
         }
-        let page = &mut self.pages[at];
-        if page.message != self.message {
-            let round = self.sheets.round() + 1;
-            if page.round != round {
-                (page.round, page.sheet) = (round, self.sheets.fresh());
+        let cached = &mut self.cached[name.index()];
+        if cached.message != self.message {
+            let round = self.arena.round() + 1;
+            if cached.round != round {
+                (cached.round, cached.buffer) = (round, self.arena.new_buffer());
             }
-            let parts = [&self.before, subscriptions.name(name), &self.after, body];
-            page.part = self.sheets.write(page.sheet, |out| write(out, parts));
-            page.message = self.message;
+            let parts = [&self.header_start, subscriptions.name(name), &self.header_end, payload];
+            cached.range = self.arena.write(cached.buffer, |out| write_frame(out, parts));
+            cached.message = self.message;
         }
-        page.part
+        cached.range
     }
 }
 
-/// Writes a frame.
+/// Appends a frame.
 #[inline]
-fn write(out: &mut Vec<u8>, parts: [&[u8]; 4]) {
+fn write_frame(out: &mut Vec<u8>, parts: [&[u8]; 4]) {
     out.reserve(LENGTH_BYTES + parts.iter().map(|part| part.len()).sum::<usize>());
-    let start = lanecast_wire::command::begin_frame(out);
+    let start = begin_frame(out);
     parts.iter().for_each(|part| out.extend_from_slice(part));
-    lanecast_wire::command::end_frame(out, start);
+    end_frame(out, start);
 }
 
-impl SendQueues<'_> {
-    #[inline]
-    pub(crate) fn client(&mut self, id: ClientId) -> Option<&mut Client> {
-        let client = self.clients.get_mut(id.0 as usize)?.as_mut();
-        client.filter(|client| !client.is_leaving)
+/// Borrows the parts of the engine that deliver messages, for the duration of a command.
+#[derive(Debug)]
+pub(crate) struct MessageSender<'a> {
+    pub(crate) subscriptions: &'a Subscriptions,
+    pub(crate) clients: &'a mut Clients,
+    pub(crate) fanout: &'a mut Fanout,
+    /// The publisher's correlation id, passed on to subscribers.
+    pub(crate) correlation_id: Option<&'a str>,
+}
+
+impl MessageSender<'_> {
+    /// Appends a frame for one client.
+    pub(crate) fn write(&mut self, id: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(client) = self.clients.active(id) else { return };
+        let out = client.queue.buffer();
+        let start = begin_frame(out);
+        write(out);
+        end_frame(out, start);
+        self.clients.mark_dirty(id);
     }
 
-    /// Something was written for the client.
+    /// Delivers a message to subscriptions. May change the list.
     #[inline]
-    pub(crate) fn note(&mut self, id: ClientId) {
-        let (most, memory_max) = (self.most, self.memory_max);
-        let Some(client) = self.client(id) else { return };
-        let (waiting, is_pressed) = (client.outbox.len(), client.outbox.held() > memory_max);
-        let was_dirty = std::mem::replace(&mut client.is_dirty, true);
-        if !was_dirty {
-            self.dirty.push(id);
+    pub(crate) fn send(&mut self, message: &OutboundMessage<'_>, ids: &mut SubscriptionIds) {
+        if self.subscriptions.has_selective() {
+            self.send_selected(message, ids);
         }
-        *self.is_pressed |= is_pressed;
-        if waiting > most {
-            self.give_up(id, SlowConsumerReason::SendQueue(waiting));
+        if !ids.is_empty() {
+            self.deliver(message, message.payload.bytes(), ids);
         }
+    }
+
+    /// Delivers to subscriptions that select fields, grouped by equal selections, and removes them
+    /// from the list.
+    fn send_selected(&mut self, message: &OutboundMessage<'_>, ids: &mut SubscriptionIds) {
+        let subscriptions = self.subscriptions;
+        let fields = |id| subscriptions.get(id).map(|one| &one.fields);
+        let is_selective = |id| fields(id).is_some_and(|fields| !fields.is_everything());
+        let mut rest = ids.extract(is_selective);
+        while let Some(selection) = rest.last().and_then(fields) {
+            let alike = rest.extract(|id| fields(id) == Some(selection));
+            let mut buffer = Vec::new();
+            if let Some(payload) = message.select(selection, &mut buffer) {
+                self.deliver(message, payload, &alike);
+            }
+        }
+    }
+
+    fn deliver(&mut self, message: &OutboundMessage<'_>, payload: &[u8], ids: &SubscriptionIds) {
+        let correlation_id = self.correlation_id.filter(|_| message.command == Command::Publish);
+        self.fanout.begin(message.command, message.topic, payload.len(), |mut header| {
+            if let Some(record) = message.payload.record() {
+                header = header.number(Field::SowKey, record.key().0);
+            }
+            let header = header.text_if(Field::Reason, message.reason);
+            header.text_if(Field::CorrelationId, correlation_id)
+        });
+        self.fanout.deliver(payload, ids, self.subscriptions, self.clients);
     }
 }

@@ -1,5 +1,7 @@
-//! Which of many subscriptions a message is for.
+//! Matches a message against the filters of many subscriptions to one topic or pattern.
 
+use crate::delivery::subscriptions::SubscriptionIds;
+use crate::ids::SubscriptionId;
 use lanecast_filter::fields::FieldSet;
 use lanecast_filter::index::InsertError;
 use lanecast_filter::interpreter::Environment;
@@ -9,17 +11,17 @@ use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Index, Message};
 
-/// Subscriptions to messages of one type, with their filters.
+/// Subscriptions to messages of one type, with an index over their filters.
 #[derive(Debug)]
 pub(crate) struct Matcher {
     fields: FieldSet,
-    /// Reads the fields that filters ask for; made anew when those have changed.
+    /// Parses the fields that filters use; `None` after those changed.
     reader: Option<Reader>,
     row: Row,
     index: Index,
     /// Subscriptions without a filter.
-    everything: Vec<u32>,
-    /// Subscriptions with one.
+    unfiltered: Vec<SubscriptionId>,
+    /// Number of subscriptions with a filter.
     filtered: usize,
 }
 
@@ -30,24 +32,24 @@ impl Matcher {
             reader: None,
             row: Row::new(),
             index: Index::new(),
-            everything: Vec::new(),
+            unfiltered: Vec::new(),
             filtered: 0,
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.everything.is_empty() && self.filtered == 0
+        self.unfiltered.is_empty() && self.filtered == 0
     }
 
     pub(crate) fn subscribe(
         &mut self,
-        number: u32,
+        id: SubscriptionId,
         filter: Option<&Filter>,
     ) -> Result<(), InsertError> {
         match filter {
-            None => self.everything.push(number),
+            None => self.unfiltered.push(id),
             Some(filter) => {
-                self.index.insert(number, filter, &mut self.fields)?;
+                self.index.insert(id.0, filter, &mut self.fields)?;
                 self.filtered += 1;
                 self.reader = None;
             }
@@ -55,32 +57,33 @@ impl Matcher {
         Ok(())
     }
 
-    pub(crate) fn unsubscribe(&mut self, number: u32) {
-        if self.index.remove(number, &mut self.fields) {
+    pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {
+        if self.index.remove(id.0, &mut self.fields) {
             self.filtered -= 1;
             self.reader = None;
-        } else if let Some(at) = self.everything.iter().position(|other| *other == number) {
-            self.everything.swap_remove(at);
+        } else if let Some(at) = self.unfiltered.iter().position(|other| *other == id) {
+            self.unfiltered.swap_remove(at);
         }
     }
 
-    /// Puts the subscriptions that a message is for in place of `numbers`.
+    /// Replaces `ids` by the subscriptions that the message matches.
     ///
     /// # Errors
-    /// If a filter asks for a field, and the message cannot be read as far as that.
+    /// If the message cannot be parsed up to a field that a filter needs.
     #[inline]
     pub(crate) fn matches(
         &mut self,
         bytes: &[u8],
         environment: &Environment<'_>,
-        numbers: &mut Vec<u32>,
+        ids: &mut SubscriptionIds,
     ) -> Result<(), Malformed> {
-        numbers.clear();
+        ids.clear();
+        // Rebuilt on the first message after a change, so that many subscriptions cost one rebuild.
         let reader = self.reader.get_or_insert_with(|| Reader::new(&self.fields));
         reader.read(bytes, &mut self.row)?;
         let message = Message { row: &self.row, bytes, environment };
-        self.index.matches(&message, numbers);
-        numbers.extend_from_slice(&self.everything);
+        self.index.matches(&message, ids.numbers_mut());
+        ids.extend(&self.unfiltered);
         Ok(())
     }
 }

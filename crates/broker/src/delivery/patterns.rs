@@ -1,12 +1,16 @@
-//! Subscriptions to patterns of topics: each different pattern is there once.
+//! Subscriptions to topic patterns (regular expressions): each distinct pattern is compiled and
+//! tried once for all its subscriptions.
 //!
-//! A topic of which nothing is kept finds out which patterns its name holds when a message comes
-//! to it, and then tries only those that are new since its last one. So a subscription costs the
-//! same however many topics there are, and a topic the same however many subscriptions share a
-//! pattern: of each topic a bit is kept for a pattern.
+//! A transient topic tries patterns when a message is published, and only those that were added
+//! since its last message; it keeps one bit per pattern. The cost of a subscription is therefore
+//! independent of the number of topics, and that of a topic independent of the number of
+//! subscriptions that share a pattern.
 
 use crate::auth::permissions::{Permission, Permissions};
 use crate::command::error::CommandError;
+use crate::delivery::matcher::Matcher;
+use crate::delivery::subscriptions::SubscriptionIds;
+use crate::ids::{PatternId, SubscriptionId};
 use foldhash::HashMap;
 use lanecast_filter::interpreter::Environment;
 use lanecast_filter::malformed::Malformed;
@@ -14,221 +18,222 @@ use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Pattern};
 use std::sync::Arc;
 
-use crate::delivery::matcher::Matcher;
 use lanecast_base::budget::Reservation;
 
-/// So many times what a client may bring is the most that all may.
-const CLIENTS_WORTH: usize = 10;
+/// All clients may have this many times the patterns of one client.
+const CLIENTS_FACTOR: usize = 10;
 
-/// All patterns that are subscribed to.
+/// All patterns with subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Patterns {
-    /// By their places.
+    /// Indexed by [`PatternId`].
     groups: Vec<Option<Group>>,
-    free: Vec<u32>,
-    places: HashMap<Key, u32>,
-    /// When patterns came, in their order, and their places.
-    arrivals: Vec<(u64, u32)>,
-    /// The arrival of the last one.
+    free: Vec<PatternId>,
+    ids: HashMap<Key, PatternId>,
+    /// Serial numbers of the patterns in ascending order, with their ids.
+    serials: Vec<(u64, PatternId)>,
+    /// The serial number of the newest pattern.
     last: u64,
-    /// Subscriptions of the group at hand.
-    found: Vec<u32>,
-    /// Names that were tried since that was asked last.
+    /// Scratch: subscriptions of one pattern that match.
+    found: SubscriptionIds,
+    /// Patterns tried since [`take_tried`](Self::take_tried).
     tried: usize,
 }
 
-/// What makes a pattern the same as another: what its subscribers may see counts too.
+/// Type, permissions and text: patterns of users with different permissions are distinct, since
+/// they match different topics.
 type Key = (MessageType, usize, Box<str>);
 
-/// A pattern, and who subscribes to it.
+/// A pattern and its subscriptions.
 #[derive(Debug)]
 struct Group {
     kind: MessageType,
     pattern: Pattern,
-    /// Where users are known: what these may do.
-    rights: Option<Arc<Permissions>>,
+    /// The subscribers' permissions, where users are configured.
+    permissions: Option<Arc<Permissions>>,
     matcher: Matcher,
-    arrival: u64,
-    /// By these its client's patterns, and their memory, are counted.
+    serial: u64,
+    /// Token of its first client's pattern count, and the reserved memory.
     _counted: (Arc<()>, Reservation),
 }
 
-/// A pattern that is to be subscribed to.
+/// A pattern to look up or add.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct PatternRequest<'a> {
     pub(crate) kind: MessageType,
     pub(crate) text: &'a str,
-    pub(crate) rights: Option<&'a Arc<Permissions>>,
+    pub(crate) permissions: Option<&'a Arc<Permissions>>,
 }
 
-/// Which patterns a topic's name holds.
+/// The patterns that a topic's name matches.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Joined {
-    /// The arrival of the last pattern that was tried.
+pub(crate) struct MatchedPatterns {
+    /// Serial number of the newest pattern that was tried.
     seen: u64,
-    /// A bit for each place.
-    pub(crate) places: Vec<u64>,
+    /// A bit for each [`PatternId`].
+    pub(crate) bits: Vec<u64>,
 }
 
-impl Wanted<'_> {
+impl PatternRequest<'_> {
     fn key(&self) -> Key {
-        let rights = self.rights.map_or(0, |rights| Arc::as_ptr(rights).addr());
-        (self.kind, rights, self.text.into())
+        let permissions = self.permissions.map_or(0, |its| Arc::as_ptr(its).addr());
+        (self.kind, permissions, self.text.into())
     }
 }
 
 impl Group {
-    fn holds(&self, kind: MessageType, topic: &str) -> bool {
-        let may = |rights: &Arc<Permissions>| rights.has(Permission::Subscribe, topic);
+    fn matches_topic(&self, kind: MessageType, topic: &str) -> bool {
+        let allows = |its: &Arc<Permissions>| its.allows(Permission::Subscribe, topic);
         self.kind == kind
             && self.pattern.is_match(topic.as_bytes())
-            && self.rights.as_ref().is_none_or(may)
+            && self.permissions.as_ref().is_none_or(allows)
     }
 }
 
 impl Patterns {
-    /// The place of a pattern that is there already.
-    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<u32> {
-        self.places.get(&wanted.key()).copied()
+    /// The id of a pattern that has subscriptions.
+    pub(crate) fn find(&self, request: &PatternRequest<'_>) -> Option<PatternId> {
+        self.ids.get(&request.key()).copied()
     }
 
-    /// Whether a client that has brought so many may bring another one.
-    pub(crate) fn check(&self, brought: usize, most: usize) -> Result<(), CommandError> {
-        let all = most.saturating_mul(CLIENTS_WORTH);
-        if brought >= most {
+    /// Checks the limits before a client with `count` patterns adds one.
+    pub(crate) fn check_limits(&self, count: usize, most: usize) -> Result<(), CommandError> {
+        let all = most.saturating_mul(CLIENTS_FACTOR);
+        if count >= most {
             return Err(CommandError::Patterns(most));
         }
-        if self.places.len() >= all { Err(CommandError::PatternsOfAll(all)) } else { Ok(()) }
+        if self.ids.len() >= all { Err(CommandError::PatternsOfAll(all)) } else { Ok(()) }
     }
 
-    /// Adds a pattern; its place.
+    /// Adds a pattern.
     pub(crate) fn insert(
         &mut self,
-        wanted: &Wanted<'_>,
+        request: &PatternRequest<'_>,
         pattern: Pattern,
         counted: (Arc<()>, Reservation),
-    ) -> u32 {
+    ) -> PatternId {
         self.last += 1;
         let group = Group {
-            kind: wanted.kind,
+            kind: request.kind,
             pattern,
-            rights: wanted.rights.cloned(),
-            matcher: Matcher::new(wanted.kind),
-            arrival: self.last,
+            permissions: request.permissions.cloned(),
+            matcher: Matcher::new(request.kind),
+            serial: self.last,
             _counted: counted,
         };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.groups[place as usize] = Some(group);
-                place
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.groups[id.index()] = Some(group);
+                id
             }
             None => {
                 self.groups.push(Some(group));
-                self.groups.len() as u32 - 1
+                PatternId::from_index(self.groups.len() - 1)
             }
         };
-        self.places.insert(wanted.key(), place);
-        self.arrivals.push((self.last, place));
-        place
+        self.ids.insert(request.key(), id);
+        self.serials.push((self.last, id));
+        id
     }
 
-    /// The pattern at `place`.
-    pub(crate) fn pattern(&self, place: u32) -> Option<&Pattern> {
-        Some(&self.groups.get(place as usize)?.as_ref()?.pattern)
+    /// The compiled pattern.
+    pub(crate) fn get(&self, id: PatternId) -> Option<&Pattern> {
+        Some(&self.groups.get(id.index())?.as_ref()?.pattern)
     }
 
     pub(crate) fn subscribe(
         &mut self,
-        place: u32,
-        number: u32,
+        id: PatternId,
+        subscription: SubscriptionId,
         filter: Option<&Filter>,
     ) -> Result<(), CommandError> {
-        let Some(Some(group)) = self.groups.get_mut(place as usize) else { return Ok(()) };
-        Ok(group.matcher.subscribe(number, filter)?)
+        let Some(Some(group)) = self.groups.get_mut(id.index()) else { return Ok(()) };
+        Ok(group.matcher.subscribe(subscription, filter)?)
     }
 
-    pub(crate) fn unsubscribe(&mut self, place: u32, number: u32) {
-        if let Some(Some(group)) = self.groups.get_mut(place as usize) {
-            group.matcher.unsubscribe(number);
-            self.tidy(place);
+    pub(crate) fn unsubscribe(&mut self, id: PatternId, subscription: SubscriptionId) {
+        if let Some(Some(group)) = self.groups.get_mut(id.index()) {
+            group.matcher.unsubscribe(subscription);
+            self.remove_unused(id);
         }
     }
 
-    /// Drops the pattern at `place` if it has no subscription.
-    pub(crate) fn tidy(&mut self, place: u32) {
-        let Some(group) = self.groups[place as usize].take_if(|group| group.matcher.is_empty())
-        else {
+    /// Removes a pattern without subscriptions.
+    pub(crate) fn remove_unused(&mut self, id: PatternId) {
+        let Some(group) = self.groups[id.index()].take_if(|group| group.matcher.is_empty()) else {
             return;
         };
-        let Group { kind, pattern, rights, arrival, .. } = group;
-        let wanted = Wanted { kind, text: pattern.text(), rights: rights.as_ref() };
-        self.places.remove(&wanted.key());
-        if let Ok(at) = self.arrivals.binary_search_by_key(&arrival, |(arrival, _)| *arrival) {
-            self.arrivals.remove(at);
+        let Group { kind, pattern, permissions, serial, .. } = group;
+        let permissions = permissions.as_ref();
+        let request = PatternRequest { kind, text: pattern.text(), permissions };
+        self.ids.remove(&request.key());
+        if let Ok(at) = self.serials.binary_search_by_key(&serial, |(serial, _)| *serial) {
+            self.serials.remove(at);
         }
-        self.free.push(place);
+        self.free.push(id);
     }
 
-    /// Adds the subscriptions that a message of a topic is for, by their patterns.
+    /// Appends the subscriptions of matching patterns whose filters match a topic's message.
     ///
     /// # Errors
-    /// If a filter asks for a field, and the message cannot be read as far as that.
+    /// If the message cannot be parsed up to a field that a filter needs.
     #[inline]
     pub(crate) fn matches(
         &mut self,
-        joined: &mut Joined,
+        matched: &mut MatchedPatterns,
         kind: MessageType,
         bytes: &[u8],
         environment: &Environment<'_>,
-        numbers: &mut Vec<u32>,
+        ids: &mut SubscriptionIds,
     ) -> Result<(), Malformed> {
-        if joined.seen != self.last {
-            self.join(joined, kind, environment.topic);
+        if matched.seen != self.last {
+            self.try_new(matched, kind, environment.topic);
         }
-        for (at, word) in joined.places.iter().enumerate() {
+        for (at, word) in matched.bits.iter().enumerate() {
             let mut word = *word;
             while word != 0 {
-                let place = at * 64 + word.trailing_zeros() as usize;
+                let index = at * 64 + word.trailing_zeros() as usize;
+                // Clears the lowest set bit.
                 word &= word - 1;
-                let Some(Some(group)) = self.groups.get_mut(place) else { continue };
+                let Some(Some(group)) = self.groups.get_mut(index) else { continue };
                 group.matcher.matches(bytes, environment, &mut self.found)?;
-                numbers.append(&mut self.found);
+                ids.append(&mut self.found);
             }
         }
         Ok(())
     }
 
-    /// How many names were tried since this was asked last.
+    /// Patterns tried since the last call: their cost is charged to the publisher.
     #[inline]
     pub(crate) fn take_tried(&mut self) -> usize {
         std::mem::take(&mut self.tried)
     }
 
-    /// Tries the patterns that came since the topic's last message.
+    /// Tries the patterns that were added since the topic's last message.
     #[cold]
-    fn join(&mut self, joined: &mut Joined, kind: MessageType, topic: &str) {
-        let old = self.arrivals.partition_point(|(arrival, _)| *arrival <= joined.seen);
-        self.tried += self.arrivals.len() - old;
-        for (_, place) in &self.arrivals[old..] {
-            let group = self.groups.get(*place as usize).and_then(Option::as_ref);
-            let holds = group.is_some_and(|group| group.holds(kind, topic));
-            joined.set(*place, holds);
+    fn try_new(&mut self, matched: &mut MatchedPatterns, kind: MessageType, topic: &str) {
+        let old = self.serials.partition_point(|(serial, _)| *serial <= matched.seen);
+        self.tried += self.serials.len() - old;
+        for (_, id) in &self.serials[old..] {
+            let group = self.groups.get(id.index()).and_then(Option::as_ref);
+            let is_match = group.is_some_and(|group| group.matches_topic(kind, topic));
+            matched.set(*id, is_match);
         }
-        joined.seen = self.last;
+        matched.seen = self.last;
     }
 }
 
-impl Joined {
-    fn set(&mut self, place: u32, holds: bool) {
-        let (at, bit) = (place as usize / 64, 1 << (place % 64));
-        if holds && self.places.len() <= at {
-            self.places.resize(at + 1, 0);
+impl MatchedPatterns {
+    fn set(&mut self, id: PatternId, is_match: bool) {
+        let (at, bit) = (id.index() / 64, 1 << (id.index() % 64));
+        if is_match && self.bits.len() <= at {
+            self.bits.resize(at + 1, 0);
         }
-        if let Some(word) = self.places.get_mut(at) {
-            if holds {
+        if let Some(word) = self.bits.get_mut(at) {
+            if is_match {
                 *word |= bit;
             } else {
-                // What stood at this place before may have held.
+                // The pattern that had this id before may have matched.
                 *word &= !bit;
             }
         }
@@ -240,60 +245,64 @@ mod tests {
     use super::*;
     use lanecast_base::budget::Budget;
 
-    fn wanted(text: &str) -> Wanted<'_> {
-        Wanted { kind: MessageType::Json, text, rights: None }
+    fn request(text: &str) -> PatternRequest<'_> {
+        PatternRequest { kind: MessageType::Json, text, permissions: None }
     }
 
-    fn insert(patterns: &mut Patterns, text: &str, number: u32) -> u32 {
+    fn insert(patterns: &mut Patterns, text: &str, number: u32) -> PatternId {
         let pattern = Pattern::new(text, 1 << 20).expect("a pattern");
         let share = Budget::new(usize::MAX).reservation();
-        let place = patterns.find(&wanted(text));
-        let place =
-            place.unwrap_or_else(|| patterns.insert(&wanted(text), pattern, (Arc::new(()), share)));
-        patterns.subscribe(place, number, None).expect("no filter");
-        place
+        let id = patterns.find(&request(text));
+        let id =
+            id.unwrap_or_else(|| patterns.insert(&request(text), pattern, (Arc::new(()), share)));
+        patterns.subscribe(id, SubscriptionId(number), None).expect("no filter");
+        id
     }
 
-    fn found(patterns: &mut Patterns, joined: &mut Joined, topic: &str) -> Vec<u32> {
+    fn found(patterns: &mut Patterns, matched: &mut MatchedPatterns, topic: &str) -> Vec<u32> {
         let environment = Environment { topic, client: "", unix_ns: 0 };
-        let mut numbers = Vec::new();
+        let mut ids = SubscriptionIds::default();
         patterns
-            .matches(joined, MessageType::Json, b"{}", &environment, &mut numbers)
+            .matches(matched, MessageType::Json, b"{}", &environment, &mut ids)
             .expect("nothing is read");
+        let mut numbers: Vec<u32> = ids.iter().map(|id| id.0).collect();
         numbers.sort_unstable();
         numbers
     }
 
     #[test]
     fn a_topic_tries_only_the_patterns_that_are_new() {
-        let (mut patterns, mut joined) = (Patterns::default(), Joined::default());
+        let (mut patterns, mut matched) = (Patterns::default(), MatchedPatterns::default());
         let first = insert(&mut patterns, "^a", 1);
-        assert_eq!(found(&mut patterns, &mut joined, "ab"), [1]);
+        assert_eq!(found(&mut patterns, &mut matched, "ab"), [1]);
         assert_eq!(insert(&mut patterns, "^a", 2), first, "the same pattern is there once");
-        assert_eq!((found(&mut patterns, &mut joined, "ab"), joined.seen), (vec![1, 2], 1));
+        assert_eq!((found(&mut patterns, &mut matched, "ab"), matched.seen), (vec![1, 2], 1));
         insert(&mut patterns, "b$", 3);
         insert(&mut patterns, "c$", 4);
-        assert_eq!((found(&mut patterns, &mut joined, "ab"), joined.seen), (vec![1, 2, 3], 3));
-        patterns.unsubscribe(first, 1);
-        assert_eq!(found(&mut patterns, &mut joined, "ab"), [2, 3]);
-        patterns.unsubscribe(first, 2);
-        assert_eq!(patterns.find(&wanted("^a")), None);
-        // Its place is given again to one that the topic's name does not hold.
+        assert_eq!((found(&mut patterns, &mut matched, "ab"), matched.seen), (vec![1, 2, 3], 3));
+        patterns.unsubscribe(first, SubscriptionId(1));
+        assert_eq!(found(&mut patterns, &mut matched, "ab"), [2, 3]);
+        patterns.unsubscribe(first, SubscriptionId(2));
+        assert_eq!(patterns.find(&request("^a")), None);
+        // Its id is reused by a pattern that the topic's name does not match.
         assert_eq!(insert(&mut patterns, "^z", 5), first);
-        assert_eq!(found(&mut patterns, &mut joined, "ab"), [3]);
-        let mut other = Joined::default();
+        assert_eq!(found(&mut patterns, &mut matched, "ab"), [3]);
+        let mut other = MatchedPatterns::default();
         assert_eq!(found(&mut patterns, &mut other, "zc"), [4, 5]);
     }
 
     #[test]
     fn what_a_topic_keeps_of_patterns_is_a_bit_for_each() {
-        let (mut patterns, mut joined) = (Patterns::default(), Joined::default());
+        let (mut patterns, mut matched) = (Patterns::default(), MatchedPatterns::default());
         for number in 0..300 {
             insert(&mut patterns, &format!("^a.{{{number},}}"), number);
         }
-        assert_eq!(found(&mut patterns, &mut joined, &"a".repeat(400)).len(), 300);
-        assert_eq!(joined.places.len(), 300usize.div_ceil(64));
-        assert!(patterns.check(999, 1_000).is_ok() && patterns.check(1_000, 1_000).is_err());
-        assert!(patterns.check(0, 30).is_err(), "all have brought as many as may be");
+        assert_eq!(found(&mut patterns, &mut matched, &"a".repeat(400)).len(), 300);
+        assert_eq!(matched.bits.len(), 300usize.div_ceil(64));
+        assert!(
+            patterns.check_limits(999, 1_000).is_ok()
+                && patterns.check_limits(1_000, 1_000).is_err()
+        );
+        assert!(patterns.check_limits(0, 30).is_err(), "the limit of all clients is reached");
     }
 }

@@ -1,84 +1,124 @@
-//! Subscriptions, by their numbers.
+//! The table of subscriptions: which client, topic and fields each has. The engine's state owns it;
+//! matchers and SOW topics refer to its entries by [`SubscriptionId`].
 
-use crate::client::ClientId;
+use crate::delivery::field_selection::FieldSelection;
+use crate::ids::{ClientId, NameId, PatternId, SubscriptionId, TopicId};
 use foldhash::HashMap;
 use lanecast_base::budget::Reservation;
-use lanecast_filter::Selection;
 use lanecast_filter::message_type::MessageType;
-use std::sync::Arc;
+use std::collections::VecDeque;
 
-/// What a client wants.
+/// A list of subscriptions. The filter index fills it with plain numbers; this type gives them back
+/// as identifiers without a copy.
+#[derive(Debug, Default)]
+pub(crate) struct SubscriptionIds(Vec<u32>);
+
+impl SubscriptionIds {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The list as the filter index sees it.
+    #[inline]
+    pub(crate) fn numbers_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.0
+    }
+
+    #[inline]
+    pub(crate) fn extend(&mut self, ids: &[SubscriptionId]) {
+        self.0.extend(ids.iter().map(|id| id.0));
+    }
+
+    /// Moves all of `other` to the end of this list.
+    #[inline]
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.0.append(&mut other.0);
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SubscriptionId> + '_ {
+        self.0.iter().copied().map(SubscriptionId)
+    }
+
+    pub(crate) fn last(&self) -> Option<SubscriptionId> {
+        self.0.last().copied().map(SubscriptionId)
+    }
+
+    /// Removes the subscriptions for which `is_extracted`, and returns them.
+    pub(crate) fn extract(&mut self, is_extracted: impl Fn(SubscriptionId) -> bool) -> Self {
+        Self(self.0.extract_if(.., |number| is_extracted(SubscriptionId(*number))).collect())
+    }
+}
+
+impl FromIterator<SubscriptionId> for SubscriptionIds {
+    fn from_iter<I: IntoIterator<Item = SubscriptionId>>(ids: I) -> Self {
+        Self(ids.into_iter().map(|id| id.0).collect())
+    }
+}
+
+/// A subscription of a client.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) client: ClientId,
-    /// The client's name for it, as it stands in a header.
-    pub(crate) shown: Box<[u8]>,
+    /// The client's name for it, escaped for a header.
+    pub(crate) escaped_name: Box<[u8]>,
     pub(crate) kind: MessageType,
-    pub(crate) scope: TopicSelector,
-    pub(crate) taste: FieldSelection,
-    /// The memory of its filter's patterns, of that which its client may use.
-    pub(crate) _memory: Reservation,
+    pub(crate) selector: TopicSelector,
+    pub(crate) fields: FieldSelection,
+    /// Memory of its filter's patterns, reserved from the client's budget.
+    pub(crate) _reservation: Reservation,
 }
 
-/// Which parts of messages are wanted, and which messages are not worth a word.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FieldSelection {
-    /// Which fields; all if it does not say.
-    pub(crate) selection: Option<Arc<Selection>>,
-    /// Not to be told of a record that says the same as before.
-    pub(crate) no_empties: bool,
-}
-
-impl FieldSelection {
-    /// Whether all that there is may be told as it is.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.selection.is_none() && !self.no_empties
-    }
-}
-
-/// Where its messages come from.
-#[derive(Debug)]
+/// The topics of a subscription.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum TopicSelector {
-    /// A topic, by its number.
-    Topic(u32),
-    /// All topics whose names hold the pattern at this place, also those to come.
-    Topics(u32),
+    /// One topic.
+    Topic(TopicId),
+    /// All topics whose name contains the pattern, including future ones.
+    Pattern(PatternId),
 }
 
-/// What delivery needs to know of a subscription.
+/// The part of a subscription that the fan-out reads for each message: small, so that many fit into
+/// the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     pub(crate) client: ClientId,
-    /// The number of its name as it stands in a header.
-    pub(crate) name: u32,
+    pub(crate) name: NameId,
 }
 
-/// All of them. A number that has become free is given again.
+/// All subscriptions. Identifiers of removed ones are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     entries: Vec<Option<Subscription>>,
-    /// The same numbers' routes.
+    /// Routes, with the same indices. A subscription that ended has none.
     routes: Vec<Option<Route>>,
-    free: Vec<u32>,
-    names: Names,
-    /// How many have a taste of their own.
-    particular: usize,
+    free: Vec<SubscriptionId>,
+    names: SubscriptionNames,
+    /// Subscriptions that select fields or skip messages.
+    selective: usize,
+    /// Ended subscriptions that are still in matchers and topics.
+    ended: VecDeque<SubscriptionId>,
 }
 
 impl Subscriptions {
-    /// The number that the next one gets.
-    pub(crate) fn next_number(&self) -> u32 {
-        self.free.last().copied().unwrap_or(self.entries.len() as u32)
+    /// The identifier of the next inserted subscription.
+    pub(crate) fn next_id(&self) -> SubscriptionId {
+        let end = SubscriptionId::from_index(self.entries.len());
+        self.free.last().copied().unwrap_or(end)
     }
 
-    /// Files one under [`next_number`](Self::next_number).
+    /// Inserts a subscription as [`next_id`](Self::next_id).
     pub(crate) fn insert(&mut self, subscription: Subscription) {
-        self.particular += usize::from(!subscription.taste.is_plain());
-        let name = self.names.take(&subscription.shown);
+        self.selective += usize::from(!subscription.fields.is_everything());
+        let name = self.names.acquire(&subscription.escaped_name);
         let route = Some(Route { client: subscription.client, name });
-        if let Some(number) = self.free.pop() {
-            self.entries[number as usize] = Some(subscription);
-            self.routes[number as usize] = route;
+        if let Some(id) = self.free.pop() {
+            self.entries[id.index()] = Some(subscription);
+            self.routes[id.index()] = route;
         } else {
             self.entries.push(Some(subscription));
             self.routes.push(route);
@@ -86,77 +126,96 @@ impl Subscriptions {
     }
 
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Option<&Subscription> {
-        self.entries.get(number as usize)?.as_ref()
+    pub(crate) fn get(&self, id: SubscriptionId) -> Option<&Subscription> {
+        self.entries.get(id.index())?.as_ref()
     }
 
     #[inline]
-    pub(crate) fn route(&self, number: u32) -> Option<Route> {
-        self.routes.get(number as usize).copied().flatten()
+    pub(crate) fn route(&self, id: SubscriptionId) -> Option<Route> {
+        self.routes.get(id.index()).copied().flatten()
     }
 
-    /// A name as it stands in a header.
+    /// A subscription name, escaped for a header.
     #[inline]
-    pub(crate) fn name(&self, number: u32) -> &[u8] {
-        &self.names.entries[number as usize].0
+    pub(crate) fn name(&self, id: NameId) -> &[u8] {
+        &self.names.entries[id.index()].0
     }
 
-    /// Has nothing more delivered, long before all else of the subscription is gone.
-    pub(crate) fn silence(&mut self, number: u32) {
-        if let Some(route) = self.routes.get_mut(number as usize).and_then(Option::take) {
-            self.names.give_back(route.name);
+    /// Ends a subscription: nothing more is delivered. Its entries in matchers and topics are
+    /// removed later, after [`take_ended`](Self::take_ended).
+    pub(crate) fn end(&mut self, id: SubscriptionId) {
+        self.remove_route(id);
+        self.ended.push_back(id);
+    }
+
+    /// Up to `limit` ended subscriptions, to be removed everywhere.
+    pub(crate) fn take_ended(&mut self, limit: usize) -> Vec<SubscriptionId> {
+        let count = limit.min(self.ended.len());
+        self.ended.drain(..count).collect()
+    }
+
+    /// Number of ended subscriptions that are not removed yet.
+    pub(crate) fn ended_len(&self) -> usize {
+        self.ended.len()
+    }
+
+    fn remove_route(&mut self, id: SubscriptionId) {
+        if let Some(route) = self.routes.get_mut(id.index()).and_then(Option::take) {
+            self.names.release(route.name);
         }
     }
 
-    pub(crate) fn remove(&mut self, number: u32) -> Option<Subscription> {
-        let removed = self.entries.get_mut(number as usize)?.take()?;
-        self.particular -= usize::from(!removed.taste.is_plain());
-        self.silence(number);
-        self.free.push(number);
+    pub(crate) fn remove(&mut self, id: SubscriptionId) -> Option<Subscription> {
+        let removed = self.entries.get_mut(id.index())?.take()?;
+        self.selective -= usize::from(!removed.fields.is_everything());
+        self.remove_route(id);
+        self.free.push(id);
         Some(removed)
     }
 
-    /// Whether all of them are told all that there is.
+    /// Whether any subscription selects fields or skips messages. If none does, the fan-out looks
+    /// at routes only.
     #[inline]
-    pub(crate) fn all_are_plain(&self) -> bool {
-        self.particular == 0
+    pub(crate) fn has_selective(&self) -> bool {
+        self.selective > 0
     }
 }
 
-/// The names of subscriptions, each once: most clients choose the same.
+/// Subscription names, each stored once: most clients choose the same ones, and the fan-out encodes
+/// a frame once per name.
 #[derive(Debug, Default)]
-struct Names {
-    numbers: HashMap<Box<[u8]>, u32>,
-    /// The names, and how many have them.
+struct SubscriptionNames {
+    ids: HashMap<Box<[u8]>, NameId>,
+    /// Names and their reference counts.
     entries: Vec<(Box<[u8]>, u32)>,
-    free: Vec<u32>,
+    free: Vec<NameId>,
 }
 
-impl Names {
-    fn take(&mut self, name: &[u8]) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            self.entries[*number as usize].1 += 1;
-            return *number;
+impl SubscriptionNames {
+    fn acquire(&mut self, name: &[u8]) -> NameId {
+        if let Some(id) = self.ids.get(name) {
+            self.entries[id.index()].1 += 1;
+            return *id;
         }
         let entry = (Box::from(name), 1);
-        let number = if let Some(number) = self.free.pop() {
-            self.entries[number as usize] = entry;
-            number
+        let id = if let Some(id) = self.free.pop() {
+            self.entries[id.index()] = entry;
+            id
         } else {
             self.entries.push(entry);
-            self.entries.len() as u32 - 1
+            NameId::from_index(self.entries.len() - 1)
         };
-        self.numbers.insert(name.into(), number);
-        number
+        self.ids.insert(name.into(), id);
+        id
     }
 
-    fn give_back(&mut self, number: u32) {
-        let (name, users) = &mut self.entries[number as usize];
+    fn release(&mut self, id: NameId) {
+        let (name, users) = &mut self.entries[id.index()];
         *users -= 1;
         if *users == 0 {
-            self.numbers.remove(name);
+            self.ids.remove(name);
             *name = Box::default();
-            self.free.push(number);
+            self.free.push(id);
         }
     }
 }
@@ -166,15 +225,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_number_as_long_as_somebody_has_it() {
-        let mut names = Names::default();
-        let (a, b) = (names.take(b"a"), names.take(b"b"));
-        assert_eq!((names.take(b"a"), a == b), (a, false));
-        names.give_back(a);
-        assert_eq!(names.take(b"a"), a);
-        names.give_back(a);
-        names.give_back(a);
-        assert_eq!(names.take(b"c"), a, "a free number is given again");
-        assert_ne!(names.take(b"a"), a);
+    fn a_name_has_one_number_while_it_is_in_use() {
+        let mut names = SubscriptionNames::default();
+        let (a, b) = (names.acquire(b"a"), names.acquire(b"b"));
+        assert_eq!((names.acquire(b"a"), a == b), (a, false));
+        names.release(a);
+        assert_eq!(names.acquire(b"a"), a);
+        names.release(a);
+        names.release(a);
+        assert_eq!(names.acquire(b"c"), a, "a free identifier is reused");
+        assert_ne!(names.acquire(b"a"), a);
     }
 }

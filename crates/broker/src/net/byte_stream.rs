@@ -1,70 +1,74 @@
-//! What carries a connection's bytes: a socket, which may be encrypted. Nothing here waits.
+//! Byte stream of a connection: plain TCP or TLS. No call blocks.
 
 use lanecast_os::raw_io;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ServerConfig as TlsConfig, ServerConnection};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// What a record, of which the beginning may have come before, takes at most.
+/// The longest TLS record, of which the beginning may have been read before.
 const RECORD_BYTES_MAX: usize = 32 << 10;
-/// The first byte of whoever speaks TLS. As that of a frame it would mean one of 352 MiB.
+/// The first byte of a TLS handshake. As the first byte of a frame it would announce 352 MiB, so
+/// the two cannot be confused.
 const HANDSHAKE: u8 = 0x16;
 
-/// A socket, and what encrypts it.
+/// A socket, and its TLS session if TLS is configured.
 #[derive(Debug)]
 pub(crate) struct ByteStream {
     stream: TcpStream,
-    secret: Option<Box<TlsState>>,
+    tls: Option<Box<TlsState>>,
 }
 
 #[derive(Debug)]
 struct TlsState {
     session: ServerConnection,
     start: Start,
-    /// The other has said that nothing more comes.
-    is_over: bool,
+    /// The peer closed its side.
+    has_peer_closed: bool,
 }
 
-/// What the first byte tells.
+/// Whether the client speaks TLS, known from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    Awaited,
+    Unknown,
     Encrypted,
     Plain,
 }
 
 impl ByteStream {
-    /// A socket, encrypted if that is configured.
-    pub(crate) fn new(stream: TcpStream, config: Option<&Arc<ServerConfig>>) -> io::Result<Self> {
+    /// Wraps a socket; with `config` it requires TLS.
+    pub(crate) fn new(stream: TcpStream, config: Option<&Arc<TlsConfig>>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let session = config.map(|config| ServerConnection::new(Arc::clone(config)));
         let session = session.transpose().map_err(io::Error::other)?;
-        let secret =
-            session.map(|session| TlsState { session, start: Start::Awaited, is_over: false });
-        Ok(Self { stream, secret: secret.map(Box::new) })
+        let tls = session.map(|session| TlsState {
+            session,
+            start: Start::Unknown,
+            has_peer_closed: false,
+        });
+        Ok(Self { stream, tls: tls.map(Box::new) })
     }
 
-    /// Whether hands have been shaken, where that is needed.
+    /// Whether the TLS handshake is complete, or none is needed.
     pub(crate) fn is_open(&self) -> bool {
-        self.secret.as_ref().is_none_or(|secret| !secret.session.is_handshaking())
+        self.tls.as_ref().is_none_or(|tls| !tls.session.is_handshaking())
     }
 
-    /// Whether something that it took still waits to be sent.
+    /// Whether accepted bytes wait in the TLS session.
     pub(crate) fn has_unsent(&self) -> bool {
-        self.secret.as_ref().is_some_and(|secret| secret.session.wants_write())
+        self.tls.as_ref().is_some_and(|tls| tls.session.wants_write())
     }
 
-    /// Reads into the beginning of `buffer`: how much, and whether that is all there is for now.
+    /// Reads into the beginning of `buffer`; returns the length, and whether the socket is empty.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing has come; others if it has ended, or what came makes no sense.
+    /// `WouldBlock` if nothing has arrived; others if the connection ended or broke the protocol.
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
-        if let Some(secret) = &mut self.secret {
-            return secret.read(&self.stream, buffer);
+        if let Some(tls) = &mut self.tls {
+            return tls.read(&self.stream, buffer);
         }
         match raw_io::read(&self.stream, buffer)? {
             0 => Err(ErrorKind::UnexpectedEof.into()),
@@ -72,39 +76,39 @@ impl ByteStream {
         }
     }
 
-    /// Takes as much as it can; how much that is.
+    /// Writes as much as the socket accepts; returns how much.
     ///
     /// # Errors
-    /// `WouldBlock` if that is nothing; others if the connection has ended.
+    /// `WouldBlock` if it accepts nothing; others if the connection ended.
     #[inline]
     pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.secret {
+        match &mut self.tls {
             None => raw_io::write_vectored(&self.stream, slices),
-            Some(secret) => secret.write(&self.stream, slices),
+            Some(tls) => tls.write(&self.stream, slices),
         }
     }
 
-    /// Sends what it took; whether all of it is gone.
+    /// Sends accepted bytes; whether none are left.
     ///
     /// # Errors
-    /// If the connection has ended.
+    /// If the connection ended.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
-        match &mut self.secret {
+        match &mut self.tls {
             None => Ok(true),
-            Some(secret) => secret.flush(&self.stream),
+            Some(tls) => tls.flush(&self.stream),
         }
     }
 
-    /// Says that nothing more comes; to one that did not encrypt, in `plain` words. It is sent as
-    /// far as it can be at once: the connection ends in any case.
-    pub(crate) fn end(&mut self, plain: impl FnOnce() -> Vec<u8>) {
-        let Some(secret) = &mut self.secret else { return };
-        if secret.start == Start::Plain {
+    /// Sends the close notification of TLS, or `plain` to a client that did not encrypt, as far as
+    /// the socket accepts it at once. The connection ends in any case.
+    pub(crate) fn close(&mut self, plain: impl FnOnce() -> Vec<u8>) {
+        let Some(tls) = &mut self.tls else { return };
+        if tls.start == Start::Plain {
             drop(raw_io::write(&self.stream, &plain()));
         } else {
-            secret.session.send_close_notify();
-            drop(secret.flush(&self.stream));
+            tls.session.send_close_notify();
+            drop(tls.flush(&self.stream));
         }
     }
 }
@@ -116,40 +120,40 @@ impl AsFd for ByteStream {
 }
 
 impl TlsState {
-    /// What came is read into the end of `buffer`, and what it says is put into the beginning:
-    /// that is never longer, but for the end of a record that began before.
+    /// Reads ciphertext into the end of `buffer` and decrypts it into the beginning. Plaintext is
+    /// never longer than ciphertext, except by the end of a record that began in the last read.
     fn read(&mut self, stream: &TcpStream, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
-        if self.is_over {
+        if self.has_peer_closed {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let half = (buffer.len() + RECORD_BYTES_MAX) / 2;
-        let (plain, came) = buffer.split_at_mut(half);
-        let count = raw_io::read(stream, came)?;
-        let mut rest = &came[..count];
+        let (plain, cipher) = buffer.split_at_mut(half);
+        let count = raw_io::read(stream, cipher)?;
+        let mut rest = &cipher[..count];
         let Some(first) = rest.first() else { return Err(ErrorKind::UnexpectedEof.into()) };
-        if self.start == Start::Awaited {
+        if self.start == Start::Unknown {
             self.start = if *first == HANDSHAKE { Start::Encrypted } else { Start::Plain };
         }
         if self.start == Start::Plain {
             return Err(ErrorKind::InvalidData.into());
         }
         let mut length = 0;
-        while !rest.is_empty() && !self.is_over {
+        while !rest.is_empty() && !self.has_peer_closed {
             length += self.decrypt(&mut rest, &mut plain[length..])?;
         }
-        // What is left after this, the poller sees to.
+        // The poller reports when the rest of a handshake reply can be sent.
         self.flush(stream)?;
-        Ok((length, count < came.len() && !self.is_over))
+        Ok((length, count < cipher.len() && !self.has_peer_closed))
     }
 
-    /// Takes some of `rest`; how much it says.
+    /// Decrypts some of `rest`; returns the length of the plaintext.
     fn decrypt(&mut self, rest: &mut &[u8], plain: &mut [u8]) -> io::Result<usize> {
         self.session.read_tls(rest)?;
         let state = self
             .session
             .process_new_packets()
             .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-        self.is_over = state.peer_has_closed();
+        self.has_peer_closed = state.peer_has_closed();
         let length = state.plaintext_bytes_to_read();
         let plain = plain.get_mut(..length).ok_or(ErrorKind::InvalidData)?;
         self.session.reader().read_exact(plain)?;
@@ -179,7 +183,7 @@ impl TlsState {
     }
 }
 
-/// A socket to write to.
+/// Lets rustls write to the shared socket.
 struct Socket<'a>(&'a TcpStream);
 
 impl Write for Socket<'_> {

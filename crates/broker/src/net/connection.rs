@@ -1,209 +1,218 @@
-//! A client's connection.
+//! A client's connection: splits the bytes of a stream into frames, and writes the bytes of a send
+//! queue to it. The server owns one for each client.
 
-use crate::Nanos;
-use crate::client::ClientId;
-use crate::command::acknowledgement as reply;
-use crate::engine::Engine;
 use crate::net::byte_stream::ByteStream;
 use crate::net::poller::Interest;
+use crate::net::rejection;
 use crate::net::source::Source;
-use crate::net::websocket::{CloseReason, NO_TLS, WebSocket};
+use crate::net::websocket::{CloseReason, TLS_REQUIRED, WebSocket};
+use crate::time::Nanos;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
 
-/// Reads at a time from one client, so that nobody keeps the others waiting.
+/// Reads from one client before others get their turn.
 const READS_MAX: usize = 4;
-/// What is kept for the next frame that comes in parts; a longer one's memory is given back.
-const PARTIAL_KEPT: usize = 1 << 20;
+/// The most memory kept for the next incomplete frame.
+const PARTIAL_KEPT_BYTES: usize = 1 << 20;
 
-/// What carries bytes, and how commands are told apart on it.
+/// A connection and its state.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) channel: ByteStream,
-    framing: FrameDecoder,
+    pub(crate) stream: ByteStream,
+    decoder: FrameDecoder,
     pub(crate) source: Source,
-    /// Whether it has not come in yet.
+    /// Whether TLS, WebSocket or logon are incomplete.
     pub(crate) is_pending: bool,
-    /// How much of a frame that has begun is here, and since when.
-    pub(crate) partial: usize,
+    /// Bytes of the incomplete frame, and when it began.
+    pub(crate) partial_bytes: usize,
     pub(crate) partial_since: Nanos,
-    /// What the poller waits for.
+    /// Events registered with the poller.
     pub(crate) interest: Interest,
 }
 
-/// Frames with their lengths, or messages of a WebSocket.
+/// Splits incoming bytes into frames.
 #[derive(Debug)]
 enum FrameDecoder {
-    /// The beginning of a frame, and whether one before it has ended since that was last asked.
-    Lengths {
+    /// Frames with a length prefix: the incomplete frame, and whether another one was completed
+    /// since [`Connection::update_partial`].
+    LengthPrefixed {
         partial: Vec<u8>,
-        has_ended: bool,
+        has_completed: bool,
     },
     WebSocket(Box<WebSocket>),
 }
 
 impl Connection {
-    /// A connection that carries frames, or the messages of a WebSocket if one is given.
-    pub(crate) fn new(channel: ByteStream, websocket: Option<WebSocket>, source: Source) -> Self {
-        let framing = match websocket {
+    /// A connection for length-prefixed frames, or for a WebSocket if one is given.
+    pub(crate) fn new(stream: ByteStream, websocket: Option<WebSocket>, source: Source) -> Self {
+        let decoder = match websocket {
             Some(websocket) => FrameDecoder::WebSocket(Box::new(websocket)),
-            None => FrameDecoder::Lengths { partial: Vec::new(), has_ended: false },
+            None => FrameDecoder::LengthPrefixed { partial: Vec::new(), has_completed: false },
         };
         Self {
-            channel,
-            framing,
+            stream,
+            decoder,
             source,
             is_pending: false,
-            partial: 0,
+            partial_bytes: 0,
             partial_since: 0,
             interest: Interest::Read,
         }
     }
 
-    /// Whether commands can come: hands have been shaken.
+    /// Whether the handshakes of TLS and WebSocket are complete.
     pub(crate) fn is_open(&self) -> bool {
-        let is_open = match &self.framing {
-            FrameDecoder::Lengths { .. } => true,
+        let is_open = match &self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => true,
             FrameDecoder::WebSocket(socket) => socket.is_open(),
         };
-        is_open && self.channel.is_open()
+        is_open && self.stream.is_open()
     }
 
     pub(crate) fn is_websocket(&self) -> bool {
-        matches!(self.framing, FrameDecoder::WebSocket(_))
+        matches!(self.decoder, FrameDecoder::WebSocket(_))
     }
 
-    /// Whether there is something to be sent that is in no outbox.
+    /// Whether bytes wait in the WebSocket or TLS layer, behind the send queue.
     pub(crate) fn has_unsent(&self) -> bool {
-        let has_unsent = match &self.framing {
-            FrameDecoder::Lengths { .. } => false,
+        let has_unsent = match &self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => false,
             FrameDecoder::WebSocket(socket) => !socket.unsent().is_empty(),
         };
-        has_unsent || self.channel.has_unsent()
+        has_unsent || self.stream.has_unsent()
     }
 
-    /// Whether answers wait, in no outbox, and so many that nothing more is to be read before they
-    /// have left.
-    pub(crate) fn has_unread_answers(&self) -> bool {
-        match &self.framing {
-            FrameDecoder::Lengths { .. } => false,
-            FrameDecoder::WebSocket(socket) => socket.has_unread_answers(),
+    /// Whether the client leaves too many pongs unread.
+    pub(crate) fn has_unread_pongs(&self) -> bool {
+        match &self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => false,
+            FrameDecoder::WebSocket(socket) => socket.has_unread_pongs(),
         }
     }
 
-    /// From now on a message of a WebSocket may be so long; of others each read is told.
-    pub(crate) fn set_limit(&mut self, frame_bytes_max: usize) {
-        if let FrameDecoder::WebSocket(socket) = &mut self.framing {
-            socket.set_limit(frame_bytes_max);
+    /// Sets the longest WebSocket message. Length-prefixed frames have the limit of each read.
+    pub(crate) fn set_frame_limit(&mut self, frame_bytes_max: usize) {
+        if let FrameDecoder::WebSocket(socket) = &mut self.decoder {
+            socket.set_frame_limit(frame_bytes_max);
         }
     }
 
-    /// Looks what is here of a frame that has begun; how much it was before.
-    pub(crate) fn note_partial(&mut self, now: Nanos) -> usize {
-        let (partial, has_ended) = match &mut self.framing {
-            FrameDecoder::Lengths { partial, has_ended } => {
-                (partial.len(), std::mem::take(has_ended))
+    /// Updates the size and age of the incomplete frame; returns its previous size.
+    pub(crate) fn update_partial(&mut self, now: Nanos) -> usize {
+        let (partial, has_completed) = match &mut self.decoder {
+            FrameDecoder::LengthPrefixed { partial, has_completed } => {
+                (partial.len(), std::mem::take(has_completed))
             }
-            FrameDecoder::WebSocket(socket) => socket.partial(),
+            FrameDecoder::WebSocket(socket) => socket.take_partial(),
         };
-        if has_ended || self.partial == 0 {
+        // After a complete frame the rest belongs to a new one, whose age starts now.
+        if has_completed || self.partial_bytes == 0 {
             self.partial_since = now;
         }
-        std::mem::replace(&mut self.partial, partial)
+        std::mem::replace(&mut self.partial_bytes, partial)
     }
 
-    /// Hands over the payload of each frame that has come whole, until `each` says that this is
-    /// enough: the rest waits for [`resume`](Self::resume).
+    /// Reads, and passes the payload of each complete frame to `on_frame` until that returns false;
+    /// later frames wait for [`resume`](Self::resume).
     ///
     /// # Errors
-    /// If the connection has ended, or a frame is longer than `limit`.
+    /// If the connection ended, or a frame is longer than `limit`.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
         limit: usize,
-        mut each: impl FnMut(&[u8]) -> bool,
+        mut on_frame: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
         for _ in 0..READS_MAX {
-            let (length, is_all) = match self.channel.read(buffer) {
+            let (length, is_drained) = match self.stream.read(buffer) {
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let goes_on = self.framing.take(&buffer[..length], limit, &mut each)?;
-            if !goes_on || is_all {
+            let continues = self.decoder.decode(&buffer[..length], limit, &mut on_frame)?;
+            // A short read emptied the socket: another read would only say `WouldBlock`.
+            if !continues || is_drained {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Hands over what has come already.
+    /// Passes on frames that were read before.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     pub(crate) fn resume(
         &mut self,
         limit: usize,
-        mut each: impl FnMut(&[u8]) -> bool,
+        mut on_frame: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
-        self.framing.take(&[], limit, &mut each).map(drop)
+        self.decoder.decode(&[], limit, &mut on_frame).map(drop)
     }
 
-    /// Sends what waits for a client, this is whose; whether all of it is gone.
+    /// Writes slices of encoded frames; returns how many bytes were accepted.
     ///
     /// # Errors
-    /// If the connection has ended.
-    pub(crate) fn send(&mut self, hub: &mut Engine, id: ClientId) -> io::Result<bool> {
-        let Self { channel, framing, .. } = self;
-        let is_empty = match framing {
-            FrameDecoder::Lengths { .. } => hub.send(id, |slices| channel.write(slices))?,
+    /// `WouldBlock` if none can be accepted now; others if the connection ended.
+    #[inline]
+    pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => self.stream.write(slices),
             FrameDecoder::WebSocket(socket) => {
-                let is_empty = hub.send(id, |slices| {
-                    let taken = put(socket, slices)?;
-                    flush(channel, socket).map(|_| taken)
-                })?;
-                flush(channel, socket)? && is_empty
+                let accepted = put_frames(socket, slices)?;
+                send_messages(&mut self.stream, socket).map(|_| accepted)
             }
-        };
-        Ok(channel.flush()? && is_empty)
+        }
     }
 
-    /// Tells a client that its connection ends, as far as that can be done at once.
-    pub(crate) fn say_goodbye(&mut self, why: CloseReason) {
-        let Self { channel, framing, .. } = self;
-        match framing {
-            FrameDecoder::Lengths { .. } => channel.end(reply::no_tls),
+    /// Flushes the WebSocket and TLS layers; whether both are empty.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        let is_empty = match &mut self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => true,
+            FrameDecoder::WebSocket(socket) => send_messages(&mut self.stream, socket)?,
+        };
+        Ok(self.stream.flush()? && is_empty)
+    }
+
+    /// Tells the client why the connection ends, as far as the socket accepts it at once.
+    pub(crate) fn close(&mut self, reason: CloseReason) {
+        match &mut self.decoder {
+            FrameDecoder::LengthPrefixed { .. } => self.stream.close(rejection::tls_required),
             FrameDecoder::WebSocket(socket) => {
-                socket.close(why);
-                // It ends in any case.
-                drop(flush(channel, socket));
-                channel.end(|| NO_TLS.as_bytes().to_vec());
+                socket.close(reason);
+                // The connection ends whether or not this succeeds.
+                drop(send_messages(&mut self.stream, socket));
+                self.stream.close(|| TLS_REQUIRED.as_bytes().to_vec());
             }
         }
     }
 }
 
-/// Makes messages of frames, as many as may be ready at a time; how many bytes it took.
-fn put(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    let mut taken = 0;
+/// Converts frames to WebSocket messages until its buffer is full; returns the bytes converted.
+fn put_frames(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let mut accepted = 0;
     for slice in slices {
         match socket.put(slice) {
-            Ok(count) if count == slice.len() => taken += count,
-            Ok(count) => return Ok(taken + count),
-            Err(_) if taken > 0 => return Ok(taken),
+            Ok(count) if count == slice.len() => accepted += count,
+            Ok(count) => return Ok(accepted + count),
+            Err(_) if accepted > 0 => return Ok(accepted),
             Err(error) => return Err(error),
         }
     }
-    Ok(taken)
+    Ok(accepted)
 }
 
-/// Sends messages; whether all are gone from here.
-fn flush(channel: &mut ByteStream, socket: &mut WebSocket) -> io::Result<bool> {
+/// Sends WebSocket messages; whether all are sent.
+fn send_messages(stream: &mut ByteStream, socket: &mut WebSocket) -> io::Result<bool> {
     while !socket.unsent().is_empty() {
-        match channel.write(&[IoSlice::new(socket.unsent())]) {
+        match stream.write(&[IoSlice::new(socket.unsent())]) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(count) => socket.sent(count),
+            Ok(count) => socket.advance(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
@@ -213,52 +222,53 @@ fn flush(channel: &mut ByteStream, socket: &mut WebSocket) -> io::Result<bool> {
 }
 
 impl FrameDecoder {
-    /// Takes in what came; whether more is wanted.
-    fn take(
+    /// Decodes new bytes; whether `on_frame` accepts more frames.
+    fn decode(
         &mut self,
         fresh: &[u8],
         limit: usize,
-        each: &mut impl FnMut(&[u8]) -> bool,
+        on_frame: &mut impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
-        let (partial, has_ended) = match self {
-            Self::WebSocket(socket) => return socket.take(fresh, each),
-            Self::Lengths { partial, has_ended } => (partial, has_ended),
+        let (partial, has_completed) = match self {
+            Self::WebSocket(socket) => return socket.receive(fresh, on_frame),
+            Self::LengthPrefixed { partial, has_completed } => (partial, has_completed),
         };
+        // Usually nothing is left from the last read, and frames are passed on without a copy.
         let is_fresh = partial.is_empty();
         if !is_fresh {
             partial.extend_from_slice(fresh);
         }
         let bytes = if is_fresh { fresh } else { &partial[..] };
-        let (used, goes_on) = frames(bytes, limit, each)?;
-        *has_ended |= used > 0;
+        let (used, continues) = pass_frames(bytes, limit, on_frame)?;
+        *has_completed |= used > 0;
         if is_fresh {
             partial.extend_from_slice(&fresh[used..]);
         } else {
             partial.drain(..used);
         }
-        if partial.len() <= PARTIAL_KEPT {
-            partial.shrink_to(PARTIAL_KEPT);
+        if partial.len() <= PARTIAL_KEPT_BYTES {
+            partial.shrink_to(PARTIAL_KEPT_BYTES);
         }
-        Ok(goes_on)
+        Ok(continues)
     }
 }
 
-/// Hands over whole frames; how many bytes they took, and whether more are wanted.
-fn frames(
+/// Passes on complete frames; returns the bytes they took, and whether more are accepted.
+fn pass_frames(
     bytes: &[u8],
     limit: usize,
-    each: &mut impl FnMut(&[u8]) -> bool,
+    on_frame: &mut impl FnMut(&[u8]) -> bool,
 ) -> io::Result<(usize, bool)> {
-    let (mut used, mut goes_on) = (0, true);
-    while goes_on
+    let (mut used, mut continues) = (0, true);
+    while continues
         && let Some(total) =
             frame_bytes(&bytes[used..], limit).map_err(|_| ErrorKind::InvalidData)?
     {
-        // One without content is a sign of life.
+        // An empty frame is a heartbeat.
         if total > LENGTH_BYTES {
-            goes_on = each(&bytes[used + LENGTH_BYTES..used + total]);
+            continues = on_frame(&bytes[used + LENGTH_BYTES..used + total]);
         }
         used += total;
     }
-    Ok((used, goes_on))
+    Ok((used, continues))
 }

@@ -1,110 +1,112 @@
-//! Where clients come in.
+//! The listening sockets: TCP and, if configured, WebSocket. The server owns them, and polls them
+//! together with the connections.
 
-use crate::Nanos;
 use crate::net::poller::Poller;
+use crate::time::Nanos;
 use lanecast_os::tcp;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Connections that may wait to be accepted.
+/// Connections that the system queues until they are accepted.
 const BACKLOG: u32 = 1_024;
-/// When nothing can be accepted, for want of descriptors say, it is tried again after this.
-const ACCEPT_AGAIN: Nanos = 100_000_000;
+/// Pause after a failed accept, such as one for want of file descriptors.
+const RETRY_NS: Nanos = 100_000_000;
 
-/// What is spoken there.
+/// The framing of commands on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Frames, each with its length.
-    Frames,
-    /// The messages of a WebSocket.
+    /// Frames with a length prefix.
+    LengthPrefixed,
+    /// Messages of a WebSocket.
     WebSocket,
 }
 
 #[derive(Debug)]
 struct Listener {
-    listener: TcpListener,
-    speech: Framing,
-    /// Whether the poller waits for guests there.
-    is_watched: bool,
+    socket: TcpListener,
+    framing: Framing,
+    /// Whether the poller reports new connections.
+    is_polled: bool,
 }
 
-/// All of them.
+/// All listening sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    entrances: Vec<Listener>,
-    again: Option<Nanos>,
+    listeners: Vec<Listener>,
+    retry_at: Option<Nanos>,
 }
 
 impl Listeners {
-    /// Listens at one more address.
-    pub(crate) fn open(&mut self, at: SocketAddr, speech: Framing) -> io::Result<()> {
-        let listener = tcp::listen(at, BACKLOG)?;
-        self.entrances.push(Listener { listener, speech, is_watched: false });
+    /// Listens on one more address.
+    pub(crate) fn open(&mut self, address: SocketAddr, framing: Framing) -> io::Result<()> {
+        let socket = tcp::listen(address, BACKLOG)?;
+        self.listeners.push(Listener { socket, framing, is_polled: false });
         Ok(())
     }
 
-    /// Where guests come in who speak so.
-    pub(crate) fn address(&self, speech: Framing) -> Option<io::Result<SocketAddr>> {
-        let mut entrances = self.entrances.iter();
-        let entrance = entrances.find(|entrance| entrance.speech == speech)?;
-        Some(entrance.listener.local_addr())
+    /// The address of the listener for a framing.
+    pub(crate) fn address(&self, framing: Framing) -> Option<io::Result<SocketAddr>> {
+        let mut listeners = self.listeners.iter();
+        let listener = listeners.find(|listener| listener.framing == framing)?;
+        Some(listener.socket.local_addr())
     }
 
-    /// Whether the poller's number is that of an entrance; other numbers are clients'.
-    pub(crate) fn is_one(number: u64) -> bool {
-        number > u64::from(u32::MAX) << 1
+    /// Whether a token of the poller is a listener's. Listeners count down from the largest token.
+    pub(crate) fn has_token(token: u64) -> bool {
+        token > u64::from(u32::MAX) << 1
     }
 
-    /// Makes the poller wait for guests.
-    pub(crate) fn watch(&mut self, poller: &Poller) -> io::Result<()> {
-        for (at, entrance) in self.entrances.iter_mut().enumerate() {
-            if !entrance.is_watched {
-                poller.add(&entrance.listener, u64::MAX - at as u64)?;
-                entrance.is_watched = true;
+    /// Registers listeners that are not polled.
+    pub(crate) fn register(&mut self, poller: &Poller) -> io::Result<()> {
+        for (index, listener) in self.listeners.iter_mut().enumerate() {
+            if !listener.is_polled {
+                poller.add(&listener.socket, u64::MAX - index as u64)?;
+                listener.is_polled = true;
             }
         }
         Ok(())
     }
 
-    /// Nobody comes in any more.
+    /// Stops listening.
     pub(crate) fn close(&mut self, poller: &Poller) {
-        for entrance in &self.entrances {
-            // What it still knows in spite of this would only make it wake more often.
-            drop(poller.remove(&entrance.listener));
+        for listener in &self.listeners {
+            // A listener that stays registered would only wake the poller more often.
+            drop(poller.remove(&listener.socket));
         }
-        self.entrances.clear();
+        self.listeners.clear();
     }
 
-    /// When those where nothing could be accepted are to be tried again.
-    pub(crate) fn again(&self) -> Option<Nanos> {
-        self.again
+    /// When to poll listeners again whose accept failed.
+    pub(crate) fn retry_at(&self) -> Option<Nanos> {
+        self.retry_at
     }
 
-    /// Tries those again where nothing could be accepted, if it is time.
-    pub(crate) fn on_time(&mut self, now: Nanos, poller: &Poller) {
-        if self.again.is_some_and(|at| at <= now) {
-            let again = now.saturating_add(ACCEPT_AGAIN);
-            self.again = self.watch(poller).is_err().then_some(again);
+    /// Polls listeners again whose accept failed, once the pause is over.
+    pub(crate) fn retry(&mut self, now: Nanos, poller: &Poller) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            let retry_at = now.saturating_add(RETRY_NS);
+            self.retry_at = self.register(poller).is_err().then_some(retry_at);
         }
     }
 
-    /// The next guest.
-    pub(crate) fn next(
+    /// Accepts the next connection.
+    pub(crate) fn accept(
         &mut self,
         now: Nanos,
         poller: &Poller,
     ) -> Option<(TcpStream, SocketAddr, Framing)> {
-        for entrance in self.entrances.iter_mut().filter(|entrance| entrance.is_watched) {
+        for listener in self.listeners.iter_mut().filter(|listener| listener.is_polled) {
             loop {
-                match entrance.listener.accept() {
-                    Ok((stream, from)) => return Some((stream, from, entrance.speech)),
+                match listener.socket.accept() {
+                    Ok((stream, peer)) => return Some((stream, peer, listener.framing)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // The peer hung up while it was queued.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                     Err(_) => {
-                        // Or the poller would report it again at once, for as long as it lasts.
-                        if poller.remove(&entrance.listener).is_ok() {
-                            entrance.is_watched = false;
-                            self.again = Some(now.saturating_add(ACCEPT_AGAIN));
+                        // The connection stays queued, so the poller would report it at once again.
+                        if poller.remove(&listener.socket).is_ok() {
+                            listener.is_polled = false;
+                            self.retry_at = Some(now.saturating_add(RETRY_NS));
                         }
                         break;
                     }

@@ -1,81 +1,86 @@
-//! Connections that have not come in yet: hands are being shaken, or it is not known who it is.
-//! They are few, from each address and from all, and each has a deadline.
+//! Pending connections: TLS, WebSocket or logon are incomplete. Their number is limited for each
+//! address and in all, and each has a deadline. The server owns the table.
 
-use crate::Nanos;
-use crate::client::ClientId;
+use crate::ids::ClientId;
 use crate::net::source::Source;
+use crate::time::Nanos;
 
 #[derive(Debug)]
 struct Connection {
     id: ClientId,
     source: Source,
     due: Nanos,
-    /// Its password is being checked, which takes as long as it takes.
-    is_proving: bool,
+    /// The password worker checks its password; the deadline pauses meanwhile.
+    is_checking: bool,
 }
 
-/// All of them, in the order in which they came.
+/// All pending connections, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct PendingConnections {
     connections: Vec<Connection>,
 }
 
 impl PendingConnections {
-    /// One more, which has to be in by `due`.
+    /// Adds a connection whose handshake must be complete by `due`.
     pub(crate) fn add(&mut self, id: ClientId, source: Source, due: Nanos) {
-        self.connections.push(Connection { id, source, due, is_proving: false });
+        self.connections.push(Connection { id, source, due, is_checking: false });
     }
 
-    /// It has come in, or gone.
+    /// Removes a connection that completed its handshake or ended.
     pub(crate) fn remove(&mut self, id: ClientId) {
         self.connections.retain(|one| one.id != id);
     }
 
-    /// Stops its clock while its password waits to be checked.
-    pub(crate) fn stop_clock(&mut self, id: ClientId) {
+    /// Pauses the deadline while a password is checked.
+    pub(crate) fn pause_deadline(&mut self, id: ClientId) {
         self.set(id, true, Nanos::MAX);
     }
 
-    /// Its password was wrong: it may try again until `due`.
-    pub(crate) fn restart_clock(&mut self, id: ClientId, due: Nanos) {
+    /// Sets a new deadline after a wrong password.
+    pub(crate) fn set_deadline(&mut self, id: ClientId, due: Nanos) {
         self.set(id, false, due);
     }
 
-    fn set(&mut self, id: ClientId, is_proving: bool, due: Nanos) {
+    fn set(&mut self, id: ClientId, is_checking: bool, due: Nanos) {
         if let Some(one) = self.connections.iter_mut().find(|one| one.id == id) {
-            (one.is_proving, one.due) = (is_proving, due);
+            (one.is_checking, one.due) = (is_checking, due);
         }
     }
 
-    /// When the next one is late.
+    /// The earliest deadline.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         self.connections.iter().map(|one| one.due).min()
     }
 
-    /// One that is late.
-    pub(crate) fn late(&self, now: Nanos) -> Option<ClientId> {
+    /// A connection whose deadline passed.
+    pub(crate) fn expired(&self, now: Nanos) -> Option<ClientId> {
         self.connections.iter().find(|one| one.due <= now).map(|one| one.id)
     }
 
-    /// Which source has to give one up before one more of `source` may come.
-    pub(crate) fn surplus(&self, source: Source, of_one: usize, of_all: usize) -> Option<Source> {
+    /// The source that must lose a connection before one more from `source` is accepted.
+    pub(crate) fn source_over_limit(
+        &self,
+        source: Source,
+        per_source: usize,
+        total: usize,
+    ) -> Option<Source> {
         match () {
-            () if self.count(source) >= of_one => Some(source),
-            () if self.connections.len() >= of_all => self.fullest(),
+            () if self.count(source) >= per_source => Some(source),
+            () if self.connections.len() >= total => self.busiest_source(),
             () => None,
         }
     }
 
-    /// The source of the most.
-    pub(crate) fn fullest(&self) -> Option<Source> {
-        // Of several that of the first, which is the last by `rev`.
+    /// The source with the most pending connections.
+    pub(crate) fn busiest_source(&self) -> Option<Source> {
+        // `max_by_key` returns the last of equals; `rev` makes that the oldest.
         let sources = self.connections.iter().rev().map(|one| one.source);
         sources.max_by_key(|source| self.count(*source))
     }
 
-    /// The first of a source that nothing is being found out about.
-    pub(crate) fn first_idle(&self, source: Source) -> Option<ClientId> {
-        let mut idle = self.connections.iter().filter(|one| !one.is_proving);
+    /// The oldest connection of a source whose password is not being checked.
+    pub(crate) fn oldest_idle(&self, source: Source) -> Option<ClientId> {
+        let mut idle = self.connections.iter().filter(|one| !one.is_checking);
         idle.find(|one| one.source == source).map(|one| one.id)
     }
 
@@ -99,13 +104,13 @@ mod tests {
             pending.add(ClientId(number), source(1), 100);
         }
         pending.add(ClientId(9), source(2), 50);
-        assert_eq!(pending.surplus(source(1), 4, 10), Some(source(1)));
-        assert_eq!(pending.surplus(source(2), 4, 10), None);
-        assert_eq!(pending.surplus(source(3), 4, 5), Some(source(1)));
-        pending.stop_clock(ClientId(0));
-        assert_eq!(pending.first_idle(source(1)), Some(ClientId(1)));
+        assert_eq!(pending.source_over_limit(source(1), 4, 10), Some(source(1)));
+        assert_eq!(pending.source_over_limit(source(2), 4, 10), None);
+        assert_eq!(pending.source_over_limit(source(3), 4, 5), Some(source(1)));
+        pending.pause_deadline(ClientId(0));
+        assert_eq!(pending.oldest_idle(source(1)), Some(ClientId(1)));
         pending.remove(ClientId(1));
-        assert_eq!(pending.surplus(source(1), 4, 10), None);
+        assert_eq!(pending.source_over_limit(source(1), 4, 10), None);
     }
 
     #[test]
@@ -113,11 +118,11 @@ mod tests {
         let mut pending = PendingConnections::default();
         pending.add(ClientId(0), source(1), 10);
         pending.add(ClientId(1), source(1), 20);
-        pending.stop_clock(ClientId(0));
-        assert_eq!((pending.next_due(), pending.late(19)), (Some(20), None));
-        assert_eq!(pending.late(20), Some(ClientId(1)));
-        pending.restart_clock(ClientId(0), 30);
+        pending.pause_deadline(ClientId(0));
+        assert_eq!((pending.next_due(), pending.expired(19)), (Some(20), None));
+        assert_eq!(pending.expired(20), Some(ClientId(1)));
+        pending.set_deadline(ClientId(0), 30);
         pending.remove(ClientId(1));
-        assert_eq!((pending.next_due(), pending.late(30)), (Some(30), Some(ClientId(0))));
+        assert_eq!((pending.next_due(), pending.expired(30)), (Some(30), Some(ClientId(0))));
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for sockets: epoll(7).
+//! Waits for sockets with epoll(7).
 
 use rustix::event::Timespec;
 use rustix::event::epoll;
@@ -7,30 +7,30 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// The most events that are taken at a time.
+/// The most events of one wait.
 const EVENTS_MAX: usize = 256;
 
-/// What is waited for at a socket.
+/// The events of a socket to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
     Write,
     Both,
-    /// Its end only, which is reported once.
+    /// Only the end of the connection, reported once.
     Neither,
 }
 
-/// The sockets, each with a number.
+/// An epoll instance; each socket has a token.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
 }
 
-/// Something can be done with a socket.
+/// A socket that is ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
-    pub(crate) number: u64,
-    /// There is something to read, an end or an error.
+    pub(crate) token: u64,
+    /// Readable, closed or failed.
     pub(crate) to_read: bool,
     pub(crate) to_write: bool,
 }
@@ -41,15 +41,15 @@ impl Poller {
         Ok(Self { epoll })
     }
 
-    /// Waits for `socket` as well.
-    pub(crate) fn add(&self, socket: impl AsFd, number: u64) -> io::Result<()> {
-        epoll::add(&self.epoll, socket, epoll::EventData::new_u64(number), wanted(Interest::Read))?;
+    /// Registers a socket for reading.
+    pub(crate) fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), flags(Interest::Read))?;
         Ok(())
     }
 
-    /// Waits for something else from now on.
-    pub(crate) fn change(&self, socket: impl AsFd, number: u64, what: Interest) -> io::Result<()> {
-        epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(number), wanted(what))?;
+    /// Changes the events to wait for.
+    pub(crate) fn change(&self, socket: impl AsFd, token: u64, what: Interest) -> io::Result<()> {
+        epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token), flags(what))?;
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits, at most `limit`; puts what is ready into `ready`.
+    /// Waits for at most `limit`, and appends ready sockets to `ready`.
     pub(crate) fn wait(&self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
         let limit = limit.map(|limit| Timespec {
             tv_sec: limit.as_secs().min(1 << 30) as i64,
@@ -73,7 +73,7 @@ impl Poller {
         ready.extend(events.iter().map(|event| {
             let (flags, data) = (event.flags, event.data);
             Ready {
-                number: data.u64(),
+                token: data.u64(),
                 to_read: flags.intersects(!epoll::EventFlags::OUT),
                 to_write: flags.contains(epoll::EventFlags::OUT),
             }
@@ -82,13 +82,13 @@ impl Poller {
     }
 }
 
-fn wanted(what: Interest) -> epoll::EventFlags {
+fn flags(what: Interest) -> epoll::EventFlags {
     match what {
         Interest::Read => epoll::EventFlags::IN,
         Interest::Write => epoll::EventFlags::OUT,
         Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-        // An end is there for good, and errors cannot be left out: reported again and again they
-        // would wake a server that has to wait before it can do anything about them.
+        // epoll reports errors in any case. Without ONESHOT the end of a paused connection would
+        // wake the server again and again, before it may act on it.
         Interest::Neither => epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT,
     }
 }

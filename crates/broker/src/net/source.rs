@@ -1,9 +1,10 @@
-//! Where a connection comes from, as limits count it.
+//! The address by which limits count connections.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address; of IPv6 the network of 64 bits that one subscriber is given as a whole.
+/// A peer's address. Of IPv6 only the upper 64 bits count, since one subscriber usually has such a
+/// network as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Source(IpAddr);
 
@@ -19,7 +20,7 @@ impl Source {
 }
 
 impl Default for Source {
-    /// Of a client that came by no socket.
+    /// The source of a client without a socket, as in tests.
     fn default() -> Self {
         Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
     }

@@ -1,4 +1,5 @@
-//! The WebSocket protocol on one connection: no socket, only bytes that came and bytes to be sent.
+//! The WebSocket protocol of one connection, over buffers in memory: the connection moves bytes
+//! between them and the socket. Checks the origin of web pages during the handshake.
 
 use crate::queue::unread_replies::UnreadReplies;
 use lanecast_wire::command::{LENGTH_BYTES, frame_total, message_payload};
@@ -12,64 +13,64 @@ use tungstenite::protocol::frame::{CloseFrame, FrameHeader};
 use tungstenite::protocol::{Message, WebSocketConfig};
 use tungstenite::{Error, ServerHandshake, http};
 
-/// Bytes that are made ready to be sent at a time.
-const STAGED_MAX: usize = 256 << 10;
-/// Answers to pings that a client has not read take this much; then nothing is read from it.
+/// The most bytes of encoded messages at a time.
+const ENCODED_MAX: usize = 256 << 10;
+/// The most bytes of unread pongs; beyond it, the server does not read from the client.
 const PONGS_MAX: usize = 64 << 10;
-/// What the library reads at a time; it keeps that much for each connection.
+/// Read buffer of the library; it keeps as much for each connection.
 const READ_BYTES: usize = 8 << 10;
-/// What somebody is told who does not ask for this protocol.
-const NO_REQUEST: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+/// The reply to a request that is not a WebSocket handshake.
+const NOT_WEBSOCKET: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain\r\nContent-Length: 55\r\n\r\n\
     this is a lanecast server: WebSocket (RFC 6455) only.\r\n";
-/// What a page is told that may not ask.
-const NO_ORIGIN: &str = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\
+/// The reply to a page from a foreign origin.
+const FORBIDDEN_ORIGIN: &str = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\
     Content-Type: text/plain\r\nContent-Length: 56\r\n\r\n\
     pages of this origin must be listed in listen.origins.\r\n";
-/// What somebody is told who does not encrypt where that is needed.
-pub(crate) const NO_TLS: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+/// The reply to a client that does not encrypt where TLS is required.
+pub(crate) const TLS_REQUIRED: &str = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain\r\nContent-Length: 46\r\n\r\n\
     this server speaks TLS alone: ask for wss://\r\n";
 
-/// Why the server ends a connection.
+/// Why the server closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// The server ends.
-    Away,
-    /// The client did what it may not.
-    Refused(&'static str),
-    /// The client has gone, or knows already.
-    Silent,
+    /// The server shuts down.
+    Shutdown,
+    /// The client broke a rule.
+    Policy(&'static str),
+    /// The client disconnected, or was already told.
+    Ended,
 }
 
-/// Whose pages may connect.
+/// Origins of web pages that may connect.
 #[derive(Clone, Debug)]
 pub(crate) struct Origins(pub(crate) Arc<[String]>);
 
-/// A connection's state.
+/// The WebSocket state of a connection.
 #[derive(Debug)]
 pub(crate) struct WebSocket {
-    /// None once it is over.
+    /// `None` after an error.
     state: Option<State>,
     unsent: Unsent,
-    /// The beginning of a frame that is to be sent.
+    /// An incomplete frame from the send queue.
     partial: Vec<u8>,
-    /// What has come since the last whole message, and whether there was one since that was last
-    /// asked.
-    begun: usize,
-    has_ended: bool,
-    /// As the client's last message was, so are those to it: text or binary, with a length or not.
+    /// Bytes received since the last complete message, and whether one was completed since
+    /// [`take_partial`](Self::take_partial).
+    partial_bytes: usize,
+    has_completed: bool,
+    /// Replies have the form of the client's last message: text or binary, with a length or not.
     is_text: bool,
     has_length: bool,
 }
 
 #[derive(Debug)]
 enum State {
-    Asked(Box<MidHandshake<ServerHandshake<MemoryStream, Origins>>>),
+    Handshake(Box<MidHandshake<ServerHandshake<MemoryStream, Origins>>>),
     Open(Box<tungstenite::WebSocket<MemoryStream>>),
 }
 
-/// What has come and is not read yet, and what the library answers.
+/// The stream that the library reads from and writes to.
 #[derive(Debug, Default)]
 struct MemoryStream {
     inbound: Vec<u8>,
@@ -77,13 +78,12 @@ struct MemoryStream {
     outbound: Vec<u8>,
 }
 
-/// What is to be sent.
+/// Encoded bytes to send.
 #[derive(Debug, Default)]
 struct Unsent {
     bytes: Vec<u8>,
     sent: usize,
-    /// To pings.
-    answers: UnreadReplies,
+    pongs: UnreadReplies,
 }
 
 impl WebSocket {
@@ -96,74 +96,74 @@ impl WebSocket {
             .max_frame_size(limit);
         let handshake = ServerHandshake::start(MemoryStream::default(), origins, Some(config));
         Self {
-            state: Some(State::Asked(Box::new(handshake))),
+            state: Some(State::Handshake(Box::new(handshake))),
             unsent: Unsent::default(),
             partial: Vec::new(),
-            begun: 0,
-            has_ended: false,
+            partial_bytes: 0,
+            has_completed: false,
             is_text: true,
             has_length: false,
         }
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, Some(State::Open(_)))
     }
 
-    /// Takes in what came, and hands over the payload of each message that is whole, until `each`
-    /// says that this is enough; whether more is wanted.
+    /// Decodes received bytes, and passes the payload of each complete message to `on_message`
+    /// until that returns false; whether it accepts more.
     ///
     /// # Errors
-    /// If the connection is to end, once what is to be sent has been.
-    pub(crate) fn take(
+    /// If the connection must close after its unsent bytes are sent.
+    pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(&[u8]) -> bool,
+        mut on_message: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
         let mut state = self.state.take().ok_or(ErrorKind::NotConnected)?;
-        self.begun += bytes.len();
+        self.partial_bytes += bytes.len();
         match &mut state {
-            State::Asked(handshake) => handshake.get_mut().get_mut().put(bytes),
+            State::Handshake(handshake) => handshake.get_mut().get_mut().put(bytes),
             State::Open(socket) => socket.get_mut().put(bytes),
         }
         let mut socket = match state {
             State::Open(socket) => socket,
-            State::Asked(handshake) => match handshake.handshake() {
+            State::Handshake(handshake) => match handshake.handshake() {
                 Ok(socket) => Box::new(socket),
                 Err(HandshakeError::Interrupted(handshake)) => {
-                    self.state = Some(State::Asked(Box::new(handshake)));
+                    self.state = Some(State::Handshake(Box::new(handshake)));
                     return Ok(true);
                 }
                 Err(HandshakeError::Failure(error)) => {
                     let is_origin = matches!(error, Error::Http(_));
-                    let answer = if is_origin { NO_ORIGIN } else { NO_REQUEST };
+                    let answer = if is_origin { FORBIDDEN_ORIGIN } else { NOT_WEBSOCKET };
                     self.unsent.bytes.extend_from_slice(answer.as_bytes());
                     return Err(io::Error::other(error));
                 }
             },
         };
-        let done = self.read(&mut socket, &mut each);
-        self.unsent.answer(&mut socket.get_mut().outbound);
+        let result = self.read(&mut socket, &mut on_message);
+        self.unsent.append_replies(&mut socket.get_mut().outbound);
         self.state = Some(State::Open(socket));
-        done
+        result
     }
 
     fn read(
         &mut self,
         socket: &mut tungstenite::WebSocket<MemoryStream>,
-        each: &mut impl FnMut(&[u8]) -> bool,
+        on_message: &mut impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
         loop {
-            self.unsent.answer(&mut socket.get_mut().outbound);
-            if self.has_unread_answers() {
+            self.unsent.append_replies(&mut socket.get_mut().outbound);
+            if self.has_unread_pongs() {
                 return Ok(false);
             }
             let message = match socket.read() {
                 Ok(message) => message,
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => {
-                    // Told as far as it can be; the connection ends anyway.
+                    // The close frame is a courtesy; the connection ends in any case.
                     drop(socket.close(Some(CloseFrame { code: code(&error), reason: "".into() })));
                     return Err(io::Error::other(error));
                 }
@@ -171,24 +171,24 @@ impl WebSocket {
             let (bytes, is_text) = match &message {
                 Message::Text(text) => (text.as_bytes(), true),
                 Message::Binary(bytes) => (&bytes[..], false),
-                // Answered by the library.
+                // The library replies to control frames.
                 _ => continue,
             };
-            (self.begun, self.has_ended) = (socket.get_ref().unread(), true);
-            // One without content is a sign of life, as a frame is.
+            (self.partial_bytes, self.has_completed) = (socket.get_ref().unread(), true);
+            // An empty message is a heartbeat, as an empty frame is.
             if bytes.is_empty() {
                 continue;
             }
             let (payload, has_length) = message_payload(bytes).unwrap_or((bytes, false));
             (self.is_text, self.has_length) = (is_text, has_length);
-            if !each(payload) {
+            if !on_message(payload) {
                 return Ok(false);
             }
         }
     }
 
-    /// From now on a message may be so long.
-    pub(crate) fn set_limit(&mut self, frame_bytes_max: usize) {
+    /// Sets the longest message.
+    pub(crate) fn set_frame_limit(&mut self, frame_bytes_max: usize) {
         let limit = Some(frame_bytes_max + LENGTH_BYTES);
         if let Some(State::Open(socket)) = &mut self.state {
             socket.set_config(|config| {
@@ -197,38 +197,37 @@ impl WebSocket {
         }
     }
 
-    /// How much has come of a message that has begun, and whether one has ended since this was last
-    /// asked.
-    pub(crate) fn partial(&mut self) -> (usize, bool) {
-        (self.begun, std::mem::take(&mut self.has_ended))
+    /// Bytes of the incomplete message, and whether one was completed since the last call.
+    pub(crate) fn take_partial(&mut self) -> (usize, bool) {
+        (self.partial_bytes, std::mem::take(&mut self.has_completed))
     }
 
-    /// Whether more answers to pings wait for the client than it may leave unread.
-    pub(crate) fn has_unread_answers(&self) -> bool {
-        self.unsent.answers.are_unread()
+    /// Whether the client leaves too many pongs unread.
+    pub(crate) fn has_unread_pongs(&self) -> bool {
+        self.unsent.pongs.is_blocking()
     }
 
-    /// Says why it ends, unless it has ended already.
-    pub(crate) fn close(&mut self, why: CloseReason) {
-        let (code, reason) = match why {
-            CloseReason::Away => (CloseCode::Away, "the server ends"),
-            CloseReason::Refused(reason) => (CloseCode::Policy, reason),
-            CloseReason::Silent => return,
+    /// Appends a close frame, unless the connection has ended.
+    pub(crate) fn close(&mut self, reason: CloseReason) {
+        let (code, reason) = match reason {
+            CloseReason::Shutdown => (CloseCode::Away, "the server shuts down"),
+            CloseReason::Policy(reason) => (CloseCode::Policy, reason),
+            CloseReason::Ended => return,
         };
         if let Some(State::Open(socket)) = &mut self.state {
-            // One that has ended has said so.
+            // A connection that has ended already sent its close frame.
             drop(socket.close(Some(CloseFrame { code, reason: reason.into() })));
             self.unsent.bytes.append(&mut socket.get_mut().outbound);
         }
     }
 
-    /// Turns frames into messages, as many as may be ready at a time; how many bytes it took.
+    /// Encodes frames as messages until the buffer is full; returns the bytes encoded.
     ///
     /// # Errors
-    /// `WouldBlock` if what is ready is to be sent first.
+    /// `WouldBlock` if encoded messages must be sent first.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut used = 0;
-        while used < bytes.len() && self.unsent().len() < STAGED_MAX {
+        while used < bytes.len() && self.unsent().len() < ENCODED_MAX {
             let rest = &bytes[used..];
             if self.partial.is_empty()
                 && let Some(total) = frame_total(rest).filter(|total| *total <= rest.len())
@@ -237,7 +236,7 @@ impl WebSocket {
                 used += total;
                 continue;
             }
-            // As far as the frame goes, once its length is known.
+            // Up to the end of the length prefix, and once that is known, to the end of the frame.
             let known = frame_total(&self.partial).unwrap_or(LENGTH_BYTES);
             let more = (known - self.partial.len()).min(rest.len());
             self.partial.extend_from_slice(&rest[..more]);
@@ -252,10 +251,10 @@ impl WebSocket {
         if used == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(used) }
     }
 
-    /// Makes a message of a frame.
+    /// Encodes a frame as a message.
     fn write(&mut self, frame: &[u8]) {
         let payload = if self.has_length { frame } else { &frame[LENGTH_BYTES..] };
-        // A text that is none would end the connection.
+        // A text message with invalid UTF-8 would make the client close the connection.
         let is_text = self.is_text && std::str::from_utf8(payload).is_ok();
         let data = if is_text { Data::Text } else { Data::Binary };
         let header = FrameHeader { opcode: OpCode::Data(data), ..FrameHeader::default() };
@@ -265,37 +264,37 @@ impl WebSocket {
         out.extend_from_slice(payload);
     }
 
-    /// What is to be sent.
+    /// Encoded bytes to send.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.unsent.bytes[self.unsent.sent..]
     }
 
-    /// The first `count` bytes of that have been sent.
-    pub(crate) fn sent(&mut self, count: usize) {
+    /// Removes sent bytes.
+    pub(crate) fn advance(&mut self, count: usize) {
         let unsent = &mut self.unsent;
         unsent.sent += count;
-        unsent.answers.leave(count);
+        unsent.pongs.advance(count);
         if unsent.sent == unsent.bytes.len() {
             unsent.sent = 0;
             unsent.bytes.clear();
-            // One long message is no reason to keep as much for ever.
-            unsent.bytes.shrink_to(STAGED_MAX);
+            // One long message is no reason to keep its memory.
+            unsent.bytes.shrink_to(ENCODED_MAX);
         }
     }
 }
 
 impl Unsent {
-    /// Puts what the library answers behind all else.
-    fn answer(&mut self, answers: &mut Vec<u8>) {
-        if !answers.is_empty() {
-            let count = answers.len();
-            self.bytes.append(answers);
-            self.answers.count(count, self.bytes.len() - self.sent, PONGS_MAX);
+    /// Appends what the library wrote: pongs and close frames.
+    fn append_replies(&mut self, replies: &mut Vec<u8>) {
+        if !replies.is_empty() {
+            let count = replies.len();
+            self.bytes.append(replies);
+            self.pongs.count(count, self.bytes.len() - self.sent, PONGS_MAX);
         }
     }
 }
 
-/// What an error is called when a connection is closed for it.
+/// The close code of an error.
 fn code(error: &Error) -> CloseCode {
     match error {
         Error::Capacity(_) => CloseCode::Size,
@@ -305,7 +304,7 @@ fn code(error: &Error) -> CloseCode {
 }
 
 impl MemoryStream {
-    /// How much has come and is not read yet.
+    /// Bytes that the library has not read.
     fn unread(&self) -> usize {
         self.inbound.len() - self.read
     }
@@ -344,25 +343,25 @@ impl Write for MemoryStream {
 impl Callback for Origins {
     fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
         let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or(""));
-        let is_welcome = match (header("origin"), header("host")) {
-            // No page: a program, which could have said anything.
+        let is_allowed = match (header("origin"), header("host")) {
+            // Without an origin it is a program rather than a page, and could claim any origin.
             (None, _) => true,
-            (Some(origin), host) => self.has(origin, host.unwrap_or("")),
+            (Some(origin), host) => self.allows(origin, host.unwrap_or("")),
         };
-        if is_welcome {
+        if is_allowed {
             return Ok(response);
         }
-        let mut refusal = ErrorResponse::new(None);
-        *refusal.status_mut() = http::StatusCode::FORBIDDEN;
-        Err(refusal)
+        let mut response = ErrorResponse::new(None);
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
+        Err(response)
     }
 }
 
 impl Origins {
-    /// Whether pages of `origin` may connect to what they call `host`. Those of the same host may
-    /// if it is called by its address or `localhost`; another name could be anybody's, who makes
-    /// it lead here.
-    fn has(&self, origin: &str, host: &str) -> bool {
+    /// Whether pages of `origin` may connect to `host`. Pages of the same host may if the host is
+    /// an address or `localhost`. A domain name is not enough: an attacker's domain can resolve to
+    /// this server (DNS rebinding), so it must be listed.
+    fn allows(&self, origin: &str, host: &str) -> bool {
         let place = origin.split_once("://").map_or("", |(_, place)| place);
         let (name, own) = (without_port(place), without_port(host));
         let address = name.trim_start_matches('[').trim_end_matches(']');
@@ -386,7 +385,7 @@ mod tests {
     #[test]
     fn pages_come_from_the_same_host_or_are_listed() {
         let origins = Origins(["https://desk.example".to_owned()].as_slice().into());
-        let has = |origin, host| origins.has(origin, host);
+        let has = |origin, host| origins.allows(origin, host);
         assert!(has("http://127.0.0.1:8000", "127.0.0.1:9008"));
         assert!(has("http://[::1]", "[::1]:9008"));
         assert!(has("http://localhost:8000", "LOCALHOST:9008"));
@@ -400,7 +399,7 @@ mod tests {
 
     #[test]
     fn answers_are_as_long_as_they_say() {
-        for answer in [NO_REQUEST, NO_ORIGIN, NO_TLS] {
+        for answer in [NOT_WEBSOCKET, FORBIDDEN_ORIGIN, TLS_REQUIRED] {
             let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{answer}");
         }

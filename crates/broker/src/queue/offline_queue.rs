@@ -1,154 +1,135 @@
-//! What waits for a client that has fallen behind: the oldest of it in memory, the rest on disk.
+//! The queue of an offline client: its oldest bytes in memory, the rest on disk.
 
-use crate::Nanos;
+use crate::config::offline::OfflineSettings;
 use crate::queue::disk_ring::DiskRing;
+use crate::time::Nanos;
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 
-/// What is read back from disk at a time.
-const PIECE_BYTES: usize = 256 << 10;
+/// Bytes read back from disk at a time.
+const READ_BYTES: usize = 256 << 10;
 
-/// Where it goes what a client does not read in time, and how much of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfflineSettings {
-    /// The directory of files without names, one for each client that has fallen behind.
-    pub directory: PathBuf,
-    /// The most bytes on disk for a client.
-    pub bytes_max: u64,
-    /// How long a message may wait for its client.
-    pub age_max: Duration,
-}
-
-impl OfflineSettings {
-    /// The defaults, in that directory.
-    pub fn at(directory: impl Into<PathBuf>) -> Self {
-        let age_max = Duration::from_secs(600);
-        Self { directory: directory.into(), bytes_max: 1 << 30, age_max }
-    }
-}
-
-/// What becomes of more than may wait in memory, for all clients.
+/// Memory limit of all send queues, and the offline policy beyond it.
 #[derive(Debug, Default)]
 pub(crate) struct OfflineLimits {
-    /// Nothing is put by without.
-    pub(crate) spooling: Option<OfflineSettings>,
-    /// What may wait in memory for a client.
+    /// `None` disconnects clients beyond the memory limit.
+    pub(crate) settings: Option<OfflineSettings>,
+    /// The most bytes in memory for a client.
     pub(crate) memory_max: usize,
-    /// How often clients have fallen behind.
-    pub(crate) times: u64,
-    /// What has gone to disk so far.
-    pub(crate) bytes: u64,
+    /// Times that a client went offline.
+    pub(crate) went_offline: u64,
+    /// Bytes written to disk so far.
+    pub(crate) disk_bytes: u64,
 }
 
 impl OfflineLimits {
-    /// The most bytes that may wait for a client in all.
-    pub(crate) fn most(&self) -> usize {
-        let disk = self.spooling.as_ref().map_or(0, |spooling| spooling.bytes_max);
+    /// The most bytes that may wait for a client, in memory and on disk.
+    pub(crate) fn queue_max(&self) -> usize {
+        let disk = self.settings.as_ref().map_or(0, |settings| settings.bytes_max);
         self.memory_max.saturating_add(usize::try_from(disk).unwrap_or(usize::MAX))
     }
 
-    /// A place for what waits for one more client; none if nothing is put by.
+    /// Creates the disk queue of a client; `None` if clients do not go offline.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn spool(&mut self) -> io::Result<Option<DiskRing>> {
-        let Some(OfflineSettings { directory, bytes_max, .. }) = &self.spooling else {
+    /// The system's error.
+    pub(crate) fn create_ring(&mut self) -> io::Result<Option<DiskRing>> {
+        let Some(OfflineSettings { directory, bytes_max, .. }) = &self.settings else {
             return Ok(None);
         };
-        let spool = DiskRing::create(directory, *bytes_max)?;
-        self.times += 1;
-        Ok(Some(spool))
+        let ring = DiskRing::create(directory, *bytes_max)?;
+        self.went_offline += 1;
+        Ok(Some(ring))
     }
 }
 
-/// Bytes in the order in which they leave.
+/// The queue of an offline client, oldest byte first.
 #[derive(Debug)]
 pub(crate) struct OfflineQueue {
-    /// Those in memory, and how many of them have left.
+    /// Bytes in memory, of which the first `sent` are sent.
     front: Vec<u8>,
     sent: usize,
-    spool: DiskRing,
-    /// How many have come and left so far.
-    come: u64,
-    left: u64,
-    /// At these times so many had come.
-    marks: VecDeque<(Nanos, u64)>,
+    ring: DiskRing,
+    /// Bytes appended and sent so far.
+    appended_total: u64,
+    sent_total: u64,
+    /// Samples of `appended_total` by time, for the age of the oldest byte.
+    samples: VecDeque<(Nanos, u64)>,
 }
 
 impl OfflineQueue {
-    /// Begins with bytes of which some have left already.
-    pub(crate) fn new(front: Vec<u8>, sent: usize, spool: DiskRing) -> Self {
-        let come = (front.len() - sent) as u64;
-        Self { front, sent, spool, come, left: 0, marks: VecDeque::new() }
+    /// Starts with the bytes of a send queue, of which the first `sent` are sent.
+    pub(crate) fn new(front: Vec<u8>, sent: usize, ring: DiskRing) -> Self {
+        let appended_total = (front.len() - sent) as u64;
+        Self { front, sent, ring, appended_total, sent_total: 0, samples: VecDeque::new() }
     }
 
-    /// How many bytes wait.
+    /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
-        self.held() + self.spool.len() as usize
+        self.memory_len() + self.ring.len() as usize
     }
 
-    /// How many of them are in memory.
-    pub(crate) fn held(&self) -> usize {
+    /// Bytes that wait in memory.
+    pub(crate) fn memory_len(&self) -> usize {
         self.front.len() - self.sent
     }
 
-    /// Puts bytes behind all others, on disk.
+    /// Appends bytes on disk.
     ///
     /// # Errors
-    /// If there is no room.
-    pub(crate) fn push(&mut self, bytes: &[u8], overflow: &mut OfflineLimits) -> io::Result<()> {
-        self.spool.push(bytes)?;
-        self.come += bytes.len() as u64;
-        overflow.bytes += bytes.len() as u64;
+    /// If the client's limit is reached or the disk is full.
+    pub(crate) fn push(&mut self, bytes: &[u8], limits: &mut OfflineLimits) -> io::Result<()> {
+        self.ring.push(bytes)?;
+        self.appended_total += bytes.len() as u64;
+        limits.disk_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Moves so many bytes from memory to disk, or all if there are fewer.
+    /// Moves the last `count` bytes in memory to disk, or all if there are fewer.
     ///
     /// # Errors
-    /// If there is no room.
-    pub(crate) fn shed(&mut self, count: usize, overflow: &mut OfflineLimits) -> io::Result<()> {
-        let count = count.min(self.held());
+    /// If the client's limit is reached or the disk is full.
+    pub(crate) fn spill(&mut self, count: usize, limits: &mut OfflineLimits) -> io::Result<()> {
+        let count = count.min(self.memory_len());
         let kept = self.front.len() - count;
-        self.spool.unshift(&self.front[kept..])?;
+        // Bytes in memory are older than those on disk, so they go before them.
+        self.ring.unshift(&self.front[kept..])?;
         self.front.truncate(kept);
         self.front.shrink_to_fit();
-        overflow.bytes += count as u64;
+        limits.disk_bytes += count as u64;
         Ok(())
     }
 
-    /// The next bytes to leave; none if none are left.
+    /// The next bytes to send; empty if none are left.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<&[u8]> {
         if self.sent == self.front.len() {
             self.sent = 0;
             self.front.clear();
-            self.front.shrink_to(PIECE_BYTES);
-            self.spool.take(PIECE_BYTES, &mut self.front)?;
+            self.front.shrink_to(READ_BYTES);
+            self.ring.take(READ_BYTES, &mut self.front)?;
         }
         Ok(&self.front[self.sent..])
     }
 
-    /// So many bytes have left.
-    pub(crate) fn leave(&mut self, count: usize) {
+    /// Removes sent bytes.
+    pub(crate) fn advance(&mut self, count: usize) {
         self.sent += count;
-        self.left += count as u64;
+        self.sent_total += count as u64;
     }
 
-    /// How long the oldest byte has waited at least, of those that were here the last time that it
-    /// was asked. It is known to within `step`.
+    /// A lower bound of the oldest byte's age, precise to `step`. Bytes count from the first call
+    /// after they were appended.
     pub(crate) fn age(&mut self, now: Nanos, step: Nanos) -> Nanos {
         let is_due = |(time, _): &(Nanos, u64)| now.saturating_sub(*time) >= step;
-        if self.marks.back().is_none_or(is_due) {
-            self.marks.push_back((now, self.come));
+        if self.samples.back().is_none_or(is_due) {
+            self.samples.push_back((now, self.appended_total));
         }
-        while self.marks.front().is_some_and(|(_, come)| *come <= self.left) {
-            self.marks.pop_front();
+        while self.samples.front().is_some_and(|(_, appended)| *appended <= self.sent_total) {
+            self.samples.pop_front();
         }
-        self.marks.front().map_or(0, |(time, _)| now.saturating_sub(*time))
+        self.samples.front().map_or(0, |(time, _)| now.saturating_sub(*time))
     }
 }

@@ -1,165 +1,172 @@
-//! What waits to be sent to a client.
+//! A client's send queue: bytes in the order in which they are sent.
+//!
+//! Within a round the queue refers to frames in the [`FrameArena`] that it shares with other
+//! queues; before the round ends it copies the ones that the socket did not accept. The client
+//! record owns the queue. It calls the socket through a closure, so it knows neither TCP nor
+//! WebSocket.
 
-use crate::delivery::frame_arena::{FrameArena, FrameRange};
+use crate::queue::frame_arena::{FrameArena, FrameRange};
 use crate::queue::offline_queue::{OfflineLimits, OfflineQueue};
 use crate::queue::unread_replies::UnreadReplies;
 use std::io::{self, IoSlice};
 
-/// An outbox that was once this large gives its memory back when it is empty.
-const KEPT_BYTES: usize = 1 << 20;
-/// So many pieces are handed over at a time.
+/// An empty queue keeps at most so much memory.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+/// Slices of one vectored write.
 const SLICES: usize = 64;
-/// When a client has taken so much at a time, others get their turn.
+/// After sending so many bytes to a client, other clients get their turn.
 const TURN_BYTES: usize = 1 << 20;
-/// What comes for a client that has fallen behind goes to disk in pieces of this size or more.
+/// New bytes for an offline client go to disk in pieces of at least this size.
 const SPILL_BYTES: usize = 64 << 10;
-/// Answers that a client has not read take this much at most; then nothing is read from it.
-const ANSWERS_MAX: usize = 1 << 20;
+/// The most bytes of unread replies; beyond it, the server does not read from the client.
+const REPLIES_MAX: usize = 1 << 20;
 
-/// Why nothing can be sent to a client any more.
+/// Why sending to a client failed for good.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// Its connection has ended.
+    /// The connection ended.
     Ended(io::Error),
-    /// What it does not read in time cannot be put by, or not be read back.
-    DurableStore(io::Error),
+    /// The client's bytes cannot be written to disk or read back.
+    Disk(io::Error),
 }
 
-/// A part of a sheet between the outbox's own bytes.
+/// A range of the arena between the queue's own bytes.
 #[derive(Clone, Copy, Debug)]
 struct SharedSlice {
-    /// It comes before the own byte of this number.
+    /// Index of the own byte that follows it.
     at: usize,
-    part: FrameRange,
+    range: FrameRange,
 }
 
-/// Bytes in the order in which they leave: its own, and within a round those that it shares with
-/// other outboxes.
+/// Bytes that wait for a client.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
+    /// Bytes for this client alone.
     own: Vec<u8>,
-    /// How many of its own have left.
+    /// Own bytes already sent.
     sent: usize,
-    inserts: Vec<SharedSlice>,
-    /// The first of them that has not left as a whole.
+    shared: Vec<SharedSlice>,
+    /// Index of the first shared slice that is not sent completely.
     first: usize,
-    /// How many bytes of them wait.
-    shared: usize,
-    /// What is to leave before all this, if the client has fallen behind.
-    backlog: Option<Box<OfflineQueue>>,
-    answers: UnreadReplies,
+    /// Bytes in shared slices that wait.
+    shared_bytes: usize,
+    /// Older bytes, sent first, if the client is offline.
+    offline: Option<Box<OfflineQueue>>,
+    replies: UnreadReplies,
 }
 
 impl SendQueue {
-    /// Where to write behind all else.
+    /// The buffer to append own bytes to.
     #[inline]
-    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.own
     }
 
-    /// Puts a part of a sheet behind all else.
+    /// Appends a range of the arena.
     #[inline]
-    pub(crate) fn share(&mut self, part: FrameRange) {
-        self.shared += part.len();
+    pub(crate) fn share(&mut self, range: FrameRange) {
+        self.shared_bytes += range.len();
         let at = self.own.len();
-        if let Some(last) = self.inserts.last_mut()
-            && last.part.sheet == part.sheet
-            && last.part.end == part.start
+        // Adjacent ranges merge into one slice, so that a burst needs one entry.
+        if let Some(last) = self.shared.last_mut()
+            && last.range.buffer == range.buffer
+            && last.range.end == range.start
             && last.at == at
         {
-            last.part.end = part.end;
+            last.range.end = range.end;
         } else {
-            self.inserts.push(SharedSlice { at, part });
+            self.shared.push(SharedSlice { at, range });
         }
     }
 
-    /// How many bytes wait.
+    /// Bytes that wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.fresh() + self.backlog.as_ref().map_or(0, |backlog| backlog.len())
+        self.recent_len() + self.offline.as_ref().map_or(0, |offline| offline.len())
     }
 
-    /// How many of them are in memory.
+    /// Bytes that wait in memory.
     #[inline]
-    pub(crate) fn held(&self) -> usize {
-        self.fresh() + self.backlog.as_ref().map_or(0, |backlog| backlog.held())
+    pub(crate) fn memory_len(&self) -> usize {
+        self.recent_len() + self.offline.as_ref().map_or(0, |offline| offline.memory_len())
     }
 
-    /// How many of them are in no backlog.
+    /// Bytes that wait outside the offline queue.
     #[inline]
-    fn fresh(&self) -> usize {
-        self.own.len() - self.sent + self.shared
+    fn recent_len(&self) -> usize {
+        self.own.len() - self.sent + self.shared_bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Counts the last `bytes` as answers to the client's own commands.
-    pub(crate) fn count_answers(&mut self, bytes: usize, memory_max: usize) {
-        let waiting = self.len();
-        self.answers.count(bytes, waiting, ANSWERS_MAX.min(memory_max / 2));
+    /// Counts the last `bytes` as replies to the client's own commands.
+    pub(crate) fn count_replies(&mut self, bytes: usize, memory_max: usize) {
+        let queued = self.len();
+        self.replies.count(bytes, queued, REPLIES_MAX.min(memory_max / 2));
     }
 
-    /// The client's answers.
+    /// Flow control of the client's replies.
     #[inline]
-    pub(crate) fn answers(&self) -> &UnreadReplies {
-        &self.answers
+    pub(crate) fn replies(&self) -> &UnreadReplies {
+        &self.replies
     }
 
-    /// Whether the client has fallen behind.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.backlog.is_some()
+    /// Whether the client is offline: part of its queue is on disk.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.offline.is_some()
     }
 
-    /// What the client has fallen behind with, if it has.
-    pub(crate) fn backlog(&mut self) -> Option<&mut OfflineQueue> {
-        self.backlog.as_deref_mut()
+    /// The offline part of the queue.
+    pub(crate) fn offline(&mut self) -> Option<&mut OfflineQueue> {
+        self.offline.as_deref_mut()
     }
 
-    /// Sends until nothing is left, `write` takes no more, or it is the turn of others: then says
-    /// that it is not empty, and has made what is left its own.
+    /// Passes slices to `write` until the queue is empty, `write` accepts no more, or this client's
+    /// turn ends. In the latter cases copies what it shares, and returns false.
     ///
     /// # Errors
-    /// See [`SendError`]: what `write` says ends it, but for `WouldBlock` and `Interrupted`.
+    /// Errors of `write` other than `WouldBlock` and `Interrupted`, and errors of the disk.
     pub(crate) fn send(
         &mut self,
-        sheets: &FrameArena,
-        overflow: &mut OfflineLimits,
+        arena: &FrameArena,
+        limits: &mut OfflineLimits,
         mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> Result<bool, SendError> {
-        let mut room = TURN_BYTES;
+        let mut budget = TURN_BYTES;
         while !self.is_empty() {
-            let taken = match &mut self.backlog {
-                Some(backlog) => {
-                    let next = backlog.next().map_err(SendError::DurableStore)?;
+            let written = match &mut self.offline {
+                Some(offline) => {
+                    let next = offline.next().map_err(SendError::Disk)?;
                     write(&[IoSlice::new(next)])
                 }
                 None => {
                     let mut slices = [IoSlice::new(&[]); SLICES];
-                    let count = self.fill(sheets, &mut slices);
+                    let count = self.fill(arena, &mut slices);
                     write(&slices[..count])
                 }
             };
-            match taken {
+            match written {
                 Ok(0) => return Err(SendError::Ended(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
-                    self.leave(count);
-                    room = room.saturating_sub(count);
+                    self.advance(count);
+                    budget = budget.saturating_sub(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => room = 0,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => budget = 0,
                 Err(error) => return Err(SendError::Ended(error)),
             }
-            if room == 0 && !self.is_empty() {
-                self.settle(sheets);
-                self.overflow(overflow).map_err(SendError::DurableStore)?;
+            if budget == 0 && !self.is_empty() {
+                self.copy_shared(arena);
+                self.enforce_memory(limits).map_err(SendError::Disk)?;
                 return Ok(false);
             }
         }
-        self.inserts.clear();
+        self.shared.clear();
         (self.sent, self.first) = (0, 0);
-        if self.own.capacity() > KEPT_BYTES {
+        // One long backlog is no reason to keep its memory.
+        if self.own.capacity() > BUFFER_KEPT_BYTES {
             self.own = Vec::new();
         } else {
             self.own.clear();
@@ -167,13 +174,13 @@ impl SendQueue {
         Ok(true)
     }
 
-    /// Sees to it that no more is held in memory than may be.
-    fn overflow(&mut self, overflow: &mut OfflineLimits) -> io::Result<()> {
-        let fresh = self.fresh();
-        match &mut self.backlog {
-            None if fresh > overflow.memory_max => self.fall_behind(overflow),
-            Some(backlog) if fresh >= SPILL_BYTES => {
-                backlog.push(&self.own[self.sent..], overflow)?;
+    /// Moves bytes beyond the memory limit to disk.
+    fn enforce_memory(&mut self, limits: &mut OfflineLimits) -> io::Result<()> {
+        let recent = self.recent_len();
+        match &mut self.offline {
+            None if recent > limits.memory_max => self.go_offline(limits),
+            Some(offline) if recent >= SPILL_BYTES => {
+                offline.push(&self.own[self.sent..], limits)?;
                 (self.own, self.sent) = (Vec::new(), 0);
                 Ok(())
             }
@@ -181,41 +188,42 @@ impl SendQueue {
         }
     }
 
-    /// Makes a backlog of all that waits, if there may be one. Nothing may be shared.
-    fn fall_behind(&mut self, overflow: &mut OfflineLimits) -> io::Result<()> {
-        if let Some(spool) = overflow.spool()? {
+    /// Moves all bytes into an offline queue, if the policy has one. Nothing may be shared.
+    fn go_offline(&mut self, limits: &mut OfflineLimits) -> io::Result<()> {
+        if let Some(ring) = limits.create_ring()? {
             let (front, sent) = (std::mem::take(&mut self.own), std::mem::take(&mut self.sent));
-            self.backlog = Some(Box::new(OfflineQueue::new(front, sent, spool)));
+            self.offline = Some(Box::new(OfflineQueue::new(front, sent, ring)));
         }
         Ok(())
     }
 
-    /// Moves so many bytes from memory to disk, if they may be there. Nothing may be shared.
+    /// Moves `count` bytes from memory to disk, if the policy allows. Nothing may be shared.
     ///
     /// # Errors
-    /// If there is no room on disk.
-    pub(crate) fn shed(&mut self, count: usize, overflow: &mut OfflineLimits) -> io::Result<()> {
-        if self.backlog.is_none() {
-            self.fall_behind(overflow)?;
+    /// If the client's limit is reached or the disk is full.
+    pub(crate) fn spill(&mut self, count: usize, limits: &mut OfflineLimits) -> io::Result<()> {
+        if self.offline.is_none() {
+            self.go_offline(limits)?;
         }
-        match &mut self.backlog {
-            Some(backlog) => backlog.shed(count, overflow),
+        match &mut self.offline {
+            Some(offline) => offline.spill(count, limits),
             None => Ok(()),
         }
     }
 
-    /// The next bytes to leave; how many slices they fill.
-    fn fill<'a>(&'a self, sheets: &'a FrameArena, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+    /// Fills slices with the next bytes; returns how many slices.
+    fn fill<'a>(&'a self, arena: &'a FrameArena, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let (mut count, mut at) = (0, self.sent);
-        for insert in &self.inserts[self.first..] {
+        for shared in &self.shared[self.first..] {
+            // A shared slice may need two entries: the own bytes before it, and itself.
             if count + 2 > SLICES {
                 return count;
             }
-            if insert.at > at {
-                slices[count] = IoSlice::new(&self.own[at..insert.at]);
-                (count, at) = (count + 1, insert.at);
+            if shared.at > at {
+                slices[count] = IoSlice::new(&self.own[at..shared.at]);
+                (count, at) = (count + 1, shared.at);
             }
-            slices[count] = IoSlice::new(sheets.get(insert.part));
+            slices[count] = IoSlice::new(arena.get(shared.range));
             count += 1;
         }
         if at < self.own.len() && count < SLICES {
@@ -225,48 +233,49 @@ impl SendQueue {
         count
     }
 
-    /// So many bytes have left.
-    fn leave(&mut self, mut count: usize) {
-        self.answers.leave(count);
-        if let Some(backlog) = &mut self.backlog {
-            backlog.leave(count);
-            if backlog.len() == 0 {
-                self.backlog = None;
+    /// Removes sent bytes.
+    fn advance(&mut self, mut count: usize) {
+        self.replies.advance(count);
+        if let Some(offline) = &mut self.offline {
+            offline.advance(count);
+            // The client caught up: it is online again.
+            if offline.len() == 0 {
+                self.offline = None;
             }
             return;
         }
         while count > 0 {
-            let insert = self.inserts.get_mut(self.first);
-            let until = insert.as_ref().map_or(self.own.len(), |insert| insert.at);
+            let shared = self.shared.get_mut(self.first);
+            let until = shared.as_ref().map_or(self.own.len(), |shared| shared.at);
             let own = count.min(until - self.sent);
             self.sent += own;
             count -= own;
-            let Some(SharedSlice { part, .. }) = insert else { return };
-            let shared = count.min(part.len());
-            part.start += shared;
-            self.shared -= shared;
-            count -= shared;
-            self.first += usize::from(part.len() == 0);
+            let Some(SharedSlice { range, .. }) = shared else { return };
+            let taken = count.min(range.len());
+            range.start += taken;
+            self.shared_bytes -= taken;
+            count -= taken;
+            self.first += usize::from(range.len() == 0);
         }
     }
 
-    /// Copies what it shares: the round is about to end.
-    fn settle(&mut self, sheets: &FrameArena) {
-        let left = &self.inserts[self.first..];
+    /// Copies shared slices into the own bytes: the round is about to end.
+    fn copy_shared(&mut self, arena: &FrameArena) {
+        let left = &self.shared[self.first..];
         if let Some(first) = left.first() {
             let base = first.at;
             let rest = self.own.split_off(base);
-            let mut taken = 0;
-            for insert in left {
-                self.own.extend_from_slice(&rest[taken..insert.at - base]);
-                self.own.extend_from_slice(sheets.get(insert.part));
-                taken = insert.at - base;
+            let mut copied = 0;
+            for shared in left {
+                self.own.extend_from_slice(&rest[copied..shared.at - base]);
+                self.own.extend_from_slice(arena.get(shared.range));
+                copied = shared.at - base;
             }
-            self.own.extend_from_slice(&rest[taken..]);
+            self.own.extend_from_slice(&rest[copied..]);
         }
-        self.inserts.clear();
-        (self.first, self.shared) = (0, 0);
-        // Forgets what has left, once that is most of it.
+        self.shared.clear();
+        (self.first, self.shared_bytes) = (0, 0);
+        // Draining moves the rest, so it waits until most of the buffer is sent.
         if self.sent > self.own.len() / 2 {
             self.own.drain(..self.sent);
             self.sent = 0;
@@ -277,10 +286,10 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::offline_queue::OfflineSettings;
+    use crate::config::offline::OfflineSettings;
     use std::io::ErrorKind;
 
-    /// Takes at most so much of what is offered.
+    /// A socket that accepts at most `room` bytes.
     fn take(slices: &[IoSlice<'_>], room: &mut usize, taken: &mut Vec<u8>) -> io::Result<usize> {
         let before = taken.len();
         for slice in slices {
@@ -299,73 +308,73 @@ mod tests {
 
     #[test]
     fn all_leaves_in_order_by_way_of_the_disk() {
-        let spooling = Some(OfflineSettings::at(std::env::temp_dir()));
-        let overflow = leaves_in_order(OfflineLimits {
-            spooling,
+        let settings = Some(OfflineSettings::at(std::env::temp_dir()));
+        let limits = leaves_in_order(OfflineLimits {
+            settings,
             memory_max: 30_000,
             ..OfflineLimits::default()
         });
-        assert!(overflow.times > 0 && overflow.bytes > 1_000_000, "{overflow:?}");
+        assert!(limits.went_offline > 0 && limits.disk_bytes > 1_000_000, "{limits:?}");
     }
 
-    /// Also where some of it is moved to disk now and then.
-    fn leaves_in_order(mut overflow: OfflineLimits) -> OfflineLimits {
-        let (mut sheets, mut outbox) = (FrameArena::default(), SendQueue::default());
+    /// Includes rounds that spill to disk.
+    fn leaves_in_order(mut limits: OfflineLimits) -> OfflineLimits {
+        let (mut arena, mut queue) = (FrameArena::default(), SendQueue::default());
         let (mut taken, mut put) = (Vec::new(), Vec::new());
         for round in 0..2_000u32 {
-            let pages = [sheets.fresh(), sheets.fresh()];
+            let buffers = [arena.new_buffer(), arena.new_buffer()];
             for piece in 0..round % 150 {
                 let bytes = (round << 8 | piece).to_le_bytes().repeat(piece as usize % 3 * 40);
                 match (round ^ piece.wrapping_mul(0x9e37_79b9)) >> 7 & 3 {
-                    0 => outbox.bytes().extend_from_slice(&bytes),
+                    0 => queue.buffer().extend_from_slice(&bytes),
                     which => {
-                        let page = pages[which as usize % 2];
-                        // What stands between is for others.
+                        let buffer = buffers[which as usize % 2];
+                        // Bytes between belong to other queues.
                         if piece % 5 == 0 {
-                            sheets.write(page, |out| out.push(0));
+                            arena.write(buffer, |out| out.push(0));
                         }
-                        outbox.share(sheets.write(page, |out| out.extend_from_slice(&bytes)));
+                        queue.share(arena.write(buffer, |out| out.extend_from_slice(&bytes)));
                     }
                 }
                 put.extend_from_slice(&bytes);
             }
             let mut room = (round as usize * 1_480) % 28_000;
             let write = |slices: &[IoSlice<'_>]| take(slices, &mut room, &mut taken);
-            let sent = outbox.send(&sheets, &mut overflow, write);
-            assert_eq!(sent.expect("no error"), outbox.is_empty());
-            assert_eq!(outbox.len(), put.len() - taken.len());
-            sheets.end_round();
-            if round % 17 == 0 && !outbox.is_empty() {
-                outbox.shed(round as usize * 50, &mut overflow).expect("room");
-                assert_eq!(outbox.len(), put.len() - taken.len());
+            let sent = queue.send(&arena, &mut limits, write);
+            assert_eq!(sent.expect("no error"), queue.is_empty());
+            assert_eq!(queue.len(), put.len() - taken.len());
+            arena.end_round();
+            if round % 17 == 0 && !queue.is_empty() {
+                queue.spill(round as usize * 50, &mut limits).expect("room");
+                assert_eq!(queue.len(), put.len() - taken.len());
             }
-            // Now and then somebody takes it all.
+            // From time to time the socket takes everything.
             if round % 400 == 399 {
                 let mut write =
                     |slices: &[IoSlice<'_>]| take(slices, &mut { usize::MAX }, &mut taken);
-                while !outbox.send(&sheets, &mut overflow, &mut write).expect("room") {}
-                assert!(!outbox.is_behind() && outbox.held() == 0);
+                while !queue.send(&arena, &mut limits, &mut write).expect("room") {}
+                assert!(!queue.is_offline() && queue.memory_len() == 0);
             }
         }
         let mut room = usize::MAX;
         let mut write = |slices: &[IoSlice<'_>]| take(slices, &mut room, &mut taken);
-        while !outbox.send(&sheets, &mut overflow, &mut write).expect("room") {}
+        while !queue.send(&arena, &mut limits, &mut write).expect("room") {}
         assert_eq!(taken, put);
-        assert!(outbox.send(&sheets, &mut overflow, |_| Ok(0)).expect("nothing to send"));
-        outbox.bytes().push(1);
-        let closed = outbox.send(&sheets, &mut overflow, |_| Ok(0)).expect_err("closed");
+        assert!(queue.send(&arena, &mut limits, |_| Ok(0)).expect("nothing to send"));
+        queue.buffer().push(1);
+        let closed = queue.send(&arena, &mut limits, |_| Ok(0)).expect_err("closed");
         assert!(matches!(closed, SendError::Ended(error) if error.kind() == ErrorKind::WriteZero));
-        overflow
+        limits
     }
 
     #[test]
     fn parts_that_stand_together_leave_as_one() {
-        let (mut sheets, mut outbox) = (FrameArena::default(), SendQueue::default());
-        let page = sheets.fresh();
+        let (mut arena, mut queue) = (FrameArena::default(), SendQueue::default());
+        let buffer = arena.new_buffer();
         for _ in 0..1_000 {
-            outbox.share(sheets.write(page, |out| out.extend_from_slice(b"frame")));
+            queue.share(arena.write(buffer, |out| out.extend_from_slice(b"frame")));
         }
-        let sent = outbox.send(&sheets, &mut OfflineLimits::default(), |slices| {
+        let sent = queue.send(&arena, &mut OfflineLimits::default(), |slices| {
             assert_eq!((slices.len(), slices[0].len()), (1, 5_000));
             Ok(5_000)
         });

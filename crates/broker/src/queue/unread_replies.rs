@@ -1,45 +1,46 @@
-//! Answers that a peer has not read. Nothing more is read from a peer that leaves too many of them
-//! unread, so that what it asks for cannot fill the server's memory.
+//! Flow control of replies: a peer that leaves too many replies unread is not read from, so that
+//! its requests cannot fill the server's memory. Owned by a send queue, and by a WebSocket for its
+//! pongs.
 
-/// A place in the bytes on their way to a peer, behind which it has to read before it is heard.
+/// Position in a peer's byte stream up to which it must read before the server reads from it again.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadReplies {
-    /// How many bytes have left.
-    left: u64,
-    /// Bytes of answers since they were last compared with what may wait.
-    bytes: usize,
-    /// When so many bytes have left, all those answers have.
-    until: u64,
+    /// Bytes sent so far.
+    sent: u64,
+    /// Bytes of replies written since the last check.
+    unchecked: usize,
+    /// Once so many bytes are sent, all checked replies are.
+    sent_when_read: u64,
 }
 
 impl UnreadReplies {
-    /// `bytes` were written behind all else, so that `waiting` bytes wait; of answers there may be
-    /// up to `most` of them, and as many again that have not been counted yet.
-    pub(crate) fn count(&mut self, bytes: usize, waiting: usize, most: usize) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > most {
-            self.bytes = 0;
-            if waiting > most {
-                self.until = self.left.saturating_add(waiting as u64);
+    /// Counts `bytes` of replies appended to a queue that is now `queued` bytes long. Checks the
+    /// queue once per `limit` bytes of replies, so up to twice `limit` may be queued.
+    pub(crate) fn count(&mut self, bytes: usize, queued: usize, limit: usize) {
+        self.unchecked = self.unchecked.saturating_add(bytes);
+        if self.unchecked > limit {
+            self.unchecked = 0;
+            if queued > limit {
+                self.sent_when_read = self.sent.saturating_add(queued as u64);
             }
         }
     }
 
-    /// So many bytes have left, be they answers or not.
+    /// Counts sent bytes, replies or not.
     #[inline]
-    pub(crate) fn leave(&mut self, count: usize) {
-        self.left += count as u64;
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.sent += count as u64;
     }
 
-    /// How many bytes have left.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
+    /// Bytes sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
     }
 
-    /// Whether too many of them wait.
+    /// Whether the peer leaves too many replies unread.
     #[inline]
-    pub(crate) fn are_unread(&self) -> bool {
-        self.left < self.until
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.sent < self.sent_when_read
     }
 }
 
@@ -49,20 +50,20 @@ mod tests {
 
     #[test]
     fn they_wait_to_be_read_only_if_there_are_too_many() {
-        let mut answers = UnreadReplies::default();
-        answers.count(100, 5_000, 100);
-        assert!(!answers.are_unread(), "what else waits is no answer");
-        answers.count(1, 5_001, 100);
-        assert!(answers.are_unread());
-        answers.leave(5_000);
-        assert!(answers.are_unread());
-        answers.leave(1);
-        assert!(!answers.are_unread());
-        // One who reads is not held up.
+        let mut replies = UnreadReplies::default();
+        replies.count(100, 5_000, 100);
+        assert!(!replies.is_blocking(), "other bytes are not replies");
+        replies.count(1, 5_001, 100);
+        assert!(replies.is_blocking());
+        replies.advance(5_000);
+        assert!(replies.is_blocking());
+        replies.advance(1);
+        assert!(!replies.is_blocking());
+        // A peer that reads is never blocked.
         for _ in 0..1_000 {
-            answers.count(60, 60, 100);
-            assert!(!answers.are_unread());
-            answers.leave(60);
+            replies.count(60, 60, 100);
+            assert!(!replies.is_blocking());
+            replies.advance(60);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the server does for clients that wait.
+//! Clients that wait, over sockets.
 
 use super::*;
 use crate::config::storage::StorageConfig;
@@ -19,25 +19,25 @@ fn turn_until(server: &mut Server, what: &str, is_so: impl Fn(&Server) -> bool) 
 
 #[test]
 fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
-    let settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-    let mut server = Server::open(settings).expect("a server");
+    let config = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::open(config).expect("a server");
     let at = server.address().expect("an address");
     let mut stream = TcpStream::connect(at).expect("it listens");
     turn_until(&mut server, "a client", |server| server.clients() == 1);
     let id = ClientId(0);
     // A long query that is not answered yet.
-    let query = server.hub.client(id).expect("it is here").count_query(1 << 20);
+    let query = server.engine.state.clients.get_mut(id).expect("it is here").count_query(1 << 20);
     let mut frame = Vec::new();
     let start = begin_frame(&mut frame);
     frame.extend_from_slice(br#"{"c":"flush"}"#);
     end_frame(&mut frame, start);
     stream.write_all(&frame).expect("it listens");
-    turn_until(&mut server, "a client that waits", |server| server.hub.is_stopped(id));
+    turn_until(&mut server, "a client that waits", |server| server.engine.is_paused(id));
     drop(stream);
     let mut wakes = 0;
     for _ in 0..100 {
         let mut ready = Vec::new();
-        server.poller.wait(Some(Duration::from_millis(1)), &mut ready).expect("it waits");
+        server.network.poller.wait(Some(Duration::from_millis(1)), &mut ready).expect("it waits");
         wakes += ready.len();
     }
     assert!(wakes <= 1, "it woke {wakes} times for one end");
@@ -58,14 +58,14 @@ fn frame(payload: &str) -> Vec<u8> {
 
 #[test]
 fn a_client_whose_commands_cost_much_goes_on_turn_by_turn_without_a_pause() {
-    let settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-    let mut server = Server::open(settings).expect("a server");
-    let (subscriber, moment) = (server.hub.connect(0).expect("room"), server.moment());
+    let config = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::open(config).expect("a server");
+    let (subscriber, now) = (server.engine.connect(0).expect("room"), Now::read(&server.clock));
     for number in 0..500 {
         let command = format!(r#"{{"c":"subscribe","t":"^a{number}.*","sub_id":"{number}"}}"#);
-        server.hub.receive(moment, subscriber, command.as_bytes());
+        server.engine.execute(now, subscriber, command.as_bytes());
     }
-    server.hub.advance(moment);
+    server.engine.on_time(now);
     let at = server.address().expect("an address");
     let mut stream = TcpStream::connect(at).expect("it listens");
     let commands = |at: usize| frame(&format!(r#"{{"c":"p","t":"t{at}"}}1"#));
@@ -87,32 +87,28 @@ fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
     for (on_failure, ends) in [(OnFailure::Stop, true), (OnFailure::Continue, false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
-        let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
+        let mut config = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![topic.durable()];
+        config.topics = vec![topic.durable()];
         let segment_bytes = 16 << 10;
-        settings.storage =
+        config.storage =
             Some(StorageConfig { segment_bytes, on_failure, ..StorageConfig::at(&place) });
-        let mut server = Server::open(settings).expect("a server");
-        let (client, moment) = (server.hub.connect(0).expect("there is room"), server.moment());
+        let mut server = Server::open(config).expect("a server");
+        let (client, now) =
+            (server.engine.connect(0).expect("there is room"), Now::read(&server.clock));
         assert_eq!(server.failure(), None);
         // No segment can follow those that are there.
         std::fs::rename(&place, directory.path().join("away")).expect("a directory");
         let note = "x".repeat(2_000);
         let start = std::time::Instant::now();
         let has_failed = |server: &Server| {
-            server
-                .hub
-                .world
-                .disk
-                .as_ref()
-                .is_some_and(crate::topic::durable_store::DurableStore::has_failed)
+            server.engine.state.catalog.store().is_some_and(|store| store.has_failed())
         };
         while !has_failed(&server) {
             assert!(start.elapsed() < Duration::from_secs(60), "the disk takes all");
             let payload = format!(r#"{{"c":"p","t":"orders"}}{{"id":1,"note":"{note}"}}"#);
-            server.hub.receive(moment, client, payload.as_bytes());
-            server.hub.receive_held(moment, client);
+            server.engine.execute(now, client, payload.as_bytes());
+            server.engine.execute_deferred(now, client);
         }
         server.turn(Duration::ZERO).expect("it goes on");
         let word = server.next_log_line().expect("a word about it");

@@ -1,45 +1,45 @@
-//! What a server has done.
+//! Counters of a server since its start.
 
-/// What has been done so far.
+/// Counters of a server since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Clients that came.
+    /// Clients that connected.
     pub connected: u64,
-    /// Clients that were turned away, as there were too many.
+    /// Clients rejected because the limit of clients was reached.
     pub rejected_clients: u64,
-    /// Commands that were understood.
+    /// Commands with a valid header.
     pub commands: u64,
-    /// Commands that were refused.
+    /// Commands answered with a failure.
     pub refused: u64,
-    /// Logons whose user or password was wrong.
+    /// Logons with a wrong user or password.
     pub wrong_logons: u64,
-    /// Connections that were let go before they came in, as too many were coming in.
+    /// Connections closed before their logon to make room for others.
     pub evicted: u64,
-    /// Connections that were let go as a frame of theirs did not come to its end in time, or such
-    /// frames took too much memory.
+    /// Connections closed because a frame stayed incomplete for too long, or incomplete frames took
+    /// too much memory.
     pub partial_frames_dropped: u64,
-    /// Messages that were published.
+    /// Messages published.
     pub published: u64,
-    /// Of those the ones that had been published before.
+    /// Published messages whose sequence number was not new.
     pub duplicates: u64,
-    /// Messages put into outboxes.
+    /// Messages written into send queues.
     pub delivered: u64,
-    /// Clients that were disconnected because they read too slowly.
+    /// Clients disconnected because they read too slowly.
     pub slow_disconnects: u64,
-    /// How often a client fell behind, so that what waited for it went to disk.
+    /// Times that a client went offline: its messages went to disk.
     pub went_offline: u64,
-    /// Clients for which something waits on disk now.
+    /// Clients that are offline now.
     pub offline: u64,
-    /// Bytes that went to disk for clients that had fallen behind.
+    /// Bytes written to disk for offline clients.
     pub offline_bytes: u64,
     /// Records of views that could not be written.
     pub view_errors: u64,
-    /// Changes of durable topics that were refused, as the disk took none.
+    /// Changes of durable topics refused because the journal did not accept them.
     pub not_stored: u64,
-    /// How often the disk was full.
+    /// Times that the disk was full.
     pub disk_full: u64,
-    /// How often it has failed for good.
+    /// Times that the disk failed for good.
     pub disk_failed: u64,
-    /// Checkpoints that could not be taken.
+    /// Checkpoints that failed.
     pub checkpoints_failed: u64,
 }

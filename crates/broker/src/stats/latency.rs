@@ -1,68 +1,68 @@
-//! How long messages take inside the server.
+//! Latency inside the server, sampled by its own thread.
 
-use crate::Nanos;
+use crate::time::Nanos;
 use hdrhistogram::Histogram;
 
-/// One message of so many is timed.
-const ONE_OF: u32 = 64;
-/// Longer times count as this one.
+/// One command in so many is timed: reading the clock costs as much as a small command.
+const SAMPLE_EVERY: u32 = 64;
+/// Longer times are recorded as this one.
 const LONGEST_NS: Nanos = 60_000_000_000;
 
-/// How long something took, over all that was timed.
+/// Percentiles of a latency over all samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// Half of them took at most this long.
+    /// The median.
     pub p50_ns: Nanos,
-    /// 99 % did.
+    /// The 99th percentile.
     pub p99_ns: Nanos,
-    /// How many were timed.
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// The times that a server keeps.
+/// The latency histograms of a server.
 #[derive(Debug)]
 pub(crate) struct LatencyRecorder {
-    /// From when a command is taken up until what follows from it stands in outboxes.
+    /// Time from the start of a command until its messages are in send queues.
     commands: Histogram<u64>,
-    /// From when bytes were read until the system has all that followed from them.
-    rounds: Histogram<u64>,
-    until_next: u32,
+    /// Time from reading bytes until the system accepted all messages that resulted.
+    turns: Histogram<u64>,
+    until_sample: u32,
 }
 
 impl LatencyRecorder {
     pub(crate) fn new() -> Self {
-        // Two digits: that is fine enough, and stays in the cache.
+        // Two significant digits are precise enough, and the histogram stays in the cache.
         let histogram = || {
             Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("bounds"))
         };
-        Self { commands: histogram(), rounds: histogram(), until_next: ONE_OF }
+        Self { commands: histogram(), turns: histogram(), until_sample: SAMPLE_EVERY }
     }
 
-    /// Whether the command at hand is to be timed.
+    /// Counts a command; whether this one is to be timed.
     #[inline]
-    pub(crate) fn is_turn(&mut self) -> bool {
-        self.until_next -= 1;
-        if self.until_next == 0 {
-            self.until_next = ONE_OF;
+    pub(crate) fn samples_next(&mut self) -> bool {
+        self.until_sample -= 1;
+        if self.until_sample == 0 {
+            self.until_sample = SAMPLE_EVERY;
             return true;
         }
         false
     }
 
-    pub(crate) fn note_command(&mut self, took: Nanos) {
-        self.commands.saturating_record(took);
+    pub(crate) fn record_command(&mut self, ns: Nanos) {
+        self.commands.saturating_record(ns);
     }
 
-    pub(crate) fn note_round(&mut self, took: Nanos) {
-        self.rounds.saturating_record(took);
+    pub(crate) fn record_turn(&mut self, ns: Nanos) {
+        self.turns.saturating_record(ns);
     }
 
     pub(crate) fn commands(&self) -> Latency {
         Latency::of(&self.commands)
     }
 
-    pub(crate) fn rounds(&self) -> Latency {
-        Latency::of(&self.rounds)
+    pub(crate) fn turns(&self) -> Latency {
+        Latency::of(&self.turns)
     }
 }
 
@@ -82,14 +82,14 @@ mod tests {
 
     #[test]
     fn one_of_many_is_timed_and_percentiles_are_right() {
-        let mut delays = LatencyRecorder::new();
-        let timed = (0..6_400).filter(|_| delays.is_turn()).count();
+        let mut latency = LatencyRecorder::new();
+        let timed = (0..6_400).filter(|_| latency.samples_next()).count();
         assert_eq!(timed, 100);
-        for took in 1..=100 {
-            delays.note_command(took);
+        for ns in 1..=100 {
+            latency.record_command(ns);
         }
-        delays.note_round(u64::MAX);
-        assert_eq!(delays.commands(), Latency { p50_ns: 50, p99_ns: 99, samples: 100 });
-        assert!(delays.rounds().p50_ns >= LONGEST_NS);
+        latency.record_turn(u64::MAX);
+        assert_eq!(latency.commands(), Latency { p50_ns: 50, p99_ns: 99, samples: 100 });
+        assert!(latency.turns().p50_ns >= LONGEST_NS);
     }
 }

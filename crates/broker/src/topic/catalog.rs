@@ -1,250 +1,358 @@
-//! What kept topics have in common: the views that look at them, and their disk.
+//! The catalog: all topics by id and name. SOW topics and views exist from the start; transient
+//! topics are created on first use, and removed when they are idle.
 
+use crate::command::error::CommandError;
 use crate::config::server_config::ServerConfig;
-use crate::delivery::message::Post;
+use crate::delivery::fanout::MessageSender;
+use crate::delivery::patterns::Patterns;
+use crate::delivery::subscriptions::SubscriptionIds;
+use crate::ids::{SubscriptionId, TopicId};
+use crate::names::{NAME_MAX, is_name};
+use crate::time::{Nanos, Now};
+use crate::topic::configured::{CatalogError, open_topics};
 use crate::topic::durable_store::DurableStore;
 use crate::topic::entry::TopicEntry;
+use crate::topic::sow_context::SowContext;
 use crate::topic::sow_topic::SowTopic;
-use foldhash::{HashMap, HashSet};
+use crate::topic::transient::TransientTopic;
+use foldhash::HashMap;
+use lanecast_filter::Filter;
 use lanecast_filter::message_type::MessageType;
-use lanecast_sow::durable::SowStoreError;
-use lanecast_sow::{Topic, TopicDefinition, TopicError, ViewDefinition, ViewError, ViewGraph};
-use std::fs::DirEntry;
-use std::io::ErrorKind;
-use std::path::Path;
+use lanecast_sow::{Publication, SubscriptionOptions};
+use std::sync::Arc;
 
-/// Why the topics that are to be kept cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CatalogError {
-    /// A topic cannot be made.
-    #[error("the topic {name}: {refusal}")]
-    Topic {
-        /// Its name.
-        name: Box<str>,
-        /// Why.
-        refusal: TopicError,
-    },
-    /// A durable topic has nowhere to be.
-    #[error("the topic {0} is to be durable: say in which directory, as storage")]
-    Nowhere(Box<str>),
-    /// What is on disk cannot be brought back.
-    #[error("durable topics: {0}")]
-    Archive(Box<SowStoreError>),
-    /// A topic is there twice.
-    #[error("the topic {0} is there twice with one type: give one of them another name")]
-    Twice(Box<str>),
-    /// A view cannot be made.
-    #[error("the view {name}: {error}")]
-    View {
-        /// Its name.
-        name: Box<str>,
-        /// Where it is wrong.
-        error: ViewError,
-    },
-    /// A view looks at a name that several topics have.
-    #[error("the view {view}: there are several topics {topic}, of different types: rename one")]
-    Ambiguous {
-        /// The view.
-        view: Box<str>,
-        /// The name.
-        topic: Box<str>,
-    },
-}
+/// Topics examined for idleness before clients get their turn.
+const STEP: usize = 1_024;
 
-/// The views, and where their topics are.
+/// All topics.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    pub(crate) cascade: ViewGraph,
-    /// The topics of views, by name.
-    views: HashMap<Box<str>, u32>,
-    /// The topics that are kept.
-    pub(crate) kept: Vec<u32>,
-    /// A topic has changed that views look at.
-    is_touched: bool,
-    /// Where durable topics are.
-    pub(crate) disk: Option<DurableStore>,
-    /// Records of views that could not be written.
-    view_errors: u64,
-    /// Topics and views that were dropped from disk at the start.
-    pub(crate) forgotten: Vec<Box<str>>,
+    entries: Vec<TopicEntry>,
+    ids: HashMap<MessageType, HashMap<Box<str>, TopicId>>,
+    /// SOW topics and views.
+    sow: Vec<TopicId>,
+    pub(crate) context: SowContext,
+    /// Ids of vacant entries.
+    vacant: Vec<TopicId>,
+    /// Number of transient topics.
+    transient: usize,
+    /// Index of the entry that the search for idle topics examines next.
+    idle_cursor: usize,
+    /// When the next search begins; `None` while one is in progress.
+    idle_search_at: Option<Nanos>,
+    idle_after: Nanos,
+    topics_max: usize,
+    client_topics_max: usize,
 }
 
 impl Catalog {
-    /// The topics that the settings say are kept, and what is common to them.
-    pub(crate) fn open(settings: &ServerConfig) -> Result<(Self, Vec<TopicEntry>), CatalogError> {
-        let mut world = Self::default();
-        let mut kept: Vec<SowTopic> = Vec::new();
-        let mut durable = world.open_disk(settings)?.into_iter();
-        for definition in &settings.kept {
-            let name = &definition.name;
-            if definition.durable
-                && let Some(topic) = durable.next()
-            {
-                kept.push(SowTopic::new(topic));
-                continue;
-            }
-            let topic = Topic::new(definition.clone());
-            let topic =
-                topic.map_err(|refusal| CatalogError::Topic { name: name.clone(), refusal })?;
-            kept.push(SowTopic::new(topic));
+    /// Creates the configured topics and views, and restores durable ones.
+    ///
+    /// # Errors
+    /// See [`CatalogError`].
+    pub(crate) fn open(config: &ServerConfig) -> Result<Self, CatalogError> {
+        let (topics, context) = open_topics(config)?;
+        let mut ids: HashMap<MessageType, HashMap<Box<str>, TopicId>> = HashMap::default();
+        for (index, topic) in topics.iter().enumerate() {
+            let names = ids.entry(topic.kind()).or_default();
+            names.insert(topic.name.clone(), TopicId::from_index(index));
         }
-        world.add_views(settings, &mut kept)?;
-        // What was on disk is in views before anybody asks.
-        world.cascade.refresh(0, &mut |_, _| {});
-        for (at, one) in kept.iter().enumerate() {
-            let is_same = |other: &SowTopic| (other.kind(), &other.name) == (one.kind(), &one.name);
-            if kept[..at].iter().any(is_same) {
-                return Err(CatalogError::Twice(one.name.clone()));
-            }
-        }
-        world.kept = (0..kept.len() as u32).collect();
-        Ok((world, kept.into_iter().map(|kept| TopicEntry::SowTopic(Box::new(kept))).collect()))
+        Ok(Self {
+            sow: (0..topics.len()).map(TopicId::from_index).collect(),
+            entries: topics.into_iter().map(|topic| TopicEntry::Sow(Box::new(topic))).collect(),
+            ids,
+            context,
+            idle_after: u64::try_from(config.topics_idle.as_nanos()).unwrap_or(u64::MAX),
+            topics_max: config.topics_max,
+            client_topics_max: config.client_topics_max,
+            ..Self::default()
+        })
     }
 
-    /// The durable topics as they were.
-    fn open_disk(&mut self, settings: &ServerConfig) -> Result<Vec<Topic>, CatalogError> {
-        let durable: Vec<_> = settings.kept.iter().filter(|one| one.durable).cloned().collect();
-        let Some(storage) = &settings.storage else {
-            let nowhere = |first: &TopicDefinition| Err(CatalogError::Nowhere(first.name.clone()));
-            return durable.first().map_or(Ok(Vec::new()), nowhere);
+    /// The store of durable topics, if there are any.
+    pub(crate) fn store(&self) -> Option<&DurableStore> {
+        self.context.store.as_ref()
+    }
+
+    pub(crate) fn store_mut(&mut self) -> Option<&mut DurableStore> {
+        self.context.store.as_mut()
+    }
+
+    /// Whether publishers of durable topics must pause.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.store().is_some_and(DurableStore::is_congested)
+    }
+
+    pub(crate) fn name(&self, id: TopicId) -> &str {
+        self.entries[id.index()].name()
+    }
+
+    /// The topic with that name.
+    pub(crate) fn find(&self, kind: MessageType, name: &str) -> Option<TopicId> {
+        self.ids.get(&kind)?.get(name).copied()
+    }
+
+    /// The SOW topic or view with that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn find_sow(&self, kind: MessageType, name: &str) -> Result<TopicId, CommandError> {
+        let is_sow = |id: &TopicId| matches!(self.entries[id.index()], TopicEntry::Sow(_));
+        let topic = self.find(kind, name).filter(is_sow);
+        topic.ok_or_else(|| CommandError::NoRecords(name.to_owned()))
+    }
+
+    /// A SOW topic by id.
+    pub(crate) fn sow_mut(&mut self, id: TopicId) -> Option<&mut SowTopic> {
+        match self.entries.get_mut(id.index()) {
+            Some(TopicEntry::Sow(topic)) => Some(topic),
+            _ => None,
+        }
+    }
+
+    /// SOW topics and views of a type.
+    pub(crate) fn sow_of(&self, kind: MessageType) -> impl Iterator<Item = TopicId> {
+        let is_kind = move |id: &TopicId| self.entries[id.index()].kind() == Some(kind);
+        self.sow.iter().copied().filter(is_kind)
+    }
+
+    /// All SOW topics and views.
+    pub(crate) fn sow_ids(&self) -> &[TopicId] {
+        &self.sow
+    }
+
+    /// Whether changes of the topic are stored on disk.
+    pub(crate) fn is_durable(&self, id: TopicId) -> bool {
+        matches!(&self.entries[id.index()], TopicEntry::Sow(topic) if topic.is_durable())
+    }
+
+    /// Whether there is a durable topic with that name.
+    pub(crate) fn is_durable_name(&self, kind: MessageType, name: &str) -> bool {
+        self.find(kind, name).is_some_and(|id| self.is_durable(id))
+    }
+
+    /// Creates a transient topic. `creator` is its client's token; `on_removed` is told of idle
+    /// topics removed to make room, whose ids may be reused.
+    ///
+    /// # Errors
+    /// If the name is invalid or a limit is reached.
+    pub(crate) fn create(
+        &mut self,
+        kind: MessageType,
+        name: &str,
+        creator: Arc<()>,
+        on_removed: impl FnOnce(&[TopicId]),
+    ) -> Result<TopicId, CommandError> {
+        if !is_name(name) {
+            return Err(CommandError::TopicName { max: NAME_MAX });
+        }
+        // The client's record holds one clone of the token, `creator` another.
+        if Arc::strong_count(&creator).saturating_sub(2) >= self.client_topics_max {
+            return Err(CommandError::TopicsOfClient(self.client_topics_max));
+        }
+        if self.len() >= self.topics_max {
+            let (removed, _) = self.remove_some_idle();
+            on_removed(&removed);
+        }
+        if self.len() >= self.topics_max {
+            return Err(CommandError::Topics(self.len()));
+        }
+        let topic = TopicEntry::Transient(Box::new(TransientTopic::new(name, kind, creator)));
+        let id = match self.vacant.pop() {
+            Some(id) => {
+                self.entries[id.index()] = topic;
+                id
+            }
+            None => {
+                self.entries.push(topic);
+                TopicId::from_index(self.entries.len() - 1)
+            }
         };
-        let is_used = !durable.is_empty();
-        // Without durable topics nothing is made on disk; but what is there is not passed over.
-        if !is_used && !has_state(&storage.directory) {
-            return Ok(Vec::new());
-        }
-        let views = views_of_durable(settings);
-        let opened = DurableStore::open(storage, durable, views);
-        let (disk, topics) = opened.map_err(|error| CatalogError::Archive(Box::new(error)))?;
-        self.forgotten = disk.forgotten().to_vec();
-        self.disk = Some(disk).filter(|_| is_used);
-        Ok(topics)
+        self.transient += 1;
+        self.ids.entry(kind).or_default().insert(name.into(), id);
+        Ok(id)
     }
 
-    /// Goes on with a checkpoint, if it is time for one; whether there is more to do at once.
-    pub(crate) fn keep_checkpoint(&mut self, topics: &[TopicEntry]) -> bool {
-        let Some(disk) = &mut self.disk else { return false };
-        let durable = self.kept.iter().filter_map(|number| match &topics[*number as usize] {
-            TopicEntry::SowTopic(kept) if kept.is_durable() => kept.own_topic(),
+    /// Number of topics.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.vacant.len()
+    }
+
+    /// Publishes a message to a topic, and delivers changes of views that result.
+    pub(crate) fn publish(
+        &mut self,
+        id: TopicId,
+        publication: &Publication<'_>,
+        is_delta: bool,
+        unix_ns: u64,
+        (patterns, matches): (&mut Patterns, &mut SubscriptionIds),
+        sender: &mut MessageSender<'_>,
+    ) -> Result<(), CommandError> {
+        let result = match &mut self.entries[id.index()] {
+            TopicEntry::Sow(topic) => {
+                topic.publish(publication, is_delta, unix_ns, &mut self.context, sender)
+            }
+            TopicEntry::Transient(topic) if is_delta => {
+                Err(CommandError::NoRecords(topic.name.to_string()))
+            }
+            TopicEntry::Transient(topic) => topic
+                .publish(publication, unix_ns, patterns, matches, sender)
+                .map_err(CommandError::from),
+            TopicEntry::Vacant => Ok(()),
+        };
+        self.flush_views(unix_ns, sender);
+        result
+    }
+
+    /// Runs `work` on a SOW topic, and delivers changes of views that result.
+    ///
+    /// # Errors
+    /// If it is not a SOW topic, or `work` fails.
+    pub(crate) fn with_sow<T>(
+        &mut self,
+        id: TopicId,
+        now: Now,
+        sender: &mut MessageSender<'_>,
+        work: impl FnOnce(
+            &mut SowTopic,
+            &mut SowContext,
+            &mut MessageSender<'_>,
+        ) -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        let Some(TopicEntry::Sow(topic)) = self.entries.get_mut(id.index()) else {
+            return Err(CommandError::NoRecords(String::new()));
+        };
+        let result = work(topic, &mut self.context, sender);
+        self.flush_views(now.unix_ns, sender);
+        result
+    }
+
+    /// Brings views up to date after a command, and delivers their changes.
+    #[inline]
+    fn flush_views(&mut self, now_ns: u64, sender: &mut MessageSender<'_>) {
+        let entries = &mut self.entries;
+        self.context.views.flush(now_ns, |id, change| {
+            // The correlation id belongs to the published message alone.
+            sender.correlation_id = None;
+            if let Some(TopicEntry::Sow(topic)) = entries.get_mut(id.index()) {
+                topic.on_view_change(change, sender);
+            }
+        });
+    }
+
+    pub(crate) fn subscribe(
+        &mut self,
+        topic: TopicId,
+        id: SubscriptionId,
+        filter: Option<&Filter>,
+        options: SubscriptionOptions,
+    ) -> Result<(), CommandError> {
+        self.entries[topic.index()].subscribe(id, filter, options, &mut self.context)
+    }
+
+    pub(crate) fn unsubscribe(&mut self, topic: TopicId, id: SubscriptionId) {
+        self.entries[topic.index()].unsubscribe(id, &mut self.context);
+    }
+
+    /// Runs `work` on each SOW topic and the context.
+    pub(crate) fn for_each_sow(&mut self, mut work: impl FnMut(&mut SowTopic, &mut SowContext)) {
+        for id in &self.sow {
+            if let TopicEntry::Sow(topic) = &mut self.entries[id.index()] {
+                work(topic, &mut self.context);
+            }
+        }
+    }
+
+    /// Whether a SOW topic is due at that time, in nanoseconds since 1970.
+    pub(crate) fn is_due(&self, id: TopicId, unix_ns: u64) -> bool {
+        match &self.entries[id.index()] {
+            TopicEntry::Sow(topic) => topic.next_due_ns().is_some_and(|due| due <= unix_ns),
+            _ => false,
+        }
+    }
+
+    /// When a SOW topic is due, in nanoseconds since 1970.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        let entries = self.sow.iter().map(|id| &self.entries[id.index()]);
+        let due = entries.filter_map(|entry| match entry {
+            TopicEntry::Sow(topic) => topic.next_due_ns(),
+            TopicEntry::Transient(_) | TopicEntry::Vacant => None,
+        });
+        due.min()
+    }
+
+    /// Continues a checkpoint of durable topics; whether it can continue at once.
+    pub(crate) fn advance_checkpoint(&mut self) -> bool {
+        let Some(store) = &mut self.context.store else { return false };
+        let durable = self.sow.iter().filter_map(|id| match &self.entries[id.index()] {
+            TopicEntry::Sow(topic) if topic.is_durable() => topic.owned_topic(),
             _ => None,
         });
-        disk.keep_checkpoint(&durable.collect::<Vec<_>>())
+        store.advance_checkpoint(&durable.collect::<Vec<_>>())
     }
 
-    fn add_views(
-        &mut self,
-        settings: &ServerConfig,
-        kept: &mut Vec<SowTopic>,
-    ) -> Result<(), CatalogError> {
-        let sources = kept.len();
-        for definition in &settings.views {
-            let view = definition.name.clone();
-            for topic in definition.topics() {
-                let named = kept[..sources].iter().filter(|kept| *kept.name == *topic);
-                if named.count() > 1 {
-                    return Err(CatalogError::Ambiguous { view, topic: topic.into() });
-                }
+    /// Continues the search for idle topics if it is due, and removes them; whether there is more
+    /// to search at once.
+    pub(crate) fn remove_idle(&mut self, now: Nanos, on_removed: impl FnOnce(&[TopicId])) -> bool {
+        let next = now.saturating_add(self.idle_after);
+        if self.transient == 0 {
+            self.idle_search_at = Some(next);
+        }
+        if self.idle_search_at.is_some_and(|due| due > now) {
+            return false;
+        }
+        self.idle_search_at = None;
+        let (removed, is_complete) = self.remove_some_idle();
+        on_removed(&removed);
+        if is_complete {
+            self.idle_search_at = Some(next);
+        }
+        !is_complete
+    }
+
+    /// When the search for idle topics continues.
+    pub(crate) fn next_idle_search(&self, now: Nanos) -> Option<Nanos> {
+        (self.transient > 0).then(|| self.idle_search_at.unwrap_or(now))
+    }
+
+    /// Examines some topics and removes idle ones; returns their ids in ascending order, and
+    /// whether all topics are examined.
+    fn remove_some_idle(&mut self) -> (Vec<TopicId>, bool) {
+        let (mut removed, end) = (Vec::new(), self.entries.len());
+        for index in self.idle_cursor..end.min(self.idle_cursor + STEP) {
+            if let TopicEntry::Transient(topic) = &mut self.entries[index]
+                && !topic.take_in_use()
+            {
+                removed.push(TopicId::from_index(index));
             }
-            let find = |name: &str| kept[..sources].iter().find(|kept| *kept.name == *name);
-            let topic = |name: &str| find(name).and_then(SowTopic::own_topic);
-            let number = self.cascade.views().len();
-            let added = self.cascade.add(definition.clone(), &topic);
-            let shown = added.map_err(|error| CatalogError::View { name: view.clone(), error })?;
-            let shown = SowTopic::of_view(shown.topic(), number);
-            let own = kept.iter_mut().find(|kept| *kept.name == *definition.topic);
-            if let Some(topic) = own.and_then(SowTopic::own_topic_mut) {
-                // Without room for its fields the view reads by itself.
-                let _alone = self.cascade.views_mut()[number].share_fields(topic);
+        }
+        self.idle_cursor += STEP;
+        let is_complete = self.idle_cursor >= end;
+        if is_complete {
+            self.idle_cursor = 0;
+        }
+        for id in &removed {
+            let entry = std::mem::replace(&mut self.entries[id.index()], TopicEntry::Vacant);
+            if let Some(names) = entry.kind().and_then(|kind| self.ids.get_mut(&kind)) {
+                names.remove(entry.name());
             }
-            for source in kept.iter_mut() {
-                source.is_viewed |= definition.topics().any(|topic| *topic == *source.name);
-            }
-            self.views.insert(view, kept.len() as u32);
-            kept.push(shown);
         }
-        Ok(())
+        self.transient -= removed.len();
+        self.vacant.extend(&removed);
+        (removed, is_complete)
     }
 
-    /// A topic has changed that views look at.
-    pub(crate) fn touch(&mut self, topic: &str, change: &lanecast_sow::Change<'_>) {
-        self.cascade.on_change(topic, change);
-        self.is_touched = true;
+    /// Number of entries, vacant ones included.
+    #[cfg(test)]
+    pub(crate) fn entries_len(&self) -> usize {
+        self.entries.len()
     }
 
-    /// Brings views up to date, if need be, and tells those who follow them.
-    #[inline]
-    pub(crate) fn settle(&mut self, topics: &mut [TopicEntry], now_ns: u64, post: &mut Post<'_>) {
-        if std::mem::take(&mut self.is_touched) {
-            self.settle_views(topics, now_ns, post);
-        }
+    #[cfg(test)]
+    pub(crate) fn transient_topics(&self) -> impl Iterator<Item = &TransientTopic> {
+        self.entries.iter().filter_map(|entry| match entry {
+            TopicEntry::Transient(topic) => Some(&**topic),
+            _ => None,
+        })
     }
-
-    fn settle_views(&mut self, topics: &mut [TopicEntry], now_ns: u64, post: &mut Post<'_>) {
-        // What a publisher hands on belongs to its own message.
-        post.correlation = None;
-        let Self { cascade, views, view_errors, .. } = self;
-        cascade.refresh_subscribed(now_ns, &mut |name, change| {
-            let room = views.get(name).and_then(|number| topics.get_mut(*number as usize));
-            match (room, change) {
-                (Some(TopicEntry::SowTopic(kept)), Ok(change)) => kept.hear(change, post),
-                _ => *view_errors += 1,
-            }
-        });
-    }
-
-    /// Somebody follows the view of that number from now on, or nobody does any more.
-    pub(crate) fn follow(&mut self, view: usize, is_followed: bool) {
-        let Self { cascade, view_errors, .. } = self;
-        if is_followed {
-            // What changes of views that nobody has followed has nobody to be told to.
-            cascade.subscribe(view, 0, &mut |_, change| *view_errors += u64::from(change.is_err()));
-        } else {
-            cascade.unsubscribe(view);
-        }
-    }
-
-    /// Records of views that could not be written.
-    pub(crate) fn view_errors(&self) -> u64 {
-        self.view_errors
-    }
-}
-
-/// Whether a directory has files of durable topics, as far as can be seen.
-fn has_state(directory: &Path) -> bool {
-    let is_state = |entry: DirEntry| {
-        let name = entry.file_name();
-        let ending = Path::new(&name).extension();
-        ending.is_some_and(|ending| ending == "segment" || ending == "checkpoint")
-    };
-    match std::fs::read_dir(directory) {
-        Ok(mut entries) => entries.any(|entry| entry.map_or(true, is_state)),
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    }
-}
-
-/// The views that show durable topics, themselves or by way of other views.
-fn views_of_durable(settings: &ServerConfig) -> Vec<ViewDefinition> {
-    let durable = settings.kept.iter().filter(|topic| topic.durable);
-    let mut names: HashSet<&str> = durable.map(|topic| &*topic.name).collect();
-    let mut views = Vec::new();
-    // A view is over topics, or over views before it.
-    for view in &settings.views {
-        if view.topics().any(|topic| names.contains(topic)) {
-            names.insert(&view.name);
-            views.push(view.clone());
-        }
-    }
-    views
-}
-
-/// The numbers of topics by name, for each type of messages.
-pub(crate) fn numbers(topics: &[TopicEntry]) -> HashMap<MessageType, HashMap<Box<str>, u32>> {
-    let mut numbers: HashMap<MessageType, HashMap<Box<str>, u32>> = HashMap::default();
-    for (number, room) in topics.iter().enumerate() {
-        if let Some(kind) = room.kind() {
-            let names = numbers.entry(kind).or_default();
-            names.insert(room.name().into(), number as u32);
-        }
-    }
-    numbers
 }

@@ -1,33 +1,30 @@
-//! Durable topics: what is on its way to the disk, and who is told when it is there.
+//! The store of durable topics: changes on their way into the journal, acknowledgements that wait
+//! for them, and checkpoints. The server's thread owns it; the journal writes on a thread of its
+//! own and signals an eventfd.
 
-use crate::Nanos;
-use crate::client::ClientId;
+use crate::command::acknowledgement::PendingAck;
 use crate::command::error::CommandError;
 use crate::config::storage::StorageConfig;
+use crate::ids::ClientId;
+use crate::time::Nanos;
+use crate::topic::checkpoint::Checkpointer;
 use lanecast_journal::{
     Directory, Durability, Health, Retention, Storage as _, StorageError, StorageErrorKind,
-    StorageResult,
 };
 use lanecast_os::event::ArmedEvent;
-use lanecast_sow::durable::{
-    Checkpoint, ClientSequence, Schema, SowStore, SowStoreError, WriteError,
-};
+use lanecast_sow::durable::{ClientSequence, Schema, SowStore, SowStoreError, WriteError};
 use lanecast_sow::{Change, Key, Publication, Topic, TopicDefinition, ViewDefinition};
 use std::collections::VecDeque;
-use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Records that a checkpoint writes down before others get their turn.
-const STEP: usize = 1_024;
-/// How often it is looked whether a checkpoint has.
-const LOOK_AT_CHECKPOINT: Nanos = 10_000_000;
-/// So many words about the disk are remembered until they are asked for.
-const WORDS_MAX: usize = 16;
+/// Interval of checks whether a checkpoint's thread has finished.
+const POLL_CHECKPOINT_NS: Nanos = 10_000_000;
+/// Log lines kept until they are taken; later ones are dropped.
+const LOG_LINES_MAX: usize = 16;
 
-/// What the disk has not done.
+/// Counters of failures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StorageCounters {
     pub(crate) not_stored: u64,
@@ -36,149 +33,124 @@ pub(crate) struct StorageCounters {
     pub(crate) checkpoints_failed: u64,
 }
 
-/// What somebody is told when a change is durable.
-#[derive(Debug)]
-pub(crate) struct PendingAck {
-    /// The change, by its number in the journal.
-    journal: u64,
-    pub(crate) client: ClientId,
-    pub(crate) command_id: Option<Box<str>>,
-    pub(crate) sequence: Option<u64>,
-    /// It had been done before.
-    pub(crate) is_duplicate: bool,
-}
-
-/// The durable topics' disk.
+/// The store of all durable topics.
 #[derive(Debug)]
 pub(crate) struct DurableStore {
+    /// Dropped first: it joins its threads before the archive unlocks the directory.
+    checkpointer: Checkpointer,
     archive: SowStore<Directory>,
-    owed: VecDeque<PendingAck>,
-    /// So many bytes may wait to be written before publishers have to.
-    enough: usize,
-    checkpoint_after: u64,
-    snapshot: CheckpointState,
-    /// Checkpoints that could not be taken: the next is tried after as many changes again.
-    failures: u64,
-    /// Rings when the disk has come further, if that was asked for.
-    bell: Arc<ArmedEvent>,
-    /// What was last said of it.
+    /// Acknowledgements that wait, with the journal position that they wait for.
+    pending_acks: VecDeque<(u64, PendingAck)>,
+    /// Queued bytes from which on publishers are paused.
+    congested_bytes: usize,
+    /// Signalled when the journal advances, if [`request_wakeup`](Self::request_wakeup) was called.
+    event: Arc<ArmedEvent>,
+    /// The last logged health of the disk.
     health: Health,
     counters: StorageCounters,
-    words: VecDeque<String>,
-}
-
-/// How far a checkpoint is.
-#[derive(Debug)]
-enum CheckpointState {
-    None,
-    Writing(Box<Checkpoint<Directory>>),
-    /// Being made durable; it may know of changes up to `needed`.
-    Sealing {
-        thread: JoinHandle<StorageResult<Checkpoint<Directory>>>,
-        needed: u64,
-    },
-    /// It waits for the journal, which is ahead of it as a rule.
-    Sealed {
-        checkpoint: Box<Checkpoint<Directory>>,
-        needed: u64,
-    },
-    /// Being put in force.
-    Placing(JoinHandle<StorageResult<u64>>),
+    log: VecDeque<String>,
 }
 
 impl DurableStore {
-    /// The disk, and the topics as they were.
+    /// Opens the store, and restores the topics.
     pub(crate) fn open(
-        storage: &StorageConfig,
+        config: &StorageConfig,
         topics: Vec<TopicDefinition>,
         views: Vec<ViewDefinition>,
     ) -> Result<(Self, Vec<Topic>), SowStoreError> {
         let settings = lanecast_journal::JournalConfig {
-            segment_bytes: storage.segment_bytes,
-            max_pending_bytes: storage.waiting_bytes,
-            // What a checkpoint covers is not needed any more.
-            retention: Retention { bytes: Some(storage.segment_bytes), age: None },
+            segment_bytes: config.segment_bytes,
+            max_pending_bytes: config.waiting_bytes,
+            // Segments that a checkpoint covers are not needed any more.
+            retention: Retention { bytes: Some(config.segment_bytes), age: None },
             ..lanecast_journal::JournalConfig::default()
         };
-        // The other half is for what those have under way.
-        let enough = settings.max_pending_bytes / 2;
-        let directory = Directory::new(&storage.directory);
-        let schema = Schema { topics, views, forget: storage.forget.clone() };
-        let no_bell = |error: io::Error| StorageError {
+        // The other half is for commands that were read before their clients were paused.
+        let congested_bytes = settings.max_pending_bytes / 2;
+        let directory = Directory::new(&config.directory);
+        let schema = Schema { topics, views, forget: config.forget.clone() };
+        let no_event = |error: io::Error| StorageError {
             operation: "make an eventfd for",
-            path: storage.directory.display().to_string(),
+            path: config.directory.display().to_string(),
             kind: StorageErrorKind::Other,
             message: error.to_string(),
         };
-        let bell = Arc::new(ArmedEvent::new().map_err(no_bell)?);
-        let ringing = Arc::clone(&bell);
+        let event = Arc::new(ArmedEvent::new().map_err(no_event)?);
+        let signal = Arc::clone(&event);
         let (archive, topics) =
-            SowStore::open_with(directory, settings, schema, move |_| ringing.notify())?;
-        let (checkpoint_after, snapshot) = (storage.checkpoint_after.max(1), CheckpointState::None);
-        let owed = VecDeque::new();
-        let disk = Self {
+            SowStore::open_with(directory, settings, schema, move |_| signal.notify())?;
+        let store = Self {
             archive,
-            owed,
-            enough,
-            checkpoint_after,
-            snapshot,
-            failures: 0,
-            bell,
+            pending_acks: VecDeque::new(),
+            congested_bytes,
+            checkpointer: Checkpointer::new(config.checkpoint_after),
+            event,
             health: Health::Good,
             counters: StorageCounters::default(),
-            words: VecDeque::new(),
+            log: VecDeque::new(),
         };
-        Ok((disk, topics))
+        Ok((store, topics))
     }
 
-    /// The topics and views that were dropped from disk, as the settings allowed.
+    /// Topics and views that were deleted from disk at the start, as configured.
     pub(crate) fn forgotten(&self) -> &[Box<str>] {
         self.archive.dropped()
     }
 
-    /// The clients that have numbered their messages, each with its last number.
+    /// The last sequence number of each client name on disk.
     pub(crate) fn client_sequences(&self) -> impl Iterator<Item = (&str, ClientSequence)> {
         self.archive.client_sequences()
     }
 
-    /// What rings when the disk has come further, if it was asked to.
-    pub(crate) fn bell(&self) -> &ArmedEvent {
-        &self.bell
+    /// The eventfd to poll.
+    pub(crate) fn event(&self) -> &ArmedEvent {
+        &self.event
     }
 
-    /// Whether an acknowledgement or a checkpoint waits for the disk to come further.
+    /// Requests a signal for the journal's next progress. Conditions checked after this call cannot
+    /// become true without a signal.
+    pub(crate) fn request_wakeup(&self) {
+        self.event.arm();
+    }
+
+    /// Clears the signal.
+    pub(crate) fn clear_wakeup(&self) {
+        self.event.clear();
+    }
+
+    /// Whether an acknowledgement or a checkpoint waits for the journal.
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.owed.is_empty() || matches!(self.snapshot, CheckpointState::Sealed { .. })
+        !self.pending_acks.is_empty() || self.checkpointer.awaited_position().is_some()
     }
 
-    /// The last change, by its number in the journal.
-    pub(crate) fn last(&self) -> u64 {
+    /// The journal position of the last change.
+    pub(crate) fn last_position(&self) -> u64 {
         self.archive.last()
     }
 
-    /// Whether all changes up to that one are durable.
-    pub(crate) fn has_reached(&self, journal: u64) -> bool {
-        journal <= self.archive.journal().last_sequence(Durability::Persisted)
+    /// Whether all changes up to that position are durable.
+    pub(crate) fn is_persisted(&self, position: u64) -> bool {
+        position <= self.archive.journal().last_sequence(Durability::Persisted)
     }
 
-    /// Looks how the disk is, says what has changed, and gives what was said since then.
+    /// Takes a log line, after adding one if the health of the disk changed.
     pub(crate) fn next_log_line(&mut self) -> Option<String> {
         let health = self.archive.journal().health();
         if health != self.health {
             self.health = health;
-            self.note_health();
+            self.log_health();
         }
-        self.words.pop_front()
+        self.log.pop_front()
     }
 
-    fn note_health(&mut self) {
-        let words = match self.health {
+    fn log_health(&mut self) {
+        let line = match self.health {
             Health::Good => "there is space again: what waited is being written".to_owned(),
             Health::NoSpace => {
                 self.counters.disk_full += 1;
-                let place = self.archive.storage().path("");
+                let path = self.archive.storage().path("");
                 format!(
-                    "the disk is full: free some space for {place}; until then what is to be \
+                    "the disk is full: free some space for {path}; until then what is to be \
                      durable is refused"
                 )
             }
@@ -191,21 +163,21 @@ impl DurableStore {
                 )
             }
         };
-        self.say(&words);
+        self.log(&line);
     }
 
-    fn say(&mut self, words: &str) {
-        if self.words.len() < WORDS_MAX {
-            self.words.push_back(format!("durable topics: {words}"));
+    fn log(&mut self, line: &str) {
+        if self.log.len() < LOG_LINES_MAX {
+            self.log.push_back(format!("durable topics: {line}"));
         }
     }
 
-    /// Whether nothing is durable any more.
+    /// Whether the disk failed for good.
     pub(crate) fn has_failed(&self) -> bool {
         self.archive.journal().health() == Health::Failed
     }
 
-    /// Why nothing is durable any more, if so.
+    /// Why the disk failed, if it did.
     pub(crate) fn failure(&self) -> Option<String> {
         self.archive.journal().failure().map(|error| error.to_string())
     }
@@ -214,34 +186,33 @@ impl DurableStore {
         self.counters
     }
 
-    /// Whether there is somebody to be told something.
-    pub(crate) fn has_news(&self) -> bool {
-        let is_told = |journal| self.has_failed() || self.has_reached(journal);
-        let is_placed = match self.snapshot {
-            CheckpointState::Sealed { needed, .. } => is_told(needed),
-            _ => false,
-        };
-        is_placed || self.owed.front().is_some_and(|first| is_told(first.journal))
+    /// Whether an acknowledgement or a checkpoint can continue.
+    pub(crate) fn has_progress(&self) -> bool {
+        // After a failure nothing more is persisted: waiting ends with an error.
+        let is_decided = |position| self.has_failed() || self.is_persisted(position);
+        self.checkpointer.awaited_position().is_some_and(is_decided)
+            || self.pending_acks.front().is_some_and(|(position, _)| is_decided(*position))
     }
 
-    /// Whether so much waits to be written that no more should be published for now.
-    pub(crate) fn has_enough(&self) -> bool {
-        self.archive.journal().pending_bytes() >= self.enough
+    /// Whether so much is queued for the journal that publishers must pause. Changes on the
+    /// journal's thread, so two calls in a row may differ.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.archive.journal().pending_bytes() >= self.congested_bytes
     }
 
     pub(crate) fn publish<'a>(
         &mut self,
         topic: &'a mut Topic,
         publication: &Publication<'a>,
-        merges: bool,
+        is_delta: bool,
         now_ns: u64,
     ) -> Result<Change<'a>, CommandError> {
-        let logged = match merges {
+        let logged = match is_delta {
             true => self.archive.publish_delta(topic, publication, now_ns),
             false => self.archive.publish(topic, publication, now_ns),
         };
         let not_stored = &mut self.counters.not_stored;
-        Ok(logged.map_err(|error| refusal(error, not_stored))?.change)
+        Ok(logged.map_err(|error| command_error(error, not_stored))?.change)
     }
 
     pub(crate) fn delete<'a>(
@@ -253,7 +224,7 @@ impl DurableStore {
     ) -> Result<Option<Change<'a>>, CommandError> {
         let not_stored = &mut self.counters.not_stored;
         let logged = self.archive.delete(topic, key, client, now_ns);
-        let logged = logged.map_err(|error| refusal(error, not_stored))?;
+        let logged = logged.map_err(|error| command_error(error, not_stored))?;
         Ok(logged.map(|logged| logged.change))
     }
 
@@ -262,13 +233,14 @@ impl DurableStore {
         topic: &'a mut Topic,
         now_ns: u64,
     ) -> Result<Option<Change<'a>>, CommandError> {
-        // Tried again, so that it is no loss.
-        let logged = self.archive.expire(topic, now_ns).map_err(|error| refusal(error, &mut 0))?;
+        // Not counted as a failure, since it is retried.
+        let logged = self.archive.expire(topic, now_ns);
+        let logged = logged.map_err(|error| command_error(error, &mut 0))?;
         Ok(logged.map(|logged| logged.change))
     }
 
-    /// Remembers the number of something that a client did, and that is done.
-    pub(crate) fn number(
+    /// Stores the sequence number of a command that changed several records or none.
+    pub(crate) fn store_sequence(
         &mut self,
         name: &str,
         sequence: u64,
@@ -278,170 +250,69 @@ impl DurableStore {
         Ok(())
     }
 
-    /// Forgets the last number of a client's name.
-    pub(crate) fn forget_name(&mut self, name: &str, now_ns: u64) -> Result<(), CommandError> {
+    /// Deletes the sequence number of a client name.
+    pub(crate) fn delete_sequence(&mut self, name: &str, now_ns: u64) -> Result<(), CommandError> {
         Ok(self.archive.remove_client(name, now_ns)?)
     }
 
-    /// Somebody is to be told when all changes so far are durable.
-    pub(crate) fn owe(
-        &mut self,
-        client: ClientId,
-        command_id: Option<Box<str>>,
-        sequence: Option<u64>,
-        is_duplicate: bool,
-    ) {
-        let journal = self.archive.last();
-        self.owed.push_back(PendingAck { journal, client, command_id, sequence, is_duplicate });
+    /// Queues an acknowledgement until all changes so far are persisted.
+    pub(crate) fn defer_ack(&mut self, ack: PendingAck) {
+        self.pending_acks.push_back((self.archive.last(), ack));
     }
 
-    /// A client has gone.
-    pub(crate) fn forget(&mut self, client: ClientId) {
-        self.owed.retain(|owed| owed.client != client);
+    /// Removes the acknowledgements of a client that disconnected.
+    pub(crate) fn remove_client(&mut self, client: ClientId) {
+        self.pending_acks.retain(|(_, ack)| ack.client != client);
     }
 
-    /// Somebody who is to be told by now, and why what it did is not durable, if it is not.
-    pub(crate) fn next_told(&mut self) -> Option<(PendingAck, Result<(), CommandError>)> {
+    /// Takes an acknowledgement whose changes are persisted, or an error if they never will be.
+    pub(crate) fn next_ack(&mut self) -> Option<(PendingAck, Result<(), CommandError>)> {
         let journal = self.archive.journal();
-        let first = self.owed.front()?;
-        let told = match first.journal <= journal.last_sequence(Durability::Persisted) {
+        let (position, _) = self.pending_acks.front()?;
+        let result = match *position <= journal.last_sequence(Durability::Persisted) {
             true => Ok(()),
-            false => Err(CommandError::DurableStore(Box::new(journal.failure()?))),
+            false => Err(CommandError::Disk(Box::new(journal.failure()?))),
         };
-        self.owed.pop_front().map(|owed| (owed, told))
+        self.pending_acks.pop_front().map(|(_, ack)| (ack, result))
     }
 
-    /// When to look again.
+    /// When to call [`advance_checkpoint`](Self::advance_checkpoint) again.
     pub(crate) fn next_deadline(&self, now: Nanos) -> Option<Nanos> {
-        match self.snapshot {
-            CheckpointState::Sealing { .. } | CheckpointState::Placing(_) => {
-                Some(now + LOOK_AT_CHECKPOINT)
+        self.checkpointer.has_thread().then_some(now + POLL_CHECKPOINT_NS)
+    }
+
+    /// Continues a checkpoint of all durable `topics`; whether it can continue at once.
+    pub(crate) fn advance_checkpoint(&mut self, topics: &[&Topic]) -> bool {
+        match self.checkpointer.advance(&mut self.archive, topics) {
+            Ok(continues) => continues,
+            Err(error) => {
+                // A restart takes longer, and nothing is lost.
+                self.counters.checkpoints_failed += 1;
+                self.log(&format!(
+                    "no checkpoint: {error}; the journal has all, and grows until one can be taken"
+                ));
+                false
             }
-            _ => None,
         }
     }
 
-    /// Goes on with a checkpoint of `topics`, which are all that are durable, or begins one if it
-    /// is time; whether there is more to do at once. Waits for nothing.
-    pub(crate) fn keep_checkpoint(&mut self, topics: &[&Topic]) -> bool {
-        let (snapshot, is_more) = match std::mem::replace(&mut self.snapshot, CheckpointState::None)
-        {
-            CheckpointState::None => self.begin(),
-            CheckpointState::Writing(mut checkpoint) => match checkpoint.advance(topics, STEP) {
-                Ok(true) => (CheckpointState::Writing(checkpoint), true),
-                Ok(false) => self.seal(checkpoint),
-                Err(error) => self.give_up(&error),
-            },
-            CheckpointState::Sealing { thread, needed } if !thread.is_finished() => {
-                (CheckpointState::Sealing { thread, needed }, false)
-            }
-            CheckpointState::Sealing { thread, needed } => match joined(thread) {
-                Ok(checkpoint) => self.place(Box::new(checkpoint), needed),
-                Err(error) => self.give_up(&error),
-            },
-            CheckpointState::Sealed { checkpoint, needed } => self.place(checkpoint, needed),
-            CheckpointState::Placing(thread) if !thread.is_finished() => {
-                (CheckpointState::Placing(thread), false)
-            }
-            CheckpointState::Placing(thread) => match joined(thread) {
-                Ok(covered) => {
-                    self.archive.checkpoint_installed(covered);
-                    (CheckpointState::None, false)
-                }
-                Err(error) => self.give_up(&error),
-            },
-        };
-        self.snapshot = snapshot;
-        is_more
-    }
-
-    fn begin(&mut self) -> (CheckpointState, bool) {
-        let changes = self.archive.last() - self.archive.covered();
-        if changes / self.checkpoint_after <= self.failures {
-            return (CheckpointState::None, false);
-        }
-        match self.archive.begin_checkpoint() {
-            Ok(checkpoint) => (CheckpointState::Writing(Box::new(checkpoint)), true),
-            Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// Has a checkpoint made durable by a thread of its own: that takes its time.
-    fn seal(&mut self, mut checkpoint: Box<Checkpoint<Directory>>) -> (CheckpointState, bool) {
-        // It was written while changes went on, and has some of them.
-        let needed = self.archive.last();
-        let thread = std::thread::Builder::new().name("lanecast-seal".to_owned());
-        let sealing = thread.spawn(move || checkpoint.seal().map(|()| *checkpoint));
-        match sealing {
-            Ok(thread) => (CheckpointState::Sealing { thread, needed }, false),
-            Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// Has a checkpoint put in force once the journal has all that it may know of.
-    fn place(
-        &mut self,
-        checkpoint: Box<Checkpoint<Directory>>,
-        needed: u64,
-    ) -> (CheckpointState, bool) {
-        if !self.has_reached(needed) {
-            return match self.failure() {
-                Some(error) => self.give_up(&error),
-                None => (CheckpointState::Sealed { checkpoint, needed }, false),
-            };
-        }
-        let storage = self.archive.storage().clone();
-        let thread = std::thread::Builder::new().name("lanecast-place".to_owned());
-        match thread.spawn(move || checkpoint.install(&storage)) {
-            Ok(thread) => (CheckpointState::Placing(thread), false),
-            Err(error) => self.give_up(&error),
-        }
-    }
-
-    /// The journal has everything all the same: a restart takes longer, and that is all.
-    fn give_up(&mut self, why: &dyn Display) -> (CheckpointState, bool) {
-        self.failures = (self.archive.last() - self.archive.covered()) / self.checkpoint_after;
-        self.counters.checkpoints_failed += 1;
-        self.say(&format!(
-            "no checkpoint: {why}; the journal has all, and grows until one can be taken"
-        ));
-        (CheckpointState::None, false)
-    }
-
-    /// Waits until all changes are durable, up to `limit`.
-    pub(crate) fn finish(&self, limit: Duration) {
+    /// Waits until all changes are durable, for at most `limit`.
+    pub(crate) fn wait_durable(&self, limit: Duration) {
         let last = self.archive.last();
         if last > 0 {
-            // Acknowledgements that wait for it say what came of it.
-            let _told = self.archive.journal().wait(last, Durability::Persisted, limit);
+            // Pending acknowledgements report a failure.
+            let _result = self.archive.journal().wait(last, Durability::Persisted, limit);
         }
     }
 }
 
-impl Drop for DurableStore {
-    fn drop(&mut self) {
-        // The next owner of the directory may not find a thread of this one at work there.
-        match std::mem::replace(&mut self.snapshot, CheckpointState::None) {
-            CheckpointState::Sealing { thread, .. } => drop(thread.join()),
-            CheckpointState::Placing(thread) => drop(thread.join()),
-            _ => {}
-        }
-    }
-}
-
-/// Why a change was not made; counts those that the disk did not take.
-fn refusal(error: WriteError, not_stored: &mut u64) -> CommandError {
+/// Converts an error, and counts changes that the journal did not accept.
+fn command_error(error: WriteError, not_stored: &mut u64) -> CommandError {
     match error {
         WriteError::Refused(refusal) => refusal.into(),
         WriteError::Append(error) => {
             *not_stored += 1;
-            CommandError::Unstored(error)
+            CommandError::NotStored(error)
         }
     }
-}
-
-/// What a thread has done that has finished.
-fn joined<T>(thread: JoinHandle<StorageResult<T>>) -> Result<T, String> {
-    let done = thread.join().map_err(|_| "its thread has panicked".to_owned())?;
-    done.map_err(|error| error.to_string())
 }

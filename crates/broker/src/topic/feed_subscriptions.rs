@@ -1,94 +1,136 @@
-//! What the numbers of a feed stand for: queries, subscriptions, and whose they are.
+//! Maps the ids of a SOW topic's feed to the server's subscriptions and to running queries.
 
-use crate::Nanos;
-use crate::client::ClientId;
-use crate::delivery::message::Post;
-use crate::queue::slow_consumers::SlowConsumerReason;
-use crate::topic::sow_topic::PendingQuery;
+use crate::command::acknowledgement::ReplyTo;
+use crate::delivery::fanout::MessageSender;
+use crate::delivery::field_selection::FieldSelection;
+use crate::ids::{ClientId, FeedId, SubscriptionId};
+use crate::queue::slow_consumer::SlowConsumerReason;
+use crate::time::Nanos;
 use foldhash::HashMap;
+use lanecast_base::budget::Reservation;
+use std::sync::Arc;
 
-/// How far the queries of a topic are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueryProgress {
-    /// All are answered.
-    CommandResult,
-    /// Those that are not wait until their clients have taken more.
-    Waiting,
-    /// There is something to do.
-    Going,
+/// A query whose result is not sent completely.
+#[derive(Debug)]
+pub(crate) struct PendingQuery {
+    pub(crate) client: ClientId,
+    /// Ids of the query and its command, and the acknowledgements that follow the result.
+    pub(crate) reply_to: ReplyTo<'static>,
+    /// The most records of a message.
+    pub(crate) batch: usize,
+    pub(crate) fields: FieldSelection,
+    /// The user sees some messages only: statistics must not count the others.
+    pub(crate) is_restricted: bool,
+    /// Tokens that count the client's queries and its filters' memory.
+    pub(crate) _counted: (Arc<()>, Reservation),
 }
 
-/// What the feed's numbers stand for.
+/// Progress of a topic's queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryProgress {
+    /// All results are sent.
+    Done,
+    /// The remaining results wait until their clients have read more.
+    Waiting,
+    /// More results can be sent at once.
+    Running,
+}
+
+/// The subscriptions and queries of a feed.
 #[derive(Debug, Default)]
 pub(crate) struct FeedSubscriptions {
-    /// The server's numbers of subscriptions, by the feed's.
-    pub(crate) subscriptions: Vec<Option<u32>>,
-    /// And the other way round.
-    ids: HashMap<u32, u32>,
-    pub(crate) inquiries: HashMap<u32, PendingQuery>,
-    /// Those whose answers have not begun.
-    pub(crate) fresh: Vec<u32>,
-    /// Those whose clients have enough to read for now, and since when.
-    paused: HashMap<u32, Nanos>,
-    /// The same of the round before.
-    paused_before: HashMap<u32, Nanos>,
+    /// The server's subscriptions, by feed id.
+    subscriptions: Vec<Option<SubscriptionId>>,
+    /// The reverse mapping.
+    feed_ids: HashMap<SubscriptionId, FeedId>,
+    pub(crate) queries: HashMap<FeedId, PendingQuery>,
+    /// Queries whose result has not begun.
+    unstarted: Vec<FeedId>,
+    /// Queries whose clients' send queues are half full, with the time since when.
+    paused: HashMap<FeedId, Nanos>,
+    /// The same in the previous round.
+    paused_before: HashMap<FeedId, Nanos>,
 }
 
 impl FeedSubscriptions {
-    pub(crate) fn drop_inquiry(&mut self, id: u32) {
-        if self.inquiries.remove(&id).is_some() {
-            self.fresh.retain(|other| *other != id);
-        }
-    }
-
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty() && self.inquiries.is_empty()
+        self.feed_ids.is_empty() && self.queries.is_empty()
     }
 
-    /// Forgets a subscription of the server's; gives its number here.
-    pub(crate) fn unname(&mut self, number: u32) -> Option<u32> {
-        let id = self.ids.remove(&number)?;
-        self.subscriptions[id as usize] = None;
-        Some(id)
-    }
-
-    pub(crate) fn name(&mut self, id: u32, number: u32) {
-        let at = id as usize;
-        if self.subscriptions.len() <= at {
-            self.subscriptions.resize(at + 1, None);
+    /// Registers a subscription.
+    pub(crate) fn insert(&mut self, feed_id: FeedId, id: SubscriptionId) {
+        if self.subscriptions.len() <= feed_id.index() {
+            self.subscriptions.resize(feed_id.index() + 1, None);
         }
-        self.subscriptions[at] = Some(number);
-        self.ids.insert(number, id);
+        self.subscriptions[feed_id.index()] = Some(id);
+        self.feed_ids.insert(id, feed_id);
     }
 
-    /// Those that are not asked about again before the next round are paused no more.
+    /// Removes a subscription; returns its feed id.
+    pub(crate) fn remove(&mut self, id: SubscriptionId) -> Option<FeedId> {
+        let feed_id = self.feed_ids.remove(&id)?;
+        self.subscriptions[feed_id.index()] = None;
+        Some(feed_id)
+    }
+
+    /// Removes the subscription with that feed id; whether there was one.
+    pub(crate) fn remove_feed_id(&mut self, feed_id: FeedId) -> bool {
+        self.subscription(feed_id).is_some_and(|id| self.remove(id).is_some())
+    }
+
+    #[inline]
+    pub(crate) fn subscription(&self, feed_id: FeedId) -> Option<SubscriptionId> {
+        self.subscriptions.get(feed_id.index()).copied().flatten()
+    }
+
+    /// Registers a query.
+    pub(crate) fn insert_query(&mut self, feed_id: FeedId, query: PendingQuery) {
+        self.queries.insert(feed_id, query);
+        self.unstarted.push(feed_id);
+    }
+
+    /// Removes a query that its client ended.
+    pub(crate) fn remove_query(&mut self, feed_id: FeedId) {
+        if self.queries.remove(&feed_id).is_some() {
+            self.unstarted.retain(|other| *other != feed_id);
+        }
+    }
+
+    /// Takes the queries whose result has not begun.
+    pub(crate) fn take_unstarted(&mut self) -> Vec<FeedId> {
+        std::mem::take(&mut self.unstarted)
+    }
+
+    /// Starts a round of [`is_paused`](Self::is_paused): queries that are not paused in this round
+    /// start anew.
     pub(crate) fn begin_round(&mut self) {
         self.paused_before = std::mem::take(&mut self.paused);
     }
 
-    /// Whether the client of a query or subscription has enough to read for now. Lets it go if it
-    /// has had that for longer than `still_max`: its topic's records are held as they were for it.
+    /// Whether a query or subscription waits for its client to read more. Disconnects the client if
+    /// it has read too little for longer than `stall_max`: old versions of records are kept for it.
     pub(crate) fn is_paused(
         &mut self,
-        id: u32,
+        feed_id: FeedId,
         now: Nanos,
-        still_max: Nanos,
-        post: &mut Post<'_>,
+        stall_max: Nanos,
+        sender: &mut MessageSender<'_>,
     ) -> bool {
-        let client = self.client(id, post).filter(|client| post.mail.has_enough(*client));
+        let client = self.client(feed_id, sender);
+        let client = client.filter(|client| sender.clients.is_queue_half_full(*client));
         let Some(client) = client else { return false };
-        let since = self.paused_before.get(&id).copied().unwrap_or(now);
-        if now.saturating_sub(since) > still_max {
-            post.mail.give_up(client, SlowConsumerReason::Still);
+        let since = self.paused_before.get(&feed_id).copied().unwrap_or(now);
+        if now.saturating_sub(since) > stall_max {
+            sender.clients.drop_slow_consumer(client, SlowConsumerReason::QueryStalled);
         }
-        self.paused.insert(id, since);
+        self.paused.insert(feed_id, since);
         true
     }
 
-    fn client(&self, id: u32, post: &Post<'_>) -> Option<ClientId> {
-        let asking = self.inquiries.get(&id).map(|inquiry| inquiry.client);
-        let number = || self.subscriptions.get(id as usize).copied().flatten();
-        asking.or_else(|| post.subscriptions.route(number()?).map(|route| route.client))
+    fn client(&self, feed_id: FeedId, sender: &MessageSender<'_>) -> Option<ClientId> {
+        let of_query = self.queries.get(&feed_id).map(|query| query.client);
+        let id = || self.subscription(feed_id);
+        of_query.or_else(|| sender.subscriptions.route(id()?).map(|route| route.client))
     }
 }

@@ -1,70 +1,73 @@
-//! Where the records of a kept topic are.
+//! The records of a SOW topic: in memory, in memory and on disk, or computed by a view.
 
 use crate::command::error::CommandError;
 use crate::topic::durable_store::DurableStore;
-use lanecast_sow::{Change, Key, Publication, Topic, ViewGraph};
+use crate::topic::views::Views;
+use lanecast_sow::{Change, Key, Publication, Topic};
 
-/// Where the records of a kept topic are.
+/// The records of a SOW topic.
 #[derive(Debug)]
 pub(crate) enum RecordStore {
-    /// Here, in memory alone.
-    Own(Box<Topic>),
-    /// Here, and on disk.
+    /// In memory alone.
+    Memory(Box<Topic>),
+    /// In memory; changes go through the durable store.
     Durable(Box<Topic>),
-    /// With the view of that number, which alone changes them.
+    /// Owned by the view with that index, which alone changes them.
     View(usize),
 }
 
 impl RecordStore {
-    /// The records, if they are not those of a view.
-    pub(crate) fn own(&self) -> Option<&Topic> {
+    /// The records, unless a view owns them.
+    pub(crate) fn owned(&self) -> Option<&Topic> {
         match self {
-            Self::Own(topic) | Self::Durable(topic) => Some(topic),
+            Self::Memory(topic) | Self::Durable(topic) => Some(topic),
             Self::View(_) => None,
         }
     }
 
-    /// The same, to ask for fields.
-    pub(crate) fn own_mut(&mut self) -> Option<&mut Topic> {
+    /// The same, mutable: to register fields to parse.
+    pub(crate) fn owned_mut(&mut self) -> Option<&mut Topic> {
         match self {
-            Self::Own(topic) | Self::Durable(topic) => Some(topic),
+            Self::Memory(topic) | Self::Durable(topic) => Some(topic),
             Self::View(_) => None,
         }
     }
 
-    pub(crate) fn topic_mut<'a>(&'a mut self, cascade: &'a mut ViewGraph) -> &'a mut Topic {
+    pub(crate) fn topic_mut<'a>(&'a mut self, views: &'a mut Views) -> &'a mut Topic {
         match self {
-            Self::Own(topic) | Self::Durable(topic) => topic,
-            Self::View(number) => cascade.views_mut()[*number].topic_mut(),
+            Self::Memory(topic) | Self::Durable(topic) => topic,
+            Self::View(view) => views.topic_mut(*view),
         }
     }
 
-    /// Publishes a message, or merges it into its record.
+    /// Stores a message as its key's record, or is_delta it into that.
     pub(crate) fn publish<'a>(
         &'a mut self,
         publication: &Publication<'a>,
-        merges: bool,
+        is_delta: bool,
         now_ns: u64,
-        disk: Option<&mut DurableStore>,
+        store: Option<&mut DurableStore>,
     ) -> Result<Change<'a>, CommandError> {
-        match (self, disk) {
-            (Self::Own(topic), _) => Ok(match merges {
+        match (self, store) {
+            (Self::Memory(topic), _) => Ok(match is_delta {
                 true => topic.publish_delta(publication, now_ns)?,
                 false => topic.publish(publication, now_ns)?,
             }),
-            (Self::Durable(topic), Some(disk)) => disk.publish(topic, publication, merges, now_ns),
+            (Self::Durable(topic), Some(store)) => {
+                store.publish(topic, publication, is_delta, now_ns)
+            }
             (Self::Durable(_), None) => Err(CommandError::NotDurable),
             (Self::View(_), _) => Err(CommandError::IsView),
         }
     }
 
-    /// The number of the record of a message's key.
-    pub(crate) fn find_as(
+    /// The record with a message's key.
+    pub(crate) fn key_of(
         &mut self,
         publication: &Publication<'_>,
     ) -> Result<Option<Key>, CommandError> {
         match self {
-            Self::Own(topic) | Self::Durable(topic) => Ok(topic.key_of(publication)?),
+            Self::Memory(topic) | Self::Durable(topic) => Ok(topic.key_of(publication)?),
             Self::View(_) => Err(CommandError::IsView),
         }
     }
@@ -74,25 +77,25 @@ impl RecordStore {
         key: Key,
         client: &'a str,
         now_ns: u64,
-        disk: Option<&mut DurableStore>,
+        store: Option<&mut DurableStore>,
     ) -> Result<Option<Change<'a>>, CommandError> {
-        match (self, disk) {
-            (Self::Own(topic), _) => Ok(topic.delete(key, client, now_ns)),
-            (Self::Durable(topic), Some(disk)) => disk.delete(topic, key, client, now_ns),
+        match (self, store) {
+            (Self::Memory(topic), _) => Ok(topic.delete(key, client, now_ns)),
+            (Self::Durable(topic), Some(store)) => store.delete(topic, key, client, now_ns),
             (Self::Durable(_), None) => Err(CommandError::NotDurable),
             (Self::View(_), _) => Err(CommandError::IsView),
         }
     }
 
-    /// Removes one record whose time is over, if there is one.
+    /// Deletes one expired record, if there is one.
     pub(crate) fn expire(
         &mut self,
         now_ns: u64,
-        disk: Option<&mut DurableStore>,
+        store: Option<&mut DurableStore>,
     ) -> Result<Option<Change<'_>>, CommandError> {
-        match (self, disk) {
-            (Self::Own(topic), _) => Ok(topic.expire(now_ns)),
-            (Self::Durable(topic), Some(disk)) => disk.expire(topic, now_ns),
+        match (self, store) {
+            (Self::Memory(topic), _) => Ok(topic.expire(now_ns)),
+            (Self::Durable(topic), Some(store)) => store.expire(topic, now_ns),
             (Self::Durable(_), None) => Err(CommandError::NotDurable),
             (Self::View(_), _) => Ok(None),
         }

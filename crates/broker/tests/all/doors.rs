@@ -1,4 +1,4 @@
-//! Who may come in, and what they may do then.
+//! Authentication, permissions and limits before the logon.
 
 use crate::desk::{Client, Served};
 use lanecast_broker::{
@@ -35,7 +35,7 @@ fn served(rights: &str, change: impl FnOnce(&mut ServerConfig)) -> Served {
     Served::new(|settings| {
         settings.users = Some(users);
         let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a field");
-        settings.kept.push(orders);
+        settings.topics.push(orders);
         change(settings);
     })
 }
@@ -192,7 +192,7 @@ fn nobody_uses_up_the_numbers_of_another_user() {
             settings.storage = Some(StorageConfig::at(storage.path()));
             let orders =
                 TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a field");
-            settings.kept.push(orders.durable());
+            settings.topics.push(orders.durable());
         })
     };
     let publish = |client: &mut Client, user: &str, number: u64| {

@@ -14,7 +14,7 @@ fn served(directory: &Path, checkpoint_after: u64) -> Served {
     Served::new(|settings| {
         let topic =
             |name| TopicDefinition::new(name, MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![topic("brief"), topic("orders").durable(), topic("fills").durable()];
+        settings.topics = vec![topic("brief"), topic("orders").durable(), topic("fills").durable()];
         let view =
             ViewDefinition::new("total", MessageType::Json, "orders").project("SUM(/qty) AS /qty");
         settings.views = vec![view];
@@ -56,13 +56,13 @@ fn publish_faster_than_the_disk_writes() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = Served::new(|settings| {
         let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![topic.durable()];
+        settings.topics = vec![topic.durable()];
         // What thirty messages take: the disk is behind at once.
         settings.storage =
             Some(StorageConfig { waiting_bytes: 64 << 10, ..StorageConfig::at(directory.path()) });
     });
     let mut client = first.client();
-    // Nobody asks whether it was taken: then all of it has to be.
+    // Without acknowledgements, all messages must be stored.
     let note = "x".repeat(2_000);
     let mut burst = Vec::new();
     for round in 1..=ROUNDS {
@@ -90,7 +90,7 @@ fn first_messages_of_many_publishers_are_all_taken_however_slow_the_disk_is() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
         let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![topic.durable()];
+        settings.topics = vec![topic.durable()];
         settings.storage =
             Some(StorageConfig { waiting_bytes: 4 << 10, ..StorageConfig::at(directory.path()) });
     });
@@ -156,7 +156,7 @@ fn what_was_deleted_before_is_not_deleted_again() {
     ];
     commands.iter().for_each(|command| client.send(command));
     client.flush();
-    // Whoever has not heard of it says it again.
+    // A publisher without an acknowledgement sends again.
     let (mut client, sequence) = log_on(&first, "desk");
     assert_eq!(sequence, 6);
     commands.iter().for_each(|command| client.send(command));
@@ -220,9 +220,9 @@ fn what_is_not_durable_is_not_said_to_be() {
     let mut again = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
     let topic =
         TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path").durable();
-    again.kept = vec![topic];
+    again.topics = vec![topic];
     let error = Server::open(again.clone()).expect_err("it has nowhere to be");
-    assert!(matches!(error, OpenError::Catalog(CatalogError::Nowhere(_))), "{error}");
+    assert!(matches!(error, OpenError::Catalog(CatalogError::NoStorage(_))), "{error}");
     again.storage = Some(StorageConfig::at(directory.path()));
     let error = Server::open(again).expect_err("another server has it");
     assert!(error.to_string().starts_with("durable topics: "), "{error}");
@@ -239,7 +239,7 @@ fn with_topics(
     let topic = |(name, key): &(&str, &str)| {
         TopicDefinition::new(name, MessageType::Json).key(key).expect("a path").durable()
     };
-    settings.kept = topics.iter().map(topic).collect();
+    settings.topics = topics.iter().map(topic).collect();
     let forget = forget.iter().map(|name| (*name).into()).collect();
     settings.storage = Some(StorageConfig { forget, ..StorageConfig::at(directory) });
     Server::open(settings)

@@ -1,4 +1,4 @@
-//! What an independent client was seen to say, said to a server, in both spellings of its names.
+//! Captured commands of an independent client, sent to a server in both spellings of field names.
 
 use crate::desk::Served;
 use lanecast_filter::message_type::MessageType;
@@ -46,7 +46,7 @@ fn neutral(frame: &str) -> String {
 /// The whole conversation, in the order in which it was had.
 fn hold(name: fn(Field) -> &'static str) {
     let served = Served::new(|settings| {
-        settings.kept =
+        settings.topics =
             vec![TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path")];
     });
     let mut client = served.client();

@@ -11,7 +11,7 @@ fn served() -> Served {
     Served::new(|settings| {
         let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
         let brief = TopicDefinition::new("brief", MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![orders, brief.lifetime(Duration::from_millis(50))];
+        settings.topics = vec![orders, brief.lifetime(Duration::from_millis(50))];
     })
 }
 
@@ -109,7 +109,7 @@ fn what_cannot_be_asked_is_said() {
         let answer = client.next().expect("an answer");
         assert!(answer.contains("failure") && answer.contains(expected), "{command}: {answer}");
     };
-    reason(r#"{"c":"sow","t":"passing","a":"processed"}"#, "nothing is kept of passing");
+    reason(r#"{"c":"sow","t":"passing","a":"processed"}"#, "passing keeps no records");
     reason(r#"{"c":"sow","t":"orders","orderby":"px","a":"processed"}"#, "bad orderby");
     reason(r#"{"c":"sow","t":"orders","sow_keys":"a","a":"processed"}"#, "bad sow_keys");
     reason(r#"{"c":"sow","t":"orders","opts":"skip_n=x","a":"processed"}"#, "skip_n");
@@ -128,7 +128,7 @@ fn what_cannot_be_asked_is_said() {
     ] {
         let opts = if command == "delta_subscribe" { "none" } else { "oof" };
         let rest = format!(r#""t":"orders","cid":"1","filter":"{filter}","a":"processed""#);
-        reason(&format!(r#"{{"c":"{command}","opts":"{opts}",{rest}}}"#), "met it before");
+        reason(&format!(r#"{{"c":"{command}","opts":"{opts}",{rest}}}"#), "matched it before");
     }
     reason(r#"{"c":"sow_delete","t":"orders","a":"processed"}"#, "give one of");
     reason(r#"{"c":"p","t":"orders","a":"processed"}{"px":1}"#, "/id");
@@ -190,7 +190,7 @@ fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
         let rest = r#""t":"none","sow_keys":"1","cid":"1","a":"processed""#;
         client.send(&format!(r#"{{"c":"{command}",{rest}}}"#));
         let answer = client.next().expect("an answer");
-        assert!(answer.contains("nothing is kept of none"), "{answer}");
+        assert!(answer.contains("none keeps no records"), "{answer}");
     }
     client.send(r#"{"c":"p","t":"t","cid":"2","a":"processed"}1"#);
     client.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"2"}"#);
@@ -201,11 +201,12 @@ fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
 fn what_expires_in_centuries_is_not_due_before() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
     let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-    let kept = vec![orders.lifetime(500 * YEAR)];
-    let mut hub = Engine::new(ServerConfig { kept, ..ServerConfig::default() }).expect("settings");
+    let topics = vec![orders.lifetime(500 * YEAR)];
+    let mut engine =
+        Engine::new(ServerConfig { topics, ..ServerConfig::default() }).expect("settings");
     // A host that has run for longer than its wall clock says.
-    let moment = Now { now: (100 * YEAR).as_nanos() as u64, unix_ns: 1 };
-    let client = hub.connect(moment.now).expect("room");
-    hub.receive(moment, client, br#"{"c":"p","t":"orders"}{"id":1}"#);
-    assert_eq!(hub.next_deadline(moment), Some(u64::MAX));
+    let now = Now { monotonic_ns: (100 * YEAR).as_nanos() as u64, unix_ns: 1 };
+    let client = engine.connect(now.monotonic_ns).expect("room");
+    engine.execute(now, client, br#"{"c":"p","t":"orders"}{"id":1}"#);
+    assert_eq!(engine.next_deadline(now), Some(u64::MAX));
 }

@@ -20,7 +20,7 @@ const NAMES: [&str; 3] = ["ann", "ben", "cas"];
 
 fn configure(settings: &mut ServerConfig, directory: &Path) {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-    settings.kept = vec![topic.durable()];
+    settings.topics = vec![topic.durable()];
     let storage = StorageConfig { segment_bytes: 64 << 10, ..StorageConfig::at(directory) };
     settings.storage = Some(StorageConfig { checkpoint_after: 700, ..storage });
 }
@@ -67,7 +67,7 @@ impl Drop for Victim {
     }
 }
 
-/// What a publisher knows of its messages.
+/// The last sent and persisted message of a publisher.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     sent: u64,
@@ -86,7 +86,7 @@ fn message(name: &str, number: u64) -> String {
     format!(r#"{header}{{"id":"{id}","by":"{name}","n":{number}}}"#)
 }
 
-/// What so many messages make of the publisher's records.
+/// The publisher's records after that many messages.
 fn model(name: &str, count: u64) -> BTreeMap<String, String> {
     let record = |n| (id(name, n), format!(r#"{{"id":"{}","by":"{name}","n":{n}}}"#, id(name, n)));
     (1..=count).map(record).collect()
@@ -124,7 +124,7 @@ fn hear(client: &mut Client, known: &mut Known) -> bool {
     true
 }
 
-/// What is there is what was persisted, and a beginning of what was sent since.
+/// Checks that the server has all persisted messages, and a prefix of those sent since.
 fn verify(client: &mut Client, name: &str, known: &mut Known) {
     let sequence = client.log_on(name);
     let range = known.persisted..=known.sent;

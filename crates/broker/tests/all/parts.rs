@@ -7,7 +7,7 @@ use lanecast_sow::TopicDefinition;
 fn served() -> Served {
     Served::new(|settings| {
         let topic = |name, kind, key| TopicDefinition::new(name, kind).key(key).expect("a path");
-        settings.kept = vec![
+        settings.topics = vec![
             topic("orders", MessageType::Json, "/id"),
             topic("orders", MessageType::Nvfix, "/id"),
             topic("orders", MessageType::Xml, "/order/@id"),
@@ -142,7 +142,7 @@ fn what_has_no_parts_is_refused_in_words() {
         assert!(answer.contains("failure") && answer.contains(expected), "{command}: {answer}");
     };
     let passing = r#"{"c":"delta_publish","t":"passing","a":"processed"}{"id":1}"#;
-    reason(&mut json, passing, "nothing is kept of passing");
+    reason(&mut json, passing, "passing keeps no records");
     json.send(r#"{"c":"p","t":"orders"}{"id":1}"#);
     let broken = r#"{"c":"delta_publish","t":"orders","a":"processed"}{"id":1,}"#;
     reason(&mut json, broken, "malformed");

@@ -134,7 +134,7 @@ fn files_that_cannot_be_used_are_told_with_what_to_do() {
         tls.key = papers.path(key);
         settings.tls = Some(tls);
         let error = match Server::open(settings) {
-            Err(error @ OpenError::TlsFiles(_)) => error.to_string(),
+            Err(error @ OpenError::Tls(_)) => error.to_string(),
             other => panic!("{other:?}"),
         };
         assert!(words.iter().all(|word| error.contains(word)), "{error}");

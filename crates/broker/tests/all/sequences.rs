@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 fn durable(settings: &mut ServerConfig, directory: &Path) {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-    settings.kept = vec![topic.durable()];
+    settings.topics = vec![topic.durable()];
     settings.storage = Some(StorageConfig::at(directory));
 }
 

@@ -1,4 +1,4 @@
-//! What many clients get of the same message, each in its own order.
+//! Messages that many clients receive, each in its own order.
 
 use crate::desk::Served;
 use lanecast_wire::command::{Field, Header};

@@ -107,7 +107,7 @@ fn a_frame_that_does_not_end_is_given_up() {
     silent.flush();
     let ended = served.ended();
     assert_eq!(ended.counters.partial_frames_dropped, 3);
-    assert!(ended.words[0].contains("limits.frame_timeout"), "{:?}", ended.words);
+    assert!(ended.words[0].contains("limits.frame_time"), "{:?}", ended.words);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 fn settings(settings: &mut ServerConfig) {
     // Publishers supply the keys: the messages are as the example has them.
-    settings.kept = vec![TopicDefinition::new("orders", MessageType::Fix)];
+    settings.topics = vec![TopicDefinition::new("orders", MessageType::Fix)];
     let vwap = ViewDefinition::new("VWAP", MessageType::Nvfix, "orders")
         .project("/11 as /customer, /55 as /symbol, sum(/14 * /99)/sum(/14) AS /vwap")
         .group_by("/11, /55");
@@ -93,7 +93,7 @@ fn orders_and_customers_are_shown_together() {
     let served = Served::new(|settings| {
         let topic =
             |name| TopicDefinition::new(name, MessageType::Json).key("/id").expect("a path");
-        settings.kept = vec![topic("orders"), topic("customers")];
+        settings.topics = vec![topic("orders"), topic("customers")];
         let view = ViewDefinition::new("regions", MessageType::Json, "orders")
             .join("customers", "/orders/customer = /customers/id")
             .project("/customers/region AS /region, SUM(/orders/qty) AS /qty")
@@ -134,22 +134,22 @@ fn a_wrong_view_is_no_server_and_says_why() {
         assert!(matches!(error, OpenError::Catalog(_)), "{error}");
         assert!(error.to_string().contains(part), "{error}");
     };
-    refused(|it| it.kept.clear(), "the view VWAP: in the topics, at byte 0: there is no topic");
+    refused(|it| it.topics.clear(), "the view VWAP: in the topics, at byte 0: there is no topic");
     refused(|it| it.views[0].grouping = "11".into(), "in the grouping");
     refused(|it| it.views[0].name = "orders".into(), "already");
     refused(
-        |it| it.kept.push(TopicDefinition::new("orders", MessageType::Json)),
+        |it| it.topics.push(TopicDefinition::new("orders", MessageType::Json)),
         "several topics orders",
     );
-    refused(|it| it.kept.push(it.kept[0].clone()), "orders");
+    refused(|it| it.topics.push(it.topics[0].clone()), "orders");
 }
 
 #[test]
 fn the_example_file_shows_what_it_says() {
     const FILE: &str = include_str!("../../../../config/vwap.toml");
     let served = Served::new(|settings| {
-        let said = ServerConfig::from_toml(FILE).expect("it is valid");
-        (settings.kept, settings.views) = (said.kept, said.views);
+        let said = lanecast_broker::parse_config(FILE).expect("it is valid");
+        (settings.topics, settings.views) = (said.topics, said.views);
     });
     let mut client = client(&served, "json");
     // What the file tells to publish.

@@ -212,7 +212,7 @@ fn who_stays_to_the_end_is_told_that_it_is() {
     assert!(served.end());
     assert!(text(&mut socket).ends_with("}1"), "what waited comes first");
     let Ok(Message::Close(Some(why))) = socket.read() else { panic!("no goodbye") };
-    assert_eq!((why.code, &*why.reason), (CloseCode::Away, "the server ends"));
+    assert_eq!((why.code, &*why.reason), (CloseCode::Away, "the server shuts down"));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn what_cannot_be_watched_is_said() {
     let (_server, way) = serve(&stage, "json", "/id", "{\"id\":1}\n");
     for (line, code, part) in [
         (format!("watch {way} -f /a="), 1, "bad filter"),
-        (format!("watch {} -t other", way.replace(" -t orders", "")), 1, "nothing is kept"),
+        (format!("watch {} -t other", way.replace(" -t orders", "")), 1, "keeps no records"),
         ("watch --server 127.0.0.1:1 -t t".to_owned(), 1, "cannot connect"),
         (format!("watch {way} --order-by /a,/b,down,,"), 2, "order-by"),
         (format!("watch {way} --interval 1ms"), 2, "10ms"),

@@ -32,7 +32,7 @@ pub(crate) fn send_until_full(stream: &TcpStream, bytes: &[u8], most: usize) -> 
     sent
 }
 
-/// What a server has done, and its words about slow clients.
+/// Counters and log lines of a server that ended.
 #[allow(dead_code, reason = "not all tests look at all of it")]
 pub(crate) struct Ended {
     pub(crate) all_taken: bool,

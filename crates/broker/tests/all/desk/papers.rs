@@ -45,7 +45,7 @@ impl Papers {
         self.write(&format!("{name}.key"), &key.serialize_pem());
     }
 
-    /// What a server goes by that shows the certificate of that name.
+    /// The TLS files of a server with the certificate of that name.
     pub(crate) fn tls(&self, name: &str) -> TlsFiles {
         let certificate = self.path(&format!("{name}.pem"));
         TlsFiles { certificate, key: self.path(&format!("{name}.key")), clients: None }

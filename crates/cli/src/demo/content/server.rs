@@ -56,7 +56,7 @@ impl DemoServer {
     pub(super) fn start(view: ViewDefinition) -> anyhow::Result<Self> {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
         let executions = TopicDefinition::new("executions", MessageType::Fix);
-        settings.kept = vec![executions.key("/37")?.index("/1")?.index("/55")?];
+        settings.topics = vec![executions.key("/37")?.index("/1")?.index("/55")?];
         settings.views = vec![view];
         let mut server = Server::open(settings)?;
         let address = server.address().context("cannot look at a socket")?.to_string();

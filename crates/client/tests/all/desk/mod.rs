@@ -27,7 +27,7 @@ impl Served {
 
     pub(crate) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        settings.kept =
+        settings.topics =
             vec![TopicDefinition::new("stock", MessageType::Json).key("/id").expect("a path")];
         change(&mut settings);
         let mut server = Server::open(settings).expect("a server");

@@ -1,4 +1,4 @@
-//! What the patterns of a client may take together.
+//! Limits of topic patterns and of the patterns in filters.
 
 use crate::test_broker::TestBroker;
 use lanecast_filter::message_type::MessageType;
@@ -7,17 +7,17 @@ use lanecast_sow::TopicDefinition;
 #[test]
 fn the_patterns_of_a_client_have_a_budget_together() {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
-    let mut desk = TestBroker::new(|settings| {
-        settings.kept = vec![topic];
+    let mut broker = TestBroker::new(|config| {
+        config.topics = vec![topic];
         // Enough for three patterns that are more than a text.
-        settings.client_patterns_bytes = 230 << 10;
+        config.client_patterns_bytes = 230 << 10;
     });
-    let (one, other) = (desk.client(), desk.client());
+    let (one, other) = (broker.client(), broker.client());
     let mut say = |id, rest: &str| {
-        desk.say(id, &format!(r#"{{"cid":"1","a":"processed",{rest}}}"#));
-        let heard = desk.heard(id).concat();
-        desk.rest();
-        drop(desk.heard(id));
+        broker.send(id, &format!(r#"{{"cid":"1","a":"processed",{rest}}}"#));
+        let heard = broker.received(id).concat();
+        broker.run_until_idle();
+        drop(broker.received(id));
         heard
     };
     let like = r#""filter":"/a LIKE 'x.*y'""#;
@@ -47,12 +47,12 @@ fn the_patterns_of_a_client_have_a_budget_together() {
 
 #[test]
 fn patterns_of_topics_are_limited_and_shared() {
-    let mut desk = TestBroker::new(|settings| settings.patterns_max = 5);
-    let (one, other) = (desk.client(), desk.client());
+    let mut broker = TestBroker::new(|config| config.patterns_max = 5);
+    let (one, other) = (broker.client(), broker.client());
     let mut subscribe = |id, topic: &str, name: &str| {
         let rest = r#""cid":"1","a":"processed""#;
-        desk.say(id, &format!(r#"{{"c":"subscribe","t":"{topic}","sub_id":"{name}",{rest}}}"#));
-        desk.heard(id).concat()
+        broker.send(id, &format!(r#"{{"c":"subscribe","t":"{topic}","sub_id":"{name}",{rest}}}"#));
+        broker.received(id).concat()
     };
     for number in 0..5 {
         assert!(subscribe(one, &format!("^{number}"), &number.to_string()).contains("success"));
@@ -69,21 +69,21 @@ fn patterns_of_topics_are_limited_and_shared() {
 
 #[test]
 fn a_client_that_has_many_patterns_compiled_leaves_others_their_turn() {
-    let mut desk = TestBroker::new(|_| {});
-    let (one, other) = (desk.client(), desk.client());
+    let mut broker = TestBroker::new(|_| {});
+    let (one, other) = (broker.client(), broker.client());
     let large = ["/a LIKE '(a{100}){90}'"; 10].join(" OR ");
     // Also where nothing comes of it.
     let wrong = format!("{large} OR OR");
     for (topic, filter, most) in [("t", &*large, 1), ("t", &*wrong, 1), ("^t{n}", "/a = 1", 9)] {
         let mut commands = 0;
-        while desk.hub.may_go_on(one) {
+        while broker.engine.can_execute(one) {
             commands += 1;
             assert!(commands <= most, "{topic} {filter}: {commands} commands in a turn");
             let topic = topic.replace("{n}", &commands.to_string());
             let rest = format!(r#""t":"{topic}","sub_id":"{topic}","filter":"{filter}""#);
-            desk.say(one, &format!(r#"{{"c":"subscribe",{rest}}}"#));
+            broker.send(one, &format!(r#"{{"c":"subscribe",{rest}}}"#));
         }
-        assert!(desk.hub.may_go_on(other));
-        assert!(desk.turn(), "it goes on at once");
+        assert!(broker.engine.can_execute(other));
+        assert!(broker.turn(), "it goes on at once");
     }
 }

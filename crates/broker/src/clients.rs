@@ -1,0 +1,368 @@
+//! The table of clients, and lists of clients that need work: bytes to send, a disconnection, a
+//! pause. The engine's state owns it; commands, topics and delivery borrow it.
+
+use crate::client::Client;
+use crate::config::server_config::ServerConfig;
+use crate::ids::{ClientId, TopicId};
+use crate::queue::frame_arena::FrameArena;
+use crate::queue::offline_queue::OfflineLimits;
+use crate::queue::send_queue::SendError;
+use crate::queue::slow_consumer::SlowConsumerReason;
+use crate::time::Nanos;
+use foldhash::HashMap;
+use lanecast_base::budget::Budget;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+/// The most cost of a client's commands in a turn: patterns tried, about a microsecond each.
+const COST_MAX: usize = 4_096;
+
+/// Why a client is disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisconnectReason {
+    /// The send queue is over a limit.
+    SlowConsumer,
+    /// The client missed agreed heartbeats.
+    HeartbeatMissed,
+    /// A new connection of the same user took its name.
+    NameTaken,
+    /// A frame had no valid header.
+    InvalidCommand,
+    /// The journal did not store its earlier messages in time for its logon.
+    NotPersisted,
+    /// Too many commands or logons failed authentication.
+    NotAuthenticated,
+}
+
+impl DisconnectReason {
+    /// The reason sent to the client, where the protocol has a place for one.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::SlowConsumer => "it read too slowly",
+            Self::HeartbeatMissed => "it gave no sign of life",
+            Self::NameTaken => "another connection took its name",
+            Self::InvalidCommand => "what it sent is no command",
+            Self::NotPersisted => "what it published before is not on disk yet",
+            Self::NotAuthenticated => "it did not say who it is",
+        }
+    }
+}
+
+/// All clients.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    entries: Vec<Option<Client>>,
+    free: Vec<ClientId>,
+    /// Clients by name.
+    names: HashMap<Box<str>, ClientId>,
+    /// Clients with bytes to send, each once.
+    dirty: Vec<ClientId>,
+    slow: Vec<(ClientId, SlowConsumerReason)>,
+    disconnects: Vec<(ClientId, DisconnectReason)>,
+    /// Clients that the server does not read from, each once.
+    paused: Vec<ClientId>,
+    /// Clients whose commands had a cost in this turn.
+    charged: Vec<ClientId>,
+    /// Whether a send queue is over the memory limit, so that the round should end.
+    is_over_memory: bool,
+    /// Whether a send queue fell below half of the limit again: queries may continue.
+    has_capacity_again: bool,
+    pub(crate) offline_limits: OfflineLimits,
+    /// The most bytes of a send queue, in memory and on disk.
+    queue_max: usize,
+    clients_max: usize,
+    /// Budgets of all clients, and the part that each may take.
+    sort_bytes: Arc<Budget>,
+    pattern_bytes: Arc<Budget>,
+    client_sort_bytes: usize,
+    client_pattern_bytes: usize,
+}
+
+impl Clients {
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        let offline_limits = OfflineLimits {
+            settings: config.offline.clone(),
+            memory_max: config.send_queue_bytes_max,
+            ..OfflineLimits::default()
+        };
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            names: HashMap::default(),
+            dirty: Vec::new(),
+            slow: Vec::new(),
+            disconnects: Vec::new(),
+            paused: Vec::new(),
+            charged: Vec::new(),
+            is_over_memory: false,
+            has_capacity_again: false,
+            queue_max: offline_limits.queue_max(),
+            offline_limits,
+            clients_max: config.clients_max,
+            sort_bytes: Budget::new(config.sort_bytes_max),
+            pattern_bytes: Budget::new(usize::MAX),
+            client_sort_bytes: config.client_sort_bytes,
+            client_pattern_bytes: config.client_patterns_bytes,
+        }
+    }
+
+    /// Adds a client; the caller has checked [`is_full`](Self::is_full).
+    pub(crate) fn insert(&mut self, now: Nanos) -> ClientId {
+        let pattern_bytes = self.pattern_bytes.child(self.client_pattern_bytes);
+        let sort_bytes = self.sort_bytes.child(self.client_sort_bytes);
+        let client = Some(Client::new(now, pattern_bytes, sort_bytes));
+        match self.free.pop() {
+            Some(id) => {
+                self.entries[id.index()] = client;
+                id
+            }
+            None => {
+                self.entries.push(client);
+                ClientId::from_index(self.entries.len() - 1)
+            }
+        }
+    }
+
+    /// Removes a client from the table and all lists.
+    pub(crate) fn remove(&mut self, id: ClientId) -> Option<Client> {
+        let client = self.entries.get_mut(id.index())?.take()?;
+        // After a takeover the name belongs to the new connection.
+        if let Some(name) = &client.name
+            && self.names.get(&**name) == Some(&id)
+        {
+            self.names.remove(&**name);
+        }
+        self.dirty.retain(|other| *other != id);
+        self.paused.retain(|other| *other != id);
+        self.disconnects.retain(|(other, _)| *other != id);
+        self.free.push(id);
+        Some(client)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.clients_max
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.entries.get_mut(id.index())?.as_mut()
+    }
+
+    /// A client that is not being disconnected.
+    #[inline]
+    pub(crate) fn active(&mut self, id: ClientId) -> Option<&mut Client> {
+        self.get_mut(id).filter(|client| !client.is_leaving)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Client> {
+        self.entries.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (ClientId, &mut Client)> {
+        let entries = self.entries.iter_mut().enumerate();
+        entries.filter_map(|(index, client)| Some((ClientId::from_index(index), client.as_mut()?)))
+    }
+
+    /// The client with that name.
+    pub(crate) fn named(&self, name: &str) -> Option<ClientId> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn set_name(&mut self, id: ClientId, name: &str) {
+        self.names.insert(name.into(), id);
+        if let Some(client) = self.get_mut(id) {
+            client.name = Some(name.into());
+        }
+    }
+
+    /// Adds a client to those with bytes to send, and checks the limits of its queue. Called after
+    /// each write.
+    #[inline]
+    pub(crate) fn mark_dirty(&mut self, id: ClientId) {
+        let (queue_max, memory_max) = (self.queue_max, self.offline_limits.memory_max);
+        let Some(client) = self.active(id) else { return };
+        let waiting = client.queue.len();
+        let is_over_memory = client.queue.memory_len() > memory_max;
+        let was_dirty = std::mem::replace(&mut client.is_dirty, true);
+        if !was_dirty {
+            self.dirty.push(id);
+        }
+        self.is_over_memory |= is_over_memory;
+        if waiting > queue_max {
+            self.drop_slow_consumer(id, SlowConsumerReason::QueueFull(waiting));
+        }
+    }
+
+    /// Takes a client with bytes to send.
+    pub(crate) fn pop_dirty(&mut self) -> Option<ClientId> {
+        let id = self.dirty.pop()?;
+        if let Some(client) = self.get_mut(id) {
+            client.is_dirty = false;
+        }
+        Some(id)
+    }
+
+    /// Whether a send queue is over the memory limit.
+    pub(crate) fn is_over_memory(&self) -> bool {
+        self.is_over_memory
+    }
+
+    /// Ends a round; whether a queue has capacity again for which queries wait.
+    pub(crate) fn end_round(&mut self) -> bool {
+        self.is_over_memory = false;
+        std::mem::take(&mut self.has_capacity_again)
+    }
+
+    /// Writes a reply to a client's command. A client that leaves replies unread is not read from.
+    pub(crate) fn reply(&mut self, id: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
+        let memory_max = self.offline_limits.memory_max;
+        let Some(client) = self.get_mut(id) else { return };
+        let before = client.queue.len();
+        write(client.queue.buffer());
+        let bytes = client.queue.len() - before;
+        if bytes > 0 {
+            client.queue.count_replies(bytes, memory_max);
+            self.mark_dirty(id);
+        }
+    }
+
+    /// Passes a client's queue to `write`; whether it is empty then.
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub(crate) fn send(
+        &mut self,
+        id: ClientId,
+        arena: &FrameArena,
+        write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+    ) -> io::Result<bool> {
+        let Some(Some(client)) = self.entries.get_mut(id.index()) else { return Ok(true) };
+        let half = self.offline_limits.memory_max / 2;
+        let was_long = client.queue.len() > half;
+        match client.queue.send(arena, &mut self.offline_limits, write) {
+            Ok(is_empty) => {
+                self.has_capacity_again |= was_long && client.queue.len() <= half;
+                Ok(is_empty)
+            }
+            Err(SendError::Ended(error)) => Err(error),
+            Err(SendError::Disk(error)) => {
+                self.drop_slow_consumer(id, SlowConsumerReason::Disk(error));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Whether a client's queue is more than half full: query results wait, which leaves the other
+    /// half to published messages.
+    pub(crate) fn is_queue_half_full(&mut self, id: ClientId) -> bool {
+        let half = self.offline_limits.memory_max / 2;
+        self.active(id).is_some_and(|client| client.queue.len() > half)
+    }
+
+    /// Moves `count` bytes of a client's queue to disk.
+    pub(crate) fn spill(&mut self, id: ClientId, count: usize) {
+        let Some(Some(client)) = self.entries.get_mut(id.index()) else { return };
+        if let Err(error) = client.queue.spill(count, &mut self.offline_limits) {
+            self.drop_slow_consumer(id, SlowConsumerReason::Disk(error));
+        }
+    }
+
+    /// Disconnects a client that reads too slowly.
+    pub(crate) fn drop_slow_consumer(&mut self, id: ClientId, reason: SlowConsumerReason) {
+        if let Some(client) = self.active(id) {
+            client.is_leaving = true;
+            self.slow.push((id, reason));
+        }
+    }
+
+    /// Takes a slow consumer, to be logged and counted before its disconnection.
+    pub(crate) fn pop_slow_consumer(&mut self) -> Option<(ClientId, SlowConsumerReason)> {
+        let (id, reason) = self.slow.pop()?;
+        self.disconnects.push((id, DisconnectReason::SlowConsumer));
+        Some((id, reason))
+    }
+
+    /// Disconnects a client at the end of the round.
+    pub(crate) fn disconnect(&mut self, id: ClientId, reason: DisconnectReason) {
+        if let Some(client) = self.active(id) {
+            client.is_leaving = true;
+            self.disconnects.push((id, reason));
+        }
+    }
+
+    /// Takes a client to disconnect.
+    pub(crate) fn pop_disconnect(&mut self) -> Option<(ClientId, DisconnectReason)> {
+        self.disconnects.pop()
+    }
+
+    /// Stops reading from a client until it is resumed.
+    pub(crate) fn pause(&mut self, id: ClientId) {
+        if let Some(client) = self.get_mut(id)
+            && !std::mem::replace(&mut client.is_paused, true)
+        {
+            self.paused.push(id);
+        }
+    }
+
+    /// Decides about a client from [`take_paused`](Self::take_paused): resumes it, or keeps it
+    /// paused. Whether it was paused and resumes.
+    pub(crate) fn resume(&mut self, id: ClientId, resumes: bool) -> bool {
+        let Some(client) = self.get_mut(id).filter(|client| client.is_paused) else { return false };
+        client.is_paused = !resumes;
+        if !resumes {
+            self.paused.push(id);
+        }
+        resumes
+    }
+
+    /// Takes the list of paused clients, each to be decided about by [`resume`](Self::resume).
+    pub(crate) fn take_paused(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.paused)
+    }
+
+    pub(crate) fn paused(&self) -> &[ClientId] {
+        &self.paused
+    }
+
+    /// Drops cached headers of removed topics, given in ascending order: their ids may be reused.
+    pub(crate) fn drop_cached_headers(&mut self, removed: &[TopicId]) {
+        if removed.is_empty() {
+            return;
+        }
+        for client in self.entries.iter_mut().flatten() {
+            client.cached_header.take_if(|header| removed.binary_search(&header.topic).is_ok());
+        }
+    }
+
+    /// Adds the cost of a command. Over the limit, the client's next commands wait for the next
+    /// turn, so that others get theirs.
+    #[cold]
+    pub(crate) fn charge(&mut self, id: ClientId, cost: usize) {
+        let Some(client) = self.get_mut(id) else { return };
+        client.cost += cost;
+        client.is_over_cost |= client.cost > COST_MAX;
+        if client.cost == cost {
+            self.charged.push(id);
+        }
+    }
+
+    /// Resets costs for a new turn; whether a client was over the limit.
+    pub(crate) fn reset_costs(&mut self) -> bool {
+        let mut was_over = false;
+        for id in std::mem::take(&mut self.charged) {
+            let Some(client) = self.get_mut(id) else { continue };
+            client.cost = 0;
+            was_over |= std::mem::take(&mut client.is_over_cost);
+        }
+        was_over
+    }
+}

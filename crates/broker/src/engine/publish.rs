@@ -1,0 +1,125 @@
+//! Executes publish commands, and decides which sequence numbers are duplicates.
+
+use crate::client::CachedHeader;
+use crate::command::acknowledgement::CommandResult;
+use crate::command::error::CommandError;
+use crate::command::request::PublishRequest;
+use crate::engine::state::State;
+use crate::ids::ClientId;
+use crate::time::Now;
+use lanecast_sow::Publication;
+
+/// Publishes a payload whose header is identical to the client's last one, without parsing it;
+/// whether it is. Most publishers send the same header again and again.
+pub(crate) fn publish_cached(state: &mut State, now: Now, id: ClientId, payload: &[u8]) -> bool {
+    let Some(client) = state.clients.get_mut(id) else { return false };
+    let Some(cached) = client.cached_header.take() else { return false };
+    let body = payload.strip_prefix(&*cached.header);
+    if let Some(bytes) = body {
+        state.counters.commands += 1;
+        state.counters.published += 1;
+        let client = cached.publisher.as_deref().unwrap_or_default();
+        let publication = Publication { client, ..Publication::of(bytes) };
+        let result = state.publish(cached.topic, &publication, false, now.unix_ns, None);
+        // Such a header has no command id, so no acknowledgement was asked for.
+        state.counters.refused += u64::from(result.is_err());
+    }
+    if let Some(client) = state.clients.get_mut(id) {
+        client.cached_header = Some(cached);
+    }
+    body.is_some()
+}
+
+/// Publishes a message, or merges it into its record.
+pub(crate) fn publish(
+    state: &mut State,
+    now: Now,
+    id: ClientId,
+    request: &PublishRequest<'_>,
+) -> Result<CommandResult, CommandError> {
+    state.counters.published += 1;
+    let PublishRequest { topic: name, is_delta, sequence, .. } = request;
+    if is_duplicate(state, id, *sequence, now.unix_ns)? {
+        return Ok(CommandResult::Duplicate { is_delete: false });
+    }
+    let Some(client) = state.clients.get(id) else { return Ok(CommandResult::Done) };
+    let (kind, publisher) = (client.kind, client.name.clone());
+    let sequence_key = client.sequence_key.clone();
+    let topic = match is_delta {
+        true => state.catalog.find_sow(kind, name)?,
+        false => state.find_or_create_topic(id, kind, name)?,
+    };
+    if state.catalog.is_durable(topic)
+        && let Some(client) = state.clients.get_mut(id)
+    {
+        client.writes_durably = true;
+    }
+    let numbered = sequence_key.as_deref().zip(*sequence);
+    let numbered = numbered.filter(|_| state.sequences.is_enabled());
+    let publication = Publication {
+        bytes: request.payload,
+        key: request.sow_key.as_deref(),
+        lifetime: request.lifetime,
+        client: publisher.as_deref().unwrap_or_default(),
+        client_sequence: numbered,
+    };
+    let correlation_id = request.correlation_id.as_deref();
+    let result = state.publish(topic, &publication, *is_delta, now.unix_ns, correlation_id);
+    // The publisher may send again what the journal did not accept.
+    if let Some((key, sequence)) = numbered
+        && !matches!(result, Err(CommandError::NotStored(_)))
+    {
+        state.sequences.record(key, sequence, now.unix_ns);
+    }
+    result?;
+    if let Some(header) = request.cacheable_header
+        && let Some(client) = state.clients.get_mut(id)
+    {
+        let header = header.into();
+        client.cached_header = Some(Box::new(CachedHeader { header, topic, publisher }));
+    }
+    Ok(CommandResult::Done)
+}
+
+/// Whether a command of a named client has a sequence number that is not new.
+///
+/// # Errors
+/// If the number is too far beyond the last one, or the limit of names is reached.
+pub(crate) fn is_duplicate(
+    state: &mut State,
+    id: ClientId,
+    sequence: Option<u64>,
+    now_ns: u64,
+) -> Result<bool, CommandError> {
+    let Some(sequence) = sequence else { return Ok(false) };
+    let key = state.clients.get(id).and_then(|client| client.sequence_key.clone());
+    let Some(key) = key else { return Ok(false) };
+    let result = match state.sequences.is_duplicate(&key, sequence) {
+        // Unused names may have expired by now.
+        Err(CommandError::Names(_) | CommandError::NamesOfUser(_)) => {
+            expire_names(state, now_ns);
+            state.sequences.is_duplicate(&key, sequence)
+        }
+        result => result,
+    };
+    state.counters.duplicates += u64::from(result == Ok(true));
+    result
+}
+
+/// Removes names that no client has used for long, also on disk.
+pub(crate) fn expire_names(state: &mut State, now_ns: u64) {
+    let State { sequences, clients, catalog, .. } = state;
+    let mut examined = 0;
+    while let Some(key) = sequences.next_unused(now_ns, &mut examined) {
+        let name = key.split_once('\n').map_or(&*key, |(_, name)| name);
+        let client = clients.named(name).and_then(|id| clients.get(id));
+        let is_used = client.is_some_and(|one| one.sequence_key.as_deref() == Some(&*key));
+        let store = catalog.store_mut();
+        // A deletion that the journal does not accept is retried after the next expiry.
+        if is_used || store.is_some_and(|store| store.delete_sequence(&key, now_ns).is_err()) {
+            sequences.keep(key, now_ns);
+        } else {
+            sequences.remove(&key);
+        }
+    }
+}
