@@ -6,7 +6,7 @@
 //! between two transports.
 //!
 //! ```text
-//!   Load (command line) -> Bursts (when to send) -> Sender ~~ transport ~~ Receiver -> Tally -> Line
+//!   Load (command line) -> Bursts (when to send) -> Sender ~~ Receiver -> Tally -> Line
 //! ```
 
 mod ending;

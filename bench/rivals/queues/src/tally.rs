@@ -4,8 +4,8 @@
 //!    value:  | lane: 8 bits | number in the lane: 56 bits |
 //! ```
 //!
-//! Each producer numbers its messages in a lane of its own. A consumer of everything knows what must
-//! come next. Where consumers share the messages, each sees the numbers of a lane rise, and count
+//! Each producer numbers its messages in a lane of its own. A consumer of everything knows what
+//! must come next. Where consumers share the messages, each sees the numbers of a lane rise, and count
 //! and sum over all consumers tell whether each message went to exactly one of them.
 
 use std::ops::Range;
