@@ -129,7 +129,7 @@ impl ServeArgs {
             Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
             None => anyhow::ensure!(
                 self.forget.is_empty(),
-                "--forget drops topics from disk: the settings do not print_error where that is: give \
+                "--forget drops topics from disk: the settings do not say where that is: give \
                  them as --config FILE, with [storage]"
             ),
         }
@@ -200,7 +200,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     let all_taken = server.drain();
     report(&done, &delay);
     if let Some(why) = failure {
-        bail!("ended, as the settings print_error: {why}");
+        bail!("ended, as the settings say: {why}");
     }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }

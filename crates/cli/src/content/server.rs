@@ -16,9 +16,7 @@ const PASSWORD_LINE_MAX: u64 = 1 << 16;
 pub(super) fn connect(settings: Settings) -> anyhow::Result<Client> {
     Client::connect_with(settings).map_err(|error| match &error {
         ClientError::Connect { error: cause, .. } if cause.kind() == ConnectionRefused => {
-            anyhow!(
-                "{error}: start a server by `lanecast serve`, or print_error with --server where one is"
-            )
+            anyhow!("{error}: start a server by `lanecast serve`, or name one with --server")
         }
         _ => error.into(),
     })
@@ -79,10 +77,7 @@ impl ServerArgs {
         let mut settings = Settings::once(&self.server.to_string(), identity);
         settings.tls = self.tls()?;
         if self.server.is_encrypted() && settings.tls.is_none() {
-            bail!(
-                "{} is spoken to in secret: print_error by --ca FILE who vouches for it",
-                self.server
-            );
+            bail!("{} is encrypted: name its certificate authority with --ca FILE", self.server);
         }
         Ok(settings)
     }

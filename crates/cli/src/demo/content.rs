@@ -110,7 +110,7 @@ impl Outcome {
             text,
             "\n{}",
             if self.is_right() {
-                "Subscribers, queries and view agree with a plain calculation, byte for byte."
+                "Subscribers, questions and view agree with a plain calculation, byte for byte."
             } else {
                 "Something differs from a plain calculation: this should not happen, please \
                  report it."

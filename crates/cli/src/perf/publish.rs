@@ -29,12 +29,10 @@ const NO_TIMES: &str = "this publisher records no times: it does with -f 1 and a
 
 /// Arguments of `perf pub`. Numbers are decimal, or hexadecimal after 0x.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "With --transport thread, receiving threads beside the publisher print_error what \
+#[command(after_help = "With --transport thread, receiving threads beside the publisher say what \
     they read, too.\n\
     Exit status: 0 all was sent, 1 error or interrupted, 2 wrong arguments, \
-    3 a receiving thread lost messages."
-)]
+    3 a receiving thread lost messages.")]
 pub(crate) struct PubArgs {
     /// CPU of the sending thread; -1 for any [default: 1, if there is one]
     #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
