@@ -371,7 +371,7 @@ impl Engine {
         self.state.clients.is_over_memory() || self.state.fanout.is_round_full()
     }
 
-    /// Ends the round: all dirty clients were passed to [`send`](Self::send). Whether queries that
+    /// Ends the round: all dirty clients were sent to. Whether queries that
     /// waited for capacity may continue.
     pub fn end_round(&mut self) -> bool {
         self.state.fanout.end_round();
