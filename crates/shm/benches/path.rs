@@ -84,7 +84,7 @@ fn by_size<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, W
     group
 }
 
-/// Claim and commit; nobody reads.
+/// Claim and commit without readers.
 fn claim_commit(criterion: &mut Criterion) {
     let bench = Bench::new();
     let mut publisher = bench.publisher();
@@ -138,7 +138,7 @@ fn batch(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The copying call of a publisher with one owner; nobody reads.
+/// The copying call of a publisher with one owner, without readers.
 fn offer(criterion: &mut Criterion) {
     let bench = Bench::new();
     let mut publisher = bench.publisher();
@@ -152,7 +152,7 @@ fn offer(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The copying call of a publisher that threads share, with no other thread; nobody reads.
+/// The copying call of a publisher that threads share, with no other thread and no readers.
 fn shared_offer(criterion: &mut Criterion) {
     let bench = Bench::new();
     let publisher = Shared::new(bench.publisher());

@@ -5,10 +5,11 @@
 //! growing reads and writes memory sequentially.
 //!
 //! Publishers can choose keys and compute their checksums; the table hashes checksums with a random
-//! seed, so they cannot choose the slots.
+//! seed, so they cannot choose the slots. The fast variant of the hash leaves patterns of chosen
+//! checksums visible in its high bits for about one seed in a hundred; the quality variant does not.
 
 use crate::record::Record;
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 use std::hash::BuildHasher;
 
 /// Slots of the smallest table.

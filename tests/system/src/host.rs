@@ -84,7 +84,7 @@ impl Host {
     }
 
     /// Calls `work` on a thread of this host. Sockets that it opens belong to this host for good,
-    /// whoever uses them afterwards.
+    /// on any thread.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.namespace.inside(work)
     }

@@ -1,7 +1,7 @@
 //! One network namespace: made, entered, removed; and what dead processes have left of them.
 //!
-//! The name, `lc<process>x<number>`, tells whose it is, so that whoever comes later can see that
-//! its maker has gone.
+//! The name, `lc<process>x<number>`, names its owner, so that a later run can see that its
+//! owner has ended.
 
 use crate::tool;
 use anyhow::{Context, Result};

@@ -71,8 +71,8 @@ impl Network {
         self.on_all_interfaces("gso_max_segs 1")
     }
 
-    /// Pulls this host's cable out at the other end: the interface stays up and knows that nobody
-    /// is there.
+    /// Pulls this host's cable out at the other end: the interface stays up and sees
+    /// no peer.
     pub fn cut(&self, index: usize) -> Result<()> {
         let (far, interface) = self.far_end(index);
         far.ip(&format!("link set {interface} down\n"))

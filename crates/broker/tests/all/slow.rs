@@ -1,4 +1,4 @@
-//! Clients that do not read: nothing of theirs is lost before they are let go, and nobody waits.
+//! Clients that do not read lose nothing before they are disconnected, and delay no other client.
 
 use crate::desk::{Client, Ended, PATIENCE, Served, send_until_full};
 use lanecast_broker::{OfflineSettings, ServerConfig};

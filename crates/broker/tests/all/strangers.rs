@@ -1,5 +1,5 @@
-//! Connections of strangers: what they take of memory, places and time is bounded, and keeps
-//! nobody else out.
+//! Connections before their logon: their memory, places and time are bounded, so that they do not
+//! keep others out.
 
 use crate::desk::{Client, PATIENCE, Served};
 use lanecast_broker::{ServerConfig, hash_password};

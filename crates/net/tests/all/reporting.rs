@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(30);
 const MESSAGES: u64 = 2_000;
 
-/// Settings on loopback, with groups that nobody else speaks in.
+/// Settings on loopback, with unused groups.
 fn settings(port: u16) -> NetSettings {
     let run = std::process::id() as u16;
     let address = [239, 194, (run >> 8) as u8, run as u8];

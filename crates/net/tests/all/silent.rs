@@ -1,4 +1,4 @@
-//! Connections that never say anything keep nobody out, and are closed.
+//! Silent connections keep no receiver out, and are closed.
 
 use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Publish, Subscribe};

@@ -23,7 +23,7 @@ fn loopbacks() -> Vec<IpAddr> {
     addresses
 }
 
-/// All that comes until there are `count` bytes, and from whom.
+/// Received bytes up to `count`, with the sender.
 fn receive_bytes(socket: &UdpSocket, count: usize) -> (Vec<u8>, Vec<SocketAddr>) {
     let (mut bytes, mut senders) = (Vec::new(), Vec::new());
     let (start, mut buffer) = (Instant::now(), vec![0; RECEIVE_BYTES_MAX]);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A folder with somebody's certificate, who issues others.
+/// A folder with a certificate authority.
 pub(crate) struct Papers {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
