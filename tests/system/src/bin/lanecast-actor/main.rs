@@ -1,6 +1,5 @@
-//! The other processes of the tests between hosts: a publisher, a subscriber, and somebody who
-//! means no good. They are told what to do by words `key=value` and by lines on their input, and
-//! tell what happens to them in lines `key=value`.
+//! The other processes of the tests between hosts: publisher, subscriber and attacker. Arguments
+//! `key=value` and lines on their input control them; they report events in lines `key=value`.
 #![forbid(unsafe_code)]
 
 mod attack;
