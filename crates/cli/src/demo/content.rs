@@ -44,6 +44,7 @@ pub(super) struct Outcome {
     /// Subscribers that did not get just what they should, in order, byte for byte.
     wrong_subscribers: u64,
     orders: u64,
+    #[serde(rename = "questions")]
     queries: Vec<queries::Answer>,
     view: view::Outcome,
 }

@@ -186,7 +186,7 @@ fn what_is_no_journal_is_said_to_be_none() {
     std::fs::create_dir(stage.path("empty")).unwrap();
     stage.write("file", "some text");
     for (line, part) in [
-        ("journal inspect missing", "no such file"),
+        ("journal inspect missing", "the file does not exist"),
         ("journal inspect empty", "no journal in empty"),
         ("journal verify empty", "no journal in empty"),
         ("journal dump empty", "no journal in empty"),
@@ -201,5 +201,5 @@ fn what_is_no_journal_is_said_to_be_none() {
         assert!(words.contains(part), "{line}: {words}");
     }
     drop(fill(&stage));
-    assert!(stage.run("journal dump j --from 500").refused(1).contains("not there yet"));
+    assert!(stage.run("journal dump j --from 500").refused(1).contains("does not exist yet"));
 }

@@ -119,6 +119,9 @@ fn damage_is_told_beside_what_can_be_read() {
     for line in ["sow dump missing", "sow dump ."] {
         let done = stage.run(line);
         let words = done.refused(1);
-        assert!(words.contains("no such file") || words.contains("no journal in"), "{words}");
+        assert!(
+            words.contains("the file does not exist") || words.contains("no journal in"),
+            "{words}"
+        );
     }
 }

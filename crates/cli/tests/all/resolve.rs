@@ -117,7 +117,7 @@ fn nonsense_and_those_who_never_read_cost_little_and_stop_nobody() {
         // It may have hung up already.
         let _ = connect(address).write_all(&noise);
     }
-    daemon.until_err("no frame for a resolver daemon");
+    daemon.until_err("no valid frame for a resolver daemon");
     let mut reader = connect(address);
     reader.write_all(&frame(QUERY, 0, 7, &names(&topics[..1]))).expect("room");
     let mut answer = [0; 100];

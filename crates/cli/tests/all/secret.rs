@@ -37,7 +37,7 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
         let done = stage.run(&format!("query {way} {options}"));
         assert!(done.code == Some(1) && done.err.contains(words), "{}", done.err);
     };
-    told("", "say by --ca FILE");
+    told("", "with --ca FILE");
     told(&ca, "requires a client certificate");
     told("--ca none.pem", "cannot read none.pem");
     papers.write("server.pem", "nothing");
