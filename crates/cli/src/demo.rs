@@ -174,7 +174,7 @@ fn print_outcome(
     )?;
     writeln!(output)?;
     let columns = ["process", ">pid", ">messages", ">lost", ">steady p50", ">p99", ">p99.9"];
-    let mut processes = table(&[&columns[..], &["became of it"][..]].concat());
+    let mut processes = table(&[&columns[..], &["state at the end"][..]].concat());
     let publisher = &outcome.flat_out;
     let blanks = || [String::new(), String::new(), String::new(), String::new()];
     let row = |name: &str, pid: u32, messages: String, cells: [String; 4], fate: String| {

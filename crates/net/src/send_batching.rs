@@ -65,8 +65,8 @@ impl SendBatching {
         self.is_batching
     }
 
-    /// A message, committed at `committed`, was sent by itself until `now`. Returns whether the next
-    /// ones are packed.
+    /// A message, committed at `committed`, was sent by itself until `now`. Returns whether the
+    /// next ones are packed.
     pub(crate) fn sent_alone(&mut self, committed: Nanos, now: Nanos) -> bool {
         let close = committed.wrapping_sub(self.last) < BACK_TO_BACK;
         self.back_to_back = if close { self.back_to_back + 1 } else { 0 };

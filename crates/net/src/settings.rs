@@ -266,7 +266,7 @@ impl NetSettings {
         if self.resolvers.len() > RESOLVERS_MAX || !self.resolvers.iter().all(is_program) {
             return refuse(
                 "net.resolvers",
-                "take the addresses and ports of at most 16 daemon_connections, such as 10.0.0.1:7331; \
+                "take the addresses and ports of at most 16 daemons, such as 10.0.0.1:7331; \
                  multicast belongs into net.resolver_group",
             );
         }

@@ -47,8 +47,8 @@ impl Biased {
 }
 
 struct Shared<T> {
-    /// Counts the owner's locks and unlocks: odd while the owner holds the lock or announces itself.
-    /// Written by the owner alone.
+    /// Counts the owner's locks and unlocks: odd while the owner holds the lock or announces
+    /// itself. Written by the owner alone.
     lock_word: CachePadded<AtomicU64>,
     /// Whether a visitor holds the lock or has announced itself.
     is_visited: CachePadded<AtomicBool>,

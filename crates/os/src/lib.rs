@@ -1,7 +1,8 @@
 //! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
 //! Sockets: `udp`, `tcp`, `raw_io`. Sleeping: `poll`, `event` (eventfd), `timerfd`, `futex`,
-//! `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks: `lock` (files),
+//! `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks: `lock`
+//! (files),
 //! `biased` with `barrier`. Host and process: `interface`, `topology`, `affinity`, `priority`,
 //! `process`, `directory`, `disk_space`.
 

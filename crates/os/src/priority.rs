@@ -15,8 +15,8 @@ impl Thread {
     }
 
     /// Schedules the thread before all normal ones, and before real-time ones of a lower `priority`
-    /// (1 to 99), until it sleeps or is [made normal](Self::make_normal). A spinning real-time thread
-    /// keeps all other threads off its CPU.
+    /// (1 to 99), until it sleeps or is [made normal](Self::make_normal). A spinning real-time
+    /// thread keeps all other threads off its CPU.
     ///
     /// # Errors
     /// If this process lacks the privilege: CAP_SYS_NICE, or a limit on real-time

@@ -27,8 +27,8 @@ impl Identity {
 
     /// Whether the process has certainly ended. False also means: unknown.
     ///
-    /// Only two things prove it: no process has the id, or the one that has it is a zombie. Another start time proves nothing, because a process in
-    /// another time namespace sees other times.
+    /// Only two things prove it: no process has the id, or the one that has it is a zombie. Another
+    /// start time proves nothing, because a process in another time namespace sees other times.
     pub fn is_surely_gone(&self) -> bool {
         if self.namespace != own_namespace() || self.namespace == 0 || self.pid == 0 {
             return false;

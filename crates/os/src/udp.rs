@@ -160,8 +160,8 @@ impl UdpSocket {
         })
     }
 
-    /// Sends multicast through `interface` with a time to live of `hops`, looped back to this host's
-    /// own members.
+    /// Sends multicast through `interface` with a time to live of `hops`, looped back to this
+    /// host's own members.
     ///
     /// # Errors
     /// If the interface is gone, or there are more than 255 hops.

@@ -6,7 +6,8 @@
 //!
 //! Publishers can choose keys and compute their checksums; the table hashes checksums with a random
 //! seed, so they cannot choose the slots. The fast variant of the hash leaves patterns of chosen
-//! checksums visible in its high bits for about one seed in a hundred; the quality variant does not.
+//! checksums visible in its high bits for about one seed in a hundred; the quality variant does
+//! not.
 
 use crate::record::Record;
 use foldhash::quality::RandomState;

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each producer numbers its messages in a lane of its own. A consumer of everything knows what
-//! must come next. Where consumers share the messages, each sees the numbers of a lane rise, and count
-//! and sum over all consumers tell whether each message went to exactly one of them.
+//! must come next. Where consumers share the messages, each sees the numbers of a lane rise, and
+//! count and sum over all consumers tell whether each message went to exactly one of them.
 
 use std::ops::Range;
 

@@ -56,7 +56,12 @@ macro_rules! suites {
         $(mod $name {
             use super::*;
             lanecast_conformance::conformance_tests!(
-                Stage::new(TransportKind::$kind, WaitStrategy::$wait, ThreadingMode::$threading, $first)
+                Stage::new(
+                    TransportKind::$kind,
+                    WaitStrategy::$wait,
+                    ThreadingMode::$threading,
+                    $first,
+                )
             );
         })*
     };

@@ -1,4 +1,5 @@
-//! Batches of datagrams in one call: sendmmsg(2), each message segmented by the kernel (GSO: udp(7),
+//! Batches of datagrams in one call: sendmmsg(2), each message segmented by the kernel (GSO:
+//! udp(7),
 //! `UDP_SEGMENT`).
 
 use super::UdpSocket;
@@ -41,10 +42,11 @@ impl GsoBatch<'_> {
 }
 
 impl UdpSocket {
-    /// Sends `batches`, in order, with one system call; returns the number sent, which can be fewer.
+    /// Sends `batches`, in order, with one system call; returns the number sent, which can be
+    /// fewer.
     ///
-    /// A batch that the interface cannot segment (without checksum offload, say) is sent datagram by
-    /// datagram; losses of it then count as losses on the network.
+    /// A batch that the interface cannot segment (without checksum offload, say) is sent datagram
+    /// by datagram; losses of it then count as losses on the network.
     ///
     /// # Errors
     /// Same as [`send`](Self::send), if not even the first was sent.

@@ -6,8 +6,8 @@ use lanecast_system_tests::{Actor, Host, Left};
 /// All transports.
 pub(crate) const ALL: [&str; 3] = ["rm", "ru", "tcp"];
 
-/// Settings that keep a busy machine from looking like a dead host. And the kernel's own recovery of a
-/// stream doubles its pauses up to many seconds.
+/// Settings that keep a busy machine from looking like a dead host. And the kernel's own recovery
+/// of a stream doubles its pauses up to many seconds.
 pub(crate) const PATIENT: &str = "liveness=20000";
 
 /// Whether there is time for more.
