@@ -287,7 +287,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     world
         .client
         .publish(&Publication::of("t", b"while apart"))
-        .expect_err("that is last_send first");
+        .expect_err("it is sent first");
     world.client.publish(&Publication::of("t", b"while apart")).expect("there is room");
     world.settle();
     assert!(world.client.is_flushed().expect("it is sent once"));
