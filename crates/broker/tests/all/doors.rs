@@ -1,6 +1,6 @@
 //! Authentication, permissions and limits before the logon.
 
-use crate::desk::{Client, Served};
+use crate::test_server::{Client, Served};
 use lanecast_broker::{
     OpenError, Server, ServerConfig, StorageConfig, TopicDefinition, hash_password,
 };

@@ -1,6 +1,6 @@
 //! Topics that outlive their server.
 
-use crate::desk::{Client, Ended, Served, put_frame};
+use crate::test_server::{Client, Ended, Served, put_frame};
 use lanecast_broker::{
     CatalogError, OpenError, Server, ServerConfig, StorageConfig, ViewDefinition,
 };

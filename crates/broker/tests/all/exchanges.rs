@@ -1,6 +1,6 @@
 //! Captured commands of an independent client, sent to a server in both spellings of field names.
 
-use crate::desk::Served;
+use crate::test_server::Served;
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header};

@@ -1,6 +1,6 @@
 //! Topics whose last messages are kept: asked for, followed, removed.
 
-use crate::desk::Served;
+use crate::test_server::Served;
 use lanecast_broker::{Engine, Now, ServerConfig};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;

@@ -1,7 +1,7 @@
 //! Servers that are killed while clients publish: what they said to be persisted is there, and
 //! the state is what each client's messages up to some number make of it.
 
-use crate::desk::{Client, Served};
+use crate::test_server::{Client, Served};
 use lanecast_broker::{Server, ServerConfig, StorageConfig};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;

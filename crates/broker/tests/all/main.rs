@@ -1,13 +1,12 @@
 //! The integration tests of this crate, in one program.
 
-mod desk;
+#[path = "test_server/certificates.rs"]
+mod certificates;
 mod doors;
 mod durable;
 mod exchanges;
 mod kept;
 mod kill;
-#[path = "desk/papers.rs"]
-mod papers;
 mod parts;
 mod secret;
 mod sequences;
@@ -15,5 +14,6 @@ mod served;
 mod shared;
 mod slow;
 mod strangers;
+mod test_server;
 mod views;
 mod websocket;

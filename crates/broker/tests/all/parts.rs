@@ -1,6 +1,6 @@
 //! Parts of messages, both ways: deltas that are published and told, fields that are selected.
 
-use crate::desk::{Client, Served};
+use crate::test_server::{Client, Served};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 

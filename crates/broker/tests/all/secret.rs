@@ -1,7 +1,7 @@
 //! Encrypted WebSockets, and the files by which a server shows who it is.
 
-use crate::desk::Served;
-use crate::papers::Papers;
+use crate::certificates::Certificates;
+use crate::test_server::Served;
 use lanecast_broker::{OpenError, Server, ServerConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -16,18 +16,18 @@ use tungstenite::{Message, WebSocket};
 
 type Socket = WebSocket<StreamOwned<ClientConnection, TcpStream>>;
 
-fn served(papers: &Papers, change: impl FnOnce(&mut ServerConfig)) -> Served {
-    papers.issue("server", "127.0.0.1", 2100);
+fn served(certificates: &Certificates, change: impl FnOnce(&mut ServerConfig)) -> Served {
+    certificates.issue("server", "127.0.0.1", 2100);
     Served::new(|settings| {
         settings.websocket = Some((Ipv4Addr::LOCALHOST, 0).into());
-        settings.tls = Some(papers.tls("server"));
+        settings.tls = Some(certificates.tls("server"));
         change(settings);
     })
 }
 
-fn open(served: &Served, papers: &Papers) -> Socket {
+fn open(served: &Served, certificates: &Certificates) -> Socket {
     let mut roots = RootCertStore::empty();
-    let root = CertificateDer::from_pem_file(papers.path("ca.pem")).expect("a certificate");
+    let root = CertificateDer::from_pem_file(certificates.path("ca.pem")).expect("a certificate");
     roots.add(root).expect("a certificate");
     let config =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -43,9 +43,9 @@ fn open(served: &Served, papers: &Papers) -> Socket {
 
 #[test]
 fn websockets_are_encrypted_and_told_the_end() {
-    let papers = Papers::new();
-    let served = served(&papers, |_| ());
-    let mut socket = open(&served, &papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates, |_| ());
+    let mut socket = open(&served, &certificates);
     let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
     socket.send(Message::text(wish)).expect("sent");
     assert!(socket.read().expect("an answer").to_string().contains("success"));
@@ -65,8 +65,8 @@ fn websockets_are_encrypted_and_told_the_end() {
 }
 
 /// Subscribes, and does not read while 20 MB are published.
-fn publish_to_one_who_waits(served: &Served, papers: &Papers) -> Socket {
-    let (mut waits, mut publisher) = (open(served, papers), open(served, papers));
+fn publish_to_one_who_waits(served: &Served, certificates: &Certificates) -> Socket {
+    let (mut waits, mut publisher) = (open(served, certificates), open(served, certificates));
     let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
     waits.send(Message::text(wish)).expect("sent");
     assert!(waits.read().expect("an answer").to_string().contains("success"));
@@ -82,9 +82,9 @@ fn publish_to_one_who_waits(served: &Served, papers: &Papers) -> Socket {
 
 #[test]
 fn who_reads_late_gets_everything_in_order() {
-    let papers = Papers::new();
-    let served = served(&papers, |_| ());
-    let mut late = publish_to_one_who_waits(&served, &papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates, |_| ());
+    let mut late = publish_to_one_who_waits(&served, &certificates);
     for number in 0..2_000 {
         let message = late.read().expect("a message").to_string();
         assert!(message.ends_with(&format!("x{number}")), "message {number}");
@@ -94,9 +94,9 @@ fn who_reads_late_gets_everything_in_order() {
 
 #[test]
 fn who_reads_too_slowly_is_let_go_and_nobody_else() {
-    let papers = Papers::new();
-    let served = served(&papers, |settings| settings.send_queue_bytes_max = 256 << 10);
-    let mut slow = publish_to_one_who_waits(&served, &papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates, |settings| settings.send_queue_bytes_max = 256 << 10);
+    let mut slow = publish_to_one_who_waits(&served, &certificates);
     let got = std::iter::from_fn(|| slow.read().ok()).count();
     assert!(got < 2_000, "it was let go");
     assert!(served.end());
@@ -104,20 +104,20 @@ fn who_reads_too_slowly_is_let_go_and_nobody_else() {
 
 #[test]
 fn a_renewed_certificate_is_taken_up() {
-    let papers = Papers::new();
-    let served = served(&papers, |_| ());
-    let mut early = open(&served, &papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates, |_| ());
+    let mut early = open(&served, &certificates);
     let shown = |socket: &Socket| {
         let certificates = socket.get_ref().conn.peer_certificates().expect("it showed one");
         certificates[0].clone().into_owned()
     };
-    papers.issue("server", "127.0.0.1", 2101);
+    certificates.issue("server", "127.0.0.1", 2101);
     assert_eq!(served.reload(), None);
-    let late = open(&served, &papers);
+    let late = open(&served, &certificates);
     assert_ne!(shown(&early), shown(&late));
-    papers.write("server.pem", "");
+    certificates.write("server.pem", "");
     assert!(served.reload().expect("no certificate").contains("BEGIN CERTIFICATE"));
-    assert_eq!(shown(&open(&served, &papers)), shown(&late), "that stays");
+    assert_eq!(shown(&open(&served, &certificates)), shown(&late), "that stays");
     early.send(Message::text(r#"{"c":"flush","cid":"f","a":"completed"}"#)).expect("sent");
     assert!(early.read().expect("an answer").to_string().contains("success"));
     assert!(served.end());
@@ -125,13 +125,13 @@ fn a_renewed_certificate_is_taken_up() {
 
 #[test]
 fn files_that_cannot_be_used_are_told_with_what_to_do() {
-    let papers = Papers::new();
-    papers.issue("server", "127.0.0.1", 2100);
-    papers.issue("other", "127.0.0.1", 2100);
+    let certificates = Certificates::new();
+    certificates.issue("server", "127.0.0.1", 2100);
+    certificates.issue("other", "127.0.0.1", 2100);
     let told = |words: &[&str], key: &str| {
         let mut settings = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
-        let mut tls = papers.tls("server");
-        tls.key = papers.path(key);
+        let mut tls = certificates.tls("server");
+        tls.key = certificates.path(key);
         settings.tls = Some(tls);
         let error = match Server::open(settings) {
             Err(error @ OpenError::Tls(_)) => error.to_string(),
@@ -143,13 +143,13 @@ fn files_that_cannot_be_used_are_told_with_what_to_do() {
     told(&["other.key", "not the key of the certificate"], "other.key");
     told(&["server.pem"], "server.pem");
     let writable = Permissions::from_mode(0o646);
-    std::fs::set_permissions(papers.path("server.pem"), writable).expect("a file");
+    std::fs::set_permissions(certificates.path("server.pem"), writable).expect("a file");
     told(&["server.pem", "chmod go-w"], "server.key");
-    std::fs::set_permissions(papers.path("server.pem"), Permissions::from_mode(0o644))
+    std::fs::set_permissions(certificates.path("server.pem"), Permissions::from_mode(0o644))
         .expect("a file");
     let exposed = Permissions::from_mode(0o640);
-    std::fs::set_permissions(papers.path("server.key"), exposed).expect("a file");
+    std::fs::set_permissions(certificates.path("server.key"), exposed).expect("a file");
     told(&["server.key", "chmod go="], "server.key");
-    papers.write("server.pem", "nothing");
+    certificates.write("server.pem", "nothing");
     told(&["server.pem", "BEGIN CERTIFICATE"], "other.key");
 }

@@ -1,7 +1,7 @@
 //! Numbers that publishers give their messages: what is sent again, what makes no sense, and names
 //! that are not used any more.
 
-use crate::desk::{Client, Served};
+use crate::test_server::{Client, Served};
 use lanecast_broker::{ServerConfig, StorageConfig, hash_password};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
@@ -132,7 +132,7 @@ fn a_name_that_no_client_uses_is_forgotten_also_on_disk() {
     assert!(publish(&mut gone, 9).contains("success"));
     drop(gone);
     // Until the server has seen that it is gone, and looked again.
-    let deadline = Instant::now() + crate::desk::PATIENCE;
+    let deadline = Instant::now() + crate::test_server::PATIENCE;
     while named(&served, "gone").1 != 0 {
         assert!(Instant::now() < deadline, "it is never forgotten");
     }

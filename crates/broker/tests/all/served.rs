@@ -1,6 +1,6 @@
 //! A server on loopback, and clients that speak to it in bytes.
 
-use crate::desk::Served;
+use crate::test_server::Served;
 use lanecast_wire::command::{Field, Header};
 use std::io::Write;
 

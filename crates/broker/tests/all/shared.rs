@@ -1,6 +1,6 @@
 //! Messages that many clients receive, each in its own order.
 
-use crate::desk::Served;
+use crate::test_server::Served;
 use lanecast_wire::command::{Field, Header};
 
 const MESSAGES: u32 = 20_000;

@@ -1,6 +1,6 @@
 //! Clients that do not read lose nothing before they are disconnected, and delay no other client.
 
-use crate::desk::{Client, Ended, PATIENCE, Served, send_until_full};
+use crate::test_server::{Client, Ended, PATIENCE, Served, send_until_full};
 use lanecast_broker::{OfflineSettings, ServerConfig};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;

@@ -1,7 +1,7 @@
 //! Connections before their logon: their memory, places and time are bounded, so that they do not
 //! keep others out.
 
-use crate::desk::{Client, PATIENCE, Served};
+use crate::test_server::{Client, PATIENCE, Served};
 use lanecast_broker::{ServerConfig, hash_password};
 use lanecast_wire::command::{begin_frame, end_frame};
 use std::fs::Permissions;

@@ -1,6 +1,6 @@
 //! Views in a server: asked for and followed as any kept topic, and changed by theirs alone.
 
-use crate::desk::{Client, Served};
+use crate::test_server::{Client, Served};
 use lanecast_broker::{OpenError, Server, ServerConfig, ViewDefinition};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;

@@ -1,6 +1,6 @@
 //! A server on loopback, and pages and programs that speak to it by WebSocket.
 
-use crate::desk::{Served, send_until_full};
+use crate::test_server::{Served, send_until_full};
 use lanecast_broker::ServerConfig;
 use lanecast_wire::command::{Field, Header, begin_frame, end_frame, frame_total};
 use std::io::{Read, Write};

@@ -1,19 +1,19 @@
 //! `lanecast serve` with TLS, and the commands that speak to it.
 
 #[expect(dead_code, reason = "it also makes what servers in a test's own process go by")]
-#[path = "../../../broker/tests/all/desk/papers.rs"]
-mod papers;
+#[path = "../../../broker/tests/all/test_server/certificates.rs"]
+mod certificates;
 
 use crate::run::Stage;
-use papers::Papers;
+use certificates::Certificates;
 
 #[test]
 fn commands_encrypt_and_files_are_read_again_on_demand() {
-    let (stage, papers) = (Stage::new(), Papers::new());
-    papers.issue("server", "127.0.0.1", 2100);
-    papers.issue("me", "desk", 2100);
+    let (stage, certificates) = (Stage::new(), Certificates::new());
+    certificates.issue("server", "127.0.0.1", 2100);
+    certificates.issue("me", "desk", 2100);
     let [certificate, key, ca] =
-        ["server.pem", "server.key", "ca.pem"].map(|name| papers.path(name));
+        ["server.pem", "server.key", "ca.pem"].map(|name| certificates.path(name));
     stage.write(
         "serve.toml",
         format!(
@@ -26,7 +26,7 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
     server.until_out("wss://127.0.0.1:");
     let line = server.out().lines().next().expect("a line").to_owned();
     let at = format!("tcps://{}", line.rsplit(' ').next().expect("an address"));
-    let [mine, secret] = ["me.pem", "me.key"].map(|name| papers.path(name));
+    let [mine, secret] = ["me.pem", "me.key"].map(|name| certificates.path(name));
     let ca = format!("--ca {}", ca.display());
     let shown =
         format!("{ca} --certificate {} --certificate-key {}", mine.display(), secret.display());
@@ -40,10 +40,10 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
     told("", "with --ca FILE");
     told(&ca, "requires a client certificate");
     told("--ca none.pem", "cannot read none.pem");
-    papers.write("server.pem", "nothing");
+    certificates.write("server.pem", "nothing");
     server.signal("HUP");
     server.until_err("certificates stay as they were: ");
-    papers.issue("server", "127.0.0.1", 2101);
+    certificates.issue("server", "127.0.0.1", 2101);
     server.signal("HUP");
     server.until_err("read users and certificates again");
     assert_eq!(stage.run(&format!("query {way} {shown}")).good(), "{\"id\":1}\n");

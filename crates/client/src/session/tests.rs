@@ -284,10 +284,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     world.client.publish(&Publication::of("t", b"lost?")).expect("there is room");
     world.client.take_output(world.now, &mut Vec::new());
     world.cut();
-    world
-        .client
-        .publish(&Publication::of("t", b"while apart"))
-        .expect_err("it is sent first");
+    world.client.publish(&Publication::of("t", b"while apart")).expect_err("it is sent first");
     world.client.publish(&Publication::of("t", b"while apart")).expect("there is room");
     world.settle();
     assert!(world.client.is_flushed().expect("it is sent once"));

@@ -1,6 +1,6 @@
 //! The asynchronous client and a server on loopback.
 
-use crate::desk::{Served, Wire};
+use crate::test_server::{Served, Wire};
 use lanecast_client::aio::{Client, Subscription};
 use lanecast_client::{ClientError, Event, Identity, Query, Reconnect, Settings, SubscribeOptions};
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! A client that publishes and one that listens through a wire that is cut again and again, at any
 //! byte: each message comes to a subscriber exactly once.
 
-use crate::desk::{Served, Wire};
+use crate::test_server::{Served, Wire};
 use lanecast_client::{Client, Event, Identity, Reconnect, Settings, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+#[path = "../../../broker/tests/all/test_server/certificates.rs"]
+mod certificates;
 mod cuts;
-mod desk;
-#[path = "../../../broker/tests/all/desk/papers.rs"]
-mod papers;
 mod secrecy;
 mod talk;
+mod test_server;

@@ -1,7 +1,7 @@
 //! Encrypted connections to a server on loopback.
 
-use crate::desk::{Served, Wire};
-use crate::papers::Papers;
+use crate::certificates::Certificates;
+use crate::test_server::{Served, Wire};
 use lanecast_client::{Client, ClientError, Event, Identity, Reconnect, Settings, Tls};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
-/// A server that is `127.0.0.1`, as its papers say.
-fn served(papers: &Papers) -> Served {
-    papers.issue("server", "127.0.0.1", 2100);
-    Served::with(|settings| settings.tls = Some(papers.tls("server")))
+/// A server that is `127.0.0.1`, as its certificates say.
+fn served(certificates: &Certificates) -> Served {
+    certificates.issue("server", "127.0.0.1", 2100);
+    Served::with(|settings| settings.tls = Some(certificates.tls("server")))
 }
 
-fn roots(papers: &Papers) -> Tls {
-    Tls::with_roots(papers.path("ca.pem")).expect("a certificate")
+fn roots(certificates: &Certificates) -> Tls {
+    Tls::with_roots(certificates.path("ca.pem")).expect("a certificate")
 }
 
 fn connect(server: &str, tls: Tls) -> Result<Client, ClientError> {
@@ -32,15 +32,15 @@ fn refusal(connected: Result<Client, ClientError>) -> String {
 
 #[test]
 fn messages_of_any_length_come_whole() {
-    let papers = Papers::new();
-    let served = served(&papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates);
     let server = format!("tcps://{}", served.address());
-    let mut reader = connect(&server, roots(&papers)).expect("it is believed");
+    let mut reader = connect(&server, roots(&certificates)).expect("it is believed");
     reader.subscribe("t", None).expect("a topic");
     let body = |number: usize| vec![number as u8; (number * number * 37) % 300_000];
     // The reader begins late, so that the server has to wait for it.
     let publisher = std::thread::spawn({
-        let mut publisher = connect(&server, roots(&papers)).expect("it is believed");
+        let mut publisher = connect(&server, roots(&certificates)).expect("it is believed");
         move || {
             (0..200).for_each(|number| publisher.publish("t", &body(number)).expect("it goes"));
             publisher.flush().expect("all were taken");
@@ -57,73 +57,79 @@ fn messages_of_any_length_come_whole() {
 
 #[test]
 fn who_is_not_the_one_it_should_be_is_not_believed() {
-    let (papers, others) = (Papers::new(), Papers::new());
-    let served_here = served(&papers);
+    let (certificates, others) = (Certificates::new(), Certificates::new());
+    let served_here = served(&certificates);
     let server = served_here.address();
     let told = refusal(connect(&server, roots(&others)));
     assert!(told.contains("add its issuer to the roots"), "{told}");
     let (_, port) = server.rsplit_once(':').expect("a port");
-    let told = refusal(connect(&format!("tcps://localhost:{port}"), roots(&papers)));
+    let told = refusal(connect(&format!("tcps://localhost:{port}"), roots(&certificates)));
     assert!(told.contains("for another name"), "{told}");
-    papers.issue("old", "127.0.0.1", 2001);
-    let old = Served::with(|settings| settings.tls = Some(papers.tls("old")));
-    let told = refusal(connect(&old.address(), roots(&papers)));
+    certificates.issue("old", "127.0.0.1", 2001);
+    let old = Served::with(|settings| settings.tls = Some(certificates.tls("old")));
+    let told = refusal(connect(&old.address(), roots(&certificates)));
     assert!(told.contains("has expired"), "{told}");
-    let issuer = Served::with(|settings| settings.tls = Some(papers.tls("ca")));
-    let told = refusal(connect(&issuer.address(), roots(&papers)));
+    let issuer = Served::with(|settings| settings.tls = Some(certificates.tls("ca")));
+    let told = refusal(connect(&issuer.address(), roots(&certificates)));
     assert!(told.contains("with CA:FALSE"), "{told}");
     // None of them harms the next one.
-    connect(&server, roots(&papers)).expect("it is believed").flush().expect("it answers");
+    connect(&server, roots(&certificates)).expect("it is believed").flush().expect("it answers");
 }
 
 #[test]
 fn one_who_encrypts_and_one_who_does_not_find_out_at_once() {
-    let papers = Papers::new();
-    let (secret, plain) = (served(&papers), Served::new());
+    let certificates = Certificates::new();
+    let (secret, plain) = (served(&certificates), Served::new());
     let told = refusal(Client::connect(&secret.address(), &Identity::default()));
     assert!(told.contains("speaks TLS alone: connect with tcps://"), "{told}");
-    let told = refusal(connect(&plain.address(), roots(&papers)));
+    let told = refusal(connect(&plain.address(), roots(&certificates)));
     assert!(told.contains("does it speak TLS?"), "{told}");
     let unsaid = Client::connect("tcps://127.0.0.1:1", &Identity::default());
     assert!(matches!(unsaid, Err(ClientError::Settings(_))));
     // A server that says nothing is waited for only so long.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let at = listener.local_addr().expect("an address").to_string();
-    let mut settings = Settings::once(&at, Identity::default()).tls(roots(&papers));
+    let mut settings = Settings::once(&at, Identity::default()).tls(roots(&certificates));
     settings.patience = Duration::from_millis(200);
     assert!(matches!(Client::connect_with(settings), Err(ClientError::Connect { .. })));
 }
 
 #[test]
 fn clients_show_certificates_where_that_is_wanted() {
-    let (papers, others) = (Papers::new(), Papers::new());
-    papers.issue("server", "127.0.0.1", 2100);
+    let (certificates, others) = (Certificates::new(), Certificates::new());
+    certificates.issue("server", "127.0.0.1", 2100);
     let served = Served::with(|settings| {
-        let mut tls = papers.tls("server");
-        tls.clients = Some(papers.path("ca.pem"));
+        let mut tls = certificates.tls("server");
+        tls.clients = Some(certificates.path("ca.pem"));
         settings.tls = Some(tls);
     });
     let server = served.address();
-    let shown = |of: &Papers, name: &str| {
+    let shown = |of: &Certificates, name: &str| {
         of.issue("me", name, 2100);
-        roots(&papers).certificate(of.path("me.pem"), of.path("me.key")).expect("a certificate")
+        roots(&certificates)
+            .certificate(of.path("me.pem"), of.path("me.key"))
+            .expect("a certificate")
     };
-    connect(&server, shown(&papers, "me")).expect("it is believed").flush().expect("it answers");
-    let told = refusal(connect(&server, roots(&papers)));
+    connect(&server, shown(&certificates, "me"))
+        .expect("it is believed")
+        .flush()
+        .expect("it answers");
+    let told = refusal(connect(&server, roots(&certificates)));
     assert!(told.contains("give one with its key"), "{told}");
     let told = refusal(connect(&server, shown(&others, "me")));
     assert!(told.contains("rejects this client's certificate"), "{told}");
     // The key of another certificate is none of this one.
-    let mixed = roots(&papers).certificate(papers.path("me.pem"), papers.path("server.key"));
+    let mixed = roots(&certificates)
+        .certificate(certificates.path("me.pem"), certificates.path("server.key"));
     assert!(mixed.expect_err("not its key").to_string().contains("not the key"));
 }
 
 #[test]
 fn silence_and_nonsense_at_the_door_keep_nobody_up() {
-    let papers = Papers::new();
-    papers.issue("server", "127.0.0.1", 2100);
+    let certificates = Certificates::new();
+    certificates.issue("server", "127.0.0.1", 2100);
     let served = Served::with(|settings| {
-        settings.tls = Some(papers.tls("server"));
+        settings.tls = Some(certificates.tls("server"));
         settings.handshake = Duration::from_millis(300);
     });
     let start = Instant::now();
@@ -137,7 +143,10 @@ fn silence_and_nonsense_at_the_door_keep_nobody_up() {
     half.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).expect("it listens");
     let mut garbage = door();
     garbage.write_all(&[0x16; 64]).expect("it listens");
-    connect(&served.address(), roots(&papers)).expect("it is believed").flush().expect("it goes");
+    connect(&served.address(), roots(&certificates))
+        .expect("it is believed")
+        .flush()
+        .expect("it goes");
     for (mut stream, is_late) in [(garbage, false), (silent, true), (half, true)] {
         let mut rest = Vec::new();
         // The end may be a hard one.
@@ -149,16 +158,16 @@ fn silence_and_nonsense_at_the_door_keep_nobody_up() {
 
 #[test]
 fn connections_that_break_are_made_again() {
-    let papers = Papers::new();
-    let served = served(&papers);
+    let certificates = Certificates::new();
+    let served = served(&certificates);
     let wire = Wire::new(&served.address(), 7, 3_000);
     let identity = Identity { name: "desk".to_owned(), ..Identity::default() };
-    let mut settings = Settings::new([wire.address()], identity).tls(roots(&papers));
+    let mut settings = Settings::new([wire.address()], identity).tls(roots(&certificates));
     settings.patience = Duration::from_secs(60);
     let (delay_min, delay_max) = (Duration::from_millis(1), Duration::from_millis(20));
     settings.reconnect = Some(Reconnect { delay_min, delay_max });
     let mut client = Client::connect_with(settings).expect("it is believed");
-    let mut reader = connect(&served.address(), roots(&papers)).expect("it is believed");
+    let mut reader = connect(&served.address(), roots(&certificates)).expect("it is believed");
     reader.subscribe("t", None).expect("a topic");
     for round in 0..6_u32 {
         let (before, start) = (wire.cuts(), Instant::now());
@@ -184,12 +193,13 @@ fn connections_that_break_are_made_again() {
 #[test]
 fn the_asynchronous_client_encrypts_too() {
     use lanecast_client::aio;
-    let (papers, others) = (Papers::new(), Papers::new());
-    let served = served(&papers);
+    let (certificates, others) = (Certificates::new(), Certificates::new());
+    let served = served(&certificates);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let settings = |tls| Settings::once(&served.address(), Identity::default()).tls(tls);
-        let client = aio::Client::connect_with(settings(roots(&papers))).await.expect("believed");
+        let client =
+            aio::Client::connect_with(settings(roots(&certificates))).await.expect("believed");
         let mut events = client.subscribe("t", None).await.expect("a topic");
         for number in 0..20_usize {
             let body = vec![number as u8; number * 20_000];

@@ -1,6 +1,6 @@
 //! The client and a server on loopback.
 
-use crate::desk::Served;
+use crate::test_server::Served;
 use lanecast_client::{
     Client, ClientError, Deletion, Event, Identity, Publication, Query, Settings, SubscribeOptions,
 };

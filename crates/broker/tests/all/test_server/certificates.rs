@@ -8,22 +8,22 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A folder with a certificate authority.
-pub(crate) struct Papers {
+pub(crate) struct Certificates {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-impl Papers {
+impl Certificates {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("a certificate");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
-        let papers = Self { folder, issuer };
-        papers.write("ca.pem", &papers.issuer.pem());
-        papers.write("ca.key", &papers.issuer.key().serialize_pem());
-        papers
+        let certificates = Self { folder, issuer };
+        certificates.write("ca.pem", &certificates.issuer.pem());
+        certificates.write("ca.key", &certificates.issuer.key().serialize_pem());
+        certificates
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
