@@ -41,7 +41,7 @@ fn owner_and_visitor_never_meet() {
 fn a_patient_visitor_gets_in_and_so_does_the_owner() {
     check(|| {
         let (mut owner, visitor) = Biased::split(0);
-        let visits = thread::spawn(move || *visitor.enter_while(wait_for_ever).unwrap() += 1);
+        let visits = thread::spawn(move || *visitor.try_lock_while(wait_for_ever).unwrap() += 1);
         *owner.lock() += 1;
         *owner.lock() += 1;
         visits.join().unwrap();
@@ -67,7 +67,7 @@ fn visitors_go_on_without_an_owner() {
     check(|| {
         let (mut owner, visitor) = Biased::split(0);
         let visits = thread::spawn(move || {
-            *visitor.enter_while(wait_for_ever).unwrap() += 1;
+            *visitor.try_lock_while(wait_for_ever).unwrap() += 1;
             visitor
         });
         *owner.lock() += 1;

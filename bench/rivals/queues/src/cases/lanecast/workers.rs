@@ -3,7 +3,8 @@
 use anyhow::Result;
 use lanecast_ring::rings::{self, Worker};
 
-use super::{ring, strategy};
+use super::ring;
+use super::strategy::strategy;
 use crate::cases::case::Built;
 use crate::idle::Idle;
 use crate::load::Load;
