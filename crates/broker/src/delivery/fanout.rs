@@ -63,6 +63,7 @@ impl<'a> OutboundMessage<'a> {
         let Payload::Delta { record, base, changes, bytes } = self.payload else {
             return Some(fields.select(self.format, self.payload.bytes(), buffer));
         };
+        // Without `no_empties` even a delta without changes is delivered, so it counts as one.
         let changes = match fields.skip_empty {
             true => fields.count_changes(self.format, base, record).unwrap_or(changes),
             false => changes.max(1),
@@ -151,8 +152,10 @@ impl Fanout {
         subscriptions: &Subscriptions,
         clients: &mut Clients,
     ) {
+        // The list has no order by client, so names of one client collect in its record.
         for id in ids.iter() {
             let Some(route) = subscriptions.route(id) else { continue };
+            // A client that is about to be disconnected receives nothing more.
             let Some(client) = clients.active(route.client) else { continue };
             if client.subscriptions.len() == 1 {
                 // The usual case: the frame names one subscription, and clients share it.
@@ -190,11 +193,13 @@ impl Fanout {
         let cached = &mut self.cached[name.index()];
         if cached.message != self.message {
             let round = self.arena.round() + 1;
+            // The buffers of earlier rounds are reused by other names.
             if cached.round != round {
                 (cached.round, cached.buffer) = (round, self.arena.new_buffer());
             }
             let parts = [&self.header_start, subscriptions.name(name), &self.header_end, payload];
             cached.range = self.arena.write(cached.buffer, |out| write_frame(out, parts));
+            // Valid for this message alone: the next one has another payload.
             cached.message = self.message;
         }
         cached.range
@@ -204,6 +209,7 @@ impl Fanout {
 /// Appends a frame.
 #[inline]
 fn write_frame(out: &mut Vec<u8>, parts: [&[u8]; 4]) {
+    // One reservation for all four parts, since this runs for each distinct name.
     out.reserve(LENGTH_BYTES + parts.iter().map(|part| part.len()).sum::<usize>());
     let start = begin_frame(out);
     parts.iter().for_each(|part| out.extend_from_slice(part));
@@ -234,6 +240,7 @@ impl MessageSender<'_> {
     /// Delivers a message to subscriptions. May change the list.
     #[inline]
     pub(crate) fn send(&mut self, message: &OutboundMessage<'_>, ids: &mut SubscriptionIds) {
+        // One counter decides for all subscriptions, without a look at any of them.
         if self.subscriptions.has_selective() {
             self.send_selected(message, ids);
         }
@@ -248,6 +255,7 @@ impl MessageSender<'_> {
         let subscriptions = self.subscriptions;
         let fields = |id| subscriptions.get(id).map(|one| &one.fields);
         let is_selective = |id| fields(id).is_some_and(|fields| !fields.is_everything());
+        // Selections are rare: the others keep the fast path, which ignores fields.
         let mut rest = ids.extract(is_selective);
         while let Some(selection) = rest.last().and_then(fields) {
             let alike = rest.extract(|id| fields(id) == Some(selection));
@@ -259,6 +267,7 @@ impl MessageSender<'_> {
     }
 
     fn deliver(&mut self, message: &OutboundMessage<'_>, payload: &[u8], ids: &SubscriptionIds) {
+        // AMPS passes a correlation id on with publications alone, not with out-of-focus messages.
         let correlation_id = self.correlation_id.filter(|_| message.command == Command::Publish);
         self.fanout.begin(message.command, message.topic, payload.len(), |mut header| {
             if let Some(record) = message.payload.record() {

@@ -30,10 +30,13 @@ impl FieldSelection {
         payload: &'a [u8],
         buffer: &'a mut Vec<u8>,
     ) -> &'a [u8] {
+        // The usual case costs no copy.
         let Some(selection) = &self.selection else { return payload };
         buffer.clear();
         match selection.select(format, payload, buffer) {
             Ok(()) => buffer,
+            // A transient topic does not check payloads: the subscriber gets the bytes as they were
+            // published.
             Err(_) => payload,
         }
     }
@@ -49,6 +52,7 @@ impl FieldSelection {
         const NO_KEYS: &[Path] = &[];
         let selection = self.selection.as_ref()?;
         let (mut old, mut new, mut delta) = (Vec::new(), Vec::new(), Vec::new());
+        // Both versions are reduced first: changes outside the selection must not count.
         selection.select(format, base.bytes(), &mut old).ok()?;
         selection.select(format, record.bytes(), &mut new).ok()?;
         difference(format, &old, &new, NO_KEYS, &mut delta).ok()

@@ -49,8 +49,11 @@ impl Matcher {
         match filter {
             None => self.unfiltered.push(id),
             Some(filter) => {
+                // The index first: if it refuses, the count and the reader stay as they are.
                 self.index.insert(id.0, filter, &mut self.fields)?;
                 self.filtered += 1;
+                // The reader is out of date once the filter registers fields; the next message
+                // rebuilds it.
                 self.reader = None;
             }
         }
@@ -62,6 +65,7 @@ impl Matcher {
             self.filtered -= 1;
             self.reader = None;
         } else if let Some(at) = self.unfiltered.iter().position(|other| *other == id) {
+            // The order of subscriptions has no meaning, so the last one fills the gap.
             self.unfiltered.swap_remove(at);
         }
     }
@@ -80,9 +84,11 @@ impl Matcher {
         ids.clear();
         // Rebuilt on the first message after a change, so that many subscriptions cost one rebuild.
         let reader = self.reader.get_or_insert_with(|| Reader::new(&self.fields));
+        // One pass over the message serves all filters.
         reader.read(bytes, &mut self.row)?;
         let message = Message { row: &self.row, bytes, environment };
         self.index.matches(&message, ids.numbers_mut());
+        // Last, since the index overwrites the list.
         ids.extend(&self.unfiltered);
         Ok(())
     }

@@ -76,6 +76,8 @@ pub(crate) struct MatchedPatterns {
 
 impl PatternRequest<'_> {
     fn key(&self) -> Key {
+        // The address serves as an identity: the group holds the Arc, so it is not reused
+        // meanwhile.
         let permissions = self.permissions.map_or(0, |its| Arc::as_ptr(its).addr());
         (self.kind, permissions, self.text.into())
     }
@@ -99,6 +101,7 @@ impl Patterns {
     /// Checks the limits before a client with `count` patterns adds one.
     pub(crate) fn check_limits(&self, count: usize, most: usize) -> Result<(), CommandError> {
         let all = most.saturating_mul(CLIENTS_FACTOR);
+        // The client's own limit first: its error names what the client can change.
         if count >= most {
             return Err(CommandError::Patterns(most));
         }
@@ -160,6 +163,7 @@ impl Patterns {
 
     /// Removes a pattern without subscriptions.
     pub(crate) fn remove_unused(&mut self, id: PatternId) {
+        // Other clients may still subscribe to the same pattern.
         let Some(group) = self.groups[id.index()].take_if(|group| group.matcher.is_empty()) else {
             return;
         };
@@ -167,6 +171,7 @@ impl Patterns {
         let permissions = permissions.as_ref();
         let request = PatternRequest { kind, text: pattern.text(), permissions };
         self.ids.remove(&request.key());
+        // Serials are pushed in ascending order, so the list is sorted.
         if let Ok(at) = self.serials.binary_search_by_key(&serial, |(serial, _)| *serial) {
             self.serials.remove(at);
         }
@@ -186,6 +191,7 @@ impl Patterns {
         environment: &Environment<'_>,
         ids: &mut SubscriptionIds,
     ) -> Result<(), Malformed> {
+        // One comparison per message; patterns are added rarely.
         if matched.seen != self.last {
             self.try_new(matched, kind, environment.topic);
         }
@@ -195,6 +201,7 @@ impl Patterns {
                 let index = at * 64 + word.trailing_zeros() as usize;
                 // Clears the lowest set bit.
                 word &= word - 1;
+                // A removed pattern leaves its bit set until the id is reused.
                 let Some(Some(group)) = self.groups.get_mut(index) else { continue };
                 group.matcher.matches(bytes, environment, &mut self.found)?;
                 ids.append(&mut self.found);
@@ -213,10 +220,12 @@ impl Patterns {
     #[cold]
     fn try_new(&mut self, matched: &mut MatchedPatterns, kind: MessageType, topic: &str) {
         let old = self.serials.partition_point(|(serial, _)| *serial <= matched.seen);
+        // The publisher whose message caused the work pays for it.
         self.tried += self.serials.len() - old;
         for (_, id) in &self.serials[old..] {
             let group = self.groups.get(id.index()).and_then(Option::as_ref);
             let is_match = group.is_some_and(|group| group.matches_topic(kind, topic));
+            // Misses are recorded, too: an id may be reused.
             matched.set(*id, is_match);
         }
         matched.seen = self.last;
@@ -226,6 +235,7 @@ impl Patterns {
 impl MatchedPatterns {
     fn set(&mut self, id: PatternId, is_match: bool) {
         let (at, bit) = (id.index() / 64, 1 << (id.index() % 64));
+        // A topic that matches no pattern keeps an empty list.
         if is_match && self.bits.len() <= at {
             self.bits.resize(at + 1, 0);
         }

@@ -107,6 +107,7 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     /// The identifier of the next inserted subscription.
     pub(crate) fn next_id(&self) -> SubscriptionId {
+        // The same choice as `insert` makes, so that matchers can know the id before it exists.
         let end = SubscriptionId::from_index(self.entries.len());
         self.free.last().copied().unwrap_or(end)
     }
@@ -144,6 +145,7 @@ impl Subscriptions {
     /// Ends a subscription: nothing more is delivered. Its entries in matchers and topics are
     /// removed later, after [`take_ended`](Self::take_ended).
     pub(crate) fn end(&mut self, id: SubscriptionId) {
+        // Without a route the fan-out skips the id, wherever it still is.
         self.remove_route(id);
         self.ended.push_back(id);
     }
@@ -168,6 +170,7 @@ impl Subscriptions {
     pub(crate) fn remove(&mut self, id: SubscriptionId) -> Option<Subscription> {
         let removed = self.entries.get_mut(id.index())?.take()?;
         self.selective -= usize::from(!removed.fields.is_everything());
+        // Does nothing for a subscription that ended before.
         self.remove_route(id);
         self.free.push(id);
         Some(removed)
@@ -193,6 +196,7 @@ struct SubscriptionNames {
 
 impl SubscriptionNames {
     fn acquire(&mut self, name: &[u8]) -> NameId {
+        // Clients of one program use equal names, so this is the usual case.
         if let Some(id) = self.ids.get(name) {
             self.entries[id.index()].1 += 1;
             return *id;
@@ -214,6 +218,7 @@ impl SubscriptionNames {
         *users -= 1;
         if *users == 0 {
             self.ids.remove(name);
+            // The entry stays, since indices of later names must not move.
             *name = Box::default();
             self.free.push(id);
         }

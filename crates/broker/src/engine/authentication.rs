@@ -28,12 +28,15 @@ pub(crate) fn authenticate(
     }
     let State { auth, clients, .. } = state;
     let Some(client) = clients.get_mut(id) else { return false };
+    // Each connection logs on once; a reload of the users file leaves its permissions as they are.
     if client.auth.permissions.is_some() {
         return true;
     }
     match &request.operation {
         Ok(Operation::Logon(logon)) => {
             let credentials = (logon.user.as_deref().unwrap_or_default(), &*logon.password);
+            // The argon2 check takes milliseconds of a core: the password worker runs it, and the
+            // client is paused meanwhile.
             auth.begin_check(id, client.source, &mut client.auth, credentials, payload);
         }
         _ => reject(state, id, &request.reply_to, &CommandError::NotLoggedOn),
@@ -46,6 +49,7 @@ fn reject(state: &mut State, id: ClientId, reply_to: &ReplyTo<'_>, error: &Comma
     state.counters.refused += 1;
     state.reply(id, reply_to, |reply_to, out| reply_to.nack(error, out));
     let Some(client) = state.clients.get_mut(id) else { return };
+    // Counted for every refused command, so a client cannot stay without a logon by sending others.
     client.auth.failures += 1;
     if client.auth.failures >= FAILURES_MAX {
         state.clients.disconnect(id, DisconnectReason::NotAuthenticated);
@@ -71,6 +75,7 @@ pub(crate) fn finish_check(
     }
     let State { auth, clients, .. } = state;
     let client = clients.get_mut(result.client)?;
+    // The serial number differs if the client's id was reused during the check.
     let payload = client.auth.finish_check(result.serial)?;
     let header = Header::parse(&payload).ok()?;
     let name = header.text(Field::UserId).unwrap_or_default();

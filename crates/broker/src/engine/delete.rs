@@ -22,11 +22,14 @@ pub(crate) fn delete(
     request: DeleteRequest<'_>,
 ) -> Result<CommandResult, CommandError> {
     let DeleteRequest { topic: name, sequence, filter, keys, payload, sow_key } = request;
+    // Before the filter is compiled: a publisher that resends after a reconnect pays nothing for
+    // it.
     if is_duplicate(state, id, sequence, now.unix_ns)? {
         return Ok(CommandResult::Duplicate { is_delete: true });
     }
     let filter = state.compile_filter(id, filter.as_deref())?;
     let has_message = !payload.is_empty() || sow_key.is_some();
+    // AMPS names exactly one way per sow_delete: a filter, a list of keys, or a message.
     let target = match (filter, keys, has_message) {
         (Some(filter), None, false) => DeleteTarget::Query(Query::from(filter)),
         (None, Some(keys), false) => {
@@ -43,12 +46,14 @@ pub(crate) fn delete(
     let reply_to = reply_to.to_owned();
     let own = Arc::clone(&token);
     let request = RemovalRequest { client: id, reply_to, token: own, sequence, sequence_key };
+    // The query is a placeholder: the topic moves the target's query into the removal.
     let removal = Removal::new(Query::default(), client_name, request);
     let completed = state.with_sow(topic, now, |topic, context, sender| {
         topic.delete(target, removal, now.unix_ns, context, sender)
     })?;
     let is_durable = state.catalog.is_durable(topic);
     if let Some(client) = state.clients.get_mut(id) {
+        // Set before the next command is read: from then on a congested journal pauses this client.
         client.writes_durably |= is_durable;
     }
     if let Some(removal) = completed {
@@ -59,6 +64,7 @@ pub(crate) fn delete(
         client.deleting = Some(token);
     }
     state.deleting.push(topic);
+    // Two clients may delete in one topic; a topic listed twice would get two steps per turn.
     state.deleting.sort_unstable();
     state.deleting.dedup();
     Ok(CommandResult::Deferred)
@@ -66,9 +72,11 @@ pub(crate) fn delete(
 
 /// Continues all deletions; whether they can continue at once.
 pub(crate) fn advance(state: &mut State, now: Now) -> bool {
+    // Waits while the journal is congested: each deleted record adds bytes that it must write.
     if state.deleting.is_empty() || state.catalog.is_congested() {
         return false;
     }
+    // Taken out, because each step borrows the whole state.
     let mut topics = std::mem::take(&mut state.deleting);
     topics.retain(|topic| {
         let result = state.with_sow(*topic, now, |topic, context, sender| {
@@ -127,6 +135,7 @@ fn finish(
     if let Some((key, sequence)) = sequence_key.as_ref().zip(*sequence)
         && state.sequences.is_enabled()
     {
+        // Stored on its own: the deletion may have removed no record that could carry the number.
         if state.catalog.is_durable(topic)
             && let Some(store) = state.catalog.store_mut()
         {

@@ -28,11 +28,13 @@ pub(crate) fn set(clients: &mut Clients, now: Nanos, id: ClientId, request: Hear
 pub(crate) fn check(clients: &mut Clients, now: Nanos) {
     let (mut missed, mut due) = (Vec::new(), Vec::new());
     for (id, client) in clients.iter_mut() {
+        // A paused client cannot prove that it lives: the server does not read its bytes.
         if client.is_silence_excused() {
             client.last_heard = now;
         }
         let Some(heartbeat) = &mut client.heartbeat else { continue };
         let silence = now.saturating_sub(client.last_heard);
+        // Three intervals allow for a lost moment on the network or a busy machine.
         if silence > heartbeat.interval.saturating_mul(MISSED_MAX) {
             missed.push(id);
         } else if heartbeat.next <= now {
@@ -44,6 +46,7 @@ pub(crate) fn check(clients: &mut Clients, now: Nanos) {
             }
         }
     }
+    // After the loop, which borrows the clients.
     missed.into_iter().for_each(|id| clients.disconnect(id, DisconnectReason::HeartbeatMissed));
     due.into_iter().for_each(|id| clients.mark_dirty(id));
 }

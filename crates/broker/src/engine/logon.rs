@@ -22,6 +22,7 @@ pub(crate) fn log_on(
     request: &LogonRequest<'_>,
 ) -> Result<CommandResult, CommandError> {
     let Some(client) = state.clients.get_mut(id) else { return Ok(CommandResult::Done) };
+    // AMPS allows one logon per connection: the message type and the name stay fixed after it.
     if client.has_logged_on {
         return Err(CommandError::LoggedOn);
     }
@@ -48,6 +49,8 @@ pub(crate) fn log_on(
 /// one user cannot use up the numbers of another.
 fn key_of_name(state: &State, user: Option<&str>, name: &str) -> Arc<str> {
     match user.filter(|_| state.auth.requires_logon()) {
+        // Users must not see or advance one another's sequence numbers, even under equal client
+        // names.
         Some(user) => format!("{user}\n{name}").into(),
         None => name.into(),
     }
@@ -69,6 +72,7 @@ fn take_name(
         if !is_same_user {
             return Err(CommandError::NameInUse(name.to_owned()));
         }
+        // A client that lost its connection can return before the server notices the loss.
         state.clients.disconnect(old, DisconnectReason::NameTaken);
     }
     state.clients.set_name(id, name);
@@ -84,6 +88,8 @@ fn acknowledge_or_wait(
     name: Box<str>,
     sequence: u64,
 ) -> CommandResult {
+    // The logon's acknowledgement names the last number the publisher need not send again, so that
+    // message must be on disk first.
     let behind = |store: &&DurableStore| !store.is_persisted(store.last_position());
     let Some(store) = state.catalog.store().filter(behind).filter(|_| sequence > 0) else {
         return CommandResult::LoggedOn { name, sequence };
@@ -93,6 +99,7 @@ fn acknowledge_or_wait(
     let (position, reply_to) = (store.last_position(), reply_to.to_owned());
     state.logons.push(PendingLogon { client: id, reply_to, name, sequence, position, deadline });
     if let Some(client) = state.clients.get_mut(id) {
+        // Pauses the client: a publisher knows what to send again once it has the answer.
         client.is_logging_on = true;
     }
     CommandResult::Deferred
@@ -101,6 +108,7 @@ fn acknowledge_or_wait(
 /// Acknowledges waiting logons whose messages are durable. Disconnects clients that waited for too
 /// long: they connect again, and still have their messages.
 pub(crate) fn advance(state: &mut State, now: Now) {
+    // Logons that still wait are pushed back in the same order.
     for logon in std::mem::take(&mut state.logons) {
         let id = logon.client;
         if state.catalog.store().is_none_or(|store| store.is_persisted(logon.position)) {

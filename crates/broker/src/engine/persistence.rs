@@ -17,11 +17,14 @@ pub(crate) fn defer_ack(
     sequence: Option<u64>,
     result: Result<bool, CommandError>,
 ) {
+    // AMPS sends only the acknowledgements that the command asked for.
     if !reply_to.acks.has(Ack::Persisted) {
         return;
     }
     let deferred = result.and_then(|is_duplicate| {
         let store = state.catalog.store_mut().filter(|_| is_durable);
+        // A topic in memory never persists: a failure now is better than an acknowledgement that
+        // never comes.
         let store = store.ok_or(CommandError::NotDurable)?;
         let command_id = reply_to.command_id.as_deref().map(Box::from);
         store.defer_ack(PendingAck { client: id, command_id, sequence, is_duplicate });
@@ -34,6 +37,8 @@ pub(crate) fn defer_ack(
 
 /// Sends the acknowledgements of changes that the journal has stored since the last call.
 pub(crate) fn send_acks(state: &mut State) {
+    // The store returns acknowledgements in the journal's order, so each client sees its own in
+    // order.
     while let Some((ack, result)) = state.catalog.store_mut().and_then(DurableStore::next_ack) {
         state.clients.reply(ack.client, |out| ack.write(result.as_ref().err(), out));
     }

@@ -13,7 +13,10 @@ use lanecast_sow::Publication;
 /// whether it is. Most publishers send the same header again and again.
 pub(crate) fn publish_cached(state: &mut State, now: Now, id: ClientId, payload: &[u8]) -> bool {
     let Some(client) = state.clients.get_mut(id) else { return false };
+    // Taken for the duration of the call, so that the state can be borrowed as a whole.
     let Some(cached) = client.cached_header.take() else { return false };
+    // Publishers repeat one header: comparing its bytes replaces parsing, authorization and the
+    // topic's lookup.
     let body = payload.strip_prefix(&*cached.header);
     if let Some(bytes) = body {
         state.counters.commands += 1;
@@ -39,6 +42,7 @@ pub(crate) fn publish(
 ) -> Result<CommandResult, CommandError> {
     state.counters.published += 1;
     let PublishRequest { topic: name, is_delta, sequence, .. } = request;
+    // Before the topic is created: a repeated message creates none.
     if is_duplicate(state, id, *sequence, now.unix_ns)? {
         return Ok(CommandResult::Duplicate { is_delete: false });
     }
@@ -46,6 +50,7 @@ pub(crate) fn publish(
     let (kind, publisher) = (client.kind, client.name.clone());
     let sequence_key = client.sequence_key.clone();
     let topic = match is_delta {
+        // A delta needs a record to merge into, so it never creates a transient topic.
         true => state.catalog.find_sow(kind, name)?,
         false => state.find_or_create_topic(id, kind, name)?,
     };
@@ -55,6 +60,7 @@ pub(crate) fn publish(
         client.writes_durably = true;
     }
     let numbered = sequence_key.as_deref().zip(*sequence);
+    // The number goes into the journal with its message, so that both survive a crash or neither.
     let numbered = numbered.filter(|_| state.sequences.is_enabled());
     let publication = Publication {
         bytes: request.payload,
@@ -71,6 +77,7 @@ pub(crate) fn publish(
     {
         state.sequences.record(key, sequence, now.unix_ns);
     }
+    // Cached only after a success: topic and permission are known to be right then.
     result?;
     if let Some(header) = request.cacheable_header
         && let Some(client) = state.clients.get_mut(id)
@@ -113,6 +120,7 @@ pub(crate) fn expire_names(state: &mut State, now_ns: u64) {
     while let Some(key) = sequences.next_unused(now_ns, &mut examined) {
         let name = key.split_once('\n').map_or(&*key, |(_, name)| name);
         let client = clients.named(name).and_then(|id| clients.get(id));
+        // A connected publisher keeps its number however long it is silent.
         let is_used = client.is_some_and(|one| one.sequence_key.as_deref() == Some(&*key));
         let store = catalog.store_mut();
         // A deletion that the journal does not accept is retried after the next expiry.

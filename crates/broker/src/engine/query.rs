@@ -47,6 +47,7 @@ pub(crate) fn query(
         follow: None,
         header_bytes: request.header_bytes,
     };
+    // Sends nothing yet: the result follows the acknowledgement, step by step in later turns.
     self::start(state, now, id, reply_to, start)?;
     Ok(CommandResult::QueryStarted)
 }
@@ -65,6 +66,7 @@ pub(crate) fn start(
     let is_restricted = state.is_restricted(id);
     let sort_bytes = state.config.query_sort_bytes;
     let Some(client) = state.clients.get_mut(id) else { return Ok(()) };
+    // Sorting draws on three nested budgets: all clients, this client, this query.
     query.memory = SortMemory(Some(client.sort_bytes.child(sort_bytes)));
     let pending = PendingQuery {
         client: id,
@@ -83,6 +85,7 @@ pub(crate) fn start(
 /// Sends more of all running queries' results; whether some can continue at once.
 pub(crate) fn advance(state: &mut State, now: Now) -> bool {
     let mut querying = std::mem::take(&mut state.querying);
+    // A topic is listed once per query; its queries advance together.
     querying.sort_unstable();
     querying.dedup();
     let (mut is_running, stall_max) = (false, state.slow_consumers.stall_max());
@@ -90,6 +93,7 @@ pub(crate) fn advance(state: &mut State, now: Now) -> bool {
         let progress = state.with_sow(*topic, now, |topic, context, sender| {
             Ok(topic.advance_queries(now, stall_max, context, sender))
         });
+        // Queries that wait for their clients do not keep the server awake.
         is_running |= progress == Ok(QueryProgress::Running);
         progress.is_ok_and(|progress| progress != QueryProgress::Done)
     });

@@ -49,6 +49,7 @@ impl SlowConsumers {
     /// Disconnects clients with messages over the longest age, and frees memory if all send queues
     /// together have too much. Called between rounds, when queues share no frames.
     pub(crate) fn enforce(&mut self, clients: &mut Clients, now: Nanos) {
+        // Walking all clients costs time: once per millisecond is enough within the limits.
         if now < self.not_before {
             self.due = Some(self.due.map_or(self.not_before, |due| due.min(self.not_before)));
             return;
@@ -57,8 +58,10 @@ impl SlowConsumers {
         let (mut queued, mut overdue) = (0, Vec::new());
         (self.due, self.not_before) = (None, now.saturating_add(CHECK_INTERVAL_NS));
         for (id, client) in clients.iter_mut().filter(|(_, client)| !client.is_leaving) {
+            // Only memory counts here; bytes on disk have a limit per client.
             queued += client.queue.memory_len();
             if let Some(offline) = client.queue.offline() {
+                // Offline clients must be checked even when no socket wakes the server.
                 self.due = Some(now.saturating_add(age_max / AGE_CHECKS));
                 if offline.age(now, age_max / AGE_CHECKS) > age_max {
                     overdue.push(id);
@@ -66,6 +69,7 @@ impl SlowConsumers {
             }
         }
         for id in overdue {
+            // After the loop, which borrows the clients.
             clients.drop_slow_consumer(id, SlowConsumerReason::MessageAge);
         }
         if queued > self.queued_bytes_max {
@@ -78,9 +82,13 @@ impl SlowConsumers {
     fn free_memory(&mut self, clients: &mut Clients, now: Nanos, mut queued: usize) {
         let total = self.queued_bytes_max;
         let mut budget = SPILL_BYTES;
+        // The longest queues first: few clients cause most of the backlog, the others notice
+        // nothing.
         for (bytes, id) in longest_queues(clients) {
             let count = budget.min(queued - total).min(bytes);
             let freed = if self.age_max.is_some() {
+                // Spilled rather than dropped: the client loses no message, and catches up from
+                // disk.
                 clients.spill(id, count);
                 count
             } else {
@@ -92,6 +100,8 @@ impl SlowConsumers {
                 return;
             }
             if budget == 0 {
+                // Writing to disk blocks the server's thread: the rest waits until sockets had
+                // their turn.
                 (self.due, self.not_before) = (Some(now), now);
                 return;
             }

@@ -116,6 +116,7 @@ impl State {
         reply_to: &ReplyTo<'_>,
         write: impl FnOnce(&ReplyTo<'_>, &mut Vec<u8>),
     ) {
+        // Most publishes ask for no acknowledgement: nothing is encoded, and no queue marked.
         if reply_to.acks != Acks::NONE {
             self.clients.reply(id, |out| write(reply_to, out));
         }
@@ -170,12 +171,14 @@ impl State {
     ) -> Result<Reservation, CommandError> {
         let Some(client) = self.clients.get(id) else { return Err(CommandError::NotLoggedOn) };
         let mut memory = client.pattern_bytes.reservation();
+        // Regular expressions of filters take memory out of proportion to their text.
         memory.try_grow(filter.map_or(0, Filter::pattern_bytes))?;
         Ok(memory)
     }
 
     /// Whether a client has a permission for a topic.
     pub(crate) fn is_allowed(&self, id: ClientId, permission: Permission, topic: &str) -> bool {
+        // Evaluated only where users are configured.
         let allows = || self.clients.get(id).is_some_and(|it| it.auth.allows(permission, topic));
         !self.auth.requires_logon() || allows()
     }

@@ -52,10 +52,12 @@ pub(crate) fn subscribe(
     let limit = state.config.subscriptions_max;
     let Some(client) = state.clients.get(id) else { return Ok(CommandResult::Done) };
     let (kind, old) = (client.kind, client.subscriptions.get(&**name).copied());
+    // A refused command leaves the old subscription untouched: its removal comes last.
     check_fields(request, kind)?;
     if old.is_some() && !request.replaces {
         return Err(CommandError::SubscriptionExists(name.to_string()));
     }
+    // A replacement does not add to the count.
     if old.is_none() && client.subscriptions.len() >= limit {
         return Err(CommandError::Subscriptions(limit));
     }
@@ -70,6 +72,8 @@ pub(crate) fn subscribe(
         None => (add(state, new)?, CommandResult::Subscribed((**name).into())),
     };
     if let Some(old) = old {
+        // The old subscription ends only after the new one is in place: no message falls between
+        // them.
         remove(state, old);
     }
     if let Some(client) = state.clients.get_mut(id) {
@@ -91,6 +95,8 @@ fn check_fields(request: &SubscribeRequest<'_>, kind: MessageType) -> Result<(),
 
 /// Adds a subscription that does not begin with a query.
 fn add(state: &mut State, new: NewSubscription<'_>) -> Result<SubscriptionId, CommandError> {
+    // Not inserted before everything that can fail has succeeded; the next id stays free until
+    // then.
     let id = state.subscriptions.next_id();
     let memory = state.reserve_patterns(new.client, new.filter.as_ref())?;
     let selector = if new.request.is_pattern {
@@ -119,6 +125,8 @@ fn add_to_pattern(
         compiled.is_some_and(|compiled| compiled.is_match(name.as_bytes()))
             && state.is_allowed(new.client, Permission::Subscribe, name)
     };
+    // SOW topics exist from the start, so the pattern is tried on them now; transient ones try it
+    // at their next message.
     let topics: Vec<TopicId> = state.catalog.sow_of(new.kind).filter(is_match).collect();
     let mut result = state.patterns.subscribe(pattern, id, filter);
     let mut added = 0;
@@ -146,6 +154,7 @@ fn find_or_compile_pattern(
     let Some(client) = clients.get(new.client) else { return Err(CommandError::NotLoggedOn) };
     let permissions = client.auth.permissions.as_ref().filter(|_| auth.requires_logon());
     let request = PatternRequest { kind: new.kind, text: &new.request.topic, permissions };
+    // Equal patterns share one automaton, which each topic tries once.
     if let Some(pattern) = patterns.find(&request) {
         return Ok(pattern);
     }
@@ -159,6 +168,7 @@ fn find_or_compile_pattern(
         memory.try_grow(pattern.bytes())?;
         Ok(patterns.insert(&request, pattern, (token, memory)))
     });
+    // Charged on failure, too: an invalid pattern has cost its compilation.
     state.charge_compiling(new.client, PATTERN_STEPS);
     result
 }
@@ -182,6 +192,7 @@ fn add_with_query(
         follow: Some((id, request.options)),
         header_bytes: request.header_bytes,
     };
+    // Inserted first: the query refers to the subscription by its id.
     state.subscriptions.insert(new.subscription(TopicSelector::Topic(topic), memory));
     let result = query::start(state, now, client, reply_to, start);
     if result.is_err() {
@@ -225,6 +236,7 @@ pub(crate) fn end(
     all_queries: bool,
 ) {
     let State { subscriptions, catalog, .. } = state;
+    // Ended at once, removed in steps: taking thousands of filters out of their indexes takes long.
     ids.into_iter().for_each(|id| subscriptions.end(id));
     let has_ended = |subscription: Option<SubscriptionId>| {
         all_queries || subscription.is_some_and(|id| subscriptions.route(id).is_none())
@@ -249,6 +261,8 @@ fn remove(state: &mut State, id: SubscriptionId) {
         TopicSelector::Pattern(pattern) => {
             state.patterns.unsubscribe(pattern, id);
             let topics: Vec<TopicId> = state.catalog.sow_of(subscription.kind).collect();
+            // The catalog does not record which topics matched: removal from another one does
+            // nothing.
             for topic in topics {
                 state.catalog.unsubscribe(topic, id);
             }
@@ -259,6 +273,7 @@ fn remove(state: &mut State, id: SubscriptionId) {
 /// A subscription name, escaped as within the quotes of a header.
 fn escaped(name: &str) -> Box<[u8]> {
     let mut written = Vec::new();
+    // Escaped once here, so that the fan-out copies the name as it is.
     HeaderWriter::record(&mut written).text(Field::SubscriptionId, name).end();
     let before = Field::SubscriptionId.written().len() + r#"{"":""#.len();
     written[before..written.len() - r#""}"#.len()].into()

@@ -24,6 +24,7 @@ impl DiskRing {
     /// # Errors
     /// The system's error.
     pub(crate) fn create(directory: &Path, capacity: u64) -> io::Result<Self> {
+        // The file is unlinked at once: no leftovers after a crash.
         Ok(Self::of(tempfile::tempfile_in(directory)?, capacity))
     }
 
@@ -42,6 +43,7 @@ impl DiskRing {
     /// If the ring or the disk is full; the ring is unchanged then.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.check_capacity(bytes)?;
+        // The position moves only after the write: a failed one leaves the ring as it was.
         self.put(self.end, bytes)?;
         self.end += bytes.len() as u64;
         Ok(())
@@ -58,6 +60,7 @@ impl DiskRing {
             (self.start, self.end) = (self.start + self.capacity, self.end + self.capacity);
         }
         let start = self.start - bytes.len() as u64;
+        // As in `push`, the position moves last.
         self.put(start, bytes)?;
         self.start = start;
         Ok(())
@@ -70,6 +73,7 @@ impl DiskRing {
     pub(crate) fn take(&mut self, limit: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let count = self.len().min(limit as u64) as usize;
         let from = out.len();
+        // Zeroed, since the read needs initialized memory.
         out.resize(from + count, 0);
         for (place, range) in self.pieces(self.start, count) {
             self.file.read_exact_at(&mut out[from..][range], place)?;
@@ -84,6 +88,7 @@ impl DiskRing {
     }
 
     fn check_capacity(&self, bytes: &[u8]) -> io::Result<()> {
+        // Checked before any write: bytes must not overwrite those that still wait.
         let fits = self.len() + bytes.len() as u64 <= self.capacity;
         let full = || io::Error::new(io::ErrorKind::QuotaExceeded, "the client's limit is reached");
         if fits { Ok(()) } else { Err(full()) }
@@ -99,6 +104,7 @@ impl DiskRing {
     /// Offsets in the file and the ranges of `count` bytes from `position`: two pieces, of which
     /// the second is empty unless the bytes wrap around the end of the file.
     fn pieces(&self, position: u64, count: usize) -> [(u64, Range<usize>); 2] {
+        // Positions do not wrap; their place in the file does.
         let place = position % self.capacity;
         let first = (self.capacity - place).min(count as u64) as usize;
         [(place, 0..first), (0, first..count)]

@@ -41,6 +41,7 @@ impl FrameArena {
 
     /// Takes an empty buffer for this round.
     pub(crate) fn new_buffer(&mut self) -> usize {
+        // Buffers of earlier rounds are empty but allocated: a busy server allocates nothing here.
         if self.used == self.buffers.len() {
             self.buffers.push(Vec::new());
         }
@@ -72,9 +73,11 @@ impl FrameArena {
 
     /// Starts the next round. All ranges become invalid: no send queue may hold one.
     pub(crate) fn end_round(&mut self) {
+        // Nothing was encoded: no range exists that a new number would invalidate.
         if self.used == 0 {
             return;
         }
+        // One round with many names must not hold memory forever.
         self.buffers.truncate(BUFFERS_KEPT);
         for buffer in self.buffers.iter_mut().take(self.used) {
             buffer.clear();

@@ -37,6 +37,7 @@ impl OfflineLimits {
         let Some(OfflineSettings { directory, bytes_max, .. }) = &self.settings else {
             return Ok(None);
         };
+        // Counted after the file exists, so that failures do not count.
         let ring = DiskRing::create(directory, *bytes_max)?;
         self.went_offline += 1;
         Ok(Some(ring))
@@ -60,6 +61,7 @@ pub(crate) struct OfflineQueue {
 impl OfflineQueue {
     /// Starts with the bytes of a send queue, of which the first `sent` are sent.
     pub(crate) fn new(front: Vec<u8>, sent: usize, ring: DiskRing) -> Self {
+        // The bytes taken over count as appended now: their age begins with the next sample.
         let appended_total = (front.len() - sent) as u64;
         Self { front, sent, ring, appended_total, sent_total: 0, samples: VecDeque::new() }
     }
@@ -79,6 +81,7 @@ impl OfflineQueue {
     /// # Errors
     /// If the client's limit is reached or the disk is full.
     pub(crate) fn push(&mut self, bytes: &[u8], limits: &mut OfflineLimits) -> io::Result<()> {
+        // Always behind the ring's bytes, even if the front has room: the order must hold.
         self.ring.push(bytes)?;
         self.appended_total += bytes.len() as u64;
         limits.disk_bytes += bytes.len() as u64;
@@ -90,11 +93,13 @@ impl OfflineQueue {
     /// # Errors
     /// If the client's limit is reached or the disk is full.
     pub(crate) fn spill(&mut self, count: usize, limits: &mut OfflineLimits) -> io::Result<()> {
+        // The end of the front is taken: its beginning is sent next.
         let count = count.min(self.memory_len());
         let kept = self.front.len() - count;
         // Bytes in memory are older than those on disk, so they go before them.
         self.ring.unshift(&self.front[kept..])?;
         self.front.truncate(kept);
+        // The point of a spill is memory, so the capacity goes back as well.
         self.front.shrink_to_fit();
         limits.disk_bytes += count as u64;
         Ok(())
@@ -105,6 +110,7 @@ impl OfflineQueue {
     /// # Errors
     /// If the file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<&[u8]> {
+        // A block at a time: memory stays small however long the backlog.
         if self.sent == self.front.len() {
             self.sent = 0;
             self.front.clear();
@@ -124,6 +130,8 @@ impl OfflineQueue {
     /// after they were appended.
     pub(crate) fn age(&mut self, now: Nanos, step: Nanos) -> Nanos {
         let is_due = |(time, _): &(Nanos, u64)| now.saturating_sub(*time) >= step;
+        // One sample per step keeps the list short; an exact time per message would cost more than
+        // the messages.
         if self.samples.back().is_none_or(is_due) {
             self.samples.push_back((now, self.appended_total));
         }

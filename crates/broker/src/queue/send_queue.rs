@@ -134,10 +134,12 @@ impl SendQueue {
         limits: &mut OfflineLimits,
         mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> Result<bool, SendError> {
+        // A client that reads as fast as the server writes must not hold up all others.
         let mut budget = TURN_BYTES;
         while !self.is_empty() {
             let written = match &mut self.offline {
                 Some(offline) => {
+                    // Older bytes first: the recent ones stay behind until the disk is empty.
                     let next = offline.next().map_err(SendError::Disk)?;
                     write(&[IoSlice::new(next)])
                 }
@@ -148,21 +150,25 @@ impl SendQueue {
                 }
             };
             match written {
+                // The slices are not empty, so zero bytes mean that the peer is gone.
                 Ok(0) => return Err(SendError::Ended(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     self.advance(count);
                     budget = budget.saturating_sub(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Ends the loop by the path that copies shared bytes.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => budget = 0,
                 Err(error) => return Err(SendError::Ended(error)),
             }
             if budget == 0 && !self.is_empty() {
+                // The arena is reused in the next round: no range may outlive this one.
                 self.copy_shared(arena);
                 self.enforce_memory(limits).map_err(SendError::Disk)?;
                 return Ok(false);
             }
         }
+        // All is sent: the ranges point to nothing that is needed.
         self.shared.clear();
         (self.sent, self.first) = (0, 0);
         // One long backlog is no reason to keep its memory.
@@ -180,6 +186,7 @@ impl SendQueue {
         match &mut self.offline {
             None if recent > limits.memory_max => self.go_offline(limits),
             Some(offline) if recent >= SPILL_BYTES => {
+                // In larger pieces: a system call per message would cost more than the message.
                 offline.push(&self.own[self.sent..], limits)?;
                 (self.own, self.sent) = (Vec::new(), 0);
                 Ok(())
@@ -190,6 +197,7 @@ impl SendQueue {
 
     /// Moves all bytes into an offline queue, if the policy has one. Nothing may be shared.
     fn go_offline(&mut self, limits: &mut OfflineLimits) -> io::Result<()> {
+        // Without a policy the bytes stay in memory, and the limit disconnects the client.
         if let Some(ring) = limits.create_ring()? {
             let (front, sent) = (std::mem::take(&mut self.own), std::mem::take(&mut self.sent));
             self.offline = Some(Box::new(OfflineQueue::new(front, sent, ring)));
@@ -235,6 +243,7 @@ impl SendQueue {
 
     /// Removes sent bytes.
     fn advance(&mut self, mut count: usize) {
+        // Counts every byte, since replies and messages leave through one queue.
         self.replies.advance(count);
         if let Some(offline) = &mut self.offline {
             offline.advance(count);
@@ -250,6 +259,7 @@ impl SendQueue {
             let own = count.min(until - self.sent);
             self.sent += own;
             count -= own;
+            // A write may end within a slice: the rest of the range stays.
             let Some(SharedSlice { range, .. }) = shared else { return };
             let taken = count.min(range.len());
             range.start += taken;
@@ -264,6 +274,7 @@ impl SendQueue {
         let left = &self.shared[self.first..];
         if let Some(first) = left.first() {
             let base = first.at;
+            // Own bytes before the first range stay in place; only the rest is interleaved again.
             let rest = self.own.split_off(base);
             let mut copied = 0;
             for shared in left {
