@@ -46,6 +46,7 @@ impl Authenticator {
         self.last_serial += 1;
         let serial = self.last_serial;
         let user = self.names.hash_one(name);
+        // The client holds the whole command: it is executed once the password is right.
         state.begin_check(serial, payload);
         self.queue.push(PasswordCheck { client, serial, source, user, hash, password, is_known });
     }
@@ -66,6 +67,7 @@ impl Authenticator {
         let PasswordResult { source, user, is_right, .. } = *result;
         match is_right {
             true => {
+                // The source's count stays: an attacker with one account must not reset it.
                 self.queue.record_right(source, user);
                 None
             }

@@ -17,6 +17,7 @@ pub(crate) fn authorize(operation: &Operation<'_>, state: &AuthState) -> Result<
         Operation::Delete(delete) => (&[Permission::Delete], &delete.topic),
         Operation::Subscribe(subscribe) => {
             let permissions: &[Permission] = match subscribe.mode.with_records {
+                // AMPS defines sow_and_subscribe as both commands, so it needs both permissions.
                 true => &[Permission::Query, Permission::Subscribe],
                 false => &[Permission::Subscribe],
             };
@@ -29,6 +30,7 @@ pub(crate) fn authorize(operation: &Operation<'_>, state: &AuthState) -> Result<
     if let Some(missing) = permissions.iter().find(|one| !state.allows(**one, topic)) {
         return Err(CommandError::NotEntitled(missing.name(), topic.to_owned()));
     }
+    // After the permissions: a user without one learns nothing about its filter.
     if state.is_restricted() { check_restricted(operation) } else { Ok(()) }
 }
 

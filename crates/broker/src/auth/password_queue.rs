@@ -63,10 +63,12 @@ impl PasswordQueue {
         for at in 0..self.sources.len() {
             let (wrong, of) = (&self.wrong, &mut self.sources[at]);
             let source = of.source;
+            // A source whose users all wait for their delay gives its turn to the next one.
             let Some(check) = of.next(|user| wrong.not_before(&(source, user)) <= now) else {
                 continue;
             };
             if let Some(of) = self.sources.remove(at).filter(|of| !of.users.is_empty()) {
+                // Behind all others: a source with many logons gets one check per round.
                 self.sources.push_back(of);
             }
             return Some(check);
@@ -107,6 +109,7 @@ impl PasswordQueue {
     /// Records a wrong password; returns how many were wrong from that source recently.
     pub(crate) fn record_wrong(&mut self, source: Source, user: u64, now: Nanos) -> u64 {
         self.wrong.record((source, user), now);
+        // Only the operator's log uses this count; delays are by source and user.
         self.wrong_by_source.record(source, now)
     }
 }
@@ -161,6 +164,8 @@ impl<K: Hash + Eq> WrongPasswords<K> {
             self.by.retain(|_, (_, last)| last.saturating_add(EXPIRY) > now);
         }
         if self.by.len() >= REMEMBERED_MAX {
+            // Hardly possible: fewer passwords can be checked within the expiry. Delays end early
+            // then.
             self.by.clear();
         }
         let (count, last) = self.by.entry(key).or_insert((0, now));
@@ -174,6 +179,7 @@ impl<K: Hash + Eq> WrongPasswords<K> {
     /// The earliest time of the next check.
     fn not_before(&self, key: &K) -> Nanos {
         let Some((count, last)) = self.by.get(key) else { return 0 };
+        // Bounded, so that the shift cannot overflow.
         let doublings = u32::try_from(count - 1).unwrap_or(u32::MAX).min(16);
         last.saturating_add((DELAY << doublings).min(DELAY_MAX))
     }

@@ -28,6 +28,8 @@ impl PasswordWorker {
         let ready = Arc::clone(&event);
         std::thread::Builder::new().name("passwords".to_owned()).spawn(move || {
             for check in receiver {
+                // The hash first: `&&` must not skip it for unknown users, whose answer would come
+                // sooner.
                 let is_right = is_hash_of(&check.hash, &check.password) && check.is_known;
                 let PasswordCheck { client, serial, source, user, .. } = check;
                 if sender.send(PasswordResult { client, serial, source, user, is_right }).is_err() {
@@ -60,6 +62,7 @@ impl PasswordWorker {
         let mut count = [0; 8];
         // Fails if nothing is ready; then the channel is empty, too.
         let _count = read(&self.event, &mut count);
+        // At most one result: the worker gets the next check only after this.
         let result = self.results.try_recv().ok()?;
         self.is_busy = false;
         Some(result)

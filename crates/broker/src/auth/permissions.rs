@@ -61,6 +61,7 @@ impl Permissions {
         match (&self.filter, text) {
             (None, text) => text.map(str::to_owned),
             (Some(own), None) => Some(own.clone()),
+            // Parentheses keep an OR in the client's filter from escaping the restriction.
             (Some(own), Some(text)) => Some(format!("({own}) AND ({text})")),
         }
     }

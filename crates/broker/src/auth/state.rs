@@ -23,6 +23,7 @@ impl AuthState {
 
     /// Takes the held logon, if it has that serial number.
     pub(crate) fn finish_check(&mut self, serial: u64) -> Option<Box<[u8]>> {
+        // An outdated result leaves the newer logon in place.
         self.logon.take_if(|(own, _)| *own == serial).map(|(_, payload)| payload)
     }
 

@@ -57,6 +57,7 @@ pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
 
 /// Whether `hash` is the hash of a password. Slow and memory-hungry by design of argon2.
 pub(crate) fn is_hash_of(hash: &str, password: &[u8]) -> bool {
+    // The cost is in the stored hash, not in this program's defaults.
     let verified = PasswordHash::new(hash)
         .map(|hash| Argon2::default().verify_password(password, &hash).is_ok());
     password.len() <= PASSWORD_MAX && verified.unwrap_or(false)
@@ -130,6 +131,7 @@ impl TryFrom<String> for Hash {
             return Err(wrong("no hash by argon2".to_owned()));
         }
         let params = Params::try_from(&hash).map_err(|error| wrong(error.to_string()))?;
+        // Refused when the file is read: a check of such a hash could exhaust the memory.
         if params.m_cost() > MEMORY_MAX || params.t_cost() > TIMES_MAX {
             return Err(wrong("a hash that takes too much to check".to_owned()));
         }
@@ -188,6 +190,7 @@ impl Users {
 impl Decoys {
     fn of(mut hashes: Vec<Arc<str>>) -> Result<Self, PasswordError> {
         if hashes.is_empty() {
+            // Without users a logon still takes as long as one with a wrong password.
             hashes.push(hash_password(b"unknown")?.into());
         }
         hashes.sort_unstable_by(|one, other| cost(one).cmp(cost(other)));

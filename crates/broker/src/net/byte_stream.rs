@@ -40,6 +40,7 @@ impl ByteStream {
     /// Wraps a socket; with `config` it requires TLS.
     pub(crate) fn new(stream: TcpStream, config: Option<&Arc<TlsConfig>>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
+        // The server gathers messages itself; Nagle's algorithm would only delay them.
         stream.set_nodelay(true)?;
         let session = config.map(|config| ServerConnection::new(Arc::clone(config)));
         let session = session.transpose().map_err(io::Error::other)?;
@@ -105,8 +106,10 @@ impl ByteStream {
     pub(crate) fn close(&mut self, plain: impl FnOnce() -> Vec<u8>) {
         let Some(tls) = &mut self.tls else { return };
         if tls.start == Start::Plain {
+            // In plain text, since this client cannot read a TLS alert.
             drop(raw_io::write(&self.stream, &plain()));
         } else {
+            // TLS requires the notification: without it the peer must suspect a truncated stream.
             tls.session.send_close_notify();
             drop(tls.flush(&self.stream));
         }
@@ -126,18 +129,22 @@ impl TlsState {
         if self.has_peer_closed {
             return Err(ErrorKind::UnexpectedEof.into());
         }
+        // One buffer for both: the plaintext part is larger by the longest record.
         let half = (buffer.len() + RECORD_BYTES_MAX) / 2;
         let (plain, cipher) = buffer.split_at_mut(half);
         let count = raw_io::read(stream, cipher)?;
         let mut rest = &cipher[..count];
         let Some(first) = rest.first() else { return Err(ErrorKind::UnexpectedEof.into()) };
         if self.start == Start::Unknown {
+            // Decided by the first byte alone; every TLS connection begins with a handshake record.
             self.start = if *first == HANDSHAKE { Start::Encrypted } else { Start::Plain };
         }
         if self.start == Start::Plain {
+            // rustls would fail, too, but its alert means nothing to a client without TLS.
             return Err(ErrorKind::InvalidData.into());
         }
         let mut length = 0;
+        // Bytes after the peer's close notification are not part of the stream.
         while !rest.is_empty() && !self.has_peer_closed {
             length += self.decrypt(&mut rest, &mut plain[length..])?;
         }
@@ -161,6 +168,7 @@ impl TlsState {
     }
 
     fn write(&mut self, stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        // Old ciphertext first: otherwise the session's buffer would grow with each write.
         if !self.flush(stream)? {
             return Err(ErrorKind::WouldBlock.into());
         }

@@ -126,6 +126,7 @@ impl Connection {
         for _ in 0..READS_MAX {
             let (length, is_drained) = match self.stream.read(buffer) {
                 Ok(read) => read,
+                // The socket is empty: the poller reports the next bytes.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
@@ -160,6 +161,7 @@ impl Connection {
         match &mut self.decoder {
             FrameDecoder::LengthPrefixed { .. } => self.stream.write(slices),
             FrameDecoder::WebSocket(socket) => {
+                // Accepted means encoded: the WebSocket keeps them until the socket takes them.
                 let accepted = put_frames(socket, slices)?;
                 send_messages(&mut self.stream, socket).map(|_| accepted)
             }
@@ -200,6 +202,7 @@ fn put_frames(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usiz
         match socket.put(slice) {
             Ok(count) if count == slice.len() => accepted += count,
             Ok(count) => return Ok(accepted + count),
+            // The bytes taken before the error must be reported, or they would be sent twice.
             Err(_) if accepted > 0 => return Ok(accepted),
             Err(error) => return Err(error),
         }
@@ -246,6 +249,7 @@ impl FrameDecoder {
         } else {
             partial.drain(..used);
         }
+        // One long frame is no reason to keep its memory.
         if partial.len() <= PARTIAL_KEPT_BYTES {
             partial.shrink_to(PARTIAL_KEPT_BYTES);
         }

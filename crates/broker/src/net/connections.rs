@@ -58,6 +58,7 @@ impl Connections {
     pub(crate) fn update_partial(&mut self, now: Nanos, id: ClientId) {
         if let Some(Some(connection)) = self.entries.get_mut(id.index()) {
             let before = connection.update_partial(now);
+            // Kept as a sum, so that no read walks all connections.
             self.partial_bytes = self.partial_bytes - before + connection.partial_bytes;
         }
     }
@@ -92,6 +93,7 @@ impl Connections {
                 continue;
             };
             if is_paused(id) {
+                // The server itself causes the delay: the clock starts anew.
                 connection.partial_since = now;
             }
             let age = now.saturating_sub(connection.partial_since);
@@ -115,6 +117,7 @@ impl Connections {
         for (_, connection) in &partials {
             *by_source.entry(connection.source).or_default() += connection.partial_bytes;
         }
+        // The address with most bytes loses one, so one attacker cannot displace all others.
         let (fullest, _) = by_source.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let its = partials.iter().filter(|(_, connection)| connection.source == fullest);
         its.min_by_key(|(_, connection)| connection.partial_since).map(|(id, _)| *id)

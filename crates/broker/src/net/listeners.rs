@@ -60,6 +60,7 @@ impl Listeners {
     pub(crate) fn register(&mut self, poller: &Poller) -> io::Result<()> {
         for (index, listener) in self.listeners.iter_mut().enumerate() {
             if !listener.is_polled {
+                // Clients' tokens are 32-bit ids, so the two ranges cannot meet.
                 poller.add(&listener.socket, u64::MAX - index as u64)?;
                 listener.is_polled = true;
             }
@@ -73,6 +74,7 @@ impl Listeners {
             // A listener that stays registered would only wake the poller more often.
             drop(poller.remove(&listener.socket));
         }
+        // Closes the sockets: the system refuses new connections from now on.
         self.listeners.clear();
     }
 

@@ -107,6 +107,7 @@ impl Network {
         if is_pending {
             self.pending.add(id, source, self.handshake_deadline(now));
         }
+        // The connection is stored even on failure: the caller closes it like any other.
         let added = self.poller.add(&connection.stream, id.0.into());
         self.connections.insert(id, connection);
         added
@@ -177,6 +178,7 @@ impl Network {
             self.pending.pause_deadline(id);
         } else if connection.is_open() && is_authenticated {
             connection.is_pending = false;
+            // A WebSocket has its limit from the time before the logon.
             connection.set_frame_limit(self.frame_bytes_max);
             self.pending.remove(id);
         }
@@ -196,6 +198,7 @@ impl Network {
         &self,
         is_waiting: impl Fn(ClientId) -> bool,
     ) -> Option<ClientId> {
+        // Most reads end here; the search for a victim walks all connections.
         let is_over = self.connections.partial_bytes() > self.partial_bytes_max;
         if is_over { self.connections.oldest_partial(is_waiting) } else { None }
     }
@@ -205,6 +208,7 @@ impl Network {
     pub(crate) fn stop_reading(&mut self) {
         self.listeners.close(&self.poller);
         for connection in self.connections.iter_mut() {
+            // A failure means that it is not registered, which is the aim.
             drop(self.poller.remove(&connection.stream));
         }
     }

@@ -23,6 +23,7 @@ pub(crate) struct PendingConnections {
 impl PendingConnections {
     /// Adds a connection whose handshake must be complete by `due`.
     pub(crate) fn add(&mut self, id: ClientId, source: Source, due: Nanos) {
+        // Pushed at the end: the list stays in the order of arrival, and `find` returns the oldest.
         self.connections.push(Connection { id, source, due, is_checking: false });
     }
 
@@ -33,6 +34,7 @@ impl PendingConnections {
 
     /// Pauses the deadline while a password is checked.
     pub(crate) fn pause_deadline(&mut self, id: ClientId) {
+        // The client must not pay for the queue of the password worker.
         self.set(id, true, Nanos::MAX);
     }
 
@@ -65,6 +67,7 @@ impl PendingConnections {
         total: usize,
     ) -> Option<Source> {
         match () {
+            // An address over its own limit loses its own connection, not that of another.
             () if self.count(source) >= per_source => Some(source),
             () if self.connections.len() >= total => self.busiest_source(),
             () => None,

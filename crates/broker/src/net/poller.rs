@@ -61,12 +61,14 @@ impl Poller {
     /// Waits for at most `limit`, and appends ready sockets to `ready`.
     pub(crate) fn wait(&self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
         let limit = limit.map(|limit| Timespec {
+            // The type of the system has fewer seconds than a Duration.
             tv_sec: limit.as_secs().min(1 << 30) as i64,
             tv_nsec: limit.subsec_nanos().into(),
         });
         let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         let events = match epoll::wait(&self.epoll, &mut room, limit.as_ref()) {
             Ok((events, _)) => events,
+            // A signal ends the wait early; the caller decides whether to go on.
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -74,6 +76,7 @@ impl Poller {
             let (flags, data) = (event.flags, event.data);
             Ready {
                 token: data.u64(),
+                // Errors and hang-ups count as readable: the next read reports them.
                 to_read: flags.intersects(!epoll::EventFlags::OUT),
                 to_write: flags.contains(epoll::EventFlags::OUT),
             }

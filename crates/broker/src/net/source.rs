@@ -10,6 +10,7 @@ pub(crate) struct Source(IpAddr);
 
 impl Source {
     pub(crate) fn of(address: IpAddr) -> Self {
+        // An IPv4 client of an IPv6 socket counts under its IPv4 address.
         Self(match address.to_canonical() {
             IpAddr::V6(address) if !address.is_loopback() => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))

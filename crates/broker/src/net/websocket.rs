@@ -91,6 +91,7 @@ impl WebSocket {
         let limit = Some(frame_bytes_max + LENGTH_BYTES);
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
+            // The server has its own buffer; a second one would only hold replies back.
             .write_buffer_size(0)
             .max_message_size(limit)
             .max_frame_size(limit);
@@ -121,9 +122,11 @@ impl WebSocket {
         bytes: &[u8],
         mut on_message: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<bool> {
+        // Taken: the handshake consumes its state, and a failed one leaves none.
         let mut state = self.state.take().ok_or(ErrorKind::NotConnected)?;
         self.partial_bytes += bytes.len();
         match &mut state {
+            // The library reads from memory, so it never sees a socket that blocks.
             State::Handshake(handshake) => handshake.get_mut().get_mut().put(bytes),
             State::Open(socket) => socket.get_mut().put(bytes),
         }
@@ -156,6 +159,7 @@ impl WebSocket {
     ) -> io::Result<bool> {
         loop {
             self.unsent.append_replies(&mut socket.get_mut().outbound);
+            // RFC 6455 demands a pong for each ping: a client that only pings must not fill memory.
             if self.has_unread_pongs() {
                 return Ok(false);
             }
@@ -180,6 +184,7 @@ impl WebSocket {
                 continue;
             }
             let (payload, has_length) = message_payload(bytes).unwrap_or((bytes, false));
+            // A browser that sends text expects text.
             (self.is_text, self.has_length) = (is_text, has_length);
             if !on_message(payload) {
                 return Ok(false);
@@ -227,8 +232,10 @@ impl WebSocket {
     /// `WouldBlock` if encoded messages must be sent first.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut used = 0;
+        // Bounded: beyond it the bytes wait in the send queue, which has limits.
         while used < bytes.len() && self.unsent().len() < ENCODED_MAX {
             let rest = &bytes[used..];
+            // The usual case: the frame is complete, and needs no copy before its encoding.
             if self.partial.is_empty()
                 && let Some(total) = frame_total(rest).filter(|total| *total <= rest.len())
             {
@@ -245,6 +252,7 @@ impl WebSocket {
                 let mut frame = std::mem::take(&mut self.partial);
                 self.write(&frame);
                 frame.clear();
+                // Puts the allocation back for the next incomplete frame.
                 self.partial = frame;
             }
         }
@@ -257,6 +265,7 @@ impl WebSocket {
         // A text message with invalid UTF-8 would make the client close the connection.
         let is_text = self.is_text && std::str::from_utf8(payload).is_ok();
         let data = if is_text { Data::Text } else { Data::Binary };
+        // Without a mask: RFC 6455 demands one from clients alone.
         let header = FrameHeader { opcode: OpCode::Data(data), ..FrameHeader::default() };
         let out = &mut self.unsent.bytes;
         let written = header.format(payload.len() as u64, out);
@@ -310,6 +319,7 @@ impl MemoryStream {
     }
 
     fn put(&mut self, bytes: &[u8]) {
+        // Read bytes go first: the buffer holds only bytes that the library has not read.
         self.inbound.drain(..self.read);
         self.read = 0;
         self.inbound.extend_from_slice(bytes);
@@ -320,6 +330,7 @@ impl Read for MemoryStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let rest = &self.inbound[self.read..];
         if rest.is_empty() {
+            // Not zero, which would mean that the stream has ended.
             return Err(ErrorKind::WouldBlock.into());
         }
         let count = rest.len().min(into.len());
@@ -365,6 +376,7 @@ impl Origins {
         let place = origin.split_once("://").map_or("", |(_, place)| place);
         let (name, own) = (without_port(place), without_port(host));
         let address = name.trim_start_matches('[').trim_end_matches(']');
+        // An address is not resolved, so its page cannot be rebound to this server.
         let is_plain = name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok();
         (is_plain && name.eq_ignore_ascii_case(own))
             || self.0.iter().any(|known| known.eq_ignore_ascii_case(origin))

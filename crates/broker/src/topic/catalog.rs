@@ -54,6 +54,7 @@ impl Catalog {
         let (topics, context) = open_topics(config)?;
         let mut ids: HashMap<MessageType, HashMap<Box<str>, TopicId>> = HashMap::default();
         for (index, topic) in topics.iter().enumerate() {
+            // One name may exist once per message type, as in AMPS.
             let names = ids.entry(topic.kind()).or_default();
             names.insert(topic.name.clone(), TopicId::from_index(index));
         }
@@ -151,6 +152,7 @@ impl Catalog {
             return Err(CommandError::TopicsOfClient(self.client_topics_max));
         }
         if self.len() >= self.topics_max {
+            // One step only: a publisher at the limit must not pay for a search of all topics.
             let (removed, _) = self.remove_some_idle();
             on_removed(&removed);
         }
@@ -158,6 +160,7 @@ impl Catalog {
             return Err(CommandError::Topics(self.len()));
         }
         let topic = TopicEntry::Transient(Box::new(TransientTopic::new(name, kind, creator)));
+        // Ids are indices: a reused one keeps the table as small as the most topics at one time.
         let id = match self.vacant.pop() {
             Some(id) => {
                 self.entries[id.index()] = topic;
@@ -192,6 +195,7 @@ impl Catalog {
             TopicEntry::Sow(topic) => {
                 topic.publish(publication, is_delta, unix_ns, &mut self.context, sender)
             }
+            // A transient topic keeps no record that a delta could change.
             TopicEntry::Transient(topic) if is_delta => {
                 Err(CommandError::NoRecords(topic.name.to_string()))
             }
@@ -200,6 +204,7 @@ impl Catalog {
                 .map_err(CommandError::from),
             TopicEntry::Vacant => Ok(()),
         };
+        // On errors, too: a deletion that the command caused may have changed a source.
         self.flush_views(unix_ns, sender);
         result
     }
@@ -296,12 +301,14 @@ impl Catalog {
     pub(crate) fn remove_idle(&mut self, now: Nanos, on_removed: impl FnOnce(&[TopicId])) -> bool {
         let next = now.saturating_add(self.idle_after);
         if self.transient == 0 {
+            // Without transient topics the search rests, and no deadline wakes the server.
             self.idle_search_at = Some(next);
         }
         if self.idle_search_at.is_some_and(|due| due > now) {
             return false;
         }
         self.idle_search_at = None;
+        // In slices: a server may have a million topics, and clients wait meanwhile.
         let (removed, is_complete) = self.remove_some_idle();
         on_removed(&removed);
         if is_complete {
@@ -329,6 +336,7 @@ impl Catalog {
         self.idle_cursor += STEP;
         let is_complete = self.idle_cursor >= end;
         if is_complete {
+            // The next search removes topics without a message since this one.
             self.idle_cursor = 0;
         }
         for id in &removed {

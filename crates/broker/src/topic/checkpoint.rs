@@ -72,6 +72,7 @@ impl Checkpointer {
         let next = match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => self.begin(archive),
             Stage::Writing(mut checkpoint) => match checkpoint.advance(topics, STEP) {
+                // A slice per turn: writing all records at once would stop every client.
                 Ok(true) => Ok((Stage::Writing(checkpoint), true)),
                 Ok(false) => sync(archive, checkpoint),
                 Err(error) => Err(error.to_string()),
@@ -87,6 +88,7 @@ impl Checkpointer {
                 Ok((Stage::Installing(thread), false))
             }
             Stage::Installing(thread) => joined(thread).map(|covered| {
+                // Only now may the journal drop segments: the file that replaces them is in place.
                 archive.checkpoint_installed(covered);
                 (Stage::Idle, false)
             }),
@@ -97,6 +99,7 @@ impl Checkpointer {
                 Ok(continues)
             }
             Err(error) => {
+                // Without this a full disk would be tried in every turn.
                 self.failed_intervals = self.intervals(archive);
                 Err(error)
             }
@@ -112,6 +115,7 @@ impl Checkpointer {
         if self.intervals(archive) <= self.failed_intervals {
             return Ok((Stage::Idle, false));
         }
+        // Publishing continues meanwhile; the journal replays changes over the file's records.
         let checkpoint = archive.begin_checkpoint().map_err(text)?;
         Ok((Stage::Writing(Box::new(checkpoint)), true))
     }
@@ -153,6 +157,7 @@ fn install(
             None => Ok((Stage::Synced { checkpoint, needed }, false)),
         };
     }
+    // Renaming and syncing a directory may block for long.
     let storage = archive.storage().clone();
     let thread = std::thread::Builder::new().name("lanecast-place".to_owned());
     let thread = thread.spawn(move || checkpoint.install(&storage)).map_err(text)?;

@@ -59,6 +59,7 @@ pub(crate) fn open_topics(
 ) -> Result<(Vec<SowTopic>, SowContext), CatalogError> {
     let mut context = SowContext::default();
     let mut topics: Vec<SowTopic> = Vec::new();
+    // The store returns its topics in the order of their definitions.
     let mut durable = open_store(config, &mut context)?.into_iter();
     for definition in &config.topics {
         if definition.durable
@@ -76,6 +77,7 @@ pub(crate) fn open_topics(
     context.views.initialize();
     for (at, one) in topics.iter().enumerate() {
         let is_same = |other: &SowTopic| (other.kind(), &other.name) == (one.kind(), &one.name);
+        // Quadratic, but once and over configured topics only.
         if topics[..at].iter().any(is_same) {
             return Err(CatalogError::Duplicate(one.name.clone()));
         }
@@ -112,6 +114,7 @@ fn add_views(
     for definition in &config.views {
         let name = definition.name.clone();
         for topic in definition.topics() {
+            // A view names its sources without a type, so the name must be unique among types.
             let named = topics[..sources].iter().filter(|one| *one.name == *topic);
             if named.count() > 1 {
                 return Err(CatalogError::Ambiguous { view: name, topic: topic.into() });
@@ -129,6 +132,7 @@ fn add_views(
             context.views.share_fields(view, topic);
         }
         for source in topics.iter_mut() {
+            // Spares topics without views the lookup for each message.
             source.has_views |= definition.topics().any(|topic| *topic == *source.name);
         }
         topics.push(shown);

@@ -77,6 +77,7 @@ impl DurableStore {
         };
         let event = Arc::new(ArmedEvent::new().map_err(no_event)?);
         let signal = Arc::clone(&event);
+        // The journal's thread calls the closure, so it does no more than signal.
         let (archive, topics) =
             SowStore::open_with(directory, settings, schema, move |_| signal.notify())?;
         let store = Self {
@@ -110,6 +111,7 @@ impl DurableStore {
     /// Requests a signal for the journal's next progress. Conditions checked after this call cannot
     /// become true without a signal.
     pub(crate) fn request_wakeup(&self) {
+        // Signals cost the journal a system call: only a server about to sleep asks for one.
         self.event.arm();
     }
 
@@ -130,6 +132,7 @@ impl DurableStore {
 
     /// Whether all changes up to that position are durable.
     pub(crate) fn is_persisted(&self, position: u64) -> bool {
+        // One atomic read: the journal's thread advances it after each sync.
         position <= self.archive.journal().last_sequence(Durability::Persisted)
     }
 
@@ -197,6 +200,7 @@ impl DurableStore {
     /// Whether so much is queued for the journal that publishers must pause. Changes on the
     /// journal's thread, so two calls in a row may differ.
     pub(crate) fn is_congested(&self) -> bool {
+        // Callers decide once per turn, and keep the result: the value changes meanwhile.
         self.archive.journal().pending_bytes() >= self.congested_bytes
     }
 
@@ -257,6 +261,7 @@ impl DurableStore {
 
     /// Queues an acknowledgement until all changes so far are persisted.
     pub(crate) fn defer_ack(&mut self, ack: PendingAck) {
+        // Positions only grow, so the queue stays sorted, and its front is due first.
         self.pending_acks.push_back((self.archive.last(), ack));
     }
 
@@ -271,6 +276,8 @@ impl DurableStore {
         let (position, _) = self.pending_acks.front()?;
         let result = match *position <= journal.last_sequence(Durability::Persisted) {
             true => Ok(()),
+            // `?` leaves the loop while the journal is healthy: the acknowledgement goes on
+            // waiting.
             false => Err(CommandError::Disk(Box::new(journal.failure()?))),
         };
         self.pending_acks.pop_front().map(|(_, ack)| (ack, result))

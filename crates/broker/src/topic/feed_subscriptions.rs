@@ -70,6 +70,7 @@ impl FeedSubscriptions {
     /// Removes a subscription; returns its feed id.
     pub(crate) fn remove(&mut self, id: SubscriptionId) -> Option<FeedId> {
         let feed_id = self.feed_ids.remove(&id)?;
+        // The feed reuses the id, so the vacant entry is filled again.
         self.subscriptions[feed_id.index()] = None;
         Some(feed_id)
     }
@@ -118,12 +119,14 @@ impl FeedSubscriptions {
         sender: &mut MessageSender<'_>,
     ) -> bool {
         let client = self.client(feed_id, sender);
+        // Half full rather than full: the other half is for messages published meanwhile.
         let client = client.filter(|client| sender.clients.is_queue_half_full(*client));
         let Some(client) = client else { return false };
         let since = self.paused_before.get(&feed_id).copied().unwrap_or(now);
         if now.saturating_sub(since) > stall_max {
             sender.clients.drop_slow_consumer(client, SlowConsumerReason::QueryStalled);
         }
+        // Keeps the first time, so that pauses of many rounds add up.
         self.paused.insert(feed_id, since);
         true
     }

@@ -56,6 +56,8 @@ impl RecordStore {
             (Self::Durable(topic), Some(store)) => {
                 store.publish(topic, publication, is_delta, now_ns)
             }
+            // Impossible after a successful start; an error is better than a record that is not
+            // logged.
             (Self::Durable(_), None) => Err(CommandError::NotDurable),
             (Self::View(_), _) => Err(CommandError::IsView),
         }
@@ -97,6 +99,7 @@ impl RecordStore {
             (Self::Memory(topic), _) => Ok(topic.expire(now_ns)),
             (Self::Durable(topic), Some(store)) => store.expire(topic, now_ns),
             (Self::Durable(_), None) => Err(CommandError::NotDurable),
+            // Records of a view live as long as those of its source.
             (Self::View(_), _) => Ok(None),
         }
     }

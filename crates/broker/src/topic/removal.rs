@@ -51,6 +51,7 @@ impl Removal {
         budget: &mut usize,
     ) -> Result<Option<Key>, CommandError> {
         if self.deletion.is_none() {
+            // Begun only at the front of the queue: earlier deletions may remove records first.
             let deletion = Deletion::new(topic, &self.query, now_ns);
             self.deletion = Some(deletion.map_err(lanecast_sow::TopicError::from)?);
             self.records = topic.len();

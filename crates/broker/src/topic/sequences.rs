@@ -47,6 +47,7 @@ impl SequenceStore {
         for (name, sequence, unix_ns) in known.take(names_max) {
             store.insert(name, LastSequence { sequence, unix_ns });
         }
+        // Sorted once here; later names arrive in the order of their times.
         store.due.make_contiguous().sort_unstable();
         store
     }
@@ -70,6 +71,7 @@ impl SequenceStore {
         if last.is_some_and(|last| sequence <= last) {
             return Ok(true);
         }
+        // A number far beyond the last would make every later message a duplicate.
         let farthest = last.map_or(SEQUENCE_MAX, |last| last + SEQUENCE_JUMP.max(last / 8));
         if sequence > farthest.min(SEQUENCE_MAX) {
             return Err(CommandError::Sequence { sequence, last: last.unwrap_or(0) });
@@ -117,12 +119,14 @@ impl SequenceStore {
             let (_, name) = self.due.pop_front()?;
             let Some(last) = self.names.get_mut(&name) else { continue };
             if last.unix_ns == 0 {
+                // Without a time the name's age begins now, rather than in 1970.
                 last.unix_ns = now_ns;
             }
             let due = last.unix_ns.saturating_add(self.age_ns);
             if due <= now_ns {
                 return Some(name);
             }
+            // Used since: publishing does not touch the list, so the entry moves only here.
             self.due.push_back((due, name));
         }
         None

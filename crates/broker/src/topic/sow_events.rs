@@ -58,6 +58,7 @@ impl SowEventWriter<'_, '_> {
     ) {
         let ids = &self.ids;
         let subscriptions = feed_ids.iter().filter_map(|id| ids.subscription(FeedId(*id)));
+        // The feed knows subscribers by its own ids.
         let mut subscriptions: SubscriptionIds = subscriptions.collect();
         let format = self.format;
         let message = OutboundMessage { command, topic: self.topic, format, reason, payload };
@@ -71,6 +72,7 @@ impl SowEventWriter<'_, '_> {
             let header = HeaderWriter::command(out, Command::Sow).text(Field::Topic, self.topic);
             let header = header.text(Field::QueryId, query.reply_to.effective_query_id());
             header.number(Field::BatchSize, records.len() as u64).end();
+            // AMPS packs a batch into one frame: each record has its own header and length.
             let mut buffer = Vec::new();
             for record in records {
                 let payload = query.fields.select(self.format, record.bytes(), &mut buffer);
@@ -89,6 +91,7 @@ impl SowEventWriter<'_, '_> {
             let header = HeaderWriter::command(out, Command::GroupEnd);
             header.text(Field::QueryId, reply_to.effective_query_id()).end();
         });
+        // AMPS sends both after group_end, in this order.
         for ack in [Ack::Completed, Ack::Stats] {
             if !reply_to.acks.has(ack) {
                 continue;
@@ -102,6 +105,7 @@ impl SowEventWriter<'_, '_> {
                     return header.end();
                 }
                 let header = header.number(Field::Matches, answer.matches as u64);
+                // The true total would reveal records that the filter of the user hides.
                 let records = if query.is_restricted { answer.matches } else { answer.records };
                 let header = header.number(Field::TopicMatches, records as u64);
                 header.number(Field::RecordsReturned, answer.returned as u64).end();
@@ -133,6 +137,7 @@ impl SowEventWriter<'_, '_> {
 
     /// Fails a query during which more was published than may wait for its end.
     fn fail_overrun(&mut self, id: FeedId) {
+        // An updated subscription with a gap is worse than none: the client must start anew.
         self.ids.remove_feed_id(id);
         if let Some(query) = self.ids.queries.remove(&id) {
             let reason = SlowConsumerReason::QueryOverrun;

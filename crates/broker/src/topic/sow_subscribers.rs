@@ -67,6 +67,7 @@ impl SowSubscribers {
     pub(crate) fn unsubscribe(&mut self, topic: &mut Topic, id: SubscriptionId) -> bool {
         let Some(feed_id) = self.ids.remove(id) else { return false };
         self.ids.remove_query(feed_id);
+        // Also ends a query of this subscription that is still running.
         self.feed.unsubscribe(topic, feed_id.0);
         true
     }
@@ -132,8 +133,10 @@ impl SowSubscribers {
                 header.text(Field::QueryId, query.reply_to.effective_query_id()).end();
             });
         }
+        // Before the loop: each query is then seen once per round.
         ids.begin_round();
         let mut is_running = false;
+        // Copied, since a step may take its query from the list.
         for id in feed.catching_up().to_vec() {
             // Checked before each step: several queries of one client fill the same send queue.
             if ids.is_paused(FeedId(id), now.monotonic_ns, stall_max, sender) {
@@ -141,6 +144,7 @@ impl SowSubscribers {
             }
             let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
             let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
+            // A slice per query and turn: a large result neither fills a queue nor holds up others.
             feed.advance_one(topic, id, now.unix_ns, QUERY_STEP, &mut write);
             is_running |= feed.catching_up().contains(&id);
         }

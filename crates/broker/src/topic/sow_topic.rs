@@ -105,11 +105,14 @@ impl SowTopic {
         sender: &mut MessageSender<'_>,
     ) -> Result<(), CommandError> {
         if !self.removals.is_empty() {
+            // Commands take effect in order: the deletion came first, so its record must go before
+            // this message.
             self.delete_covered(publication, now_ns, context, sender)?;
         }
         let store = context.store.as_mut();
         let change = self.records.publish(publication, is_delta, now_ns, store)?;
         if let Some(removal) = self.removals.front_mut() {
+            // The running deletion must not remove a record that is newer than its command.
             removal.on_change(&change);
         }
         if self.has_views {
@@ -229,6 +232,7 @@ impl SowTopic {
             return;
         }
         for _ in 0..DELETE_STEP {
+            // Expiry can wait, publishers cannot: it must not take the journal's last bytes.
             if self.is_congested(context) {
                 self.expire_not_before_ns = now_ns.saturating_add(EXPIRE_RETRY_NS);
                 return;
@@ -272,6 +276,7 @@ impl SowTopic {
                 removal.query = query;
                 let is_first = self.removals.is_empty();
                 self.removals.push_back(removal);
+                // One deletion at a time: the one in front knows which records are its own.
                 if !is_first {
                     return Ok(None);
                 }
@@ -319,6 +324,7 @@ impl SowTopic {
             }
         }
         match removal.is_complete() {
+            // Acknowledged by the engine, which alone knows the clients.
             true => self.completed.push((removal, Ok(()))),
             false => self.removals.push_front(removal),
         }
@@ -346,6 +352,7 @@ impl SowTopic {
         let Some(removal) = self.removals.front_mut() else { return Ok(()) };
         let Some(topic) = self.records.owned() else { return Ok(()) };
         if removal.claims(topic, key) {
+            // Cloned, since the deletion itself borrows the topic.
             let client = Arc::clone(&removal.client_name);
             let is_deleted = self.delete_key(key, &client, now_ns, context, sender)?;
             if let Some(removal) = self.removals.front_mut() {

@@ -101,6 +101,7 @@ impl TransientTopic {
             Some(matcher) => matcher.matches(publication.bytes, &environment, matches)?,
             None => matches.clear(),
         }
+        // After the topic's own matcher, which clears the list; patterns append to it.
         patterns.matches(
             &mut self.patterns,
             self.kind,
@@ -108,6 +109,7 @@ impl TransientTopic {
             &environment,
             matches,
         )?;
+        // Messages without subscribers end here, before any encoding.
         if !matches.is_empty() {
             let message = OutboundMessage {
                 command: Command::Publish,

@@ -58,6 +58,7 @@ impl Views {
     /// Notes a change of a source.
     pub(crate) fn on_change(&mut self, topic: &str, change: &Change<'_>) {
         self.graph.on_change(topic, change);
+        // Only a mark: several changes of one command cost one computation.
         self.is_dirty = true;
     }
 
