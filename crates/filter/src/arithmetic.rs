@@ -47,6 +47,7 @@ fn is_whole(number: Number) -> Option<i128> {
 
 fn whole<'a>(operation: Arithmetic, left: i128, right: i128) -> Value<'a> {
     let result = match operation {
+        // Operands have 64 bits at most, so sums fit an i128.
         Arithmetic::Add => Some(left + right),
         Arithmetic::Subtract => Some(left - right),
         // The product of two u64 may need 128 bits and exceed i128.
@@ -54,6 +55,7 @@ fn whole<'a>(operation: Arithmetic, left: i128, right: i128) -> Value<'a> {
             None => return Value::Float(left as f64 * right as f64),
             product => product,
         },
+        // Only a zero divisor fails, and the result is NULL then.
         Arithmetic::Divide => left.checked_div(right),
         Arithmetic::Remainder => left.checked_rem(right),
     };
@@ -62,6 +64,7 @@ fn whole<'a>(operation: Arithmetic, left: i128, right: i128) -> Value<'a> {
 
 fn float<'a>(operation: Arithmetic, left: f64, right: f64) -> Value<'a> {
     let is_division = matches!(operation, Arithmetic::Divide | Arithmetic::Remainder);
+    // Floats behave as integers do: division by zero yields NULL, not infinity.
     if is_division && right == 0.0 {
         return Value::Null;
     }
@@ -78,6 +81,7 @@ fn from_whole<'a>(whole: i128) -> Value<'a> {
     if let Ok(whole) = i64::try_from(whole) {
         return Value::Int(whole);
     }
+    // Beyond 64 bits a float keeps the magnitude and loses digits.
     u64::try_from(whole).map_or(Value::Float(whole as f64), Value::Uint)
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn parse(text: &[u8], format: &[u8]) -> Option<f64> {
     let time = match (broken.timestamp(), broken.offset()) {
         (Some(time), _) => time,
         (None, offset) => {
+            // A text without an offset is taken as UTC.
             offset.unwrap_or(Offset::UTC).to_timestamp(broken.to_datetime().ok()?).ok()?
         }
     };
@@ -38,14 +39,17 @@ pub(crate) fn parse(text: &[u8], format: &[u8]) -> Option<f64> {
 /// The nearest integer, if it fits.
 fn whole(number: f64) -> Option<i64> {
     let number = number.round();
+    // Beyond the limit the cast would saturate and yield a wrong time.
     (number.abs() < i64::MAX as f64).then_some(number as i64)
 }
 
 /// Translates `%f` (microseconds) and `%03f` (milliseconds) to the directives of the library.
 fn with_fractions(format: &[u8], is_written: bool) -> Option<Cow<'_, [u8]>> {
+    // The limit bounds the work for formats that come out of messages.
     if format.len() > FORMAT_MAX {
         return None;
     }
+    // Only fractions of seconds need a translation.
     if !format.contains(&b'f') {
         return Some(Cow::Borrowed(format));
     }

@@ -31,6 +31,7 @@ pub fn difference(
             Err(DeltaError::NoDeltas(message_type))
         }
     };
+    // A failure leaves `out` as the caller passed it.
     if result.is_err() {
         out.truncate(length);
     }
@@ -89,6 +90,7 @@ fn member_changes(
     level: usize,
     out: &mut Vec<u8>,
 ) -> Result<usize, DeltaError> {
+    // The limit bounds the recursion.
     if level == LEVELS_MAX {
         return Err(DeltaError::Second(Malformed::new(new.at, MalformedReason::TooDeep)));
     }
@@ -99,6 +101,7 @@ fn member_changes(
     let start = out.len();
     for (name, member) in &new.list {
         let length = out.len();
+        // The name comes first and is cut off again if its value is unchanged.
         write_name(member.name, start, out);
         let below = keys.iter().filter_map(|key| key.split_first());
         let below = below.filter(|(step, _)| step.name().as_bytes() == &**name);
@@ -126,6 +129,7 @@ fn member_changes(
         }
     }
     for (name, member) in &old.list {
+        // A member that was null before needs no removal.
         if new.get(name).is_none() && member.value != b"null" {
             write_name(member.name, start, out);
             out.extend_from_slice(b"null");

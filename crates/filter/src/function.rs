@@ -179,8 +179,10 @@ impl Function {
     /// The function with the name closest to `name`, for hints; `None` beyond an edit distance of
     /// 2.
     pub(crate) fn like(name: &str) -> Option<&'static str> {
+        // Names in the table are uppercase.
         let name = name.to_ascii_uppercase();
         let near = TABLE.iter().map(|entry| (distance(&name, entry.1), entry.1));
+        // More than two edits away a hint would mislead.
         near.min().filter(|(distance, _)| *distance <= 2).map(|(_, name)| name)
     }
 
@@ -194,6 +196,7 @@ impl Function {
     }
 
     fn entry(self) -> &'static Entry {
+        // The table lists the functions in the order of the enum.
         &TABLE[self as usize]
     }
 }
@@ -206,6 +209,7 @@ impl Display for Function {
 
 /// Levenshtein distance.
 fn distance(left: &str, right: &str) -> usize {
+    // One row of the matrix of edit distances suffices.
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (done, letter) in left.bytes().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], done + 1);

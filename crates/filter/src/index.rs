@@ -88,6 +88,7 @@ impl Index {
     /// An empty index.
     pub fn new() -> Self {
         let mut buckets = Slab::default();
+        // Slab numbers start at 0, so the first bucket is the one that `UNKEYED` names.
         let open = buckets.insert(Bucket::default());
         debug_assert_eq!(open, UNKEYED);
         Self {
@@ -120,11 +121,13 @@ impl Index {
         if self.entries.number_of(id).is_some() {
             return Err(InsertError::IdTaken(id));
         }
+        // Both checks of the id come before binding, which acquires slots.
         let semantics = filter.semantics();
         let expr = bind(&normalize::condition(filter.expr(), semantics), fields)?;
         let expr_hash = self.expr_hash(&expr, semantics);
         let number = match self.entries.same_as(expr_hash) {
             Some(number) => {
+                // Slots count per filter, not per id: the equal filter holds these already.
                 expr.fields().into_iter().for_each(|slot| fields.release(*slot));
                 self.add_id(number, id);
                 number
@@ -148,6 +151,7 @@ impl Index {
                 return true;
             }
         }
+        // The last id is gone, and with it the filter.
         let Some(entry) = self.entries.remove(number) else { return false };
         entry.postings.iter().for_each(|posting| self.remove_posting(posting));
         if let TargetKind::Group(group) = entry.target.kind() {
@@ -254,8 +258,10 @@ impl Index {
                     let residual_check = self.targets.residual_checks.get(residual_check);
                     let open = residual_check
                         .filter(|residual_check| self.holds(residual_check.residual, message));
+                    // A checked group lands behind `at`, so the scan still reaches it.
                     found.extend(open.map(|residual_check| residual_check.target.0));
                 }
+                // `first_marked` stops at marks only.
                 TargetKind::Id(_) => {}
             }
         }
@@ -263,6 +269,7 @@ impl Index {
     }
 
     fn expr_hash(&self, expr: &Expr<Slot>, semantics: Semantics) -> ExprHash {
+        // The semantics are hashed too: one text has a different meaning under each.
         self.keys.hasher.hash(format!("{semantics:?} {expr}").as_bytes())
     }
 
@@ -272,6 +279,7 @@ impl Index {
         let group = match entry.target.kind() {
             TargetKind::Group(group) => group,
             _ => {
+                // Filters that repeat have a group from the start, so this one does not repeat.
                 let ids = vec![entry.target.0];
                 let group = self.targets.groups.insert(IdGroup { ids, repeats: false });
                 self.redirect(number, Target::group(group));
@@ -288,11 +296,13 @@ impl Index {
         let Some(entry) = self.entries.get_mut(number) else { return };
         entry.target = target;
         for posting in &mut entry.postings {
+            // Only the check knows the final target; the bucket leads to the check and stays.
             if let TargetKind::ResidualCheck(residual_check) = posting.target.kind() {
                 if let Some(residual_check) = self.targets.residual_checks.get_mut(residual_check) {
                     residual_check.target = target;
                 }
             } else if let Some(bucket) = self.buckets.get_mut(posting.bucket) {
+                // Buckets sort by target as well, so the old one cannot be overwritten in place.
                 bucket.remove(posting.position, posting.target);
                 bucket.insert(posting.position, target);
                 posting.target = target;

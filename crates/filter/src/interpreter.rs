@@ -75,6 +75,7 @@ impl<'a, R> Interpreter<'a, R> {
             Expr::Between(parts) => self.any(&parts[0], |value| {
                 let low = self.any(&parts[1], |low| value.compare(Comparison::GreaterOrEqual, low));
                 let high = self.any(&parts[2], |high| value.compare(Comparison::LessOrEqual, high));
+                // Both bounds concern one value, so the semantics of the filter do not matter here.
                 Semantics::Sql.all([low, high])
             }),
             Expr::In(part, set) => {
@@ -94,6 +95,7 @@ impl<'a, R> Interpreter<'a, R> {
                 }
             }),
             Expr::IsNull(part) => {
+                // `IS NULL` is never UNKNOWN.
                 (!self.any(part, |value| (!value.is_null()).into())).eq(&Ternary::True).into()
             }
             Expr::IsNan(part) => {
@@ -126,6 +128,7 @@ impl<'a, R> Interpreter<'a, R> {
                 values.into_iter().find(|value| !value.value().is_null()).unwrap_or(Computed::NULL)
             }
             Expr::Call(function, parts) => self.call(*function, parts),
+            // A pattern has no value: functions read it from their arguments.
             Expr::Pattern(_) => Computed::NULL,
             _ => self.truth(expr).into(),
         }
@@ -180,6 +183,7 @@ impl<'a, R> Interpreter<'a, R> {
         // An absent field is tested once, as NULL.
         let mut values = self.record.values(field);
         let first = holds(values.next().unwrap_or_default());
+        // Several values are alternatives under either semantics.
         Semantics::Sql.any(std::iter::once(first).chain(values.map(holds)))
     }
 

@@ -69,6 +69,7 @@ impl<'a> Lexer<'a> {
         let Some(first) = rest.chars().next() else {
             return Ok(Token::End);
         };
+        // A point has one byte, so the slice starts at a character.
         let is_fraction = first == '.' && rest[1..].starts_with(|next: char| next.is_ascii_digit());
         match first {
             '/' | '[' if self.wants_value => self.path(),
@@ -123,6 +124,7 @@ impl<'a> Lexer<'a> {
         if rest[length..].starts_with(['e', 'E']) {
             let sign = usize::from(rest[length + 1..].starts_with(['+', '-']));
             let exponent = digits(&rest[length + 1 + sign..]);
+            // In `1e` the letter is no exponent: it stays and makes the number malformed.
             length += if exponent > 0 { 1 + sign + exponent } else { 0 };
         }
         // `12abc` is one malformed number, not a number and a word.
@@ -139,6 +141,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    // The `r` and the quote have one byte each.
     fn raw_text(&mut self) -> Result<Token<'a>, FilterError> {
         let start = self.at + 2;
         let quote = &self.text[self.at + 1..start];
@@ -158,6 +161,7 @@ impl<'a> Lexer<'a> {
             let Some(special) = rest.find([quote, '\\']) else {
                 return Err(FilterError::new(start, FilterErrorKind::OpenText));
             };
+            // Quote and backslash are ASCII, so slices start and end at characters.
             text.extend_from_slice(&rest.as_bytes()[..special]);
             self.at += special + 1;
             if rest[special..].starts_with(quote) {
@@ -200,6 +204,7 @@ impl<'a> Lexer<'a> {
 
 /// A byte from exactly these digits; `from_str_radix` alone would accept a sign.
 fn byte(code: &str, radix: u32) -> Option<u8> {
+    // `from_str_radix` accepts a plus sign, which no escape has.
     let is_number = code.chars().all(|digit| digit.is_digit(radix));
     is_number.then(|| u8::from_str_radix(code, radix).ok())?
 }

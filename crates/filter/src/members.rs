@@ -66,6 +66,7 @@ pub(crate) fn fields(format: Format, bytes: &[u8]) -> Result<Members<'_, Vec<&[u
         let name = &text[..middle];
         let odd = name.iter().position(|byte| !byte.is_ascii_digit());
         match odd {
+            // An empty name has no odd byte, so its case comes first.
             _ if name.is_empty() => return Err(Malformed::new(start, MalformedReason::NoName)),
             Some(at) if format.message_type() == MessageType::Fix => {
                 return Err(Malformed::new(start + at, MalformedReason::NotATag));
@@ -100,6 +101,7 @@ struct MemberParser<'a> {
 impl<'a> MemberParser<'a> {
     fn members(mut self) -> Result<Members<'a, Member<'a>>, Malformed> {
         let mut parts = Members::new();
+        // The opening brace is the first token of every object.
         self.tokens.token()?;
         loop {
             let before = self.tokens.last_end();
@@ -109,6 +111,7 @@ impl<'a> MemberParser<'a> {
                     return Err(self.tokens.unexpected(before));
                 }
                 b'"' => {}
+                // A brace behind a comma is an error, so only an empty object may end here.
                 b'}' if parts.list.is_empty() => break,
                 _ => return Err(self.tokens.unexpected(open)),
             }
@@ -160,6 +163,7 @@ impl<'a> MemberParser<'a> {
 
     fn name(&self, start: usize, end: usize) -> Result<Cow<'a, [u8]>, Malformed> {
         let text = &self.bytes[start..end];
+        // Most names have no escapes and need no copy.
         if !text.contains(&b'\\') {
             return Ok(text.into());
         }

@@ -44,6 +44,7 @@ pub fn merge(
             Err(DeltaError::NoDeltas(message_type))
         }
     };
+    // A half-merged message must not stay in `out`.
     if result.is_err() {
         out.truncate(length);
     }
@@ -59,6 +60,7 @@ fn merge_fields(
     let base = fields(format, base).map_err(DeltaError::First)?;
     let delta = fields(format, delta).map_err(DeltaError::Second)?;
     for (name, values) in &base.list {
+        // A name in the delta replaces all values of that name.
         write_fields(format, name, delta.get(name).unwrap_or(values), out);
     }
     for (name, values) in delta.list.iter().filter(|(name, _)| base.get(name).is_none()) {
@@ -87,6 +89,7 @@ pub(crate) struct Text<'a> {
 impl<'a> Text<'a> {
     /// A whole message, trimmed.
     pub(crate) fn new(message: &'a [u8]) -> Self {
+        // Positions count the blanks before the message.
         let bytes = message.trim_ascii_start();
         Self { bytes: bytes.trim_ascii_end(), at: message.len() - bytes.len() }
     }
@@ -99,6 +102,7 @@ fn merge_values(
     out: &mut Vec<u8>,
 ) -> Result<(), DeltaError> {
     if !is_object(base.bytes) || !is_object(delta.bytes) {
+        // Members are checked while their object is split.
         if level == 0 {
             check_whole(base).map_err(DeltaError::First)?;
             check_whole(delta).map_err(DeltaError::Second)?;

@@ -103,6 +103,7 @@ fn write_plain(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Bool(truth) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
         Value::Text(text) => out.extend_from_slice(text),
         Value::Int(_) | Value::Uint(_) | Value::Float(_) => {
+            // Numbers go through a text, because `out` holds bytes.
             let mut text = String::new();
             if let Some(number) = value.number() {
                 let _ = write!(text, "{number}");
@@ -155,6 +156,7 @@ impl<'a> Branch<'a> {
                 }
                 branch = &mut branch.children[index];
             }
+            // An attribute took the value already.
             if !path.steps().last().is_some_and(crate::path::Step::is_attribute) {
                 branch.values.push(*value);
             }
@@ -183,6 +185,7 @@ impl<'a> Branch<'a> {
                 out.push(b'}');
             }
             _ if !self.children.is_empty() => {
+                // Children that came after the value are noticed here only.
                 return Err(MessageWriteError::Both(format!("/{}", self.name)));
             }
             [value] => write_json_value(*value, out),
@@ -202,6 +205,7 @@ impl<'a> Branch<'a> {
 
     fn write_document(&self, out: &mut Vec<u8>) -> Result<(), MessageWriteError> {
         match &self.children[..] {
+            // XML documents have exactly one root element.
             [root] if self.attributes.is_empty() && root.elements() == 1 => {
                 root.write_element(out);
                 Ok(())
@@ -216,6 +220,7 @@ impl<'a> Branch<'a> {
 
     /// Number of elements to write: several for a repeated value without children.
     fn elements(&self) -> usize {
+        // Attributes and children belong to one element, so only plain values repeat it.
         let is_repeated = self.attributes.is_empty() && self.children.is_empty();
         if is_repeated { self.values.len().max(1) } else { 1 }
     }
@@ -257,6 +262,7 @@ fn write_json_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Text(text) => write_string(text, out),
         Value::Null => out.extend_from_slice(b"null"),
+        // JSON has neither infinity nor NaN.
         Value::Float(number) if !number.is_finite() => out.extend_from_slice(b"null"),
         value => write_plain(value, out),
     }
@@ -265,9 +271,11 @@ fn write_json_value(value: Value<'_>, out: &mut Vec<u8>) {
 /// Appends a JSON string; invalid UTF-8 becomes the replacement character.
 fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    // JSON is UTF-8, so invalid bytes are replaced.
     for byte in String::from_utf8_lossy(text).bytes() {
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            // JSON allows control characters as escapes only.
             0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             byte => out.push(byte),
         }

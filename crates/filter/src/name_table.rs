@@ -22,6 +22,7 @@ impl<T: Copy + Default> NameTable<T> {
     pub(crate) fn new(names: &[(&[u8], T)], behind: u8) -> Self {
         let (short, long): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| name.len() < LONG);
         let short = short.iter().map(|(name, value)| (short_word(name, behind), *value));
+        // Index 0 stands for no name, because a failed search returns the default.
         let none: (Box<[u8]>, T) = (Box::default(), T::default());
         let long = long.iter().map(|(name, value)| ((*name).into(), *value));
         let long_names: Vec<(Box<[u8]>, T)> = std::iter::once(none).chain(long).collect();
@@ -47,6 +48,7 @@ impl<T: Copy + Default> NameTable<T> {
     /// Value of a long `name`.
     #[inline]
     pub(crate) fn find_long(&self, name: &[u8]) -> T {
+        // Without long names the hash is saved.
         if self.long_names.len() == 1 {
             return T::default();
         }
@@ -100,6 +102,7 @@ impl<T: Copy + Default> WordTable<T> {
     /// A table and its total displacement: probe steps beyond the home entries.
     fn with(multiplier: u64, words: &[(u64, T)]) -> (Self, usize) {
         let count = (words.len() * 4).next_power_of_two().max(4);
+        // Upper bits of a product are mixed best, so the shift keeps those.
         let shift = 64 - count.trailing_zeros();
         let places = vec![(0, T::default()); count].into();
         let mut table = Self { places, multiplier, shift };
@@ -140,6 +143,7 @@ impl<T: Copy + Default> WordLookup<'_, T> {
             if *this == 0 {
                 break;
             }
+            // The number of places is a power of two, so the mask wraps around.
             index = (index + 1) & (self.places.len() - 1);
         }
         T::default()
@@ -153,6 +157,7 @@ impl<T: Copy + Default> WordLookup<'_, T> {
 
 /// A short name and its terminator as a word.
 fn short_word(name: &[u8], behind: u8) -> u64 {
+    // The separator is part of the word, so no name is a prefix of another.
     word_at(name, 0) | u64::from(behind) << (8 * name.len())
 }
 
@@ -181,6 +186,7 @@ pub(crate) fn word_at(bytes: &[u8], start: usize) -> u64 {
 fn last_word(bytes: &[u8], start: usize) -> u64 {
     match bytes.last_chunk() {
         Some(word) => {
+            // Bytes before `start` are shifted out of the last full word.
             let missing = (start + 8).saturating_sub(bytes.len());
             u64::from_le_bytes(*word).checked_shr(8 * missing as u32).unwrap_or(0)
         }
@@ -191,6 +197,7 @@ fn last_word(bytes: &[u8], start: usize) -> u64 {
 /// The slice itself has fewer than eight bytes.
 #[cold]
 fn tiny_word(bytes: &[u8], start: usize) -> u64 {
+    // Backwards, so that the first byte becomes the lowest.
     let rest = bytes.get(start..).unwrap_or_default().iter().rev();
     rest.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

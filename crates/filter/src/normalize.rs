@@ -81,6 +81,7 @@ impl Normal {
         let neutral = Ternary::from(is_and);
         // Under AMPS semantics the order of operands matters, so constants stay where they are.
         if self.semantics == Semantics::Sql {
+            // One FALSE decides a conjunction, one TRUE a disjunction.
             if flat.iter().any(|part| constant(part) == Some(!neutral)) {
                 return literal(!neutral);
             }
@@ -119,6 +120,7 @@ impl Normal {
 
     /// Replaces all subexpressions without fields and message functions by their value.
     fn fold<F>(&self, expr: &mut Expr<F>) {
+        // Leaves have nothing to fold.
         if matches!(expr, Expr::Literal(_) | Expr::Field(_) | Expr::Pattern(_)) {
             return;
         }
@@ -129,6 +131,8 @@ impl Normal {
         let walk =
             Interpreter { record: &Nothing, environment: &environment, semantics: self.semantics };
         let computed = walk.value(expr);
+        // A function can make a text much longer than the filter; such a text is computed each
+        // time.
         if !matches!(&computed, Computed::Text(text) if text.len() > FOLDED_MAX) {
             let literal = Literal::from(computed.value());
             *expr = Expr::Literal(literal);
@@ -145,6 +149,7 @@ fn is_constant<F>(expr: &Expr<F>) -> bool {
     expr.visit(&mut |part| {
         is_constant &= match part {
             Expr::Field(_) => false,
+            // Functions about the message have no value before one arrives.
             Expr::Call(function, _) => !function.is_about_message(),
             _ => true,
         }

@@ -33,6 +33,7 @@ impl Number {
             [b'+', digits @ ..] => (false, digits),
             digits => (false, digits),
         };
+        // Most numbers have up to 8 digits, which are parsed in one word without a loop.
         if (1..=SHORT).contains(&digits.len()) {
             return match Self::parse_short(digits) {
                 Some(number) if is_negative => Some(number.negated()),
@@ -44,6 +45,7 @@ impl Number {
             // Beyond 15 digits an f64 division would round twice.
             return parse_any(text, digits);
         }
+        // 15 digits fit an i64, so no overflow is possible.
         let (mut whole, mut point) = (0_i64, None);
         for (at, &byte) in digits.iter().enumerate() {
             match byte {
@@ -54,6 +56,7 @@ impl Number {
         }
         let number = match point {
             None => Self::Int(whole),
+            // One of the bytes is the point itself, hence the 1.
             Some(point) => decimal(whole, digits.len() - 1 - point),
         };
         Some(if is_negative { number.negated() } else { number })
@@ -70,6 +73,7 @@ impl Number {
         // The borrow can set bits above the first match; the lowest one is always right.
         let points = points.wrapping_sub(LOW) & !points & (0x80 * LOW);
         if points == 0 {
+            // Without a point all bytes must be digits, and the number is an integer.
             return Some(Self::Int(whole(word, digits.len())?));
         }
         let point = points.trailing_zeros() / 8;
@@ -87,6 +91,7 @@ impl Number {
         match self {
             Self::Int(number) => Self::Int(-number),
             Self::Float(number) => Self::Float(-number),
+            // One `Uint` has a negative counterpart among the i64.
             Self::Uint(BEYOND_INT) => Self::Int(i64::MIN),
             Self::Uint(number) => Self::Float(-(number as f64)),
         }
@@ -115,6 +120,7 @@ impl Number {
             Self::Int(number) => Some(number.into()),
             Self::Uint(number) => Some(number.into()),
             Self::Float(number) => {
+                // Fractions of infinity and NaN are NaN, so neither is whole.
                 let fits = number.fract() == 0.0 && number.abs() < TWO_TO_64;
                 fits.then_some(number as i128)
             }
@@ -129,6 +135,7 @@ impl Number {
             (Self::Float(left), Self::Float(right)) => left.partial_cmp(&right),
             (Self::Float(left), whole) => order_whole(whole, left).map(Ordering::reverse),
             (whole, Self::Float(right)) => order_whole(whole, right),
+            // Both are integers here, and i128 holds all of either type.
             (left, right) => Some(left.whole().cmp(&right.whole())),
         }
     }
@@ -137,17 +144,20 @@ impl Number {
 /// Both operands are exact, so the quotient is rounded once and correctly.
 #[inline(always)]
 fn decimal(whole: i64, decimals: usize) -> Number {
+    // Both operands are exact up to 15 digits, so only the division rounds.
     Number::Float(whole as f64 / POWERS[decimals])
 }
 
 /// One to eight bytes as a word, little endian.
 #[inline(always)]
 fn short_word(bytes: &[u8]) -> u64 {
+    // Lengths known to the compiler become one load each.
     let length = bytes.len();
     if let Some(word) = bytes.first_chunk() {
         return u64::from_le_bytes(*word);
     }
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // Overlapping halves repeat the same bytes, so OR-ing them changes nothing.
         let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
         return first | last << (8 * (length - 4));
     }
@@ -164,6 +174,7 @@ fn whole(word: u64, length: usize) -> Option<i64> {
     }
     // Shifted to the top, so that the missing leading digits read as zeros.
     let digits = (word ^ (u64::from(b'0') * LOW)) << (64 - 8 * length);
+    // Adding 0x76 sets the top bit of every byte above 9.
     if (digits.wrapping_add(0x76 * LOW) | digits) & (0x80 * LOW) != 0 {
         return None;
     }
@@ -181,7 +192,9 @@ fn order_whole(whole: Number, float: f64) -> Option<Ordering> {
         return 0.0.partial_cmp(&float);
     }
     let below = float.floor();
+    // The floor is exact and fits an i128.
     let order = whole.whole().cmp(&Some(below as i128));
+    // An integer equal to the floor is still less than a float with a fraction.
     Some(order.then(below.total_cmp(&float)))
 }
 
@@ -189,11 +202,13 @@ fn order_whole(whole: Number, float: f64) -> Option<Ordering> {
 #[cold]
 fn parse_any(text: &[u8], digits: &[u8]) -> Option<Number> {
     let text = str::from_utf8(text).ok()?;
+    // The standard parser also takes `inf` and `infinity`, which are texts here.
     match digits.first()? {
         b'0'..=b'9' | b'.' => {}
         b'n' | b'N' if digits.eq_ignore_ascii_case(b"nan") => return Some(Number::Float(f64::NAN)),
         _ => return None,
     }
+    // Integers come first, because a float rounds those beyond 53 bits.
     if let Ok(number) = text.parse() {
         return Some(Number::Int(number));
     }

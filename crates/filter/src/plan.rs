@@ -99,6 +99,7 @@ pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, Too
         Ok(slot)
     });
     if result.is_err() {
+        // All or nothing: a filter that fails keeps no slots.
         taken.into_iter().for_each(|slot| fields.release(slot));
     }
     result
@@ -166,6 +167,8 @@ impl PlanNode {
                 Interpreter { record: message, environment: message.environment, semantics }
                     .truth(expr)
             }
+            // Predicates and NOT end in `truth`, so the two functions never call each other in
+            // circles.
             _ => self.truth(message, semantics),
         }
     }
@@ -196,6 +199,7 @@ impl PlanNode {
 
 /// Estimated cost of interpreting `expr`.
 fn tree_cost(expr: &Expr<Slot>) -> usize {
+    // The numbers only rank conditions and have no unit.
     let mut cost = 0;
     expr.visit(&mut |part| {
         cost += match part {

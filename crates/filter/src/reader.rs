@@ -52,6 +52,7 @@ impl Reader {
     /// If the message is malformed before all fields are found. The row is empty then.
     #[inline]
     pub fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
+        // Values of the previous message point into its bytes, so the row is emptied first.
         row.reset(self.slots);
         let result = match &mut self.body {
             // Rows store 32-bit offsets.
@@ -63,6 +64,7 @@ impl Reader {
             Body::Xml(xml) => xml.read(bytes, row),
             Body::Binary => Ok(()),
         };
+        // A half-read message must not match by the fields before its error.
         if result.is_err() {
             row.reset(self.slots);
         }

@@ -56,6 +56,7 @@ impl FromStr for Selection {
 
     fn from_str(text: &str) -> Result<Self, SelectionError> {
         let mut root = Node::default();
+        // Empty entries between commas are tolerated.
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         let mut count = 0;
         for entry in entries {
@@ -117,6 +118,7 @@ impl Selection {
                 Ok(())
             }
         };
+        // A malformed message leaves nothing behind.
         if done.is_err() {
             out.truncate(length);
         }
@@ -161,6 +163,7 @@ impl Node {
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
         let mut start = 0;
+        // Fields keep their separator, so the copy needs none added.
         for field in message.split_inclusive(|byte| *byte == format.field_separator()) {
             let middle = field.iter().position(|byte| *byte == format.pair_separator());
             let middle = middle.ok_or(Malformed::new(start, MalformedReason::NoValue))?;

@@ -88,11 +88,13 @@ impl<'a> Value<'a> {
     /// Order of two values other than NULL; `None` if one is NaN.
     #[inline]
     fn order(self, other: Value<'_>) -> Option<Ordering> {
+        // Two texts compare as bytes, even if both spell numbers.
         if let (Self::Text(left), Value::Text(right)) = (self, other) {
             return Some(left.cmp(right));
         }
         match (self.number(), other.number()) {
             (Some(left), Some(right)) => left.order(right),
+            // Numbers are less than other texts; NaN has no order.
             (Some(left), None) => (!left.is_nan()).then_some(Ordering::Less),
             (None, Some(right)) => (!right.is_nan()).then_some(Ordering::Greater),
             (None, None) => None,
@@ -106,6 +108,7 @@ impl Comparison {
     pub fn accepts(self, order: Option<Ordering>) -> bool {
         match self {
             Self::Equal => order == Some(Ordering::Equal),
+            // Values without an order, such as NaN, are unequal.
             Self::NotEqual => order != Some(Ordering::Equal),
             Self::Less => order == Some(Ordering::Less),
             Self::LessOrEqual => order.is_some_and(Ordering::is_le),

@@ -28,6 +28,7 @@ impl AccessPath {
     /// Whether one message can take this path twice: a text that spells a number can equal a text
     /// and a number.
     pub(crate) fn repeats(&self) -> bool {
+        // Only a set that mixes numbers and texts can be reached twice by one value.
         let keys = self.keys.as_ref().map_or(&[][..], |(_, keys)| keys);
         keys.iter().any(Key::is_number) && !keys.iter().all(Key::is_number)
     }
@@ -62,6 +63,7 @@ const COUNTED_MAX: usize = 4_096;
 impl Cardinality {
     fn count(&mut self, slot: Slot, keys: &[Key]) -> usize {
         let values = self.values.entry(slot).or_default();
+        // Beyond the limit counting stops, which bounds the memory.
         if values.len() < COUNTED_MAX {
             values.extend(keys);
         }
@@ -100,6 +102,8 @@ pub(crate) fn alternatives<'a>(
     {
         let access_paths: Vec<(&Expr<Slot>, AccessPath)> =
             parts.iter().filter_map(&mut path_to).collect();
+        // One alternative without key or range needs every message, so the others would save
+        // nothing.
         if access_paths.iter().all(|(_, path)| path.keys.is_some() || path.range.is_some()) {
             return access_paths;
         }
@@ -117,12 +121,14 @@ fn access_path(
         Expr::And(parts) => parts.iter().collect(),
         _ => vec![expr],
     };
+    // A conjunct that is never TRUE makes the filter match nothing: no access path leads to it.
     if rest.iter().any(|part| constant(part).is_some_and(|truth| truth != Ternary::True)) {
         return None;
     }
     // Constant conjuncts are TRUE here and need no check.
     rest.retain(|part| constant(part).is_none());
     let keys = take_keys(&mut rest, cardinality, hasher)?;
+    // The range is tried on a copy, because a key may make it superfluous.
     let mut others = rest.clone();
     let mut range = take_range(&mut others);
     if keys.is_none() || others.is_empty() {
@@ -156,10 +162,12 @@ fn take_keys(
         }
         keys.sort_unstable();
         keys.dedup();
+        // A set of values that equal nothing never holds, so the filter needs no access path.
         if keys.is_empty() {
             return None;
         }
         // More distinct values per accepted value mean fewer messages behind each key.
+        // The factor keeps three decimals of the quotient without floating point.
         let rarity = 1_000 * cardinality.count(*slot, &keys) / keys.len();
         if best.as_ref().is_none_or(|best| best.0 < rarity) {
             best = Some((rarity, at, *slot, keys));
@@ -173,6 +181,7 @@ fn take_keys(
 
 /// Removes the narrowest range from `rest`, with all predicates that it implies.
 fn take_range(rest: &mut Vec<&Expr<Slot>>) -> Option<RangeCondition> {
+    // Positions in `all` are positions in `rest` until the best range is taken out.
     let all: Vec<Option<RangeCondition>> = rest.iter().map(|part| limits(part)).collect();
     let mut best: Option<(RangeCondition, Vec<usize>)> = None;
     for (at, first) in all.iter().enumerate() {
@@ -184,12 +193,14 @@ fn take_range(rest: &mut Vec<&Expr<Slot>>) -> Option<RangeCondition> {
                 parts.push(other);
             }
         }
+        // Shorter ranges tend to select fewer messages.
         let length = |limits: &RangeCondition| limits.range.high - limits.range.low;
         if best.as_ref().is_none_or(|(best, _)| length(&joined) < length(best)) {
             best = Some((joined, parts));
         }
     }
     best.map(|(limits, parts)| {
+        // Backwards, so that a removal does not shift the positions that are left.
         for at in parts.into_iter().rev() {
             rest.remove(at);
         }
@@ -214,12 +225,15 @@ impl RangeCondition {
 fn limits(expr: &Expr<Slot>) -> Option<RangeCondition> {
     let place = |literal: &Literal| ordinal::of_limit(literal_number(literal)?);
     let limits = match expr {
+        // Normalization has put the field on the left.
         Expr::Compare(comparison, parts) => {
             let [Expr::Field(slot), Expr::Literal(literal)] = &**parts else { return None };
             let place = place(literal)?;
             let (mode, low, high) = match comparison {
                 Comparison::Equal => (RangeMode::Within, place, place),
+                // All numbers but one do not form a range.
                 Comparison::NotEqual => return None,
+                // Ordinals of limits are even and not 0, so a neighbour exists on either side.
                 Comparison::Less => (RangeMode::Between, 0, place - 1),
                 Comparison::LessOrEqual => (RangeMode::Between, 0, place),
                 Comparison::Greater => (RangeMode::Between, place + 1, u64::MAX),
@@ -236,5 +250,6 @@ fn limits(expr: &Expr<Slot>) -> Option<RangeCondition> {
         },
         _ => return None,
     };
+    // An empty range is left to the residual condition.
     (limits.range.low <= limits.range.high).then_some(limits)
 }

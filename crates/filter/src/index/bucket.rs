@@ -47,6 +47,7 @@ impl Bucket {
         match place {
             BucketPosition::Unconditional => self.unconditional.push(target.0),
             BucketPosition::Range(limits) => {
+                // Usually one field per bucket has ranges, so a linear search suffices.
                 let at = self.position(limits).unwrap_or_else(|| {
                     let RangeCondition { slot, mode, .. } = limits;
                     self.ranges.push(Ranged { slot, mode, ranges: RangeIndex::default() });
@@ -66,17 +67,20 @@ impl Bucket {
         match place {
             BucketPosition::Unconditional => {
                 if let Some(at) = self.unconditional.iter().position(|other| *other == target.0) {
+                    // The order of unconditional targets is free.
                     self.unconditional.swap_remove(at);
                 }
             }
             BucketPosition::Range(limits) => {
                 let Some(at) = self.position(limits) else { return };
                 self.ranges[at].ranges.remove(limits.range, target);
+                // Empty ranges go, because a match would still read the number of their field.
                 if self.ranges[at].ranges.is_empty() {
                     self.ranges.swap_remove(at);
                 }
             }
             BucketPosition::Residual(residual) => {
+                // Equal pairs are interchangeable, so any of them may go.
                 if let Ok(at) = self.residual.binary_search(&(residual, target)) {
                     self.residual.remove(at);
                 }
@@ -107,6 +111,7 @@ impl Bucket {
         mut holds: impl FnMut(u32) -> bool,
         found: &mut Vec<u32>,
     ) -> bool {
+        // Unconditional targets are copied as one block, without a test for each.
         found.extend_from_slice(&self.unconditional);
         let mut repeats = false;
         for ranged in &self.ranges {
@@ -129,6 +134,7 @@ impl Bucket {
 impl Ranged {
     #[inline]
     fn find(&self, message: &Message<'_>, found: &mut Vec<u32>) -> bool {
+        // The row parses the number once for all buckets with ranges on this field.
         let place = match message.row.only_number(self.slot, message.bytes) {
             Some(number) => ordinal::of_number(number),
             None if message.row.has_several(self.slot) => {
@@ -137,6 +143,7 @@ impl Ranged {
             None => ordinal::of_value(message.row.value(self.slot, message.bytes), None),
         };
         if let Some(place) = place {
+            // One number is a range of length 0.
             self.ranges.find(place, place, found);
         }
         false
@@ -147,6 +154,7 @@ impl Ranged {
         let values = message.row.values(self.slot, message.bytes);
         let places = values.filter_map(|value| ordinal::of_value(value, value.number()));
         if self.mode == RangeMode::Within {
+            // Each value selects on its own, so one target may be found twice.
             places.for_each(|place| self.ranges.find(place, place, found));
             return true;
         }

@@ -45,18 +45,23 @@ impl IntervalBlocks {
     }
 
     pub(crate) fn insert(&mut self, low: u64, high: u64, target: Target) {
+        // Both maxima only grow: after removals they may be too large, which costs time, not
+        // results.
         self.longest = self.longest.max(high - low);
         self.last = self.last.max(high);
         if self.blocks.is_empty() {
             self.blocks.push(Block::empty());
             self.firsts.push(low);
         }
+        // `firsts` and `blocks` are equally long and not empty by now, so the index exists.
         let at = self.firsts.partition_point(|first| *first <= low).saturating_sub(1);
         let block = &mut self.blocks[at];
         let place = block.lows.partition_point(|other| *other <= low);
         block.insert(place, low, high, target);
+        // A range that starts before all others becomes the first of its block.
         self.firsts[at] = block.lows[0];
         if block.lows.len() > BLOCK_MAX {
+            // Both halves measure their shortest range anew, as either may have lost it.
             let tail = block.split();
             self.firsts.insert(at + 1, tail.lows[0]);
             self.blocks.insert(at + 1, tail);
@@ -67,6 +72,7 @@ impl IntervalBlocks {
     pub(crate) fn remove(&mut self, low: u64, high: u64, target: Target) {
         // Ranges with one lower end may span several blocks.
         let mut at = self.block_of(low);
+        // No block is empty, so `lows[0]` exists.
         while let Some(block) = self.blocks.get_mut(at).filter(|block| block.lows[0] <= low) {
             if let Some(place) = block.find(low, high, target) {
                 block.remove(place);
@@ -87,6 +93,7 @@ impl IntervalBlocks {
     /// before `most`.
     #[inline]
     pub(crate) fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        // Two comparisons tell that no range can match.
         if self.last < least || self.firsts.first().is_none_or(|first| *first > most) {
             return;
         }
@@ -94,6 +101,7 @@ impl IntervalBlocks {
         let start = least.saturating_sub(self.longest);
         let from = self.block_of(start);
         for (at, block) in self.blocks.iter().enumerate().skip(from) {
+            // Blocks are sorted, so the bounds within a block are binary searches.
             let point = |limit: u64| block.lows.partition_point(|low| *low < limit);
             let goes_on = self.firsts.get(at + 1).is_some_and(|first| *first <= most);
             let end = if goes_on {
@@ -101,11 +109,13 @@ impl IntervalBlocks {
             } else {
                 block.lows.partition_point(|low| *low <= most)
             };
+            // Only the first block visited can hold ranges that start before `start`.
             let begin = if start > block.lows[0] { point(start).min(end) } else { 0 };
             // From this lower end on even the shortest range reaches `least`.
             let certain = least.saturating_sub(block.shortest);
             // Most often all lengths of a block are equal and no upper end has to be read.
             let is_sure = block.lows.get(begin).is_none_or(|low| *low >= certain);
+            // Upper ends are read below `sure` only; later targets are copied as they are.
             let sure = if is_sure { begin } else { point(certain).min(end) };
             let ends = block.highs[begin..sure].iter();
             for (high, target) in ends.zip(&block.targets[begin..sure]) {
@@ -114,6 +124,7 @@ impl IntervalBlocks {
                 }
             }
             found.extend_from_slice(&block.targets[sure..end]);
+            // Blocks are sorted by lower end: later ones start past `most`.
             if !goes_on {
                 break;
             }
@@ -133,6 +144,7 @@ impl Block {
     }
 
     fn insert(&mut self, place: usize, low: u64, high: u64, target: Target) {
+        // Columns instead of triples: a search over lower ends loads nothing else.
         self.shortest = self.shortest.min(high - low);
         self.lows.insert(place, low);
         self.highs.insert(place, high);
@@ -140,6 +152,7 @@ impl Block {
     }
 
     fn remove(&mut self, place: usize) {
+        // `shortest` stays: a minimum that is too small only costs reads of upper ends.
         self.lows.remove(place);
         self.highs.remove(place);
         self.targets.remove(place);
@@ -168,6 +181,7 @@ impl Block {
     fn find(&self, low: u64, high: u64, target: Target) -> Option<usize> {
         let start = self.lows.partition_point(|other| *other < low);
         let same = self.lows[start..].iter().take_while(|other| **other == low).count();
+        // Upper ends and targets of equal lower ends are not sorted, hence the scan.
         (start..start + same).find(|at| (self.highs[*at], self.targets[*at]) == (high, target.0))
     }
 }

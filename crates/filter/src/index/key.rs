@@ -63,11 +63,13 @@ pub(crate) struct KeyHasher {
 
 impl KeyHasher {
     pub(crate) fn new() -> Self {
+        // Random seeds keep a publisher from choosing texts that collide.
         let random = RandomState::new();
         Self { seeds: [random.hash_one(0), random.hash_one(1)] }
     }
 
     pub(crate) fn hash(&self, text: &[u8]) -> ExprHash {
+        // 128 bits make a collision too improbable to compare the texts themselves.
         let mut hasher = SipHasher13::new_with_keys(self.seeds[0], self.seeds[1]);
         hasher.write(text);
         let hash = hasher.finish128();
@@ -78,12 +80,14 @@ impl KeyHasher {
 impl Key {
     #[inline]
     fn new(slot: Slot, kind: KeyKind, length: usize, (head, tail): (u64, u64)) -> Self {
+        // Slots have 16 bits, kinds far fewer, so the three parts of the mark never overlap.
         let mark = (length as u64) << 32 | (kind as u64) << 16 | slot.index() as u64;
         Self { head, tail, mark }
     }
 
     #[inline]
     fn of_text(slot: Slot, text: &[u8]) -> Self {
+        // Short texts are their own key: length and words tell them apart without a hash.
         Self::new(slot, KeyKind::Text, text.len(), words(text))
     }
 
@@ -106,11 +110,13 @@ impl Key {
     /// NULL and NaN.
     pub(crate) fn of_literal(slot: Slot, literal: &Literal, hasher: &KeyHasher) -> Vec<Self> {
         let value = literal.value();
+        // NaN equals no number, so it gets no key of a number.
         let number = value.number().filter(|number| !number.is_nan());
         let Value::Text(text) = value else {
             let key = number.map(|number| Self::of_number(slot, KeyKind::Number, number));
             return key.into_iter().collect();
         };
+        // An empty text is NULL, which equals nothing.
         if text.is_empty() {
             return Vec::new();
         }
@@ -119,6 +125,7 @@ impl Key {
         } else {
             Self::of_long_text(slot, text, hasher)
         };
+        // A literal text that spells a number also equals numbers of a message.
         let number = number.map(|number| Self::of_number(slot, KeyKind::TextOfNumber, number));
         [key].into_iter().chain(number).collect()
     }
@@ -140,12 +147,15 @@ impl Key {
 /// A text of up to 16 bytes as two words, unique among texts of the same length.
 #[inline]
 fn words(text: &[u8]) -> (u64, u64) {
+    // Head and tail overlap for 8 to 15 bytes; the length in the mark keeps such keys distinct.
     if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
         return (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
     }
+    // The types of the target words select chunks of four bytes here.
     if let (Some(head), Some(tail)) = (text.first_chunk(), text.last_chunk()) {
         return (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into());
     }
+    // Three bytes at most are left: first, middle and last cover them all.
     match text {
         [] => (0, 0),
         [first, .., last] => {
@@ -171,6 +181,7 @@ impl Keys {
 
     pub(crate) fn insert(&mut self, key: Key, slot: Slot, bucket: u32) {
         self.buckets.insert(key, bucket);
+        // A list and not a map, because every match walks all slots.
         let at = self.slots.iter().position(|keyed| keyed.slot == slot).unwrap_or_else(|| {
             self.slots.push(KeyedSlot { slot, counts: [0; 4] });
             self.slots.len() - 1
@@ -183,7 +194,9 @@ impl Keys {
         let position = self.slots.iter().position(|keyed| keyed.slot.index() == key.slot());
         if let Some(at) = position {
             let counts = &mut self.slots[at].counts;
+            // The count is not 0 while a key of this kind exists.
             counts[key.kind()] -= 1;
+            // Slots without keys go, because every match would visit them.
             if *counts == [0; 4] {
                 self.slots.swap_remove(at);
             }
@@ -216,6 +229,7 @@ impl Keys {
         message: &Message<'_>,
         visit: &mut dyn FnMut(u32),
     ) -> bool {
+        // Several values can lead to one bucket, so ids may repeat.
         if message.row.has_several(keyed.slot) {
             for value in message.row.values(keyed.slot, message.bytes) {
                 self.probe(keyed, value, || value.number(), visit);
@@ -223,6 +237,7 @@ impl Keys {
             return true;
         }
         let value = message.row.value(keyed.slot, message.bytes);
+        // Parsing waits until a filter needs the number, and the row keeps the result.
         let number = || message.row.number(keyed.slot, message.bytes);
         self.probe(keyed, value, number, visit);
         false
@@ -247,6 +262,7 @@ impl Keys {
         let [texts, long_texts, numbers, texts_of_numbers] = keyed.counts.map(|count| count > 0);
         let mut visit_bucket = |key: Key| self.visit_bucket(&key, visit);
         match value {
+            // NULL equals nothing, so no bucket is probed.
             Value::Null => return,
             Value::Text(text) if text.len() <= TEXT_MAX => {
                 if texts {

@@ -22,6 +22,7 @@ pub(crate) fn of_value(value: Value<'_>, number: Option<Number>) -> Option<u64> 
     match number {
         Some(number) => of_number(number),
         None if value.is_null() => None,
+        // Comparisons put texts above all numbers.
         None => Some(TEXT),
     }
 }
@@ -30,12 +31,14 @@ pub(crate) fn of_value(value: Value<'_>, number: Option<Number>) -> Option<u64> 
 #[inline]
 pub(crate) fn of_number(number: Number) -> Option<u64> {
     let float = number.to_f64();
+    // Conversion may round an integer; the exact comparison below corrects that.
     let place = of_float(float);
     match number {
         Number::Float(float) => (!float.is_nan()).then_some(place),
         // Such integers convert to f64 exactly.
         Number::Int(whole) if whole.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS => Some(place),
         _ => match number.order(Number::Float(float))? {
+            // Even ordinals belong to floats, so one step reaches the odd one between two of them.
             std::cmp::Ordering::Less => Some(place - 1),
             std::cmp::Ordering::Equal => Some(place),
             std::cmp::Ordering::Greater => Some(place + 1),
@@ -45,19 +48,24 @@ pub(crate) fn of_number(number: Number) -> Option<u64> {
 
 /// Ordinal of `number`, if it can be a limit.
 pub(crate) fn of_limit(number: Number) -> Option<u64> {
+    // Odd ordinals stand for many numbers and cannot limit a range.
     of_number(number).filter(|place| place.is_multiple_of(2))
 }
 
 #[inline]
 fn of_float(float: f64) -> u64 {
+    // Bits of positive floats are in the order of their values.
     let bits = float.abs().to_bits();
     let distance = match bits {
         0 => 0,
         // Tiny magnitudes share one odd ordinal next to zero.
         _ if bits < LEAST => 1,
+        // Doubling leaves an odd ordinal between two neighbouring floats.
         _ if bits < MOST => (bits - LEAST + 1) << 1,
+        // Huge magnitudes share the odd ordinal beyond the last even one.
         _ => ((MOST - LEAST + 1) << 1) + 1,
     };
+    // Zero lies in the middle, and -0.0 gets its ordinal too.
     if float < 0.0 { ZERO - distance } else { ZERO + distance }
 }
 

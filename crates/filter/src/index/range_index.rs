@@ -67,6 +67,8 @@ impl RangeIndex {
         let at = self.small.partition_point(|other| *other < (range, target));
         self.small.insert(at, (range, target));
         if self.small.len() > SMALL_MAX {
+            // A set that shrinks again stays large until it is empty, so nothing flips back and
+            // forth.
             let large = self.large.insert(Box::default());
             for (range, target) in std::mem::take(&mut self.small) {
                 large.insert(range, target);
@@ -110,6 +112,7 @@ impl LargeRangeSet {
     }
 
     fn insert(&mut self, Range { low, high }: Range, target: Target) {
+        // The greatest upper end means no upper limit: the lower end alone decides.
         if high == u64::MAX {
             return self.from.insert((low, target));
         }
@@ -117,6 +120,7 @@ impl LargeRangeSet {
             return self.to.insert((high, target));
         }
         let size = size_of(high - low);
+        // At most 64 classes exist, one for each power of two.
         let at = match self.classes.iter().position(|class| class.size == size) {
             Some(at) => at,
             None => {
@@ -138,15 +142,18 @@ impl LargeRangeSet {
         if let Some(at) = self.classes.iter().position(|class| class.size == size) {
             self.classes[at].intervals.remove(low, high, target);
             if self.classes[at].intervals.is_empty() {
+                // A class without ranges would still cost a search per match.
                 self.classes.swap_remove(at);
             }
         }
     }
 
     fn find(&self, least: u64, most: u64, found: &mut Vec<u32>) {
+        // Ranges without an upper limit that start at or below `most` form a prefix.
         for run in self.from.to(|&(low, _)| low <= most) {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
+        // Ranges without a lower limit that reach `least` form a suffix.
         for run in self.to.from(|&(high, _)| high < least) {
             found.extend(run.iter().map(|&(_, target)| target.0));
         }
@@ -157,6 +164,7 @@ impl LargeRangeSet {
 }
 
 fn size_of(length: u64) -> u32 {
+    // A length of 0 has no logarithm and joins the class of length 1.
     length.max(1).ilog2()
 }
 

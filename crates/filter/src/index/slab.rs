@@ -15,10 +15,12 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     pub(crate) fn len(&self) -> usize {
+        // Freed numbers keep their slot in the vector.
         self.slots.len() - self.free.len()
     }
 
     pub(crate) fn insert(&mut self, value: T) -> u32 {
+        // The number freed last is the likeliest to be in the cache.
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = Some(value);
             return number;
@@ -29,6 +31,7 @@ impl<T> Slab<T> {
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
         let value = self.slots.get_mut(number as usize)?.take();
+        // A second removal takes nothing, so no number is free twice.
         self.free.extend(value.is_some().then_some(number));
         value
     }

@@ -28,16 +28,20 @@ impl<E: Copy + Ord> SortedBlocks<E> {
             self.blocks.push(Vec::new());
         }
         let at = self.block_of(|other| *other <= entry);
+        // Without firsts there is at most one block, and `block_of` returns 0, which exists by now.
         let block = &mut self.blocks[at];
         block.insert(block.partition_point(|other| *other <= entry), entry);
         if block.len() > BLOCK_MAX {
+            // Two halves leave room in both; a short tail would split the long half again at once.
             let tail = block.split_off(BLOCK_MAX / 2);
+            // One block needs no firsts; the second block brings them.
             if self.firsts.is_empty() {
                 self.firsts.push(block[0]);
             }
             self.firsts.insert(at + 1, tail[0]);
             self.blocks.insert(at + 1, tail);
         }
+        // An entry below all others becomes the first of its block.
         self.renew_first(at);
     }
 
@@ -49,12 +53,14 @@ impl<E: Copy + Ord> SortedBlocks<E> {
         block.remove(place);
         if block.is_empty() {
             self.blocks.remove(at);
+            // A single block is found without firsts, so they go.
             if self.blocks.len() > 1 {
                 self.firsts.remove(at);
             } else {
                 self.firsts.clear();
             }
         }
+        // If the block is gone, its successor is renewed, which changes nothing.
         self.renew_first(at);
     }
 
@@ -62,6 +68,7 @@ impl<E: Copy + Ord> SortedBlocks<E> {
     #[inline]
     pub(crate) fn from(&self, before: impl Fn(&E) -> bool) -> impl Iterator<Item = &[E]> {
         let at = self.block_of(&before);
+        // Only the first block has entries to skip: `take` leaves 0 for the others.
         let mut skipped = self.blocks.get(at).map_or(0, |block| block.partition_point(&before));
         self.blocks
             .get(at..)

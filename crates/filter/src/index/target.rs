@@ -29,6 +29,7 @@ impl Target {
     }
 
     pub(crate) fn kind(self) -> TargetKind {
+        // A target has at most one mark, so the order of these tests is free.
         if self.0 & GROUP != 0 {
             TargetKind::Group(self.0 & !MARKS)
         } else if self.0 & RESIDUAL_CHECK != 0 {
@@ -76,6 +77,7 @@ impl Targets {
     /// Whether every target is a plain id.
     #[inline]
     pub(crate) fn are_plain(&self) -> bool {
+        // Two lengths prove that no target is marked, without a look at the targets.
         self.groups.len() + self.residual_checks.len() == 0
     }
 }

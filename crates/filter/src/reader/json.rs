@@ -100,6 +100,7 @@ impl<'a> Extraction<'a> {
             return self.lone_literal();
         };
         let mut next = self.value(0, 0, first, true)?;
+        // A value without brackets and quotes has no tokens, so this one is out of place.
         if let Next::Consumed(at) = next {
             return Err(self.tokens.unexpected(at));
         }
@@ -180,6 +181,7 @@ impl<'a> Extraction<'a> {
                 self.keep(tokens, frame.left);
                 return self.member(frame, open, prediction);
             };
+            // The prediction covers quote and colon, so the value starts two bytes past the quote.
             let (start, at) = (tokens.token()? + 2, tokens.token()?);
             // Unwanted, or a repeated name of which only the first counts.
             if node == NO_NODE || self.seen[node.index()] == frame.object {
@@ -345,6 +347,7 @@ impl<'a> Extraction<'a> {
             return Err(Malformed::new(self.tokens.last_end() - 1, MalformedReason::TooDeep));
         }
         let is_counted = is_named && nodes.iter().any(|node| trie.node(*node).has_elements());
+        // Numbers of objects never repeat, so `seen` needs no clearing between messages.
         *self.objects += 1;
         self.frames.push(Frame {
             is_array,
@@ -396,9 +399,11 @@ impl<'a> Extraction<'a> {
         end: usize,
     ) -> Result<ValueSpan, Malformed> {
         let text = &bytes[start..end];
+        // The backslash may stand in another text of the message.
         if !text.contains(&b'\\') {
             return Ok(ValueSpan::new(ValueForm::Text, start, end));
         }
+        // Earlier values stay in the scratch buffer, so this one starts at its end.
         let scratch = self.writer.scratch();
         let start_of_copy = scratch.len();
         literal::unescape(text, scratch)

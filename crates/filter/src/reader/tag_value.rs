@@ -60,6 +60,8 @@ impl TagValueReader {
             // Longer paths never occur in tag-value messages; their slots stay empty.
             let [step] = wanted.path.steps() else { continue };
             if can_be(step, format) {
+                // A path without an index means the first field of its name, unless all values are
+                // wanted.
                 let index = step.index().or((!wanted.wants_all).then_some(0));
                 names.entry(step.name()).or_default().push(SlotSelector { slot, index });
             }
@@ -75,6 +77,7 @@ impl TagValueReader {
                 [SlotSelector { slot, index: Some(0) }] => Target(slot.0),
                 _ => {
                     repeated.push(RepeatedField { selectors: selectors.clone(), count: 0 });
+                    // Numbers from `SLOTS_MAX` on are no slots, which tells repeated fields apart.
                     Target((SLOTS_MAX + repeated.len()) as u16 - 1)
                 }
             };
@@ -91,9 +94,11 @@ impl TagValueReader {
 
     #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8], row: &mut Row) -> Result<(), Malformed> {
+        // No field is wanted, so the scan would only cost time.
         if self.wanted == Some(0) {
             return Ok(());
         }
+        // Indexes count within one message.
         self.repeated.iter_mut().for_each(|group| group.count = 0);
         scan(Extraction { bytes, pairs: self, row })
     }
@@ -130,6 +135,7 @@ impl Scan for Extraction<'_> {
             ref mut repeated,
             wanted,
         } = *self.pairs;
+        // Without a number of wanted values, `left` never gets down to 0.
         let mut left = wanted.unwrap_or(u32::MAX);
         let mut short = [0; BLOCK];
         let blocks = Blocks::new(bytes, &mut short);
@@ -153,8 +159,10 @@ impl Scan for Extraction<'_> {
             // The addition carries each start bit through its field to the separator.
             let (past, goes_on) = (!found.ends).overflowing_add(wanted | u64::from(is_open));
             let mut ends = past & found.ends;
+            // Past the last bit, `next` returns a start that is replaced before its use.
             let mut next = || {
                 let next = at + wanted.trailing_zeros() as usize;
+                // `wanted` may be 0 here, hence the wrapping subtraction.
                 wanted &= wanted.wrapping_sub(1);
                 next
             };
@@ -163,6 +171,7 @@ impl Scan for Extraction<'_> {
             }
             while ends != 0 {
                 let end = at + ends.trailing_zeros() as usize;
+                // `ends` has a bit here, so nothing wraps.
                 ends &= ends - 1;
                 // One load for the comparison with the prediction and, if wrong, for the hash
                 // lookup.
@@ -173,6 +182,7 @@ impl Scan for Extraction<'_> {
                     }
                     prediction => known.look_up(bytes, start, end, prediction)?,
                 };
+                // The value starts one byte past the name, behind the pair separator.
                 let span = ValueSpan::new(ValueForm::Text, start + length + 1, end);
                 start = next();
                 // A target beyond the slots is a repeated field or no target; `try_set` tells by
@@ -196,6 +206,7 @@ impl Scan for Extraction<'_> {
 /// Start of the field that continues at `at`, and whether there is one.
 #[cold]
 fn start_before(bytes: &[u8], at: usize, field: u8) -> (usize, bool) {
+    // Without a separator before `at`, the field starts with the message.
     let start = bytes[..at].iter().rposition(|byte| *byte == field).map_or(0, |end| end + 1);
     (start, start < at)
 }
@@ -208,7 +219,9 @@ fn store_repeated(
     span: ValueSpan,
     mut writer: RowWriter<'_>,
 ) -> u32 {
+    // Only targets that are no slots get here, so the subtraction cannot underflow.
     let Some(group) = repeated.get_mut(usize::from(target) - SLOTS_MAX) else { return 0 };
+    // The count before this field is its index.
     let this = group.count;
     group.count += 1;
     let mut found = 0;

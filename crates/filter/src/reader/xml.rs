@@ -142,6 +142,7 @@ impl Extraction<'_> {
     }
 
     /// Counts `node` in this element and returns how often it was seen before.
+    // Counts of another element are stale; comparing its number saves clearing the table.
     fn mark_seen(&mut self, node: NodeId, element: u64) -> u32 {
         let seen = &mut self.seen[node.index()];
         let index = if seen.0 == element { seen.1 } else { 0 };
@@ -155,8 +156,10 @@ impl Extraction<'_> {
         name: Range<usize>,
         value: Range<usize>,
     ) -> Result<(), Malformed> {
+        // An iterator would borrow `self.active`, but `mark_seen` changes `self`.
         for active in frame.start..frame.end {
             let branch = self.trie.node(self.active[active]);
+            // Most elements have no wanted attribute, and their names need no comparison then.
             if branch.attribute_count == 0 {
                 continue;
             }
@@ -175,6 +178,7 @@ impl Extraction<'_> {
 
     fn text(&mut self, text: Range<usize>) -> Result<(), Malformed> {
         let Some(frame) = self.frames.last() else { return Ok(()) };
+        // Only wanted text pays for the resolution of its references.
         let nodes = &self.active[frame.start..frame.end];
         if nodes.iter().any(|node| self.trie.node(*node).slot.is_some()) {
             let span = self.unescaped(text)?;
@@ -195,10 +199,12 @@ impl Extraction<'_> {
     /// Span of the text in `range`, with references resolved.
     fn unescaped(&mut self, range: Range<usize>) -> Result<ValueSpan, Malformed> {
         let text = &self.bytes[range.clone()];
+        // Text without references stays in the message and is not copied.
         if !text.contains(&b'&') {
             return Ok(ValueSpan::new(ValueForm::Text, range.start, range.end));
         }
         let scratch = self.writer.scratch();
+        // Earlier values stay in the scratch buffer, so this one starts at its end.
         let start = scratch.len();
         resolve(text, scratch)
             .map_err(|at| Malformed::new(range.start + at, MalformedReason::NotAnEntity))?;
@@ -207,6 +213,7 @@ impl Extraction<'_> {
 
     fn leave(&mut self, name: &Range<usize>) -> Result<(), Malformed> {
         match self.frames.pop() {
+            // End tags repeat the name byte by byte, the prefix included.
             Some(frame) if self.bytes[frame.name.clone()] == self.bytes[name.clone()] => Ok(()),
             _ => Err(Malformed::new(name.start, MalformedReason::NotTheEnd)),
         }
@@ -214,6 +221,7 @@ impl Extraction<'_> {
 
     /// Skips the rest of an unwanted element.
     fn skip(&mut self) -> Result<(), Malformed> {
+        // A depth suffices here: names of unwanted elements are not compared.
         let mut depth = 1;
         while depth > 0 {
             match self.markup.item()? {

@@ -14,12 +14,14 @@ pub(crate) fn form(text: &[u8]) -> Option<ValueForm> {
 }
 
 fn is_number(text: &[u8]) -> bool {
+    // JSON numbers take a minus sign, but no plus sign.
     let mut rest = text.strip_prefix(b"-").unwrap_or(text);
     let whole = digits(&mut rest);
     // JSON forbids leading zeros.
     if whole == 0 || whole > 1 && text[text.len() - rest.len() - whole] == b'0' {
         return false;
     }
+    // A point needs digits on both sides.
     if let [b'.', fraction @ ..] = rest {
         rest = fraction;
         if digits(&mut rest) == 0 {
@@ -64,6 +66,7 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
                 at += length;
                 continue;
             }
+            // JSON has no other escapes: `\v`, `\0` and `\x41` are errors.
             _ => return Err(at),
         };
         out.push(meant);
@@ -75,11 +78,15 @@ pub(crate) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
 
 /// Character of one or two `\u` escapes (a surrogate pair), and their length.
 fn character(text: &[u8]) -> Option<(char, usize)> {
+    // Six bytes make one escape: a backslash, `u`, and four digits.
     let first = unit(text)?;
+    // Surrogates are the only code units that are no characters.
     if let Some(character) = char::from_u32(first) {
         return Some((character, 6));
     }
+    // The first escape was read, so six bytes exist.
     let second = unit(&text[6..])?;
+    // Code units come from four hexadecimal digits, so the casts lose nothing.
     let mut pair = char::decode_utf16([first as u16, second as u16]);
     Some((pair.next()?.ok()?, 12))
 }
@@ -87,6 +94,7 @@ fn character(text: &[u8]) -> Option<(char, usize)> {
 /// Value of a `\u` escape.
 fn unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    // `to_digit` rejects signs, unlike `from_str_radix`.
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
 

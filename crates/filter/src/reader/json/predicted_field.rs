@@ -29,6 +29,7 @@ pub(super) struct NameTarget {
 impl PredictedField {
     /// Prediction that matches no name.
     pub(super) const NEVER: Self = Self {
+        // A text under a mask of 0 is 0 and never 1.
         text: 1,
         mask: 0,
         parent: NO_NODE,
@@ -44,7 +45,9 @@ impl PredictedField {
         target: NameTarget,
     ) -> Self {
         match text_at(bytes, start) {
+            // Quote and colon belong to the prediction: one comparison checks name, end and syntax.
             Some(text) if end + 2 - start <= LENGTH && bytes.get(end + 1) == Some(&b':') => {
+                // The length is between 2 and 16, so the shift is less than 128.
                 let mask = u128::MAX >> (8 * (LENGTH - (end + 2 - start)));
                 Self { text: text & mask, mask, parent, target }
             }
@@ -55,7 +58,9 @@ impl PredictedField {
     /// Target of the name at `start`, if the prediction is right.
     #[inline(always)]
     pub(super) fn find(&self, bytes: &[u8], start: usize, parent: NodeId) -> Option<NameTarget> {
+        // Names in the last bytes of a message have no 16 bytes to load and are looked up.
         let text = text_at(bytes, start)?;
+        // The same name means another field in another object, hence the parent.
         (text & self.mask == self.text && self.parent == parent).then_some(self.target)
     }
 }

@@ -61,11 +61,13 @@ impl<'a> Tokens<'a> {
     /// Position of the next token.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<usize> {
+        // The block is used up; the search skips blocks without tokens.
         if self.block.left == 0 {
             self.block = search(self.bytes, self.block.start + BLOCK, self.block.carry);
         }
         let left = NonZero::new(self.block.left)?;
         let place = self.block.start + left.trailing_zeros() as usize;
+        // Subtracting one clears the lowest bit; `left` is not 0 here.
         self.block.left &= left.get() - 1;
         self.last_end = place + 1;
         Some(place)
@@ -103,6 +105,7 @@ impl<'a> Tokens<'a> {
         let before = self.last_end;
         let open = self.token()?;
         match self.bytes[open] {
+            // Anything but blanks before the token is an error, whatever the token.
             _ if !self.is_blank(before, open) => Err(self.unexpected(before)),
             b'"' => Ok(Some(open)),
             b'}' if is_first => Ok(None),
@@ -116,6 +119,7 @@ impl<'a> Tokens<'a> {
         let mut depth = 1;
         while depth > 0 {
             match self.bytes[self.token()?] {
+                // Kinds of brackets need not pair here, as unwanted values are only skipped.
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
                 _ => {}
@@ -131,11 +135,13 @@ impl<'a> Tokens<'a> {
             b'"' | b'{' | b'[' if !self.is_blank(start, at) => {
                 return Err(self.unexpected(self.skip_blanks(start)));
             }
+            // Brackets in strings are no tokens, so the next token is the closing quote.
             b'"' => _ = self.token()?,
             b'{' | b'[' => self.skip()?,
             _ => {
                 let start = self.skip_blanks(start);
                 return match self.bytes[start] {
+                    // The first byte tells literals well enough if the value is not wanted.
                     b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Ok(Next::Consumed(at)),
                     _ => Err(self.not_a_literal(start, at)),
                 };
@@ -167,6 +173,7 @@ impl<'a> Tokens<'a> {
 
     #[inline(always)]
     pub(crate) fn is_blank(&self, start: usize, end: usize) -> bool {
+        // Most messages have no blanks, and the comparison spares the loop.
         start == end || self.skip_blanks(start) >= end
     }
 
@@ -181,6 +188,7 @@ impl<'a> Tokens<'a> {
 
     #[cold]
     pub(crate) fn unexpected(&self, at: usize) -> Malformed {
+        // An error past the last byte means that the message is cut off.
         let is_end = at >= self.bytes.len();
         Malformed::new(
             at,
@@ -221,6 +229,7 @@ impl Scan for Search<'_> {
         while let Some(block) = blocks.get(start) {
             let mut quotes = block.any(masks, *b"\"");
             let backslashes = block.any(masks, *b"\\");
+            // Most blocks have no backslash and skip the loop over escapes.
             if backslashes != 0 || carry.escapes_next {
                 quotes &= !carry.escaped(backslashes);
             }

@@ -55,6 +55,7 @@ impl<'a> Markup<'a> {
             while self.peek().is_some_and(|byte| byte != b'<') {
                 self.at += 1;
             }
+            // Blank text between tags carries no value, so no token is made of it.
             let text = self.trimmed(start..self.at);
             if !text.is_empty() {
                 return Ok(Item::Text(text));
@@ -64,12 +65,14 @@ impl<'a> Markup<'a> {
             }
             match self.bytes.get(self.at + 1) {
                 Some(b'/') => return self.end_tag(),
+                // The search starts past `<?`, so that `<?>` does not close itself.
                 Some(b'?') => self.skip_past(2, b"?>")?,
                 Some(b'!') => {
                     if let Some(item) = self.bang()? {
                         return Ok(item);
                     }
                 }
+                // A document that ends behind `<` fails in `name`.
                 _ => {
                     self.at += 1;
                     return Ok(Item::Start(self.name()?));
@@ -109,6 +112,7 @@ impl<'a> Markup<'a> {
         loop {
             match self.peek() {
                 Some(byte) if byte == quote => break,
+                // XML forbids `<` in attribute values.
                 Some(b'<') | None => return Err(self.unexpected()),
                 Some(_) => self.at += 1,
             }
@@ -129,17 +133,20 @@ impl<'a> Markup<'a> {
     fn bang(&mut self) -> Result<Option<Item>, Malformed> {
         let rest = &self.bytes[self.at..];
         if rest.starts_with(b"<!--") {
+            // The search starts past the opening, so that `<!-->` does not close itself.
             self.skip_past(4, b"-->")?;
             return Ok(None);
         }
         if rest.starts_with(b"<![CDATA[") {
             let start = self.at + 9;
             self.skip_past(9, b"]]>")?;
+            // The last three bytes are `]]>` and not text.
             return Ok(Some(Item::Literal(start..self.at - 3)));
         }
         let is_type = rest.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"<!DOCTYPE"));
         match is_type {
             true => Err(Malformed::new(self.at, MalformedReason::DocumentType)),
+            // Other declarations occur only inside a document type.
             false => Err(Malformed::new(self.at + 1, MalformedReason::Unexpected)),
         }
     }
@@ -161,6 +168,7 @@ impl<'a> Markup<'a> {
         let start = self.at;
         while let Some(byte) = self.peek() {
             match byte {
+                // A colon does not end a name: the prefix belongs to it.
                 b' ' | b'\n' | b'\r' | b'\t' | b'/' | b'>' | b'=' => break,
                 b'<' | b'"' | b'\'' | b'&' => return Err(self.unexpected()),
                 _ => self.at += 1,
@@ -178,6 +186,7 @@ impl<'a> Markup<'a> {
 
     fn trimmed(&self, range: Range<usize>) -> Range<usize> {
         let text = self.bytes.get(range.clone()).unwrap_or_default();
+        // Only the left side is cut here, so the rest still ends at `range.end`.
         let start = range.end - text.trim_ascii_start().len();
         start..start + text.trim_ascii().len()
     }
@@ -223,6 +232,7 @@ pub(crate) fn resolve(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
         at += plain;
         // The longest reference, `&#x10FFFF;`, has ten bytes.
         let length = text[at..].iter().take(12).position(|byte| *byte == b';').ok_or(at)?;
+        // `&` stands at `at` and `;` behind it, so the range is in order.
         let character = match &text[at + 1..at + length] {
             b"amp" => '&',
             b"lt" => '<',
@@ -241,6 +251,8 @@ pub(crate) fn resolve(text: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<char> {
+    // `from_str_radix` accepts a plus sign, which XML does not.
     let digits = str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    // XML excludes the character 0.
     char::from_u32(u32::from_str_radix(digits, radix).ok()?).filter(|character| *character != '\0')
 }
