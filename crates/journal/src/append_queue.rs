@@ -83,6 +83,7 @@ pub(crate) struct AppendQueue {
 impl AppendQueue {
     /// A queue that continues with `encoder`; all records before that are persisted.
     pub(crate) fn new(encoder: Encoder, max_pending_bytes: usize) -> Self {
+        // Recovery has verified all records before the encoder's next one on disk.
         let last = encoder.next() - 1;
         Self {
             state: Mutex::new(State {
@@ -135,6 +136,7 @@ impl AppendQueue {
 
     /// Updates the mirror of the pending bytes after a change of `state`.
     fn publish_pending(&self, state: &State) {
+        // A closed or failed queue accepts nothing, so its bytes must not pause publishers.
         let waiting = if state.phase == Phase::Open { state.batch.bytes.len() } else { 0 };
         self.pending.store(waiting, Ordering::Relaxed);
     }

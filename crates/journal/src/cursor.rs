@@ -64,6 +64,7 @@ impl<S: Storage> Cursor<S> {
         let place = StartSegment::find(&source, from)?;
         let number = place.segment;
         let segment = Segment::open(&source.storage, number, OpenMode::Read)?;
+        // Without a writer's limit every record in the files may be read.
         let readable = if limit.is_some() { 0 } else { u64::MAX };
         let mut cursor = Self {
             scanner: RecordScanner::new(SequenceCheck::at_segment(number)),
@@ -188,6 +189,7 @@ impl<S: Storage> Cursor<S> {
             Err(error) => return Err(error.into()),
         }
         self.scanner.offset = RECORDS_OFFSET;
+        // The buffer still holds bytes of the previous file.
         self.read_buffer.forget();
         self.is_sealed = false;
         self.torn_at = None;
@@ -209,6 +211,8 @@ impl<S: Storage> Cursor<S> {
     /// Fails if segment `number` was removed by retention; succeeds if it does not exist yet.
     fn check_removed(&self, number: u64) -> Result<(), ReadError> {
         let requested = self.scanner.sequence_check.next.unwrap_or(1);
+        // A newer oldest segment proves the removal; otherwise the writer has not created the
+        // requested one yet.
         match segment_numbers(&self.source.storage)?.first() {
             Some(oldest) if *oldest > number => {
                 let oldest = first_of(&self.source, *oldest)?;
@@ -251,10 +255,12 @@ impl<S: Storage> Cursor<S> {
         let Some(expected) = self.scanner.sequence_check.next else {
             return Ok(self.segment.number > 1);
         };
+        // A later record that states this one was durable makes its loss damage, not a torn end.
         let tail = Tail::scan(&mut self.read_buffer, &self.segment, self.scanner.offset)?;
         if tail.durable >= Some(expected) {
             return Ok(true);
         }
+        // A successor with records proves that this segment was complete once.
         let next = Segment::open(&self.source.storage, self.segment.number + 1, OpenMode::Read);
         let is_followed = match next {
             Ok(next) => !is_blank(&mut self.read_buffer, &next)?,
@@ -279,6 +285,7 @@ impl<S: Storage> Cursor<S> {
         if from == Start::Oldest {
             return Ok(());
         }
+        // Read once: records appended during the search must not move its end.
         let limit =
             self.limit.as_ref().map(|limit| limit.append_queue.last_sequence(limit.durability));
         match (&index, from) {
@@ -304,6 +311,7 @@ impl<S: Storage> Cursor<S> {
             let before = self.scanner;
             match self.scanner.step(&mut self.read_buffer, &self.segment)? {
                 Step::Record(header, _) if is_from(&header, from) => {
+                    // Step back, so that the first read returns this record.
                     self.scanner = before;
                     break;
                 }
@@ -334,6 +342,7 @@ impl<S: Storage> Cursor<S> {
     }
 
     fn jump(&mut self, mark: Option<Mark>) {
+        // Without a mark the scan starts at the segment's first record.
         let Some(mark) = mark else { return };
         let sequence_check = SequenceCheck { next: Some(mark.sequence), ..SequenceCheck::ANYWHERE };
         self.scanner = RecordScanner { sequence_check, offset: mark.offset };

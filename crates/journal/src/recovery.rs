@@ -131,6 +131,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
 
     /// Position in `segment_numbers` of the last segment that is not blank; 0 if all are.
     fn last_used(&mut self) -> Result<usize, OpenError> {
+        // Preallocated segments follow the last used one, so the search runs backwards.
         for place in (1..self.segment_numbers.len()).rev() {
             let segment = self.open(self.segment_numbers[place])?;
             if !is_blank(&mut self.read_buffer, &segment)? {
@@ -176,6 +177,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
                 return self.stop(place, &segment, scanner, kind, unsynced);
             }
         }
+        // All segments are sealed: the next record opens a new one.
         let segment = self.segment_numbers[self.segment_numbers.len() - 1] + 1;
         let (offset, sequence_check) = (RECORDS_OFFSET, scanner.sequence_check);
         Ok(End { segment, offset, sequence_check, torn: None, unsynced, indexes: self.indexes })

@@ -32,6 +32,8 @@ impl Recycler {
         number: u64,
         bytes: u64,
     ) -> StorageResult<()> {
+        // A file of another length would need its space reserved again, which reuse avoids; the
+        // number of spares is bounded, so that retention frees space in the end.
         let is_of_use =
             bytes == self.segment_bytes && lock(&self.segment_numbers).len() < self.most;
         let segment = file_name::segment(number);
