@@ -10,7 +10,7 @@ const state = /** @type {HTMLElement} */ (document.getElementById("state"));
 const names = /** @type {HTMLElement} */ (document.getElementById("names"));
 const body = /** @type {HTMLElement} */ (document.getElementById("rows"));
 
-/** More would help nobody, and make the browser slow. */
+/** Most rows shown; more would slow the browser down. */
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 40;
 /** For how long a row that has left is still seen, in milliseconds. */

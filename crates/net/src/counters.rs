@@ -56,7 +56,7 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
     ("receivers ejected", |c| c.sent.ejected),
     ("receivers turned away", |c| c.sent.rejected),
     ("messages", |c| c.sent.messages),
-    ("messages nobody wanted", |c| c.sent.unsubscribed),
+    ("messages without subscribers", |c| c.sent.unsubscribed),
     ("datagrams", |c| c.sent.datagrams),
     ("bytes", |c| c.sent.bytes),
     ("naks heard", |c| c.sent.naks),

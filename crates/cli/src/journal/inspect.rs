@@ -125,7 +125,7 @@ fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
     text += &match owner {
         Some(0) => "; a living process owns it\n".into(),
         Some(pid) => format!("; process {pid} owns it\n"),
-        None => "; nobody owns it\n".into(),
+        None => "; no process owns it\n".into(),
     };
     text += &match &report.verdict {
         Verdict::Intact => "it is whole\n".into(),

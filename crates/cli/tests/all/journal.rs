@@ -53,7 +53,7 @@ fn a_whole_journal_is_shown_and_verified() {
         let records: u64 = segments.iter().map(|s| s["records"].as_u64().unwrap()).sum();
         assert_eq!((records, &segments[0]["is_sealed"]), (120, &true.into()));
     }
-    assert!(stage.run("journal verify j").good().contains("nobody owns it"));
+    assert!(stage.run("journal verify j").good().contains("no process owns it"));
     assert_eq!(stage.run("journal repair j").good(), "there is nothing to repair\n");
 }
 
