@@ -49,6 +49,7 @@ impl JoinLimiter {
         let steps = now.saturating_sub(self.refilled) / STEP;
         if steps > 0 {
             self.tokens = self.tokens.saturating_add(steps).min(JOINS_BURST);
+            // By whole steps: the rest of the interval counts towards the next token.
             self.refilled = self.refilled.saturating_add(steps * STEP);
         }
         let taken = self.tokens > 0;
@@ -69,10 +70,12 @@ impl JoinLimiter {
         let at_address = |it: &&ReceiveSession| it.source().address.ip() == address;
         let same = |it: &&ReceiveSession| at_address(it) && it.source().kind == source.kind;
         let most = match source.kind {
+            // Each takes a descriptor: the limit is lower, and a setting.
             TransportKind::Tcp => context.settings.streams_each,
             TransportKind::Rm | TransportKind::Ru => SESSIONS_PER_ADDRESS,
         };
         let is_new_group = source.group.is_some_and(|group| !sockets.has_group(group));
+        // Counted by address: one host cannot use up the sessions of all.
         if sessions.iter().filter(same).count() >= most
             || is_new_group && sockets.groups.len() >= GROUPS_MAX
         {
@@ -83,10 +86,12 @@ impl JoinLimiter {
             ));
             return Admission::Refused;
         }
+        // A join to a host that does not answer takes a place until it times out.
         let joining = sessions.iter().filter(|session| session.is_joining());
         let (all, there) = joining.fold((0, 0), |(all, there), session| {
             (all + 1, there + usize::from(at_address(&session)))
         });
+        // The token last: a deferred join does not cost one.
         if all >= JOINS_MAX || there >= JOINS_PER_ADDRESS || !self.take(now) {
             return Admission::Deferred;
         }

@@ -33,6 +33,7 @@ impl NetClaim<'_> {
 
     #[inline(always)]
     fn publish(&mut self) {
+        // First: a panic while sending must not abort messages that are published.
         self.is_staged = false;
         self.session.publish();
     }
@@ -43,6 +44,7 @@ impl NetClaim<'_> {
     /// See [`ClaimError`].
     #[inline]
     pub fn renew(&mut self, len: usize) -> Result<(), ClaimError> {
+        // On an error nothing is staged, and the drop has nothing to abort.
         self.session.stage_blocking(self.topic, len)?;
         self.is_staged = true;
         Ok(())
@@ -123,6 +125,7 @@ impl Batch for NetBatch<'_> {
     }
 
     fn publish(mut self) -> usize {
+        // Zero from here on: the drop that follows must not abort what is published.
         let count = std::mem::take(&mut self.count);
         if count > 0 {
             self.session.publish();
@@ -133,6 +136,7 @@ impl Batch for NetBatch<'_> {
 
 impl Drop for NetBatch<'_> {
     fn drop(&mut self) {
+        // Only a batch that was dropped unpublished has messages to abort.
         if self.count > 0 {
             self.session.unstage();
         }

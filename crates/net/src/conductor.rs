@@ -74,6 +74,7 @@ pub(crate) fn lock_session<T>(
     visitor: &Visitor<T>,
     only_driver: bool,
 ) -> Option<VisitorGuard<'_, T>> {
+    // No driver may block without limit: other sessions wait for this thread.
     if only_driver { visitor.try_lock_for(LOCK_PATIENCE) } else { visitor.try_lock() }
 }
 
@@ -113,6 +114,7 @@ impl Conductor {
         let longer = self.rest * 2;
         if self.only_driver {
             REST
+        // Owners serve themselves: the pauses double, and the conductor hardly costs anything.
         } else if !self.agents.iter().any(|agent| agent.is_batching()) {
             longer.min(REST_MAX)
         } else if self.rest > BATCHING_REST_MAX {
@@ -125,11 +127,14 @@ impl Conductor {
 
     /// Longest sleep without a wake-up.
     fn sleep_limit(&mut self) -> Nanos {
+        // Busy owners do not wake this thread: it has to look again by itself.
         if self.wait_set.owners_active {
             self.rest = self.next_rest();
             return self.rest;
         }
         self.rest = REST;
+        // The flag first, then the check of the sessions: an owner sees the one or is seen by the
+        // other.
         self.waker.park();
         // An owner that entered before it could see the flag has not woken this thread.
         match self.agents.iter().any(|agent| agent.was_locked()) {
@@ -145,6 +150,7 @@ impl Agent for Conductor {
     fn do_work(&mut self) -> usize {
         let now = self.now();
         self.wait_set.descriptors.clear();
+        // Collected anew in each cycle: sessions and sockets come and go.
         (self.wait_set.deadline, self.wait_set.owners_active) = (Nanos::MAX, false);
         self.agents.iter_mut().map(|agent| agent.do_work(now, &mut self.wait_set)).sum()
     }
@@ -155,6 +161,7 @@ impl Agent for Conductor {
         let limit = (limit != Nanos::MAX).then(|| Duration::from_nanos(limit));
         let wakers = self.waker.descriptors();
         self.poller.sleep_with_wakers(&wakers, &self.wait_set.descriptors, limit);
+        // Clears the event too: a wake-up from here on ends the next sleep.
         self.waker.unpark();
     }
 

@@ -42,6 +42,7 @@ impl ConductorHandle {
     /// If a socket cannot be opened, or the system refuses a thread or its CPU.
     pub(crate) fn start(context: NetContext) -> Result<Self, OpenError> {
         let settings = &context.settings;
+        // The daemon starts first: discovery connects to its port, which may be any free one.
         let daemon = settings.resolver_port.map(|port| {
             let listen = SocketAddr::new(context.address, port);
             ResolverDaemon::start(&DaemonSettings::at(listen))
@@ -51,6 +52,7 @@ impl ConductorHandle {
         let only_driver = settings.threading != ThreadingMode::Caller;
         let (to_sender, to_receiver) = (Arc::default(), Arc::default());
         let lingering = Arc::default();
+        // A receiver that is silent for that long counts as dead, and waits for no repair.
         let linger = nanos(settings.liveness);
         let sender =
             SenderAgent::new(Arc::clone(&to_sender), Arc::clone(&lingering), linger, only_driver);
@@ -63,6 +65,7 @@ impl ConductorHandle {
         let mut runners = Vec::new();
         let sender_waker = if settings.threading == ThreadingMode::Split {
             let sender_waker = waker()?;
+            // With one CPU given, both threads share it.
             let cpu = settings.cpus.get(1).copied().or(first);
             runners.push(start("lanecast-send", vec![sender], &sender_waker, only_driver, cpu)?);
             runners.push(start(
@@ -98,11 +101,13 @@ impl ConductorHandle {
     }
 
     fn command_sender(&self, command: SenderCommand) {
+        // Queued before the wake-up: the thread that wakes finds it.
         self.to_sender.push(command);
         self.sender_waker.wake();
     }
 
     fn command_receiver(&self, command: ReceiverCommand) {
+        // Queued before the wake-up, as above.
         self.to_receiver.push(command);
         self.receiver_waker.wake();
     }
@@ -118,6 +123,7 @@ impl ConductorHandle {
 
     /// A publisher has closed; its session lingers until all receivers have everything.
     pub(crate) fn retire_publisher(&self, session: u64) {
+        // Counted here, not by the thread: a network that closes right now must wait for it.
         self.lingering.add();
         self.command_receiver(ReceiverCommand::RemovePublication { session });
         self.command_sender(SenderCommand::Retire { session });

@@ -31,6 +31,7 @@ impl NetContext {
         let (interface, address) = interface::choose(&settings.interface)?;
         let telemetry = Telemetry::disabled();
         let mut context = Self { settings, interface, address, window_datagrams: 0, telemetry };
+        // The kernel may grant less than the setting: a socket shows what it grants.
         let probe = context.socket(0).map_err(system("open a UDP socket"))?;
         let bytes = probe.receive_buffer_bytes().map_err(system("look at a socket's buffer"))?;
         // The kernel doubles the requested size, as it charges its own records too.
@@ -62,6 +63,7 @@ impl NetContext {
     /// A UDP socket that receives what comes to `group` through the interface, and nothing else.
     pub(crate) fn group_socket(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         let socket = UdpSocket::open(&self.options(group, true))?;
+        // Bound to the group's own address: datagrams to other groups at the port stay away.
         socket.join(group.ip(), &self.interface)?;
         Ok(socket)
     }

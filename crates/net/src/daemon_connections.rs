@@ -44,6 +44,8 @@ impl DaemonConnections {
         let daemon_connections = addresses.into_iter().map(|address| {
             resolver.add_daemon(now);
             let from = Some(context.address).filter(|from| {
+                // An address of the other family, or the loopback for a daemon elsewhere, cannot
+                // connect: the system then chooses one.
                 from.is_ipv4() == address.is_ipv4()
                     && from.is_loopback() == address.ip().is_loopback()
             });
@@ -62,6 +64,7 @@ impl DaemonConnections {
         let each = |(number, daemon): (usize, &mut Daemon)| {
             daemon.exchange(number, resolver, now, buffer).unwrap_or_else(|_| {
                 daemon.connection = Connection::Closed;
+                // The resolver times the next attempt; this file only carries it out.
                 resolver.daemon_disconnected(now, number);
                 0
             })
@@ -81,6 +84,7 @@ impl DaemonConnections {
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         into.extend(self.0.iter().filter_map(|daemon| match &daemon.connection {
             Connection::Closed => None,
+            // A socket becomes writable when its connect has ended, well or badly.
             Connection::Connecting(stream) => Some((stream.descriptor().0, true)),
             Connection::Established(stream) => Some(stream.descriptor()),
         }));
@@ -121,6 +125,7 @@ impl Daemon {
             Some(DaemonAction::Close) => self.connection = Connection::Closed,
             None => {}
         }
+        // An error by `?` leaves the connection closed, as it has to be.
         self.connection = match std::mem::replace(&mut self.connection, Connection::Closed) {
             Connection::Connecting(stream) if tcp::established(stream.stream())? => {
                 resolver.daemon_connected(now, number);
@@ -148,6 +153,7 @@ fn exchange_frames(
     let mut is_refused = false;
     let received = stream.read(buffer, |frame| {
         is_refused |= resolver.on_daemon_frame(now, number, from, frame).is_err();
+        // Frames after a refusal are not read: the daemon's connection ends.
         !is_refused
     })?;
     if is_refused {

@@ -61,6 +61,7 @@ impl DeliveryQueue {
         while events < limit
             && let Some(queued) = self.deliveries.front()
         {
+            // Copied: the queue's borrow has to end before a handler runs.
             let (session, slot) = (queued.session, slot(&queued.delivery));
             let items = match &queued.delivery {
                 Delivery::Borrowed { start, end, .. } => {
@@ -83,6 +84,7 @@ impl DeliveryQueue {
                 continue;
             };
             events += deliver_items(items, &mut self.consumed, limit - events, stream, handler);
+            // A limit may end in the middle: the rest stays first in the queue.
             if self.consumed >= items.len() {
                 self.pop();
             }
@@ -97,6 +99,7 @@ impl DeliveryQueue {
 
     /// Delivers a message that was reassembled from fragments.
     fn deliver_message<F: FnMut(Event<'_>)>(&mut self, session: u32, slot: u32, handler: &mut F) {
+        // Popped before the handler runs: its panic must not deliver the message again.
         let queued = self.pop();
         let Some(stream) = stream(&self.streams, session, slot) else { return };
         if let Some(QueuedDelivery { delivery: Delivery::Message { bytes, .. }, .. }) = queued {
@@ -107,6 +110,7 @@ impl DeliveryQueue {
     /// Delivers the first entry, which is not a message.
     #[cold]
     fn deliver_event<F: FnMut(Event<'_>)>(&mut self, session: u32, slot: u32, handler: &mut F) {
+        // Popped before the handler runs, as every delivery.
         let Some(queued) = self.pop() else { return };
         let key = (session, slot);
         match (queued.delivery, queued.stream) {
@@ -122,6 +126,7 @@ impl DeliveryQueue {
                 let Some(at) = self.streams.iter().position(|(known, _)| *known == key) else {
                     return;
                 };
+                // Removed first: the stream is gone even if the handler panics.
                 let (_, stream) = self.streams.swap_remove(at);
                 handler(Event::Left(&stream, why));
             }
@@ -155,6 +160,7 @@ fn deliver_items<F: FnMut(Event<'_>)>(
 }
 
 fn stream(streams: &[((u32, u32), Arc<Stream>)], session: u32, slot: u32) -> Option<&Stream> {
+    // A scan: few streams are joined, and they lie side by side.
     let found = streams.iter().find(|(key, _)| *key == (session, slot));
     found.map(|(_, stream)| &**stream)
 }

@@ -72,10 +72,12 @@ impl Discovery {
         let usual = ResolverSettings::default();
         let copies = usize::from(group.is_some()) + peers.as_ref().map_or(0, Peers::count);
         let settings = ResolverSettings {
+            // Zero names no resolver.
             resolver: random()?.max(1),
             seed: random()?,
             has_group: copies > 0,
             allow_foreign: context.settings.foreign_adverts,
+            // Each frame goes to the group and to every peer: the rate holds for all copies.
             bytes_rate: usual.bytes_rate / copies.max(1) as u64,
             ..usual
         };
@@ -150,9 +152,11 @@ impl Discovery {
         received += self.daemon_connections.do_work(&mut self.resolver, now, &mut self.buffer);
         while let Some(event) = self.resolver.next_event() {
             if let ResolverEvent::Found { announcement, topic } = event
+                // The same host and domain: shared memory brings these messages already.
                 && !self.is_reached_by_shm(&announcement)
             {
                 let source = source(&announcement);
+                // Checked here: a transport that is not accepted never costs a session.
                 if self.accept.contains(&source.kind) {
                     self.found.push_back((source, topic.to_string()));
                 }
@@ -173,6 +177,7 @@ impl Discovery {
         });
         let peers = peers.as_ref().map_or(0, |peers| {
             receive(peers.socket(), buffer, |from, frame| {
+                // The list is closed: frames of other addresses are not even looked at.
                 if peers.contains(from) {
                     resolver.on_frame(now, from, frame);
                 }
@@ -204,6 +209,7 @@ fn receive(
     mut each: impl FnMut(SocketAddr, &Frame<'_>),
 ) -> usize {
     let mut received = 0;
+    // Bounded: a flood of advertisements must not hold up the sessions that this thread serves.
     while received < READS_MAX
         && let Ok(Some((length, from))) = receiver.receive(buffer)
     {

@@ -40,6 +40,7 @@ impl FrameReassembler {
         buffer: &'a mut [u8],
     ) -> io::Result<Option<&'a [u8]>> {
         let kept = self.partial.len();
+        // Room for the rest of the last frame stays in front: the frame is then whole in one piece.
         match raw_io::read(stream, &mut buffer[kept..]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => {
@@ -64,6 +65,7 @@ impl FrameReassembler {
     ) -> io::Result<usize> {
         let (mut rest, mut frames) = (bytes, 0);
         while let Some(length) = frame_length(rest).map_err(|_| ErrorKind::InvalidData)?
+            // A length beyond the bytes at hand belongs to a frame that is still on its way.
             && length <= rest.len()
         {
             let (bytes, after) = rest.split_at(length);
@@ -76,6 +78,7 @@ impl FrameReassembler {
                 None => return Err(ErrorKind::InvalidData.into()),
             }
         }
+        // Only the rest is copied: whole frames are handled in the buffer.
         self.partial.extend_from_slice(rest);
         Ok(frames)
     }

@@ -80,8 +80,11 @@ impl FrameStream {
         &mut self,
         mut next: impl FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<usize> {
+        // Set until `next` runs dry: every other way out leaves something to write.
         self.has_more = true;
+        // Bounded: one client's answers must not keep the others waiting.
         for written in 0..WRITES_MAX {
+            // The last frame has to be whole before another one begins.
             if !self.flush()? {
                 return Ok(written);
             }

@@ -53,6 +53,7 @@ impl GapReport {
         Self {
             session: SessionId(session),
             source: Arc::clone(source),
+            // Only the calendar clock is comparable across hosts; records have the monotonic one.
             noticed: SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH),
             first: record.first,
             count: record.count,

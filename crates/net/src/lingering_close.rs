@@ -19,8 +19,10 @@ pub(crate) struct LingeringConnections(Vec<(Nanos, TcpStream)>);
 impl LingeringConnections {
     /// Writes the last frame, as far as there is room, and starts to close.
     pub(crate) fn add(&mut self, now: Nanos, stream: TcpStream, frame: &[u8]) {
+        // Once, without waiting: a peer that does not read loses the reason.
         let written = (&stream).write(frame);
         if written.is_ok()
+            // The peer sees the end after the frame, and closes its side.
             && stream.shutdown(Shutdown::Write).is_ok()
             && self.0.len() < LINGERING_MAX
         {
@@ -34,6 +36,7 @@ impl LingeringConnections {
             let mut stream = stream;
             let is_open = match stream.read(buffer) {
                 Ok(length) => length > 0,
+                // Nothing to read is a peer that has not closed yet.
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
             };
             is_open && now < *until

@@ -23,6 +23,8 @@ impl MulticastLoopback {
     /// Adapts to joined and departed receivers; called before anything is sent to them.
     #[inline]
     pub(crate) fn update(&mut self, sender: &Sender, socket: &UdpSocket) {
+        // The count is cheap; the list of the host's interfaces is not, and changes matter only
+        // then.
         if self.seen != sender.membership_changes() {
             self.seen = sender.membership_changes();
             self.set(is_needed(sender.addresses()), socket);

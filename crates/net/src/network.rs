@@ -77,11 +77,13 @@ impl Network {
         check_name(topic)?;
         let context = &self.conductor.context;
         let settings = &context.settings;
+        // Zero names no session.
         let session = session.0.max(1);
         let (transport, address) = self.send_transport(kind)?;
         let group = settings.own_group(topic).unwrap_or(settings.group);
         let clock = Clock::host();
         let datagram_bytes = match kind {
+            // A small window still has to hold several frames, or each would wait for the last one.
             TransportKind::Tcp => STREAM_FRAME_BYTES.min(settings.window_bytes / 8),
             TransportKind::Rm | TransportKind::Ru => context.datagram_bytes(),
         };
@@ -104,6 +106,7 @@ impl Network {
         let group = (kind == TransportKind::Rm).then_some(group);
         let source = Source { kind, session, address, group, pid: std::process::id() };
         send_session.counter_file = context.telemetry.publisher(&source);
+        // The owner's side locks almost for free; the conductor pays for the exclusion.
         let (owner, visitor) = Biased::split(send_session);
         let seen = visitor.lock_count();
         self.conductor.add_publisher(PublisherEntry {
@@ -116,6 +119,7 @@ impl Network {
         let advertised = (source, datagram_bytes);
         let conductor = Arc::clone(&self.conductor);
         let mut publisher = Publisher::new(owner, conductor, advertised, longest, status);
+        // Last: from here on the publisher is advertised, and receivers may come.
         publisher.add_topic(topic)?;
         Ok(publisher)
     }
@@ -136,6 +140,7 @@ impl Network {
         }
         let socket = context.socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
+        // Only datagrams to a group come back to this host.
         let loopback = (kind == TransportKind::Rm).then(MulticastLoopback::new);
         Ok((SendTransport::Udp(Arc::new(socket), loopback), address))
     }
@@ -189,6 +194,7 @@ impl Network {
         }
         topics.iter().try_for_each(|topic| check_name(topic))?;
         let context = &self.conductor.context;
+        // Any free port: publishers learn it from the Join.
         let socket = context.socket(0).map_err(system("open a UDP socket"))?;
         let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let rng = Rng::new(random()?);

@@ -79,6 +79,7 @@ impl OwnerState {
         if self.is_parked() {
             self.event.signal();
         }
+        // Called whether or not the owner is parked: it may sleep on something else.
         if let Some(Waker(wake)) = self.waker.get() {
             wake();
         }

@@ -32,6 +32,7 @@ impl Peers {
         let reach = |peer: &SocketAddr| {
             peer.is_ipv4() == here.is_ipv4() && peer.ip().is_loopback() == here.is_loopback()
         };
+        // Checked at the start: the system would only refuse each single send, silently.
         if !peers.iter().all(reach) {
             return refuse(
                 "not all can be reached from the interface: they and net.interface must be of \
@@ -51,6 +52,7 @@ impl Peers {
                     let others = peers.iter().filter(|peer| *peer != own).copied().collect();
                     return Ok(Some(Self { socket: Arc::new(socket), others }));
                 }
+                // Another program of this host has that place in the list: the next one is tried.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => return Err(system("open a UDP socket for net.peers")(error)),
             }

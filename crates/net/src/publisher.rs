@@ -61,6 +61,7 @@ impl Publisher {
         let start = Instant::now();
         loop {
             let mut session = self.owner.lock();
+            // Receivers report by themselves only now and then: the question shortens the wait.
             session.probe();
             if done(&session) {
                 return true;
@@ -74,8 +75,10 @@ impl Publisher {
         if self.is_closed {
             return true;
         }
+        // Set first: a drop after `close` must not count the session as lingering twice.
         self.is_closed = true;
         let drained = self.drive_until(linger, |session| session.sender.is_drained());
+        // After the drain: the announced end is then the last position for all.
         self.owner.lock().close();
         self.conductor.retire_publisher(self.advertised.0.session);
         drained
@@ -90,6 +93,7 @@ impl Publish for Publisher {
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
         check_name(name)?;
         let (source, datagram_bytes) = self.advertised;
+        // A session sends to one group: a topic with another group needs a session of its own.
         let own = self.conductor.context.settings.own_group(name);
         if let (Some(own), Some(group)) = (own, source.group)
             && own != group

@@ -59,6 +59,7 @@ impl ReceiveSession {
         let settings = &context.settings;
         let receiver = Receiver::new(
             ReceiverSettings {
+                // Zero names no receiver.
                 receiver: seed.max(1),
                 window_datagrams: context.window_datagrams,
                 reorder_bytes_max: settings.window_bytes,
@@ -66,6 +67,8 @@ impl ReceiveSession {
                 liveness: nanos(settings.liveness),
                 tag: settings.tag,
                 late_join: settings.late_join,
+                // TCP repairs its losses itself: a gap in a stream was skipped, and no NAK asks for
+                // it.
                 stream: source.kind == TransportKind::Tcp,
                 longest_message_max: settings.window_bytes.max(LONGEST_MESSAGE_MIN),
                 multicast: source.kind == TransportKind::Rm,
@@ -161,10 +164,13 @@ impl ReceiveSession {
         receiver.bytes_arrived(now);
         let origin = bytes.as_ptr() as usize;
         let split = tcp.split(bytes, |frame| {
+            // A connection carries one session: frames of another are ignored.
             if frame.session == number {
                 receiver.on_frame(now, frame, frame.body.as_ptr() as usize - origin, deliveries);
             }
         });
+        // Without a valid header the start of the next frame is unknown: only a new connection
+        // helps.
         if split.is_err() {
             self.disconnect(now);
         }
@@ -179,6 +185,7 @@ impl ReceiveSession {
         queue: &mut VecDeque<QueuedDelivery>,
     ) {
         for delivery in deliveries.drain(..) {
+            // The owner handles deliveries later, without this session: the stream goes along.
             let stream = match &delivery {
                 Delivery::Joined { slot } => Some(self.stream(*slot)),
                 Delivery::Lost { .. } | Delivery::Left { .. } => {
@@ -225,6 +232,7 @@ impl ReceiveSession {
             }
             Delivery::Left { why, .. } => {
                 self.joined = self.joined.saturating_sub(1);
+                // Only these two are final: after a timeout the publisher may be advertised again.
                 self.is_ended |= matches!(why, CloseReason::Closed | CloseReason::Evicted);
             }
             _ => {}
@@ -244,6 +252,7 @@ impl ReceiveSession {
         if everything {
             self.receiver.consumed_all();
         } else {
+            // Deliveries that the conductor has received since are still unread.
             self.receiver.consumed_to(self.delivered);
         }
     }
@@ -260,6 +269,7 @@ impl ReceiveSession {
     #[inline]
     fn maintain_connection(&mut self, now: Nanos) {
         let Some(tcp) = &mut self.tcp else { return };
+        // The state machine joins anew by the new connection, at the position that it has reached.
         if tcp.reconnect(now, self.receiver.liveness()) {
             self.receiver.reconnected(now);
         }
@@ -285,6 +295,8 @@ impl ReceiveSession {
         source: &Source,
         now: Nanos,
     ) -> io::Result<bool> {
+        // An equal session number at another address may be forged: that one is joined as a
+        // stranger.
         let same = (source.session, source.address, source.group);
         if same != (self.source.session, self.source.address, self.source.group)
             || source.kind != self.source.kind
@@ -293,6 +305,7 @@ impl ReceiveSession {
             return Ok(false);
         }
         if source.kind == TransportKind::Tcp {
+            // Before any change of state: after an error the session is as dormant as before.
             self.tcp = Some(TcpReceiver::open(context, source.address, now)?);
         }
         self.receiver.revive(now);
@@ -383,6 +396,7 @@ impl ReceiveSession {
                 source: &self.source.to_string(),
                 topic: self.topic_of_datagrams(),
                 session: self.source.session,
+                // The record has a time of the monotonic clock, the log needs one of the calendar.
                 unix_ns: unix_ns().saturating_sub(now.saturating_sub(record.noticed)),
                 after_ns: record.after,
                 first: record.first,

@@ -111,6 +111,7 @@ impl ReceiveSessions {
         topic: &str,
         now: Nanos,
     ) -> std::io::Result<Admission> {
+        // Not an error: discovery reports topics of all the program's subscribers.
         if !self.topics.contains(topic) {
             return Ok(Admission::Joined);
         }
@@ -123,6 +124,7 @@ impl ReceiveSessions {
             if admission != Admission::Joined {
                 return Ok(admission);
             }
+            // The group comes before the session: its first datagrams may follow the Join at once.
             self.sockets.join(&self.context, source)?;
             let session = match self.revive(source, now)? {
                 Some(mut session) => {
@@ -150,6 +152,7 @@ impl ReceiveSessions {
         topic: &str,
         now: Nanos,
     ) -> std::io::Result<ReceiveSession> {
+        // The found topic comes first: it is among the names even if there are too many.
         let others = self.topics.iter().map(String::as_str).filter(|other| *other != topic);
         let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
         let seed = self.rng.next_u64();
@@ -164,6 +167,7 @@ impl ReceiveSessions {
         let Some(at) = self.dormant.iter().position(|session| session.is(source)) else {
             return Ok(None);
         };
+        // Taken out only on success: its gaps can be recovered by a later attempt.
         let revived = self.dormant[at].revive(&self.context, source, now)?;
         Ok(if revived { self.dormant.remove(at) } else { None })
     }
@@ -177,6 +181,7 @@ impl ReceiveSessions {
 
     #[inline]
     fn fetch(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+        // Older than anything in the sockets: order within a session depends on it.
         if !self.ready.is_empty() {
             queue.deliveries.append(&mut self.ready);
             return;
@@ -208,6 +213,7 @@ impl ReceiveSessions {
     /// Receives while the owner is elsewhere; called by the conductor. Returns the deadline of
     /// the next call, and whether there are new deliveries.
     pub(crate) fn drive_for_owner(&mut self, now: Nanos) -> (Nanos, bool) {
+        // Allocated at the first use: many owners never leave their sockets to the conductor.
         if self.background_buffer.is_empty() {
             self.background_buffer = vec![0; tcp_receiver::READ_BYTES].into_boxed_slice();
         }
@@ -236,6 +242,7 @@ impl ReceiveSessions {
     ) -> bool {
         self.reads = self.reads.wrapping_add(1);
         for index in 0..self.sockets.groups.len() {
+            // One read a call: deliveries point into the buffer, which the next read overwrites.
             let received = self.sockets.groups[index].1.receive(&mut buffer[..READ_BYTES]);
             if let Ok(Some((length, from))) = received {
                 self.on_datagrams(now, buffer, length, from, queued);
@@ -278,6 +285,8 @@ impl ReceiveSessions {
                 let at = length - after.len() - frame.body.len();
                 let mut sessions = self.sessions.iter_mut();
                 if let Some(session) =
+                    // The address is checked too: a host that knows the number could inject
+                    // messages otherwise.
                     sessions.find(|it| it.number() == frame.session && it.is_from(from))
                 {
                     session.on_frame(now, &frame, at, &mut self.deliveries);
@@ -317,9 +326,11 @@ impl ReceiveSessions {
 
     #[cold]
     fn remove_ended(&mut self, now: Nanos) {
+        // Discovery forgets them: publishers that are still advertised are found anew.
         for session in self.sessions.iter().filter(|it| it.is_over() && it.may_come_back()) {
             self.owner_state.add_lost(session.number());
         }
+        // Before the sessions go: their last gaps would remain unlogged.
         self.reporting.collect_gaps(&mut self.sessions, now);
         for session in self.sessions.extract_if(.., |session| session.is_over()) {
             if session.may_be_revived() {
@@ -328,6 +339,7 @@ impl ReceiveSessions {
                 self.reporting.add_past(&session);
             }
         }
+        // Bounded: publishers that come and go would otherwise fill the memory.
         while self.dormant.len() > DORMANT_MAX {
             let oldest = self.dormant.pop_front();
             oldest.iter().for_each(|session| self.reporting.add_past(session));

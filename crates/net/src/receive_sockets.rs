@@ -43,6 +43,7 @@ impl ReceiveSockets {
         let mut dropped = 0;
         self.groups.retain(|(group, socket)| {
             let stays = needed(*group);
+            // Read before the socket closes, which takes its count along.
             dropped += if stays { 0 } else { drops(socket) };
             stays
         });
@@ -58,6 +59,7 @@ impl ReceiveSockets {
     /// Datagrams that the system dropped at the socket of `source`.
     pub(crate) fn dropped_for(&self, source: &Source) -> u64 {
         match source.kind {
+            // A full TCP socket stops the sender instead.
             TransportKind::Tcp => 0,
             TransportKind::Ru => drops(&self.own),
             TransportKind::Rm => {

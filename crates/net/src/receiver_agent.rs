@@ -95,6 +95,7 @@ impl ReceiverAgent {
         while let Some((source, topic)) = self.discovery.next_found() {
             for subscriber in &mut self.subscribers {
                 if subscriber.topics.contains(&topic) {
+                    // Joined later, under the lock of the sessions, which the owner may hold now.
                     subscriber.found.push((source, topic.clone()));
                 }
             }
@@ -104,9 +105,11 @@ impl ReceiverAgent {
     /// Joins subscribers to the publishers found for them.
     fn join_found(&mut self, now: Nanos) {
         for subscriber in self.subscribers.iter_mut().filter(|it| !it.found.is_empty()) {
+            // Never waits for an owner: one that is long in its call would hold up all the others.
             let Some(mut sessions) = subscriber.visitor.try_lock() else { continue };
             let (mut deferred, mut tried) = (Vec::new(), 0);
             for (source, topic) in subscriber.found.drain(..) {
+                // A joined session takes another topic without a join, so it need not wait.
                 if tried >= DEFERRED_AT_ONCE && !sessions.has_session(&source) {
                     deferred.push((source, topic));
                     continue;
@@ -129,6 +132,7 @@ impl ReceiverAgent {
             // Joins that were not tried come first the next time.
             let (tried, most) = (tried.min(deferred.len()), deferred.len().min(DEFERRED_MAX));
             deferred.rotate_left(tried);
+            // Too many to keep: discovery finds these again by their next advertisements.
             for (source, _) in deferred.drain(most..) {
                 self.discovery.report_lost(now, source.session);
             }
@@ -149,12 +153,15 @@ impl ReceiverAgent {
             for session in subscriber.owner_state.take_lost() {
                 self.discovery.report_lost(now, session);
             }
+            // Joins that wait have no deadline of their own: a short pause stands in for it.
             wait_set.owners_active |= !subscriber.found.is_empty();
             let lock_count = subscriber.visitor.lock_count();
             let is_parked = subscriber.owner_state.is_parked();
+            // An unchanged count since the last cycle means that the owner has not entered.
             let is_absent =
                 subscriber.owner_state.is_away() || lock_count == subscriber.seen && !is_parked;
             subscriber.seen = lock_count;
+            // A parked owner sleeps on the same sockets, and serves them itself when it wakes.
             if is_parked && !self.only_driver {
                 wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
                 continue;

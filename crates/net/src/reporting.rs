@@ -53,11 +53,13 @@ impl Reporting {
         }
         self.collect_gaps(sessions, now);
         let is_reported = sessions.iter().any(ReceiveSession::is_reported);
+        // Without files there is nothing to update: the timer must not wake an idle thread.
         self.due = if is_reported { now.saturating_add(UPDATE_INTERVAL) } else { Nanos::MAX };
     }
 
     /// Keeps the counters of a session that ends.
     pub(crate) fn add_past(&mut self, session: &ReceiveSession) {
+        // Totals never fall when a session goes; its topics and gaps go with it.
         self.past.received.add(&session.counters().received);
     }
 
@@ -100,9 +102,11 @@ impl Reporting {
         for session in sessions {
             let mut name: Option<Arc<str>> = None;
             while let Some(record) = session.next_gap(now) {
+                // Taken and logged even if the application wants no reports: records would pile up.
                 let Some(gaps) = &mut self.gaps else { continue };
                 let source = session.source();
                 let name = name.get_or_insert_with(|| source.to_string().into());
+                // The newest are kept: an application that stops reading costs a fixed amount.
                 if gaps.len() == REPORTS_MAX {
                     gaps.pop_front();
                 }

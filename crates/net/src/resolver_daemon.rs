@@ -174,6 +174,7 @@ impl ResolverDaemon {
     }
 
     fn accept(&mut self, now: Nanos) -> usize {
+        // A pause without descriptors: accept would fail again at once, and poll(2) never sleep.
         if now < self.accept_from {
             return 0;
         }
@@ -181,6 +182,7 @@ impl ResolverDaemon {
             match self.listener.accept() {
                 Ok((stream, from)) => self.admit(now, stream, from),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return accepted,
+                // The client has gone while it waited: the next one is tried.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 // No descriptors are left, or no memory.
                 Err(_) => {
@@ -204,6 +206,7 @@ impl ResolverDaemon {
         match self.server.connect(now, from) {
             Ok(client) => {
                 self.clients.insert(client, FrameStream::new(stream));
+                // Its first frame may have come along with the connect.
                 self.ready.push(client);
             }
             Err(why) => {
@@ -222,6 +225,7 @@ impl ResolverDaemon {
             let length = self.server.write_eject(rejected.resolver, rejected.why, &mut self.buffer);
             self.lingering.add(now, stream, &self.buffer[..length]);
         }
+        // The oldest goes: a log that is not read must not grow.
         if self.rejections.len() >= REJECTIONS_MAX {
             self.rejections.pop_front();
         }
@@ -240,6 +244,7 @@ impl ResolverDaemon {
             match read {
                 Ok(frames) => received += frames,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    // Stays open for now: `close_rejected` sends the reason, and closes it.
                     self.server.reject(now, client, RejectReason::Malformed);
                 }
                 Err(_) => self.leave(now, client),
@@ -286,6 +291,7 @@ impl Agent for ResolverDaemon {
         let accepted = self.accept(now);
         let received = self.read(now);
         self.server.on_time(now);
+        // After the timers and before the writes: a rejected client gets no frame after the Eject.
         self.close_rejected(now);
         self.lingering.poll(now, &mut self.buffer);
         accepted + received + self.write(now)
@@ -296,6 +302,7 @@ impl Agent for ResolverDaemon {
         let rest = self.rest(now);
         let mut set = self.room.clear();
         let event = set.add(self.event.as_fd(), false);
+        // Left out during the pause: a waiting client would end every sleep.
         if now >= self.accept_from {
             set.add(self.listener.as_fd(), false);
         }

@@ -68,6 +68,7 @@ impl SendBatching {
     /// A message, committed at `committed`, was sent by itself until `now`. Returns whether the
     /// next ones are packed.
     pub(crate) fn sent_alone(&mut self, committed: Nanos, now: Nanos) -> bool {
+        // Measured from the end of the last send: a slow system call must not look like a pause.
         let close = committed.wrapping_sub(self.last) < BACK_TO_BACK;
         self.back_to_back = if close { self.back_to_back + 1 } else { 0 };
         self.last = now;
@@ -84,6 +85,7 @@ impl SendBatching {
     pub(crate) fn on_commit(&mut self, bytes: usize, now: impl FnOnce() -> Nanos) -> BatchDecision {
         self.unsent += bytes;
         self.until_check -= 1;
+        // The clock is read at every eighth commit only: packing has to cost less than sending.
         if self.until_check == 0 && self.has_paused(now()) {
             BatchDecision::Flush
         } else if self.unsent >= FULL_BYTES {
@@ -98,6 +100,7 @@ impl SendBatching {
     fn has_paused(&mut self, now: Nanos) -> bool {
         let took = now.wrapping_sub(self.last);
         let has_paused = took > PAUSE * Nanos::from(CHECK_INTERVAL);
+        // One long check may be an interruption by the system; two in a row are the stream's own.
         if has_paused && self.paused {
             self.stop();
         }

@@ -105,6 +105,7 @@ impl SendSession {
     pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
         match self.sender.stage(topic.0, len) {
             Ok(_) => {}
+            // Unread status frames may free room: one turn is worth a try before back-pressure.
             Err(StageError::WindowFull) => {
                 self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
@@ -139,6 +140,7 @@ impl SendSession {
             self.make_room();
             match self.sender.stage(topic.0, len) {
                 Ok(_) => break,
+                // Still full: the slowest receiver that decides has not reported since.
                 Err(StageError::WindowFull) => {}
                 Err(refused) => return Err(claim_error(refused)),
             }
@@ -153,6 +155,7 @@ impl SendSession {
         match waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
+            // Only control frames of receivers make room, and they end the sleep.
             WaitStep::Park => self.sleep(NAP),
         }
     }
@@ -216,6 +219,7 @@ impl SendSession {
     #[inline(always)]
     pub(crate) fn publish(&mut self) -> usize {
         let count = self.sender.publish();
+        // Zero means that no batch is open: `make_room` then may close the datagram.
         let bytes = std::mem::take(&mut self.staged);
         if self.batching.is_batching() {
             let clock = self.clock;
@@ -247,11 +251,14 @@ impl SendSession {
 
     #[inline(never)]
     fn send_now(&mut self) {
+        // The conductor sends then; the commit only has to be seen by it.
         if self.background {
             self.waker.wake_if_parked();
             return;
         }
         self.sender.flush();
+        // Read before and after the system call: the pause between two sends tells a stream from
+        // single messages, however long a send takes.
         let committed = self.now();
         self.transmit(committed);
         let now = self.now();
@@ -260,8 +267,10 @@ impl SendSession {
             self.status.is_batching.store(true, Ordering::Relaxed);
             self.waker.wake_soon();
         } else {
+            // A parked conductor sleeps towards a deadline from before this message.
             self.waker.wake_soon_if_parked();
         }
+        // Not at every commit: a read is a system call on the path of messages.
         if now.wrapping_sub(self.last_receive) > RECEIVE_INTERVAL {
             self.drive(now);
             // The time that this took must not count as a pause of the application.
@@ -291,6 +300,7 @@ impl SendSession {
     fn drive(&mut self, now: Nanos) {
         self.last_receive = now;
         self.receive(now);
+        // Timers after the read: a frame that has just come may be the sign of life they wait for.
         if self.sender.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.sender.on_time(now);
         }
@@ -305,9 +315,12 @@ impl SendSession {
         match &mut self.transport {
             SendTransport::Tcp(tcp) => tcp.receive(&mut self.sender, now, &mut self.buffer),
             SendTransport::Udp(socket, loopback) => {
+                // Bounded: a flood of control frames must not keep the session from sending.
                 for _ in 0..RECEIVES_MAX {
                     let Ok(Some((length, from))) = socket.receive(&mut self.buffer) else { break };
                     let mut rest = &self.buffer[..length];
+                    // One read may bring a GRO run of datagrams; bytes after a damaged frame are
+                    // dropped.
                     while let Some((frame, after)) = Frame::split(rest) {
                         self.sender.on_frame(now, from, &frame);
                         rest = after;
@@ -328,6 +341,7 @@ impl SendSession {
             SendTransport::Udp(socket, _) => socket,
         };
         while let Some(transmit) = self.sender.next_transmit(now) {
+            // Artificial loss counts as sent: receivers then have to ask for a repair.
             let is_lost = self.loss.0 > 0 && self.loss.1.below(1000) < u64::from(self.loss.0);
             let sent = if is_lost {
                 Ok(())
@@ -343,6 +357,7 @@ impl SendSession {
             };
             match sent {
                 Ok(()) => {}
+                // Not marked as transmitted: the next turn gets the same datagrams again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Refused or too long: a loss to the receivers, repaired as such.
                 Err(_) => self.refused += 1,
@@ -365,6 +380,7 @@ impl SendSession {
     pub(crate) fn add_topic(&mut self, name: &str) -> Result<u32, TopicError> {
         let before = self.sender.topics();
         let number = self.sender.add_topic(name)?;
+        // A known name keeps its number, and its line in the counters file.
         if self.sender.topics() > before {
             self.counter_file.add_topic(name);
         }
@@ -394,6 +410,7 @@ fn send_run(socket: &UdpSocket, run: GsoBatch<'_>, has_segmentation: bool) -> io
     if has_segmentation {
         return socket.send_batches(&[run]).map(drop);
     }
+    // On the stack: sending allocates nothing.
     let mut runs = [GsoBatch { bytes: &run.bytes[..0], ..run }; SENDMMSG_MAX];
     let mut chunks = run.bytes.chunks(run.segment);
     loop {
@@ -402,6 +419,7 @@ fn send_run(socket: &UdpSocket, run: GsoBatch<'_>, has_segmentation: bool) -> io
             return Ok(());
         }
         let mut sent = 0;
+        // The system may take only the first datagrams of a call.
         while sent < filled {
             match socket.send_batches(&runs[sent..filled]) {
                 Ok(count) => sent += count,

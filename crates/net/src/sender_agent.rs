@@ -105,6 +105,7 @@ impl SubAgent for SenderAgent {
         let commands = self.run_commands(now);
         let (only_driver, linger, lingering) = (self.only_driver, self.linger, &self.lingering);
         self.publishers.retain_mut(|publisher| {
+            // The count read now is compared in the next cycle, and by `was_locked` before a sleep.
             let lock_count = publisher.visitor.lock_count();
             // An owner that has entered since the last cycle serves the session itself.
             let owner_active =
@@ -113,13 +114,16 @@ impl SubAgent for SenderAgent {
             let locked =
                 if owner_active { None } else { lock_session(&publisher.visitor, only_driver) };
             let Some(mut session) = locked else {
+                // No deadline is known without the lock: a short pause stands in for it.
                 wait_set.owners_active = true;
                 return true;
             };
             wait_set.deadline = wait_set.deadline.min(session.drive_for_owner());
             session.descriptors(&mut wait_set.descriptors);
+            // A retired session repairs until its last receiver has left, or the linger is over.
             let Some(since) = publisher.retired else { return true };
             let is_over = session.is_finished() || now.wrapping_sub(since) > linger;
+            // Exactly once for each `Lingering::add`: the network's drop waits for the count.
             if is_over {
                 lingering.remove();
             }
@@ -134,6 +138,7 @@ impl SubAgent for SenderAgent {
 
     fn is_batching(&self) -> bool {
         self.publishers.iter().any(|publisher| {
+            // Relaxed: a stale value only makes one pause too long or too short.
             publisher.retired.is_none() && publisher.status.is_batching.load(Ordering::Relaxed)
         })
     }

@@ -91,6 +91,7 @@ impl Subscriber {
     /// Runs `sleep` while the background thread receives, and calls the
     /// [waker](Self::set_waker) when something comes.
     pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
+        // The flag before the wake-up: the conductor looks at it when it runs.
         self.owner_state.set_away(true);
         self.conductor.receiver_waker.wake();
         sleep();
@@ -104,6 +105,7 @@ impl Subscriber {
         if self.background && wake_epoch == self.wake_epoch {
             return;
         }
+        // Read before the queue is filled: a notification in between leads to one more look.
         self.wake_epoch = wake_epoch;
         let now = self.now();
         self.owner.lock().refill(now, &mut self.queue);
@@ -112,6 +114,7 @@ impl Subscriber {
     /// Sleeps until a socket is readable or the conductor wakes the owner.
     #[cold]
     fn sleep(&mut self) {
+        // Before the check of the epoch below: a notification from now on sets the event.
         self.owner_state.set_parked(true);
         let mut descriptors = Vec::new();
         let deadline = if self.background {
@@ -156,10 +159,12 @@ impl Subscribe for Subscriber {
         if self.queue.is_empty() {
             self.refill();
         }
+        // No guard without deliveries: an idle poll reports nothing.
         if self.queue.is_empty() || limit == 0 {
             return 0;
         }
         let Self { owner, queue, clock, .. } = self;
+        // The sessions are not locked while the handler runs: the conductor may receive meanwhile.
         let guard = PollGuard { owner, queue, clock };
         let mut delivered = 0;
         while delivered < limit && !guard.queue.is_empty() {
@@ -192,6 +197,7 @@ impl Subscribe for Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         let now = self.now();
+        // Told at once: publishers would wait for this receiver until it counts as dead.
         self.owner.lock().leave(now);
         self.conductor.remove_subscriber(self.number);
     }

@@ -86,6 +86,7 @@ impl TcpReceiver {
         if !self.is_connected && !self.poll_connected(now)? {
             return Ok(None);
         }
+        // Each read is a chance to write what found no room.
         if !self.unsent.is_empty() {
             self.write(&[]);
         }
@@ -121,6 +122,7 @@ impl TcpReceiver {
     fn poll_connected(&mut self, now: Nanos) -> io::Result<bool> {
         let Some(stream) = self.stream.as_deref() else { return Ok(false) };
         let connected = tcp::established(stream);
+        // Kept for the liveness: a host that refuses is up, and its publisher is gone.
         self.is_refused = connected.as_ref().is_err_and(is_refusal);
         self.is_connected = connected?;
         self.connected_at = now;
@@ -134,6 +136,7 @@ impl TcpReceiver {
 
     /// Writes a control frame, or keeps it until there is room.
     pub(crate) fn write(&mut self, frame: &[u8]) {
+        // Whole frames only: a cut one would break the stream. A dropped one is repeated.
         if self.unsent.len() + frame.len() <= UNSENT_MAX {
             self.unsent.extend_from_slice(frame);
         }
@@ -157,6 +160,7 @@ impl TcpReceiver {
         self.stream = None;
         self.is_connected = false;
         self.incoming.clear();
+        // A new connection begins with a Join, not with the rest of an old frame.
         self.unsent.clear();
         self.retry_at = Some(now.saturating_add(self.pause));
         self.pause = (self.pause * 2).min(RETRY_MAX);
@@ -174,6 +178,7 @@ impl TcpReceiver {
     /// Whether bytes wait to be read.
     pub(crate) fn has_bytes(&self) -> bool {
         let stream = self.stream.as_deref().filter(|_| self.is_connected);
+        // Zero bytes are the end of the connection, and no sign of life.
         stream.is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|length| length > 0))
     }
 
@@ -201,6 +206,7 @@ impl TcpReceiver {
 
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
         let connecting = self.stream.is_some() && !self.is_connected;
+        // Never both: a connect starts when the pause is over.
         self.retry_at.or(connecting.then_some(self.connect_deadline))
     }
 

@@ -61,6 +61,7 @@ impl TcpSender {
 
     /// Accepts connections and reads control frames.
     pub(crate) fn receive(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) {
+        // Without a connection there is nothing to delay: the first receiver is accepted at once.
         if now.wrapping_sub(self.last_accept) >= ACCEPT_INTERVAL || self.connections.is_empty() {
             self.last_accept = now;
             self.accept(sender, now);
@@ -80,6 +81,7 @@ impl TcpSender {
 
     fn accept(&mut self, sender: &mut Sender, now: Nanos) {
         let mut handled = 0;
+        // First, as each closed connection makes room for a new one.
         while let Some(number) = sender.overdue_connection(now) {
             self.close(sender, number);
             handled += 1;
@@ -92,6 +94,7 @@ impl TcpSender {
                 continue;
             }
             self.make_room(sender, from.ip());
+            // Never used again: a late call for a closed connection meets no other one.
             self.last_number += 1;
             sender.connect(now, self.last_number);
             self.connections.push(Connection {
@@ -107,6 +110,7 @@ impl TcpSender {
     /// Closes the oldest connection without a receiver, preferably one from `from`, if there are
     /// too many. Silent connections cannot keep receivers out.
     fn make_room(&mut self, sender: &mut Sender, from: IpAddr) {
+        // Only connections without a receiver: a joined one is never closed for a newcomer.
         let unjoined: Vec<u64> = sender.unjoined_connections().collect();
         let is_same = |number: &u64| {
             self.connections.iter().any(|it| it.number == *number && it.from == from)
@@ -172,9 +176,12 @@ impl Connection {
                 return Ok(());
             }
             match raw_io::write(stream, bytes) {
+                // Never for bytes of a stream socket; taken as broken rather than tried without
+                // end.
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => sender.stream_written(now, self.number, length),
                 Err(error) if is_transient(&error) => {
+                    // An interrupted write may be tried again without waiting for room.
                     self.is_full = error.kind() == ErrorKind::WouldBlock;
                     return Ok(());
                 }

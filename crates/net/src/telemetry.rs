@@ -95,6 +95,7 @@ impl Telemetry {
     ) -> CounterFile<C> {
         let Some(files) = &self.files else { return CounterFile::disabled() };
         files.process.add(counter, 1);
+        // Limited: any number of sessions may come, but directory and memory are finite.
         let slot = FileSlot::take(files);
         let (address, group) = (source.address.to_string(), source.group.map(|g| g.to_string()));
         let owner = CounterOwner {
@@ -108,6 +109,7 @@ impl Telemetry {
         let layout = CounterLayout::session(&labels, owner);
         let file = slot
             .and_then(|slot| Some((Counters::create(&files.directory, MODE, &layout).ok()?, slot)));
+        // Zero: the first update comes at once, so that the file is never seen empty for long.
         let due = if file.is_some() { 0 } else { Nanos::MAX };
         if file.is_none() {
             files.process.add(WITHOUT, 1);
