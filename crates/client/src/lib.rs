@@ -23,7 +23,7 @@
 //!
 //! # Path of a call
 //!
-//! [`Client`] (or [`aio::Client`]) -> `session` (the sans-IO state machine: `outgoing` writes
+//! [`Client`] (or `aio::Client`) -> `session` (the sans-IO state machine: `outgoing` writes
 //! commands, `pending` and `backlog` hold unanswered ones) -> `connection` (threads; `aio::tasks`
 //! for tokio) -> `tls_session` -> socket; back through `frames` and `session::incoming` to events.
 #![forbid(unsafe_code)]
