@@ -49,7 +49,7 @@ impl JoinLimiter {
         let steps = now.saturating_sub(self.refilled) / STEP;
         if steps > 0 {
             self.tokens = self.tokens.saturating_add(steps).min(JOINS_BURST);
-            // By whole steps: the rest of the interval counts towards the next token.
+            // Whole steps only: the rest of the interval counts towards the next token.
             self.refilled = self.refilled.saturating_add(steps * STEP);
         }
         let taken = self.tokens > 0;
