@@ -114,8 +114,8 @@ impl Conductor {
         let longer = self.rest * 2;
         if self.only_driver {
             REST
-        // Owners serve themselves: the pauses double, and the conductor hardly costs anything.
         } else if !self.agents.iter().any(|agent| agent.is_batching()) {
+            // Owners serve themselves: the pauses double, and the conductor hardly costs anything.
             longer.min(REST_MAX)
         } else if self.rest > BATCHING_REST_MAX {
             // A stream has just begun: start short again.
