@@ -65,6 +65,7 @@ impl Receiver {
     /// Subscribes to another topic that the session was announced with; repetitions are harmless.
     pub fn subscribe(&mut self, name: &str) {
         let session = &mut self.session;
+        // While a join or a resume runs, its next Join names the topic anyway.
         let is_live = session.phase == Phase::Live && !session.joining.is_resuming();
         if session.topics.subscribe(name) && is_live {
             session.joining.request_now(session.liveness.heard_at());
@@ -123,6 +124,7 @@ impl Receiver {
     /// Handles a frame whose body is at offset `at` in the caller's buffer.
     #[inline]
     pub fn on_frame(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
+        // Late datagrams of a closed session are normal: they do not count as malformed.
         if frame.session != self.session.number || self.session.phase == Phase::Closed {
             return;
         }
@@ -152,6 +154,7 @@ impl Receiver {
             session.counters.malformed += 1;
             return;
         };
+        // Without a Welcome the start is unknown: what is missed now is requested later.
         if session.phase != Phase::Live {
             return;
         }
@@ -163,6 +166,7 @@ impl Receiver {
             if !session.take_blocks(frame.sequence, bytes, at, out) {
                 session.reopen(now, frame.sequence);
             }
+            // Only then can this datagram be the last one.
             if session.liveness.is_closing() {
                 session.finish_if_drained(now, out);
             }
@@ -174,6 +178,7 @@ impl Receiver {
     /// Does everything that is due.
     pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
         let session = &mut self.session;
+        // A process that did not run has not heard the sender: its deadlines move along.
         let absence = session.liveness.poll(now);
         if absence > 0 {
             session.tracker.extend_deadlines(absence, now);
@@ -181,6 +186,7 @@ impl Receiver {
         let before = out.len();
         match session.phase {
             Phase::Joining => {
+                // No answer at all: the sender is gone, or unreachable from here.
                 if now >= session.joining_until() {
                     session.phase = Phase::Closed;
                     session.liveness.close_reason = Some(CloseReason::Died);
@@ -203,6 +209,7 @@ impl Receiver {
             session.lose(now, first, count, LossReason::GaveUp);
             any = true;
         }
+        // Blocks behind the lost datagrams wait for nothing any more.
         if any {
             session.release(out);
         }
@@ -240,6 +247,7 @@ impl Receiver {
     /// Writes the next frame to the sender into `buffer`; returns its length.
     pub fn next_transmit(&mut self, now: Nanos, buffer: &mut [u8]) -> Option<usize> {
         let session = &mut self.session;
+        // Frames for a broken connection would be lost: they are written to the next one.
         if session.liveness.is_disconnected || buffer.len() < size_of::<FrameHeader>() {
             return None;
         }
@@ -255,9 +263,11 @@ impl Receiver {
             return liveness.write_goodbye(status, tracker, report, ids, buffer);
         }
         let is_live = session.phase == Phase::Live;
+        // Without a begin the tracker's position means nothing.
         let has_begun = is_live || joining.is_resuming();
         let position = (session.number, has_begun.then(|| tracker.expected()));
         let join = joining.write(settings, topics, position, now, buffer);
+        // A Join goes first: a sender that does not know this receiver answers all else with Eject.
         if join.is_some() || !is_live {
             return join;
         }
@@ -310,6 +320,7 @@ impl Receiver {
     pub fn disconnected(&mut self) {
         self.session.liveness.is_disconnected = true;
         if self.session.phase == Phase::Closed {
+            // No Leave can be sent any more: the sender sees the end of the connection.
             self.session.liveness.goodbye = Goodbye::None;
         }
     }
@@ -352,6 +363,7 @@ impl Receiver {
 
     /// Whether the session can be revived: it was joined, and ended because the sender was silent.
     pub fn can_be_revived(&self) -> bool {
+        // Only silence can heal: a closed session is over, an evicted receiver is not wanted.
         let ended = self.session.liveness.close_reason;
         ended == Some(CloseReason::Died) && self.session.topics.have_left()
     }

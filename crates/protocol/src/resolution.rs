@@ -85,6 +85,7 @@ impl Resolver {
                 daemon.publish(announcement.session, index);
             }
         }
+        // Subscribers of the same process find it here: own frames are ignored.
         self.state.on_published(announcement, Some(self.state.id), topic);
         Ok(())
     }
@@ -105,6 +106,7 @@ impl Resolver {
         check(topic)?;
         let is_new = self.state.subscriptions.publishers(topic).is_none();
         let topic = self.state.subscriptions.add(topic);
+        // Daemons keep subscriptions: further subscribers of this process concern only it.
         if is_new {
             self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe(&topic));
         }
@@ -123,6 +125,7 @@ impl Resolver {
 
     /// Removes a subscriber from a topic.
     pub fn unsubscribe(&mut self, topic: &str) {
+        // Taken before the removal, which may drop the name.
         let name = self.state.subscriptions.publishers(topic).map(|(name, _)| Arc::clone(name));
         for session in self.state.subscriptions.remove(topic) {
             self.state.remote.remove_topic(session, topic);
@@ -142,6 +145,7 @@ impl Resolver {
         self.state.unconfirm_all(session);
         self.retries.extend(topics);
         if self.retry_due.is_none() && !self.retries.is_empty() {
+            // Random: all subscribers lose a crashed publisher at the same time.
             let pause = RETRY_PAUSE + self.state.rng.below(RETRY_JITTER);
             self.retry_due = Some(now.saturating_add(pause));
         }
@@ -187,6 +191,7 @@ impl Resolver {
             (false, true) => self.write_query(buffer),
             (false, false) => return None,
         };
+        // Spent after the frame is written: one frame may overdraw, and the next one waits.
         self.rate_limit.spend(now, count, length);
         self.state.counters.bytes += length as u64;
         Some(length)
@@ -215,6 +220,7 @@ impl Resolver {
     fn on_time(&mut self, now: Nanos) {
         self.state.now = now;
         for session in self.state.remote.sweep(now) {
+            // Silence in the group proves nothing where a daemon or this process vouches for it.
             if !self.state.is_confirmed(session) && !self.state.publications.has(session) {
                 self.state.forget(session);
             }
@@ -229,6 +235,7 @@ impl Resolver {
         }
         self.retry_due = None;
         for topic in std::mem::take(&mut self.retries) {
+            // Unsubscribed in the meantime.
             if self.state.subscriptions.publishers(&topic).is_none() {
                 continue;
             }
@@ -242,6 +249,7 @@ impl Resolver {
     fn write_advert(&mut self, buffer: &mut [u8]) -> (usize, usize) {
         let mut writer = FrameWriter::new(buffer, Kind::Advert, 0, self.state.id, 0);
         let mut count = 0;
+        // Ends first: subscribers stop joining what is gone.
         while let Some(it) = self.state.publications.next_ended(self.state.now) {
             if writer.add_entry(it.entry(advert_flag::GONE), 0).is_none() {
                 break;
@@ -251,6 +259,7 @@ impl Resolver {
         }
         let mut open: Option<(u64, OpenEntry)> = None;
         while let Some((it, index, topic)) = self.state.publications.next_topic(self.state.now) {
+            // Topics of one session share its entry.
             if open.as_ref().is_none_or(|(session, _)| *session != it.session) {
                 open = writer.add_entry(it.entry(0), topic.len()).map(|entry| (it.session, entry));
                 count += 1;
@@ -336,6 +345,7 @@ impl Resolver {
                     self.state.unconfirm(daemon, session);
                 }
             }
+            // A keepalive: only the sign of life counts.
             Kind::Query if names(frame.body).is_whole() => {}
             Kind::Eject => {
                 self.state.counters.ejected += 1;

@@ -138,6 +138,7 @@ impl ResolverServer {
     pub fn disconnect(&mut self, now: Nanos, client: u64) {
         let Some(it) = self.clients.remove(&client) else { return };
         self.counters.disconnected += 1;
+        // Subscriptions end at once; sessions wait for their resolver to come back.
         it.subscriptions.iter().for_each(|name| self.table.unsubscribe(client, name));
         let Some(resolver) = it.resolver else { return };
         let until = now.saturating_add(self.settings.grace);
@@ -152,6 +153,7 @@ impl ResolverServer {
     pub fn reject(&mut self, now: Nanos, client: u64, why: RejectReason) {
         let Some(it) = self.clients.get(&client) else { return };
         let resolver = it.resolver.unwrap_or(0);
+        // Before the client goes: its address and resolver are still known.
         self.rejected.push_back(RejectedClient { client, from: it.from, resolver, why });
         self.counters.rejected += 1;
         self.counters.malformed += u64::from(why == RejectReason::Malformed);
@@ -266,6 +268,7 @@ impl ResolverServer {
         it.on_heard(now);
         match it.resolver {
             Some(known) if known == resolver => return Ok(resolver),
+            // One connection, one resolver: sessions are owned by the resolver's number.
             Some(_) => return Err(RejectReason::Malformed),
             None if resolver == 0 || resolver == self.settings.daemon => {
                 return Err(RejectReason::Malformed);
@@ -288,6 +291,7 @@ impl ResolverServer {
         mut topics: Names<'_>,
     ) -> Result<(), RejectReason> {
         let session = entry.session.get();
+        // The first owner keeps it: a client cannot end or redirect another's session.
         if self.table.is_foreign(resolver, session) {
             self.counters.foreign += 1;
             return Ok(());
@@ -301,6 +305,7 @@ impl ResolverServer {
             self.counters.malformed_entries += 1;
             return Ok(());
         };
+        // Was lost, and is back: subscribers learn that it is certain again.
         if self.table.refresh(announcement) {
             let subscribers = self.table.subscribers(session);
             self.notify_change(session, subscribers);
@@ -335,6 +340,7 @@ impl ResolverServer {
                 slow.push(id);
             }
         }
+        // After the loop, which reads the table that a rejection changes.
         slow.into_iter().for_each(|id| self.reject(now, id, RejectReason::SlowConsumer));
         Ok(())
     }

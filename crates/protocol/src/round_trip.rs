@@ -29,11 +29,13 @@ impl RoundTrip {
 
     /// Adds a sample, capped at the longest wait.
     pub fn add(&mut self, sample: Nanos) {
+        // Bounded: one absurd sample must not spoil the estimate.
         let sample = sample.min(Self::PATIENCE_MAX);
         if !self.known {
             *self = Self { smoothed: sample, variation: sample / 2, known: true };
             return;
         }
+        // An outlier counts as the longest expected one: the peer was late, not the path.
         let sample = sample.min(self.expected());
         if let Some(longer) = sample.checked_sub(self.smoothed) {
             self.variation = self.variation - self.variation / 4 + longer / 4;

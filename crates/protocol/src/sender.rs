@@ -86,6 +86,7 @@ impl Sender {
         if session.names.len() >= max {
             return Err(TopicError::TooMany { max });
         }
+        // Topics are never removed: numbers stay dense, and index the tables directly.
         let number = session.names.len() as u32;
         session.names.push(name.into());
         session.numbers.insert(name.into(), number);
@@ -348,6 +349,7 @@ impl Sender {
             return;
         };
         let bytes = bytes.min(run.bytes.len());
+        // Nothing of the run has left: the next call plans it anew.
         if bytes == 0 {
             return;
         }

@@ -42,12 +42,14 @@ impl BlockShape {
                 begins = flags.begins();
                 closed = begins;
             }
+            // A begin must follow an end, and nothing else may.
             valid &= flags.begins() == closed;
             closed = flags.ends();
             goes_on = flags.goes_on();
             whole &= flags.is_whole();
             count += 1;
         }
+        // A truncated block has fewer items than its header says.
         let valid = valid && count > 0 && count == u64::from(header.count.get());
         valid.then_some(Self { count, begins, plain: whole && !goes_on })
     }
@@ -63,6 +65,7 @@ impl Block<'_> {
                 start: at + range.start as u32,
                 end: at + range.end as u32,
             },
+            // A queued block: the buffer that it came in may be overwritten.
             None => self.copy(slot, range),
         }
     }
@@ -118,6 +121,7 @@ impl ByteBudget {
     /// Reserves `bytes`; false if they exceed the budget.
     #[must_use]
     pub(super) const fn reserve(&mut self, bytes: usize) -> bool {
+        // With overhead: very many empty blocks would otherwise cost nothing.
         let used = self.used + bytes + Self::OVERHEAD;
         let fits = used <= self.max;
         if fits {

@@ -24,6 +24,7 @@ pub(super) fn on_control(
     out: &mut Vec<Delivery>,
 ) {
     let live = session.phase == Phase::Live;
+    // Most frames need a joined session: positions mean nothing before the Welcome.
     let valid = match frame.kind {
         Kind::Session if live => on_session(session, now, frame, out),
         Kind::Confirm if live => {
@@ -92,12 +93,15 @@ fn learn(session: &mut Session, number: u32, head: (Head, bool), out: &mut Vec<D
 fn on_void(session: &mut Session, now: Nanos, frame: &Frame<'_>, out: &mut Vec<Delivery>) {
     for range in list::<Range>(frame.body) {
         let (first, count) = (range.first.get(), u64::from(range.count.get()));
+        // Overwritten at the sender: a loss for good, whichever topics were in it.
         if frame.flags & flag::GONE != 0 {
             session.lose(now, first, count, LossReason::Gone);
         } else if frame.flags & flag::UNWANTED != 0 {
+            // No topic of this receiver was in it: no loss, and none is logged.
             session.tracker.remove(first, count, |_, _, _| {});
         }
     }
+    // The answer may complete a slice: the next one is requested at once.
     session.nak.request_next(&mut session.tracker, false, now);
     session.release(out);
     session.finish_if_drained(now, out);
@@ -105,6 +109,7 @@ fn on_void(session: &mut Session, now: Nanos, frame: &Frame<'_>, out: &mut Vec<D
 
 fn on_echo(session: &mut Session, now: Nanos, frame: &Frame<'_>) -> Option<()> {
     let (body, _) = EchoBody::split(frame.body)?;
+    // The address may have had another receiver before: its Echo measures nothing here.
     if body.receiver.get() == session.settings.receiver
         && let Some(sample) = session.status.on_echo(body.echo.get(), now)
     {
@@ -120,8 +125,10 @@ fn on_echo(session: &mut Session, now: Nanos, frame: &Frame<'_>) -> Option<()> {
 
 fn on_challenge(session: &mut Session, now: Nanos, frame: &Frame<'_>) -> Option<()> {
     let (body, _) = ChallengeBody::split(frame.body)?;
+    // A cookie is bound to the number: one for another receiver would not be accepted.
     let is_own = body.receiver.get() == session.settings.receiver;
     let echo = body.echo.get();
+    // The echo proves that the sender has read one of these Joins: blind forgeries fail.
     if is_own && session.joining.is_answer(echo) {
         if let Some(sample) = session.joining.round_trip(echo, now) {
             session.round_trip.add(sample);
@@ -154,6 +161,7 @@ fn on_welcome(
         session.liveness.on_heard(now);
     }
     if session.phase == Phase::Joining {
+        // Before the topics: their positions refer to the start.
         begin(session, start, body);
         // After a revival: topics that had joined before, whose numbers are known.
         out.extend(session.topics.begin_again().map(|slot| Delivery::Joined { slot }));
@@ -191,13 +199,16 @@ fn begin(session: &mut Session, start: u64, body: &WelcomeBody) {
     let (own, sender) = (session.settings.window_datagrams, body.window.get());
     // A receiver that resumes keeps its position.
     if !session.joining.is_resuming() {
+        // The larger window: a jump that long may happen by plain loss.
         session.tracker.begin(start, own.max(sender));
         session.status.begin(start, sender);
     }
+    // The smaller one: more than either side can hold is of no use at a time.
     session.nak.set_window(own.min(sender.max(1)));
     session.nak.set_receivers(body.receivers.get());
     let liveness = Nanos::from(body.liveness_ms.get()) * MILLISECOND;
     if liveness > 0 {
+        // A number from the network: bounded, or a dead sender would be waited for without end.
         let most = session.settings.liveness.saturating_mul(LIVENESS_FACTOR);
         let liveness = liveness.min(most);
         session.liveness.set_timeout(liveness);
@@ -214,10 +225,12 @@ fn begin(session: &mut Session, start: u64, body: &WelcomeBody) {
 /// Continues at `start`: datagrams before it can no longer come.
 fn resume(session: &mut Session, now: Nanos, start: u64) {
     let why = forget_history(session);
+    // The head may lie beyond already: then only the gaps before `start` are lost.
     session.tracker.advance(start, 0, now, now);
     let first = session.tracker.expected();
     session.lose(now, first, distance(first, start), why);
     session.tracker.allow_jump();
+    // Messages of the meantime were numbered without taking datagrams.
     session.topics.allow_jump();
     session.status.send_soon();
 }
@@ -246,6 +259,7 @@ fn on_eject(
             session.joining.resume(now);
             forget_history(session);
         }
+        // Late: this receiver is joining anyway.
         (flag::STRANGER, _) => {}
         (flag::CROWDED, _) => session.finish(now, CloseReason::Refused, out),
         (flag::STALLED, _) => session.finish(now, CloseReason::Evicted, out),

@@ -46,6 +46,7 @@ impl ReceiverCounters {
     /// Adds the counts of another receiver.
     pub fn add(&mut self, other: &Self) {
         let shortest = match (self.recovered, other.recovered) {
+            // A minimum over no recoveries is zero, which would hide the other's.
             (0, _) => other.recovery_min,
             (_, 0) => self.recovery_min,
             _ => self.recovery_min.min(other.recovery_min),
@@ -119,6 +120,7 @@ impl GapLog {
     pub(super) fn add(&mut self, record: GapRecord) {
         if let Some(last) = self.0.back_mut()
             && last.end == record.end
+            // Only parts of one gap: their times then agree.
             && last.noticed == record.noticed
             && last.first.wrapping_add(last.count) == record.first
         {

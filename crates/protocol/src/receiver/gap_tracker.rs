@@ -71,6 +71,7 @@ impl GapTracker {
     pub(super) fn begin(&mut self, start: u64, window: u32) {
         self.head = start;
         self.gaps.clear();
+        // Four windows: more cannot be on its way, so a longer jump is forged or an outage.
         self.max_jump = (u64::from(window) * 4).clamp(64, JUMP_MAX);
     }
 
@@ -103,6 +104,7 @@ impl GapTracker {
     #[inline]
     pub(super) fn take_next(&mut self, sequence: u64) -> bool {
         let next = sequence == self.head && self.gaps.is_empty();
+        // Without a branch: this runs for every datagram.
         self.head = self.head.wrapping_add(u64::from(next));
         next
     }
@@ -114,9 +116,12 @@ impl GapTracker {
         if distance >= 0 {
             return match distance as u64 {
                 0 => Arrival::New,
+                // Skipped datagrams are not missing; but even they are bounded, as the header may
+                // be forged.
                 far if far > JUMP_MAX || far.saturating_sub(skipped.into()) > max_jump => {
                     Arrival::Implausible
                 }
+                // The datagram itself is dropped, and is found missing later.
                 _ if self.gaps.len() >= GAPS_MAX => Arrival::Overflow,
                 _ => Arrival::New,
             };
@@ -136,11 +141,14 @@ impl GapTracker {
         }
         let from = self.head;
         self.head = to;
+        // For one jump only: then the sender's position is known.
         self.jump_allowed = false;
+        // `skipped` may reach back before the head: those were received.
         let end = later(from, to.wrapping_sub(u64::from(skipped)));
         let count = end.wrapping_sub(from);
         (count > 0).then(|| {
             let gap = Gap::new(from, count, now, due);
+            // At the end: a new gap lies after all others, and the list stays in order.
             self.gaps.push(gap);
             gap
         })
@@ -216,6 +224,7 @@ impl GapTracker {
 
     /// Counts everything from `start` on as missing again, no further back than a plausible jump.
     pub(super) fn reopen_from(&mut self, start: u64, now: Nanos) {
+        // Bounded: `start` comes from the network.
         let first = later(start, self.head.wrapping_sub(self.max_jump));
         self.reopen(first, self.head, now, now);
     }
@@ -223,6 +232,7 @@ impl GapTracker {
     /// Extends the recovery time of all gaps by the time that this process did not run.
     pub(super) fn extend_deadlines(&mut self, absence: Nanos, now: Nanos) {
         for gap in &mut self.gaps {
+            // Repairs may wait unread in the socket: the receiver, not the sender, was late.
             gap.noticed = gap.noticed.saturating_add(absence).min(now);
         }
     }

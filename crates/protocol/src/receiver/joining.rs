@@ -84,6 +84,7 @@ impl Joining {
 
     /// Starts a request to resume at this receiver's position, unless one is running.
     pub(super) const fn resume(&mut self, now: Nanos) {
+        // A running request goes on: each implausible frame would otherwise start it anew.
         if !self.resume {
             (self.resume, self.first) = (true, 0);
             self.start(now);
@@ -115,11 +116,13 @@ impl Joining {
 
     /// Whether `echo` is the clock of one of the Joins.
     pub(super) fn is_answer(&self, echo: u64) -> bool {
+        // Any Join of this request will do; answers to former requests are outdated.
         self.echo != 0 && (self.since.max(1)..=self.echo).contains(&echo)
     }
 
     /// Round trip measured by the first answer to the Join with clock `echo`.
     pub(super) fn round_trip(&mut self, echo: u64, now: Nanos) -> Option<Nanos> {
+        // A second answer to one Join has waited longer: it would measure too much.
         let first = std::mem::replace(&mut self.answered, echo) != echo;
         first.then(|| now.saturating_sub(echo))
     }
@@ -127,6 +130,7 @@ impl Joining {
     /// Handles a challenge: answers with its cookie.
     pub(super) const fn on_challenge(&mut self, cookie: u64, now: Nanos) {
         self.cookie = cookie;
+        // At most one answer for each Join: forged Challenges must not make a flood of Joins.
         if self.may_answer && self.due.is_some() {
             self.due = Some(now);
             self.answering = true;
@@ -147,6 +151,7 @@ impl Joining {
             return;
         }
         let total = if self.resume { topics.len() } else { topics.requested().count() };
+        // A resume has to name all topics, in as many Joins as it takes.
         let more = self.resume && self.end < total;
         if self.resume && !more {
             self.resume = false;
@@ -179,12 +184,14 @@ impl Joining {
         let resume = self.resume && expected.is_some();
         let flags = match expected {
             Some(_) if resume => flag::RESUME,
+            // A sender that has removed this receiver must not admit it with part of its topics.
             Some(_) => flag::FURTHER,
             None if settings.late_join => flag::LATE,
             None => 0,
         };
         let sequence = expected.unwrap_or(0);
         let mut writer = FrameWriter::new(buffer, Kind::Join, flags, session, sequence);
+        // Zero stands for no Join.
         self.echo = now.max(1);
         let body = JoinBody {
             receiver: settings.receiver.into(),
@@ -198,7 +205,9 @@ impl Joining {
         }
         self.add_names(&mut writer, topics);
         (self.may_answer, self.answering) = (!self.answering, false);
+        // Grows: a sender that restarts must not be flooded by all its receivers.
         self.wait = (self.wait * 2).min(WAIT_MAX);
+        // Random: receivers that were cut off together do not come back at the same time.
         self.due = Some(now.saturating_add(self.wait / 2 + self.rng.below(self.wait / 2)));
         Some(writer.finish())
     }
@@ -206,6 +215,7 @@ impl Joining {
     /// Adds as many names as fit: those not begun yet, or all to resume.
     fn add_names(&mut self, writer: &mut FrameWriter<'_>, topics: &Topics) {
         let total = if self.resume { topics.len() } else { topics.requested().count() };
+        // The list has shrunk or was named once: begins again at its start.
         if self.first >= total {
             self.first = 0;
         }

@@ -71,6 +71,7 @@ impl Liveness {
     /// A frame of the sender has come.
     #[inline]
     pub(super) fn on_heard(&mut self, now: Nanos) {
+        // Never back: one caller may have read its clock before another did.
         self.heard_at = self.heard_at.max(now);
     }
 
@@ -85,7 +86,9 @@ impl Liveness {
     pub(super) fn poll(&mut self, now: Nanos) -> Nanos {
         let pause = now.saturating_sub(self.polled_at);
         self.polled_at = self.polled_at.max(now);
+        // Polls come every quarter of the timeout: half of it is no normal pause.
         let absence = pause.saturating_sub(self.timeout / 2);
+        // At most to the present: an absence does not count as a frame from the future.
         self.heard_at = self.heard_at.saturating_add(absence).min(self.heard_at.max(now));
         self.bytes_at = self.bytes_at.saturating_add(absence).min(self.bytes_at.max(now));
         absence
@@ -96,6 +99,7 @@ impl Liveness {
     }
 
     pub(super) fn set_timeout(&mut self, timeout: Nanos) {
+        // Zero would declare the sender dead at once.
         self.timeout = timeout.max(1);
     }
 
@@ -150,6 +154,8 @@ impl Liveness {
     ) -> Option<usize> {
         match self.goodbye {
             Goodbye::None | Goodbye::WhenRead => None,
+            // The last Status says that everything is read: the sender need not keep it for
+            // repairs.
             Goodbye::Status => {
                 self.goodbye = Goodbye::Leave(LEAVES);
                 status.send_soon();
@@ -157,6 +163,7 @@ impl Liveness {
             }
             Goodbye::Leave(left) => {
                 let rest = Goodbye::Leave(left - 1);
+                // Repeated: no answer comes to a Leave.
                 self.goodbye = if left > 1 { rest } else { Goodbye::None };
                 let mut writer = FrameWriter::new(buffer, Kind::Leave, 0, ids.0, 0);
                 writer.add(&LeaveBody { receiver: ids.1.into() }).then(|| writer.finish())

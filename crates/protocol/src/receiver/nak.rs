@@ -35,10 +35,13 @@ impl Nak {
     }
 
     pub(super) fn set_window(&mut self, window: u32) {
+        // A quarter: repairs must leave room for the stream that goes on meanwhile.
         self.slice = u64::from(window / 4).max(1);
     }
 
     pub(super) const fn set_receivers(&mut self, receivers: u32) {
+        // With unicast other receivers do not hear the repairs: a group's back-off would only delay
+        // them.
         self.receivers = if self.multicast { receivers } else { 1 };
     }
 
@@ -47,6 +50,7 @@ impl Nak {
         if self.receivers <= SMALL_GROUP {
             return now;
         }
+        // Grows with the group: few receivers need little spread, and repairs come sooner.
         let share = u64::from(self.receivers).min(LARGE_GROUP);
         let back_off = trip.smoothed().saturating_mul(2).saturating_mul(share) / LARGE_GROUP;
         now.saturating_add(self.rng.below(back_off))
@@ -61,14 +65,17 @@ impl Nak {
         trip: &RoundTrip,
         now: Nanos,
     ) {
+        // Over budget: the repair will come, only later.
         let rest = if budget { trip.patience().saturating_mul(2) } else { 0 };
         let until = now.saturating_add(rest.max(trip.smoothed().saturating_mul(2)));
         let gaps = tracker.gaps_mut();
         for range in ranges.iter().take(RANGES_MAX) {
             let (first, count) = (range.first.get(), u64::from(range.count.get()));
             let end = first.wrapping_add(count);
+            // Gaps lie in order: a search instead of a scan, as forged frames may name many ranges.
             let at = gaps.partition_point(|gap| !before(first, gap.end()));
             for gap in gaps[at..].iter_mut().take_while(|gap| before(gap.first, end)) {
+                // Limited: forged Confirms must not postpone a NAK for ever.
                 if gap.confirms < CONFIRMS_MAX {
                     gap.confirms += 1;
                     gap.due = gap.due.max(until);
@@ -81,10 +88,13 @@ impl Nak {
     pub(super) fn request_next(&self, tracker: &mut GapTracker, again: bool, now: Nanos) {
         if let Some(gap) = tracker.gaps_mut().first_mut()
             && gap.tries > 0
+            // All that was requested has come: the slice is complete.
             && (again || gap.first == gap.asked)
         {
+            // Progress: the back-off starts anew.
             (gap.due, gap.tries) = (now, 0);
             if gap.history {
+                // A long history takes many slices: its recovery time counts for each of them.
                 gap.noticed = now;
             }
         }
@@ -107,6 +117,7 @@ impl Nak {
         let (session, receiver) = ids;
         let expected = tracker.expected();
         let due = |gap: &Gap| gap.due <= now;
+        // The flag holds for a whole frame: gaps of the other sort go into the next one.
         let alone = is_alone(tracker.gaps().iter().find(|gap| due(gap))?);
         let flags = if alone { flag::ALONE } else { 0 };
         let mut writer = FrameWriter::new(buffer, Kind::Nak, flags, session, expected);
@@ -126,6 +137,7 @@ impl Nak {
                 break;
             }
             gap.asked = later(gap.asked, gap.first.wrapping_add(u64::from(count)));
+            // The repair may be lost too: asked again after this time.
             gap.due = now.saturating_add(self.patience(gap.tries, trip));
             gap.tries = gap.tries.saturating_add(1);
         }
@@ -136,6 +148,7 @@ impl Nak {
     /// multicast.
     fn patience(&mut self, tries: u32, trip: &RoundTrip) -> Nanos {
         let grown = grown(tries, trip);
+        // Receivers behind one lossy link miss the same datagrams at the same time.
         let spread = if self.receivers > SMALL_GROUP { grown / 2 } else { 0 };
         grown + self.rng.below(spread)
     }
@@ -143,11 +156,13 @@ impl Nak {
 
 /// Wait for an answer, grown by half for each of `tries`.
 fn grown(tries: u32, trip: &RoundTrip) -> Nanos {
+    // Bounded: the limit is reached long before.
     (0..tries.min(32))
         .fold(trip.patience(), |wait, _| (wait + wait / 2).min(RoundTrip::PATIENCE_MAX))
 }
 
 fn is_alone(gap: &Gap) -> bool {
+    // History concerns a late joiner only; after many tries the group's way may be at fault.
     gap.history || gap.tries >= PATIENT_TRIES
 }
 

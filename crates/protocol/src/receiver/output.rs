@@ -62,6 +62,7 @@ impl HeldBatch {
             self.deliveries.push(delivery);
             self.bytes.push(bytes);
         } else {
+            // No room: a batch in pieces is better than a batch lost.
             self.flush(output);
             output.out.push(delivery);
         }
@@ -69,6 +70,7 @@ impl HeldBatch {
 
     /// Delivers the held messages.
     pub(super) fn flush(&mut self, output: &mut Output<'_>) {
+        // All at once, in order: the batch is complete, or can no longer be.
         output.out.append(&mut self.deliveries);
         self.bytes.drain(..).for_each(|bytes| output.reorder.release(bytes));
     }

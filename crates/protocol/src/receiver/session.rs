@@ -77,9 +77,11 @@ impl Session {
         let mut blocks = Blocks::new(bytes);
         let mut room = true;
         while let Some((header, items)) = blocks.next() {
+            // Deliveries name offsets in the caller's buffer: messages are not copied.
             let offset = bytes.len() - blocks.left() - items.rest().len();
             let origin = BlockOrigin { sequence, at: (at + offset) as u32 };
             let gaps = (&self.tracker, self.loss_reason);
+            // Goes on without room: other topics of the datagram may need none.
             room &= self.topics.take((header, items), origin, gaps, &mut self.counters, out);
         }
         room
@@ -104,6 +106,7 @@ impl Session {
             self.notice_gap(now, sequence, header.skipped.get());
             self.tracker.advance(sequence.wrapping_add(1), 1, now, now);
         }
+        // Before the blocks: what it declares lost or skipped may let them be delivered.
         self.read_header(now, sequence, header);
         if arrival == Arrival::Duplicate {
             self.counters.duplicates += 1;
@@ -145,6 +148,7 @@ impl Session {
 
     /// Records the gap between the head and `to`, without the last `skipped` datagrams.
     pub(super) fn notice_gap(&mut self, now: Nanos, to: u64, skipped: u32) {
+        // Not at once where the network reorders: the datagram may be just behind.
         let due = self.nak.first_due(now, &self.round_trip).saturating_add(self.settings.reorder);
         let history = std::mem::take(&mut self.liveness.expects_history);
         let Some(gap) = self.tracker.advance(to, skipped, now, due) else { return };
@@ -183,6 +187,7 @@ impl Session {
             let after = now.saturating_sub(gap.noticed);
             counters.lost_datagrams += count;
             let last = first.wrapping_add(count - 1);
+            // The latest loss decides whether a topic's end is certain.
             *last_lost = Some(last_lost.map_or(last, |known| later(known, last)));
             let end = GapEnd::Lost(why);
             log.add(GapRecord { noticed: gap.noticed, after, first, count, end });
@@ -197,6 +202,7 @@ impl Session {
     #[cold]
     pub(super) fn reopen(&mut self, now: Nanos, sequence: u64) {
         self.counters.overflowed += 1;
+        // Not at once: the buffer is still full.
         let due = now.saturating_add(self.round_trip.patience());
         self.tracker.reopen(sequence, sequence.wrapping_add(1), now, due);
     }
@@ -204,6 +210,7 @@ impl Session {
     /// Applies the header of a data or session frame: datagrams before it that were skipped for
     /// this receiver, and those that the sender no longer retains.
     pub(super) fn read_header(&mut self, now: Nanos, sequence: u64, header: &DataHeader) {
+        // Nothing is missing, so nothing can be declared lost or skipped.
         if self.tracker.gaps().is_empty() {
             return;
         }
@@ -226,6 +233,7 @@ impl Session {
     pub(super) fn finish_if_drained(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
         let Some(end) = self.liveness.end else { return };
         if self.phase != Phase::Live || !self.tracker.is_complete_to(end) {
+            // A gap was opened again: the wait for a later Session frame starts over.
             self.liveness.drained_at = None;
             return;
         }
@@ -247,6 +255,7 @@ impl Session {
             _ => LossReason::Evicted,
         };
         let (first, head) = (self.tracker.expected(), self.tracker.head());
+        // Nothing more will come: what is missing now is lost.
         self.lose(now, first, distance(first, head), reason);
         let gaps = (&self.tracker, self.loss_reason);
         let slots = self.topics.end(gaps, self.last_lost, &mut self.counters, out);
@@ -254,12 +263,14 @@ impl Session {
         (self.phase, self.liveness.close_reason) = (Phase::Closed, Some(why));
         self.joining.stop();
         if why == CloseReason::Closed {
+            // A closed sender waits until everything is read; a dead one waits for nothing.
             self.liveness.goodbye = Goodbye::WhenRead;
         }
     }
 
     /// Time at which joining fails without an answer.
     pub(super) fn joining_until(&self) -> Nanos {
+        // The longer one: a join must survive the outages that a stream survives.
         let patience = self.settings.recovery.max(self.settings.liveness);
         self.joining.since().saturating_add(patience)
     }

@@ -64,7 +64,9 @@ impl Status {
     }
 
     pub(super) fn begin(&mut self, start: u64, sender_window: u32) {
+        // At once: the sender has to learn the limit, and that the start is known.
         (self.consumed, self.reported, self.urgent) = (start, start, true);
+        // An eighth of the smaller window: the sender hears of room long before it runs out.
         self.step = i64::from(self.window.min(sender_window) / 8).max(1);
     }
 
@@ -75,6 +77,7 @@ impl Status {
     /// The sender requests a report.
     pub(super) fn on_probe(&mut self, head: u64) {
         self.urgent = true;
+        // Two answers: one now, and one when everything is read.
         self.probed = self.consumed != head;
     }
 
@@ -97,6 +100,7 @@ impl Status {
     #[inline]
     pub(super) fn consumed_all(&mut self, tracker: &GapTracker) {
         self.consumed_to(tracker.expected());
+        // The head, not the expected one: with datagrams missing, there is more to read.
         if self.probed && self.consumed == tracker.head() {
             (self.urgent, self.probed) = (true, false);
         }
@@ -105,6 +109,7 @@ impl Status {
     /// The application has read everything before `mark`.
     #[inline]
     pub(super) fn consumed_to(&mut self, mark: u64) {
+        // Never back: marks may come out of order.
         if ahead(mark, self.consumed) > 0 {
             self.consumed = mark;
             self.urgent |= ahead(mark, self.reported) >= self.step;
@@ -117,6 +122,7 @@ impl Status {
 
     /// Round trip measured by an echo, if it answers the last report.
     pub(super) const fn on_echo(&mut self, echo: u64, now: Nanos) -> Option<Nanos> {
+        // Only the last one counts: a late echo would measure the delay of another report.
         if echo == 0 || echo != self.echo {
             return None;
         }
@@ -136,6 +142,7 @@ impl Status {
         if self.next_due() > now {
             return None;
         }
+        // Zero asks for no echo: most reports cost the sender no answer.
         let echo = if self.echo_due <= now { now.max(1) } else { 0 };
         let body = StatusBody {
             receiver: receiver.into(),

@@ -70,6 +70,7 @@ impl Topics {
             return true;
         };
         let topic = &mut self.topics[*slot as usize];
+        // A known number is joined; a running request names the topic already.
         topic.number().is_none() && !std::mem::replace(&mut topic.is_requested, true)
     }
 
@@ -118,6 +119,7 @@ impl Topics {
     /// Begins a subscribed topic; returns its slot, or `None` if it has begun already.
     pub(super) fn begin(&mut self, name: &str, number: u32, head: Head) -> Option<u32> {
         let slot = *self.names.get(name)?;
+        // A number from the network indexes a table: bounded, and never given to two topics.
         if number >= NUMBER_MAX
             || self.topics[slot as usize].number().is_some()
             || self.slot(number).is_some()
@@ -172,7 +174,9 @@ impl Topics {
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> bool {
+        // Topics of other receivers are normal in a group.
         let Some(slot) = self.slot(header.topic.get()) else { return true };
+        // Validated once, before any of it is delivered.
         let Some(shape) = BlockShape::of(header, items) else {
             counters.malformed += 1;
             return true;
@@ -210,6 +214,7 @@ impl Topics {
     }
 
     fn wait(&mut self, slot: u32) {
+        // Listed once: `release` visits only topics that wait, not all of them.
         if !std::mem::replace(&mut self.topics[slot as usize].is_listed, true) {
             self.waiting.push(slot);
         }

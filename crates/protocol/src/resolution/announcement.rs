@@ -53,6 +53,8 @@ impl Announcement {
     /// Reads an entry of an Advert from address `from`; `None` if it is malformed.
     pub(crate) fn read(entry: &AdvertEntry, from: SocketAddr) -> Option<Self> {
         let mut control = entry.control();
+        // A publisher on all interfaces does not know the address that reaches it: the frame's
+        // does.
         if control.ip().is_unspecified() {
             let port = control.port();
             control = from;
@@ -80,6 +82,7 @@ impl Announcement {
         let control = self.control;
         self.session != 0
             && group_fits
+            // Addresses that a Join must not go to: no port, a group, or a whole network.
             && control.port() != 0
             && !control.ip().is_multicast()
             && !matches!(control.ip(), IpAddr::V4(ip) if ip.is_broadcast())
@@ -124,6 +127,7 @@ fn with_scope(address: SocketAddr, from: SocketAddr) -> SocketAddr {
         _ => false,
     };
     if is_link_local {
+        // A link-local address means nothing without its link: that of the sender's frame.
         address.set_scope_id(from.scope_id());
     }
     SocketAddr::V6(address)

@@ -79,6 +79,8 @@ impl DaemonSession {
                 Some(DaemonAction::Connect)
             }
             Phase::Connecting | Phase::Up if now >= self.heard_at.saturating_add(SILENCE) => {
+                // Changes the phase itself: the caller does not report a close that it was asked
+                // for.
                 self.disconnected(now, rng);
                 Some(DaemonAction::Close)
             }
@@ -94,7 +96,9 @@ impl DaemonSession {
         subscriptions: impl Iterator<Item = Arc<str>>,
     ) {
         (self.phase, self.heard_at, self.sent_at) = (Phase::Up, now, now);
+        // Everything: the daemon may have restarted, and know nothing.
         (self.publications, self.subscriptions) = (publications.collect(), subscriptions.collect());
+        // Ends need no frame: whatever is not registered before the SYNC has ended.
         self.ended.clear();
         self.withdrawn.clear();
         self.sync_due = true;
@@ -104,6 +108,7 @@ impl DaemonSession {
     /// The connection is broken, or could not be made. Confirmed sessions are kept.
     pub(super) fn disconnected(&mut self, now: Nanos, rng: &mut Rng) {
         if !matches!(self.phase, Phase::Down { .. }) {
+            // Random: a restarted daemon gets its clients back one after another.
             let pause = self.pause / 2 + rng.below(self.pause / 2);
             self.phase = Phase::Down { until: now.saturating_add(pause) };
             self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -148,6 +153,7 @@ impl DaemonSession {
     /// Queries for a topic.
     pub(super) fn subscribe(&mut self, topic: &Arc<str>) {
         if self.is_up() {
+            // The last call decides: a topic is in one of the two lists only.
             self.withdrawn.remove(topic);
             self.subscriptions.insert(Arc::clone(topic));
         }
@@ -192,6 +198,7 @@ impl DaemonSession {
 
     /// The daemon has sent everything: returns the sessions that it has not advertised again.
     pub(super) fn synced(&mut self) -> Vec<u64> {
+        // Only a complete exchange resets it: a daemon that accepts and closes is not tried fast.
         self.pause = PAUSE;
         let stale = self.confirmed.iter().filter(|(_, it)| !it.is_fresh);
         stale.map(|(session, _)| *session).collect()
@@ -216,6 +223,7 @@ impl DaemonSession {
         } else if !self.subscriptions.is_empty() {
             write_names(query(0, buffer), &mut self.subscriptions)
         } else if std::mem::take(&mut self.sync_due) {
+            // After all names: the SYNC says that the lists are complete.
             query(query_flag::SYNC, buffer).finish()
         } else if now >= self.sent_at.saturating_add(KEEPALIVE) {
             query(0, buffer).finish()

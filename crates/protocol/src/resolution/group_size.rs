@@ -20,6 +20,7 @@ impl GroupSize {
             .iter()
             .position(same)
             .or_else(|| self.0.iter().position(|entry| !is_recent(now, *entry)));
+        // Without room nothing is stored: the group is known to be large.
         if let Some(entry) = entry {
             self.0[entry] = Some((resolver, now));
         }

@@ -69,6 +69,7 @@ impl LocalPublications {
             }
         };
         let indices = indices.or_default();
+        // Published before.
         if indices.iter().any(|(session, _)| *session == id) {
             return;
         }
@@ -80,6 +81,7 @@ impl LocalPublications {
             due: 0,
             advertised_at: None,
         });
+        // Due at once: subscribers may wait already.
         self.topics_due.put(0, (id, index));
     }
 
@@ -117,6 +119,7 @@ impl LocalPublications {
             }
         }
         let announcement = session.announcement;
+        // The end is advertised several times, as each frame may be lost.
         self.ended.insert(id, Ended { announcement, backoff: Backoff::default(), due: 0 });
         self.ended_due.put(0, id);
         true
@@ -143,7 +146,9 @@ impl LocalPublications {
             };
             let was_answered =
                 topic.advertised_at.is_some_and(|at| now.saturating_sub(at) < ANSWERED);
+            // Rounded: several answers fall due together, and share a frame.
             let due = if delay == 0 { now } else { rounded(now.saturating_add(delay)) };
+            // One answer serves many queries; an earlier one is on its way.
             if was_answered || topic.due <= due {
                 continue;
             }

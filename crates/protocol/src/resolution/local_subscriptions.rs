@@ -78,6 +78,7 @@ impl LocalSubscriptions {
         let Some(known) = self.topics.get_mut(name) else { return };
         known.publishers.insert(session);
         if let Some(due) = known.due
+            // The first answer need not be the only publisher: a second Query finds the others.
             && known.backoff.count() >= QUERIES_MIN
         {
             self.due.remove(due, Arc::from(name));
@@ -88,6 +89,7 @@ impl LocalSubscriptions {
     /// Removes a publisher; queries start again if it was the last.
     pub(super) fn forget(&mut self, name: &Arc<str>, session: u64) {
         let Some(known) = self.topics.get_mut(name) else { return };
+        // With other publishers left, queries are not urgent.
         if !known.publishers.remove(&session) || !known.publishers.is_empty() {
             return;
         }
@@ -104,6 +106,7 @@ impl LocalSubscriptions {
         let Some((name, _)) = self.topics.get_key_value(name) else { return };
         let name = Arc::clone(name);
         let Some(known) = self.topics.get_mut(&name) else { return };
+        // At most once in a row: forged queries must not silence this one.
         if known.due.is_some() && !known.was_replaced {
             known.was_replaced = true;
             self.schedule_next(now, &name, rng);
@@ -121,6 +124,7 @@ impl LocalSubscriptions {
     fn schedule_next(&mut self, now: Nanos, name: &Arc<str>, rng: &mut Rng) {
         let Some(known) = self.topics.get_mut(name) else { return };
         let next = known.backoff.next(now, rng);
+        // Queries go on while none is found: its Advert may be lost any number of times.
         let continues = known.backoff.count() < QUERIES_MIN || known.publishers.is_empty();
         let due = continues.then_some(next);
         if let Some(before) = std::mem::replace(&mut known.due, due) {

@@ -49,6 +49,7 @@ impl TokenBucket {
     }
 
     fn spend(&mut self, now: Nanos, units: usize) {
+        // One time instead of level and refill: the bucket is full again then.
         self.full = self.full.max(now).saturating_add(cost(units as u64, self.rate));
     }
 }

@@ -77,9 +77,11 @@ impl RemotePublications {
     ) -> Result<Announcement, AddError> {
         let id = announcement.session;
         let closed = announcer.and_then(|announcer| self.closed.get(&(id, announcer)));
+        // Adverts from before the end may come after it: they must not revive the session.
         if closed.is_some_and(|closed| now.saturating_sub(*closed) < TOMBSTONE) {
             return Err(AddError::Closed);
         }
+        // Any host may advertise: memory is bounded.
         if self.topics >= self.topics_max {
             return Err(AddError::Full);
         }
@@ -87,6 +89,7 @@ impl RemotePublications {
         let session = self.sessions.entry(id);
         let session = session.or_insert(Session { announcement, advertised: None, topics });
         self.topics += usize::from(session.topics.insert(Arc::clone(name)));
+        // The first announcement holds: another host cannot redirect a known session.
         let announcement = session.announcement;
         if let Some(announcer) = announcer {
             self.refresh(now, id, announcer);
@@ -124,6 +127,7 @@ impl RemotePublications {
         announcer: u64,
     ) -> Option<BTreeSet<Arc<str>>> {
         let advertised = self.sessions.get(&id)?.advertised;
+        // Only its first announcer may end a session: others may not end it for all.
         advertised.filter(|(first, _)| *first == announcer)?;
         if self.closed.len() >= TOMBSTONES_MAX {
             self.closed.pop_first();

@@ -24,12 +24,14 @@ impl Backoff {
         }
         let age = now.saturating_sub(self.first_at);
         let delay = match self.count {
+            // Dense at first: a lost frame then costs little time.
             count if count < Self::DOUBLINGS => (10 * MILLISECOND) << count,
             _ if age < 5 * SECOND => 500 * MILLISECOND,
             _ if age < 60 * SECOND => SECOND,
             _ => 5 * SECOND + rng.below(5 * SECOND - GRAIN),
         };
         self.count = self.count.saturating_add(1);
+        // Rounded up to a grain: entries that are due together share a frame.
         rounded(now.saturating_add(delay))
     }
 

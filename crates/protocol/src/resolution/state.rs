@@ -98,6 +98,7 @@ impl ResolverState {
         let delay = if is_large { self.rng.below(ANSWER_DELAY_MAX) } else { 0 };
         for topic in topics {
             self.publications.on_query(self.now, topic, delay);
+            // Another's Query replaces one of this resolver: both hear the answer.
             self.subscriptions.on_query(self.now, topic, &mut self.rng);
         }
     }
@@ -119,6 +120,7 @@ impl ResolverState {
     ) {
         let Some((topic, publishers)) = self.subscriptions.publishers(topic) else { return };
         let session = announcement.session;
+        // Found before: adverts repeat for as long as the session lives.
         if publishers.contains(&session) {
             return;
         }
@@ -129,6 +131,7 @@ impl ResolverState {
                 self.events.push_back(ResolverEvent::Found { announcement, topic });
             }
             Err(AddError::Full) => self.counters.overflowed += 1,
+            // A frame from before the end that came late.
             Err(AddError::Closed) => {}
         }
     }
@@ -136,6 +139,7 @@ impl ResolverState {
     /// A session has closed, according to `announcer`.
     pub(super) fn on_closed(&mut self, session: u64, announcer: u64) {
         let Some(topics) = self.remote.close(self.now, session, announcer) else { return };
+        // Its own announcer has ended it: no daemon knows better.
         self.unconfirm_all(session);
         for topic in topics {
             self.subscriptions.forget(&topic, session);
@@ -159,6 +163,7 @@ impl ResolverState {
             };
             self.daemons[daemon].refresh(session);
             for topic in topics {
+                // No announcer: a daemon's word expires with its confirmation, not by silence.
                 self.on_published(announcement, None, topic);
                 if let Some((topic, known)) = self.subscriptions.publishers(topic)
                     && known.contains(&session)

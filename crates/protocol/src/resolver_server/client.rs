@@ -89,6 +89,7 @@ impl Client {
     /// Time of the next keepalive, timeout or `SYNC`; the server answers those from `settled` on.
     pub(super) fn deadline(&self, settled: Nanos) -> Nanos {
         let due = self.heard_at.saturating_add(SILENCE).min(self.sent_at.saturating_add(KEEPALIVE));
+        // A SYNC waits until the daemon has settled: before that, absence proves nothing.
         if self.syncs > 0 { due.min(settled.max(self.sent_at)) } else { due }
     }
 
@@ -107,6 +108,7 @@ impl Client {
         } else {
             None
         };
+        // After all entries only: a SYNC says that the answers are complete.
         let frame = frame.or_else(|| {
             let flags = if self.syncs > 0 && now >= settled {
                 self.syncs -= 1;
@@ -124,6 +126,7 @@ impl Client {
 
     /// Looks up the answers to queries, as far as the queue has room.
     fn queue_answers(&mut self, table: &PublicationTable) {
+        // Answers are looked up as the client reads: a query for everything costs little memory.
         while self.queue.len() < QUEUED_MAX {
             if let Some(name) = self.queries.pop_first() {
                 let publishers = table.publishers(&name);
@@ -151,7 +154,9 @@ impl Client {
         let mut count = 0;
         while let Some(&id) = self.changed.first() {
             let session = table.session(id);
+            // The present state counts: a session may have come back since it was queued.
             let entry = session.map_or_else(|| Announcement::end_entry(id), |it| it.entry());
+            // Kept for the next frame.
             if writer.add_entry(entry, 0).is_none() {
                 break;
             }

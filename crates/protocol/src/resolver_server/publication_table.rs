@@ -83,6 +83,7 @@ impl PublicationTable {
     /// A resolver has connected; returns its former client if that is still connected.
     pub(super) fn connect(&mut self, owner: u64, client: u64) -> Option<u64> {
         let owner = self.owners.entry(owner).or_default();
+        // All are in doubt until the resolver registers them again or sends its SYNC.
         owner.stale = owner.sessions.clone();
         owner.client.replace(client)
     }
@@ -90,6 +91,7 @@ impl PublicationTable {
     /// A resolver has disconnected: its sessions are dropped at `until`. Returns them, unless the
     /// resolver has another connection.
     pub(super) fn disconnect(&mut self, owner: u64, client: u64, until: Nanos) -> Vec<u64> {
+        // An old connection that ends late must not take the new one's sessions.
         let Some(it) = self.owners.get_mut(&owner).filter(|it| it.client == Some(client)) else {
             return Vec::new();
         };
@@ -100,6 +102,8 @@ impl PublicationTable {
         }
         for id in &sessions {
             if let Some(session) = self.sessions.get_mut(id)
+                // The first loss counts: a client that reconnects without registering gains no
+                // time.
                 && session.lost.is_none()
             {
                 session.lost = Some(until);
@@ -177,6 +181,7 @@ impl PublicationTable {
             owner.sessions.remove(&id);
             owner.stale.remove(&id);
             owner.topics -= session.topics.len();
+            // Kept while either remains: numbers of former resolvers must not pile up.
             if owner.sessions.is_empty() && owner.client.is_none() {
                 self.owners.remove(&session.owner);
             }
@@ -232,6 +237,7 @@ impl PublicationTable {
     fn change(&mut self, name: &str, edit: impl FnOnce(&mut TopicEntry) -> bool) -> bool {
         let Some(it) = self.names.get_mut(name) else { return false };
         let changed = edit(it);
+        // Names of the past must not pile up.
         if it.publishers.is_empty() && it.subscribers.is_empty() {
             self.names.remove(name);
         }

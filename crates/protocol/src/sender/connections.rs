@@ -38,6 +38,7 @@ impl Connections {
 
     /// Adds a connection unless `most` are open.
     pub(super) fn add(&mut self, now: Nanos, number: u64, most: usize) {
+        // Bounded: connections take memory before any receiver has proved itself.
         if self.get(number).is_none() && self.all.len() < most {
             self.all.push(Connection {
                 number,
@@ -58,6 +59,7 @@ impl Connections {
     pub(super) fn push(&mut self, number: u64, frame: &[u8]) -> bool {
         let Some(connection) = self.get(number) else { return false };
         let room = connection.pending.len() + frame.len() <= PENDING_MAX;
+        // All or nothing: part of a frame would break the stream.
         if room {
             connection.pending.extend_from_slice(frame);
         }
@@ -71,6 +73,7 @@ impl Connections {
 
     /// The receiver is removed, or has joined by another connection.
     pub(super) fn unjoin(&mut self, number: u64, now: Nanos) {
+        // The first time counts: repeated calls must not extend it.
         self.get(number).into_iter().for_each(|known| _ = known.unjoined.get_or_insert(now));
     }
 
@@ -106,6 +109,8 @@ impl Connection {
     /// Removes `bytes` written from the queue.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.written = (self.written + bytes).min(self.pending.len());
+        // Cleared only when all is written: moving the rest forward would cost a copy at each
+        // write.
         if self.written == self.pending.len() {
             self.pending.clear();
             self.written = 0;

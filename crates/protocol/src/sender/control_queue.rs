@@ -21,6 +21,7 @@ pub(super) struct ControlQueue {
 impl ControlQueue {
     /// Adds a frame, or counts it as dropped.
     pub(super) fn push(&mut self, to: SocketAddr, frame: Vec<u8>) {
+        // Dropped rather than queued without limit: receivers repeat what they ask.
         if self.frames.len() >= FRAMES_MAX || self.bytes + frame.len() > BYTES_MAX {
             self.dropped += 1;
             return;
@@ -31,6 +32,7 @@ impl ControlQueue {
 
     /// The oldest frame.
     pub(super) fn front(&self) -> Option<(SocketAddr, &[u8])> {
+        // Only looked at: the socket may refuse it, and `pop` follows a success.
         self.frames.front().map(|(to, frame)| (*to, frame.as_slice()))
     }
 

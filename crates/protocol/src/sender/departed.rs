@@ -31,6 +31,7 @@ impl DepartedReceivers {
         has_read_all: bool,
         (published, unsubscribed): (u64, u64),
     ) {
+        // Bounded: receivers may come and go for as long as the session lives.
         if self.departed.len() < DEPARTED_MAX {
             self.departed.push(Departed { receiver, has_read_all, published, unsubscribed });
         } else {
@@ -43,6 +44,7 @@ impl DepartedReceivers {
     /// `resumes`: the stream continues where the receiver left off. Messages without subscribers
     /// are never retained, so a change of their count means a loss even then.
     pub(super) fn rejoin(&mut self, receiver: u64, resumes: bool, unsubscribed: u64) -> bool {
+        // Unknown here is new, and a new receiver has lost nothing.
         let Some(at) = self.departed.iter().position(|known| known.receiver == receiver) else {
             return true;
         };
@@ -59,6 +61,7 @@ impl DepartedReceivers {
 
     /// Number of receivers that have not read everything, of `published` messages.
     pub(super) fn count(&self, published: u64) -> usize {
+        // Messages published since count as well: a departed receiver has not read them.
         let behind = |known: &&Departed| !known.has_read_all || known.published != published;
         self.lost + self.departed.iter().filter(behind).count()
     }

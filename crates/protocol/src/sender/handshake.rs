@@ -38,12 +38,14 @@ impl Cookies {
 
     fn make(&self, now: Nanos, from: SocketAddr, receiver: u64, age: u64) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.keys.0, self.keys.1);
+        // The period is part of the hash, so that cookies expire without being stored.
         (from, receiver, (now / COOKIE_LIFE).wrapping_sub(age)).hash(&mut hasher);
         // 0 stands for no cookie.
         hasher.finish().max(1)
     }
 
     fn is_valid(&self, now: Nanos, from: SocketAddr, receiver: u64, cookie: u64) -> bool {
+        // The former period is good too: a cookie may be made just before the period ends.
         (0..2).any(|age| self.make(now, from, receiver, age) == cookie)
     }
 }
@@ -81,6 +83,7 @@ impl Handshake {
             self.challenge(session, now, address, body);
             return;
         }
+        // Only these two begin in the past, which has to be searched.
         let searches = frame.flags & (flag::RESUME | flag::LATE) != 0;
         if searches && !self.searches.is_ready(now) {
             session.counters.joins_deferred += 1;
@@ -93,10 +96,12 @@ impl Handshake {
         let Some((at, moved)) = admit(session, now, from, frame, body) else { return };
         let mut named = Vec::new();
         let known = &mut session.receivers[at];
+        // Kept for topics that are added later: their Welcome answers this Join.
         known.echo = body.echo.get();
         for name in names(rest).take(NAMES_MAX) {
             match session.numbers.get(name) {
                 Some(number) => named.push(*number),
+                // Announced by a Welcome as soon as the session has the topic.
                 None => known.awaited.add(name),
             }
         }
@@ -115,12 +120,15 @@ impl Handshake {
             known.subscribe(Subscription { topic: *topic, begin });
             session.packetizer.set_subscribed(*topic, true);
         }
+        // The plan may have skipped datagrams of the new topics.
         session.planned = None;
         session.refresh_limits();
         welcome(session, at, body.echo.get(), &named);
     }
 
     fn challenge(&self, session: &mut Session, now: Nanos, to: SocketAddr, join: &JoinBody) {
+        // Nothing is stored for an unproved address: forged Joins cost no memory, and the answer is
+        // not longer than the Join.
         let cookie = self.cookies.make(now, to, join.receiver.get(), 0);
         let body =
             ChallengeBody { receiver: join.receiver, cookie: cookie.into(), echo: join.echo };
@@ -141,6 +149,7 @@ fn admit(
 ) -> Option<(usize, Vec<u32>)> {
     let receiver = join.receiver.get();
     if let Some(at) = session.receivers.iter().position(|known| known.receiver == receiver) {
+        // Joined already: a repeated Join must not count twice.
         return resume(session, now, at, from, frame).map(|moved| (at, moved));
     }
     if frame.flags & flag::FURTHER != 0 {
@@ -159,9 +168,11 @@ fn admit(
         return None;
     }
     let start = stream_start(session, frame);
+    // Any other start than the one asked for counts as a loss.
     let resumes = frame.flags & flag::RESUME != 0 && start == frame.sequence;
     let unsubscribed = session.counters.unsubscribed;
     let is_whole = session.departed.rejoin(receiver, resumes, unsubscribed);
+    // A number from the network: bounded before it is added to sequences.
     let window = join.window.get().clamp(1, 1 << 24);
     let share = session.repair_rate();
     session.receivers.push(ReceiverState {
@@ -207,9 +218,11 @@ fn resume(
 ) -> Option<Vec<u32>> {
     let start = stream_start(session, frame);
     let known = &mut session.receivers[at];
+    // Never back before its own report: those datagrams may be overwritten already.
     let start = later(start, known.consumed);
     let reconnects = match (known.peer, from) {
         (old, new) if old == new => false,
+        // The receiver has lost its connection, and has made another.
         (Peer::Connection(_), Peer::Connection(_)) => true,
         _ => {
             session.counters.unknown_receivers += 1;
@@ -223,6 +236,7 @@ fn resume(
         session.connections.unjoin(old, now);
         session.connections.join(new);
     }
+    // A repeated Join, or one for further topics: the stream goes on.
     if !reconnects && frame.flags & flag::RESUME == 0 {
         return Some(Vec::new());
     }
@@ -230,6 +244,7 @@ fn resume(
     if reconnects {
         // Bytes in flight on the old connection are lost with it: send them again.
         (known.cursor, known.skipped) = (start, 0);
+        // Room for a whole window from the start on, as for a new receiver.
         known.limit = later(known.limit, start.wrapping_add(known.window.into()));
     }
     Some(known.subscriptions.drain(..).map(|known| known.topic).collect())
@@ -240,6 +255,7 @@ fn stream_start(session: &Session, frame: &Frame<'_>) -> u64 {
     let (oldest, live) = (session.packetizer.window.oldest(), session.packetizer.visible());
     if frame.flags & flag::RESUME != 0 {
         let asked = frame.sequence;
+        // Nothing ahead of the stream, nothing that is overwritten.
         if before(live, asked) { live } else { later(asked, oldest) }
     } else if frame.flags & flag::LATE != 0 && session.settings.late_join {
         oldest
@@ -259,15 +275,18 @@ fn find_begins(
     let mut begins = BTreeMap::new();
     let mut searched = 0;
     let known = &session.receivers[at];
+    // A receiver that runs takes new topics from the present on.
     if known.confirmed || flags & (flag::RESUME | flag::LATE) == 0 {
         return (begins, searched);
     }
     let mut missing: Vec<u32> =
         topics.iter().copied().filter(|topic| known.subscription(*topic).is_none()).collect();
     missing.sort_unstable();
+    // Sorted for the binary search below; a Join may name a topic twice.
     missing.dedup();
     let mut sequence = known.start;
     while before(sequence, session.packetizer.visible()) && begins.len() < missing.len() {
+        // The start may lie before the oldest datagram by the time of a repeated Join.
         if !session.packetizer.window.holds(sequence) {
             break;
         }
@@ -289,6 +308,7 @@ pub(super) fn on_topic_added(session: &mut Session, topic: u32) {
     let name = Box::clone(&session.names[topic as usize]);
     for at in 0..session.receivers.len() {
         let known = &mut session.receivers[at];
+        // A topic without any message yet: its begin is zero for all.
         if known.awaited.take(&name) {
             let echo = known.echo;
             known.subscribe(Subscription { topic, begin: Position::default() });
@@ -303,6 +323,7 @@ pub(super) fn on_topic_added(session: &mut Session, topic: u32) {
 fn welcome(session: &mut Session, at: usize, echo: u64, topics: &[u32]) {
     let known = &session.receivers[at];
     let (peer, receiver) = (known.peer, known.receiver);
+    // Until a Status confirms the start, each Welcome repeats it: any of them may be lost.
     let sequence = if known.confirmed { session.packetizer.visible() } else { known.start };
     let settings = &session.settings;
     let body = WelcomeBody {
@@ -339,6 +360,8 @@ fn welcome(session: &mut Session, at: usize, echo: u64, topics: &[u32]) {
             }
         });
         session.send_control(peer, frame);
+        // The second case is a name that fits into no frame: better left out than repeated without
+        // end.
         if told == topics.len() || told == from {
             break;
         }

@@ -24,6 +24,7 @@ impl HeartbeatTimer {
     pub(super) fn is_due(&mut self, now: Nanos, longest: Nanos) -> bool {
         let due = now >= self.due;
         if due {
+            // Doubling: soon after data a lost tail is noticed, and a long silence costs little.
             self.interval = self.interval.saturating_mul(2).min(longest);
             self.due = now.saturating_add(self.interval);
         }

@@ -32,6 +32,7 @@ impl Heartbeats {
         let longest = session.settings.heartbeat;
         let liveness = session.settings.liveness;
         let quiet = |known: &ReceiverState| now.saturating_sub(known.heard_at) > liveness / 2;
+        // A probe asks for a Status at once: for progress, a round trip, or a sign of life.
         let probing = session.closed
             || session.is_blocked()
             || !session.has_round_trip()
@@ -50,6 +51,7 @@ impl Heartbeats {
                 }
             }
         }
+        // Counted in rounds: each may be lost as a whole.
         if session.closed && any {
             self.close_announcements = self.close_announcements.saturating_add(1);
         }
@@ -74,6 +76,7 @@ impl Heartbeats {
 
     /// Requests a status from receivers, at most once per two round trips.
     pub(super) fn probe(&mut self, session: &mut Session, now: Nanos) {
+        // An answer needs one round trip: asking more often brings no news.
         let pause = (2 * session.round_trip()).max(RoundTrip::PATIENCE_MIN);
         if self.probed_at.is_some_and(|at| now.saturating_sub(at) < pause) {
             return;
@@ -83,6 +86,7 @@ impl Heartbeats {
         } else {
             let visible = session.packetizer.visible();
             for at in 0..session.receivers.len() {
+                // Receivers that have read everything have nothing to report.
                 if before(session.receivers[at].consumed, visible) {
                     self.send_to_receiver(session, now, at, true);
                 }
@@ -114,6 +118,7 @@ impl Heartbeats {
     ) {
         // Positions hold only for a receiver that was sent everything.
         let complete = sequence == session.packetizer.visible() && !session.packetizer.has_open();
+        // The end counts only where all data was sent: CLOSED gives the sequence after the last.
         let closing = session.closed && complete;
         let mut flags = if closing { flag::CLOSED } else { 0 };
         if probing {
@@ -133,6 +138,7 @@ impl Heartbeats {
         let mut from = if closing || left == 0 { 0 } else { next % left };
         loop {
             let mut reported = 0;
+            // Lets receivers give up what is overwritten without asking for it.
             let retained = sequence.wrapping_sub(session.packetizer.window.oldest());
             let frame = session.frame((Kind::Session, flags), sequence, |writer| {
                 let receivers = (session.receiver_count() as u32).into();

@@ -33,10 +33,12 @@ impl MissingRanges {
         let touches = |range: &(u64, u64)| ahead(range.0, end) <= 0 && ahead(first, range.1) <= 0;
         if let Some(from) = self.ranges.iter().position(touches) {
             let count = self.ranges[from..].iter().take_while(|range| touches(range)).count();
+            // One new range may close the space between several old ones.
             for (a, b) in self.ranges.drain(from..from + count) {
                 (first, end) = (earlier(first, a), later(end, b));
             }
         } else if self.ranges.len() >= RANGES_MAX {
+            // A merge needs no room, so only a new range is refused.
             return false;
         }
         let at = self.ranges.iter().position(|range| before(first, range.0));
@@ -48,6 +50,7 @@ impl MissingRanges {
     pub(super) fn remove_to(&mut self, end: u64) {
         self.ranges.retain_mut(|range| {
             range.0 = later(range.0, end);
+            // Cut to nothing: the range goes.
             before(range.0, range.1)
         });
     }

@@ -35,6 +35,7 @@ pub(super) struct AwaitedNames {
 impl AwaitedNames {
     /// Remembers a name if there is room.
     pub(super) fn add(&mut self, name: &str) {
+        // Bounded: a Join may name any topics, and none of them need ever exist.
         if self.bytes + name.len() <= AWAITED_BYTES_MAX && self.names.insert(name.into()) {
             self.bytes += name.len();
         }
@@ -105,6 +106,7 @@ impl ReceiverState {
     pub(super) fn subscribe(&mut self, new: Subscription) {
         if let Err(at) = self.subscriptions.binary_search_by_key(&new.topic, |known| known.topic) {
             self.subscriptions.insert(at, new);
+            // Until a Status counts as many topics as the session has told it.
             self.knows_topics = false;
         }
     }
@@ -117,6 +119,7 @@ impl ReceiverState {
     /// Advances `consumed` over skipped datagrams, once the receiver has read all before them.
     pub(super) fn consume_skipped(&mut self) {
         let sent = self.cursor.wrapping_sub(u64::from(self.skipped));
+        // Only when all before them is read: `consumed` has no holes.
         if !before(self.consumed, sent) && before(self.consumed, self.cursor) {
             self.consumed = self.cursor;
             self.limit = later(self.limit, self.cursor.wrapping_add(u64::from(self.window)));

@@ -30,7 +30,9 @@ impl Repairs {
     pub(super) fn plan(&mut self, session: &mut Session, now: Nanos) -> Option<Planned> {
         let count = session.receivers.len();
         for step in 0..count {
+            // Starts after the receiver that was served last.
             let at = (self.turn + step) % count;
+            // A range may turn out to be void: then the next one is tried.
             while let Some(range) = next_missing(session, now, at) {
                 if !self.is_within_budget(session, now, at, range) {
                     break;
@@ -53,8 +55,10 @@ impl Repairs {
     ) -> bool {
         let missing = &mut session.receivers[at].missing;
         let has_share = missing.share.is_ready(now);
+        // With hysteresis: a receiver at its limit must not flip between group and unicast.
         missing.over_share = !has_share || (missing.over_share && !missing.share.is_full());
         let ready = has_share && self.budget.is_ready(now);
+        // Once for each wait: the receiver then postpones its NAKs.
         if !ready && !std::mem::replace(&mut missing.told_to_wait, true) {
             let peer = session.receivers[at].peer;
             session.counters.over_budget += 1;
@@ -76,9 +80,11 @@ impl Repairs {
         session.counters.repairs += run.count as u64;
         session.counters.repair_bytes += bytes as u64;
         self.turn = at + 1;
+        // Always there, as a removal clears the plan.
         let Some(known) = session.receivers.get_mut(at) else { return };
         known.missing.share.take(bytes);
         known.missing.remove_to(run.end());
+        // Zero: the group has received it, which serves every receiver that misses it.
         let receiver = if alone { known.receiver } else { 0 };
         session.packetizer.window.mark_repaired(run, receiver, now);
     }
@@ -102,18 +108,23 @@ pub(super) fn on_nak(session: &mut Session, now: Nanos, from: SocketAddr, frame:
     let is_multicast = session.is_multicast();
     let oldest = session.packetizer.window.oldest();
     let known = &mut session.receivers[at];
+    // A request beyond that is malformed or forged: unsent data will come by itself.
     let sent = if is_multicast { session.sent } else { known.cursor };
     known.heard_at = now;
     known.missing.alone = frame.flags & flag::ALONE != 0;
+    // The NAK's sequence acknowledges everything before it.
     known.missing.remove_to(frame.sequence);
     let (mut gone, mut taken) = (Vec::new(), Vec::new());
     for range in list::<Range>(rest).iter().take(RANGES_MAX) {
         let first = range.first.get();
         let end = earlier(first.wrapping_add(u64::from(range.count.get())), sent);
         if before(first, oldest) && before(first, end) {
+            // Answered with Void: the receiver gives up at once rather than after its recovery
+            // time.
             gone.push((first, earlier(oldest, end)));
         }
         let first = later(first, oldest);
+        // Without room in the list the receiver gets no Confirm, and asks again.
         if before(first, end) && known.missing.add(first, end) {
             taken.push((first, end));
         }
@@ -138,6 +149,7 @@ fn send_ranges(session: &mut Session, to: Peer, kind: (Kind, u16), ranges: &[(u6
             let count = end.wrapping_sub(*first).min(u64::from(u32::MAX)) as u32;
             let reserved = 0.into();
             let range = Range { first: (*first).into(), count: count.into(), reserved };
+            // Ranges beyond a frame are left out: their receiver asks again.
             if !writer.add(&range) {
                 break;
             }
@@ -167,6 +179,7 @@ fn next_missing(session: &mut Session, now: Nanos, at: usize) -> Option<(u64, u6
             session.counters.gone += upto.wrapping_sub(first);
             send_ranges(session, peer, (Kind::Void, flag::GONE), &[(first, upto)]);
         } else if session.packetizer.window.is_repaired(first, known.receiver, now, pause) {
+            // On its way already, for this receiver or for the group.
             known.missing.remove_to(first.wrapping_add(1));
         } else {
             return Some((first, end));
@@ -185,6 +198,7 @@ fn plan_range(
     let is_multicast = session.is_multicast();
     let known = &session.receivers[at];
     let Peer::Address(own) = known.peer else {
+        // Connections lose nothing, and send no NAKs: there is nothing to repair.
         session.receivers[at].missing.remove_to(end);
         return None;
     };
@@ -197,6 +211,7 @@ fn plan_range(
     }
     if upto != first {
         session.receivers[at].missing.remove_to(upto);
+        // Nothing in it for this receiver: a Void costs less than the datagrams.
         let void = [(first, upto)];
         send_ranges(session, Peer::Address(own), (Kind::Void, flag::UNWANTED), &void);
         return None;
@@ -210,6 +225,7 @@ fn plan_range(
         Distribution::Multicast(group) if !alone => group,
         _ => own,
     };
+    // AGAIN marks a repair, which says nothing about skipped datagrams.
     session.packetizer.window.stamp(&run, flag::AGAIN, 0);
     Some(Planned::Repair { at, alone, to, run })
 }

@@ -50,6 +50,8 @@ impl Scheduler {
     fn plan_unicast(&self, session: &mut Session) -> Option<Planned> {
         let count = session.receivers.len();
         for step in 0..count {
+            // Starts after the receiver that was served last: none is starved by one with much to
+            // send.
             let at = (self.turn + step) % count;
             let Peer::Address(to) = session.receivers[at].peer else { continue };
             if let Some(run) = plan_receiver(session, at) {
@@ -62,6 +64,7 @@ impl Scheduler {
     /// Accounts for a run that was sent to the group.
     pub(super) fn sent_to_group(&mut self, session: &mut Session, now: Nanos, run: &Run) {
         session.sent = run.end();
+        // Data is a heartbeat by itself; the next one asks whether the tail has arrived.
         session.group_heartbeat = session.first_heartbeat(now);
         self.count(session, run);
     }
@@ -79,6 +82,7 @@ impl Scheduler {
             known.advance(run.end());
             known.heartbeat = heartbeat;
         }
+        // The furthest of all receivers: slower ones do not take it back.
         session.sent = later(session.sent, run.end());
         self.count(session, run);
     }
@@ -117,12 +121,14 @@ pub(super) fn plan_receiver(session: &mut Session, at: usize) -> Option<Run> {
         known.advance(window.oldest());
     }
     let begin = known.cursor;
+    // Unicast sends only what is subscribed; the header's `skipped` tells that nothing is missing.
     while before(known.cursor, visible)
         && !window.has_topic(known.cursor, |topic| known.is_subscribed(topic))
     {
         known.skip();
     }
     if known.cursor != begin {
+        // Skipped datagrams count as read, which may free room in the window.
         session.refresh_limits();
     }
     let known = &session.receivers[at];
@@ -131,6 +137,7 @@ pub(super) fn plan_receiver(session: &mut Session, at: usize) -> Option<Run> {
         return None;
     }
     let window = &session.packetizer.window;
+    // A run ends at the first unwanted datagram: one system call sends contiguous bytes only.
     let is_needed = |sequence| window.has_topic(sequence, |topic| known.is_subscribed(topic));
     let run = window.run(known.cursor, end, is_needed);
     let skipped = known.skipped;

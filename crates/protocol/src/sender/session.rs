@@ -69,8 +69,11 @@ impl Session {
             Distribution::Multicast(_) | Distribution::Unicast => DATAGRAM_MAX,
         };
         let datagram = settings.datagram_bytes.clamp(DATAGRAM_MIN, longest);
+        // Several of the longest datagrams must fit: one is open while others wait for the
+        // receivers.
         let bytes = settings.window_bytes.clamp(datagram * WINDOW_DATAGRAMS_MIN, 1 << 40);
         let window = Window::new(bytes, settings.first_sequence);
+        // A message needs all its room at once: near the window's size it might never find it.
         let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
         settings.datagram_bytes = datagram;
         let packetizer = Packetizer::new(window, settings.session, datagram, longest);
@@ -134,6 +137,8 @@ impl Session {
 
     /// Index of a receiver, if it is joined from this address. Answers an unknown one with Eject.
     pub(super) fn find(&mut self, receiver: u64, from: Peer) -> Option<usize> {
+        // The address is compared too: a third host must not move a receiver's position by its
+        // number.
         match self.receivers.iter().position(|known| known.receiver == receiver) {
             Some(at) if self.receivers[at].peer == from => Some(at),
             Some(_) => {
@@ -142,6 +147,7 @@ impl Session {
             }
             None => {
                 self.counters.unknown_receivers += 1;
+                // A receiver that was removed learns it so, and joins again with RESUME.
                 self.reject(from, receiver, flag::STRANGER);
                 None
             }
@@ -157,6 +163,7 @@ impl Session {
         if let Peer::Connection(number) = to
             && let Some(connection) = self.connections.get(number)
         {
+            // The owner keeps the connection open until the receiver has read the reason.
             connection.is_rejected = true;
         }
     }
@@ -172,6 +179,7 @@ impl Session {
         let visible = self.packetizer.visible();
         let receiver = &self.receivers[at];
         let has_read_all = !self.packetizer.has_open() && !before(receiver.consumed, visible);
+        // Without a topic it had nothing to read, and can have lost nothing.
         if receiver.counts() {
             let published = (self.counters.messages, self.counters.unsubscribed);
             self.departed.add(receiver.receiver, has_read_all, published);
@@ -182,11 +190,13 @@ impl Session {
     fn remove(&mut self, at: usize) -> ReceiverState {
         let removed = self.receivers.remove(at);
         if let Peer::Connection(number) = removed.peer {
+            // The connection may join again; its time without a receiver begins now.
             self.connections.unjoin(number, self.polled_at);
         }
         self.membership_changes += 1;
         // The plan refers to receivers by index.
         self.planned = None;
+        // One receiver fewer: the shares of the others grow.
         self.share_repair_budget();
         if !self.is_multicast() && !self.settings.late_join {
             // Messages on a topic are written only while a receiver is subscribed.
@@ -206,6 +216,7 @@ impl Session {
         let pacing = self.settings.pacing;
         let consumed = decide(pacing, &self.receivers, |receiver| receiver.consumed);
         if consumed != self.consumed {
+            // Progress: a message may find room now, so the refusal proves nothing any more.
             self.was_refused = false;
         }
         self.consumed = consumed;
@@ -220,6 +231,7 @@ impl Session {
             Distribution::Multicast(_) => {
                 Some(self.consumed.map_or(self.sent, |consumed| earlier(consumed, self.sent)))
             }
+            // Without a receiver nothing is retained: unicast datagrams have no destination then.
             Distribution::Unicast | Distribution::Stream => self.consumed,
         }
     }
@@ -234,6 +246,7 @@ impl Session {
     pub(super) fn receiver_end(&self, receiver: &ReceiverState) -> u64 {
         let visible = self.packetizer.visible();
         match self.settings.pacing {
+            // Unpaced: a receiver that is too slow loses datagrams, and asks for repairs.
             Pacing::None => visible,
             _ => earlier(receiver.limit, visible),
         }
@@ -251,6 +264,8 @@ impl Session {
                 before(cursor, visible) && !before(cursor, self.receiver_end(receiver))
             }),
         };
+        // A refused claim also counts: everything may be sent, and the window still full of unread
+        // data.
         self.was_refused || blocked
     }
 
@@ -265,6 +280,7 @@ impl Session {
             return;
         }
         for known in &mut self.receivers {
+            // At most to the present: later extensions must not make a receiver immortal.
             known.heard_at = known.heard_at.saturating_add(absence).min(known.heard_at.max(now));
             known.blocking_since =
                 known.blocking_since.map(|since| since.saturating_add(absence).min(now));
@@ -284,6 +300,7 @@ impl Session {
     /// Ejects receivers that held the sender back for too long, under that pacing.
     pub(super) fn eject_stalled(&mut self, now: Nanos) {
         let Pacing::SlowestOrEject(patience) = self.settings.pacing else { return };
+        // Only the slowest can be at fault, and only while it really holds the sender back.
         let slowest = if self.is_blocked() { self.consumed } else { None };
         let visible = self.packetizer.visible();
         // Backwards: ejecting one moves those after it.
@@ -291,6 +308,7 @@ impl Session {
             let known = &mut self.receivers[at];
             let is_behind = known.counts() && before(known.consumed, visible);
             if !is_behind || slowest != Some(known.consumed) {
+                // Not at fault now: its patience begins anew the next time.
                 known.blocking_since = None;
             } else if now.saturating_sub(*known.blocking_since.get_or_insert(now)) >= patience {
                 let ReceiverState { peer, receiver, .. } = self.depart(at);
@@ -318,11 +336,13 @@ impl Session {
     /// Bytes per second for all repairs.
     pub(super) fn repair_rate(&self) -> u64 {
         let link = self.settings.data_rate.unwrap_or(self.settings.link_rate);
+        // In 128 bits: a rate of bytes times a percentage may overflow.
         (u128::from(link) * u128::from(self.settings.repair_share) / 100) as u64
     }
 
     /// Gives each receiver an equal share of the repair budget.
     pub(super) fn share_repair_budget(&mut self) {
+        // Equal shares: one lossy receiver cannot use up the repairs of the others.
         let share = self.repair_rate() / self.receivers.len().max(1) as u64;
         self.receivers.iter_mut().for_each(|receiver| receiver.missing.share.set_rate(share));
     }

@@ -17,6 +17,7 @@ pub(super) fn on_status(session: &mut Session, now: Nanos, from: Peer, frame: &F
         session.counters.malformed += 1;
         return;
     };
+    // Also checks the address, and tells a removed receiver to join again.
     let Some(at) = session.find(body.receiver.get(), from) else { return };
     let known = &mut session.receivers[at];
     let consumed = frame.sequence;
@@ -27,16 +28,20 @@ pub(super) fn on_status(session: &mut Session, now: Nanos, from: Peer, frame: &F
         return;
     }
     known.heard_at = now;
+    // Everything before `received` has arrived: it needs no repair.
     known.missing.remove_to(body.received.get());
+    // Only after a Welcome can it report: the start need not be repeated.
     known.confirmed = true;
     // Compared by count: the report may be older than the Welcome of its latest topics.
     known.knows_topics = body.topics.get() as usize >= known.subscriptions.len();
     known.tag = body.tag.get();
     if body.lost.get() > 0 && !std::mem::replace(&mut known.has_lost, true) {
+        // Once for a receiver, however often it reports the loss.
         session.departed.count_loss();
     }
     if before(known.consumed, consumed) {
         known.consumed = consumed;
+        // Progress, however little, starts the patience anew.
         known.blocking_since = None;
     }
     let limit = body.limit.get();
@@ -52,8 +57,10 @@ pub(super) fn on_status(session: &mut Session, now: Nanos, from: Peer, frame: &F
         }
         known.consume_skipped();
     }
+    // Zero: not measured yet.
     let reported = Nanos::from(body.round_trip.get());
     if reported > 0 {
+        // Bounded: an absurd report would delay probes and repairs for all.
         known.round_trip = Some(reported.min(RoundTrip::PATIENCE_MAX));
         session.refresh_round_trip();
     }
@@ -80,6 +87,7 @@ pub(super) fn on_leave(session: &mut Session, from: Peer, frame: &Frame<'_>) {
     };
     let receiver = body.receiver.get();
     let mut all = session.receivers.iter();
+    // Only by its own address: a forged Leave must not remove a receiver.
     if let Some(at) = all.position(|known| known.receiver == receiver && known.peer == from) {
         session.remove_left(at);
     }

@@ -26,6 +26,7 @@ impl TokenBucket {
 
     /// Refills the bucket; returns whether sending is allowed.
     pub(super) fn is_ready(&mut self, now: Nanos) -> bool {
+        // In 128 bits: nanoseconds times bytes per second soon overflow 64 bits.
         let passed = u128::from(now.saturating_sub(self.updated_at));
         let added = passed * u128::from(self.rate) / u128::from(SECOND);
         // Less than a token keeps the old time: frequent calls must not lose fractions.
@@ -34,6 +35,7 @@ impl TokenBucket {
             self.level = self.level.saturating_add(added).min(self.burst);
             self.updated_at = now;
         }
+        // One token is enough: a run goes out whole, and the debt delays the next one.
         self.level > 0
     }
 
@@ -54,6 +56,7 @@ impl TokenBucket {
 
     /// Time from which sending is allowed.
     pub(super) fn ready_at(&self) -> Nanos {
+        // Rounded up below: a wake-up just before would find nothing.
         let missing = (1 - self.level).max(0) as u128;
         let wait = (missing * u128::from(SECOND)).div_ceil(u128::from(self.rate));
         self.updated_at.saturating_add(wait.min(u128::from(u64::MAX)) as u64)

@@ -111,6 +111,7 @@ impl Window {
     const fn begin(&self, position: u64, limit: usize) -> u64 {
         let index = self.index(position);
         let size = self.bytes.len();
+        // A datagram never wraps: one slice has to hold it for the system call.
         if index + limit > size { position + (size - index) as u64 } else { position }
     }
 
@@ -124,14 +125,17 @@ impl Window {
         until: u64,
     ) -> bool {
         let start = open.unwrap_or(self.end);
+        // At the longest lengths: the messages are split only after the room is granted.
         let end = (0..count).fold(start, |at, _| self.begin(at, limit) + limit as u64);
         let count = count + usize::from(open.is_some());
+        // More than the whole window: no progress of receivers would ever make room.
         if end - self.end > self.bytes.len() as u64 || count > self.slots.len() {
             return false;
         }
         // The loop may drop datagrams and still fail: those were free to be overwritten anyway.
         while self.oldest != self.next {
             let kept = self.next.wrapping_sub(self.oldest) as usize;
+            // Positions only grow: one window further on, memory is used again.
             let overlaps = self.slot(self.oldest).position + (self.bytes.len() as u64) < end;
             if !overlaps && kept + count <= self.slots.len() {
                 break;
@@ -152,6 +156,7 @@ impl Window {
 
     /// Adds the next datagram; `topic` is its only topic, or [`MANY`].
     pub(super) fn close(&mut self, position: u64, length: usize, topic: u32) {
+        // A new entry has no repair yet: the old datagram's mark must not pass on to it.
         let slot = Slot { position, length: length as u32, topic, ..Slot::default() };
         *self.slot_mut(self.next) = slot;
         self.end = position + length as u64;
@@ -179,6 +184,7 @@ impl Window {
     /// Whether a retained datagram has a block of a topic that `accepts`.
     pub(super) fn has_topic(&self, sequence: u64, accepts: impl Fn(u32) -> bool) -> bool {
         match self.slot(sequence).topic {
+            // Only mixed datagrams are read: for the others the index knows the topic.
             MANY => self.blocks(sequence).any(|(block, _)| accepts(block.topic.get())),
             topic => accepts(topic),
         }
@@ -218,6 +224,7 @@ impl Window {
         for datagram in self.bytes[run.bytes.clone()].chunks_mut(run.segment) {
             let Ok((header, rest)) = FrameHeader::mut_from_prefix(datagram) else { continue };
             header.flags = flags.into();
+            // Within a run nothing is skipped.
             let skipped = if sequence == run.first { skipped } else { 0 };
             let retained = ahead(sequence, self.oldest).clamp(0, i64::from(u32::MAX)) as u32;
             let data = DataHeader { skipped: skipped.into(), retained: retained.into() };
@@ -244,6 +251,7 @@ impl Window {
         pause: Nanos,
     ) -> bool {
         let slot = self.slot(sequence);
+        // Zero: a repair to the group was for this receiver too.
         let for_it = slot.repaired_for == 0 || slot.repaired_for == receiver;
         for_it && slot.repaired_at.is_some_and(|at| now.saturating_sub(at) < pause)
     }
