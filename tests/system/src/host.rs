@@ -90,13 +90,13 @@ impl Host {
     }
 
     /// Loses this much of what comes in, in place of what was lost before; counts from 0 again.
-    pub fn lose(&self, loss: Loss) -> Result<()> {
+    pub fn lose(&self, loss: &Loss) -> Result<()> {
         self.namespace.nft(&loss.rule(INTERFACE)).map(drop)
     }
 
     /// Loses nothing any more.
     pub fn lose_nothing(&self) -> Result<()> {
-        self.lose(Loss::per_million(0))
+        self.lose(&Loss::per_million(0))
     }
 
     /// Runs an nftables script here; what it prints.

@@ -12,7 +12,7 @@
 //!     let net = Network::bridged(3)?;
 //!     let pong = net.host(0).spawn("lanecast", &["perf", "pong"])?;
 //!     pong.until_out("ready", Duration::from_secs(10))?;
-//!     net.lose(Loss::per_mille(10))?;
+//!     net.lose(&Loss::per_mille(10))?;
 //!     net.cut(2)?;
 //!     net.heal(2)?;
 //!     println!("{} datagrams did not arrive", net.host(1).lost()?);

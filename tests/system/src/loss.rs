@@ -7,6 +7,7 @@
 
 use anyhow::{Context, Result};
 use std::net::IpAddr;
+use std::ops::Range;
 
 /// Packets that the loss applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +23,11 @@ pub enum Traffic {
 }
 
 /// The rate of loss, and the packets it applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     per_million: u32,
     traffic: Traffic,
+    during: Option<Range<u64>>,
 }
 
 impl Loss {
@@ -37,7 +39,7 @@ impl Loss {
     /// Lost packets of a million.
     pub fn per_million(share: u32) -> Self {
         assert!(share <= 1_000_000, "{share} of a million are more than all");
-        Self { per_million: share, traffic: Traffic::All }
+        Self { per_million: share, traffic: Traffic::All, during: None }
     }
 
     /// The same share of this traffic only.
@@ -45,9 +47,15 @@ impl Loss {
         Self { traffic, ..self }
     }
 
+    /// The same only in these seconds since 1970: the kernel ends it by its clock, however late
+    /// the command that would end it runs on a busy machine.
+    pub fn during(self, seconds: Range<u64>) -> Self {
+        Self { during: Some(seconds), ..self }
+    }
+
     /// The filter's script that replaces an earlier rule, and its counter, by this one.
-    pub(crate) fn rule(self, interface: &str) -> String {
-        let Self { per_million, traffic } = self;
+    pub(crate) fn rule(&self, interface: &str) -> String {
+        let Self { per_million, traffic, during } = self;
         let selector = match traffic {
             Traffic::All => String::new(),
             Traffic::Udp => "meta l4proto udp".to_owned(),
@@ -60,11 +68,14 @@ impl Loss {
             1_000_000 => String::new(),
             _ => format!("numgen random mod 1000000 < {per_million}"),
         };
+        let time = during.as_ref().map_or_else(String::new, |seconds| {
+            format!("meta time >= {} meta time < {}", seconds.start, seconds.end)
+        });
         format!(
             "table inet lanecast\ndelete table inet lanecast\ntable inet lanecast {{\n\
              counter lost {{}}\n\
              chain arrivals {{\ntype filter hook prerouting priority raw;\n\
-             iifname {interface} {selector} {chance} counter name lost drop\n}}\n}}\n"
+             iifname {interface} {selector} {time} {chance} counter name lost drop\n}}\n}}\n"
         )
     }
 }

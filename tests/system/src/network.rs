@@ -90,7 +90,7 @@ impl Network {
     }
 
     /// Every host loses this much of what comes in.
-    pub fn lose(&self, loss: Loss) -> Result<()> {
+    pub fn lose(&self, loss: &Loss) -> Result<()> {
         self.hosts.iter().try_for_each(|host| host.lose(loss))
     }
 

@@ -73,7 +73,7 @@ fn about_the_asked_share_is_lost_and_all_of_it_is_counted() -> Result<()> {
     let net = Network::bridged(2)?;
     for (per_mille, bounds) in [(10, 10..=130), (200, 1000..=1400)] {
         // The system's own packets, of neighbours and groups, would be counted with the others.
-        net.host(1).lose(Loss::per_mille(per_mille).of(Traffic::Udp))?;
+        net.host(1).lose(&Loss::per_mille(per_mille).of(Traffic::Udp))?;
         let lost = lost_of(6000, &net)?;
         // Six standard deviations around the share are within these bounds.
         ensure!(bounds.contains(&lost), "{lost} of 6000 were lost at {per_mille} of a thousand");
@@ -92,15 +92,15 @@ fn only_the_chosen_traffic_is_lost() -> Result<()> {
     let [one, two, three] = [net.host(0), net.host(1), net.host(2)];
     let all = Loss::per_mille(1000);
     for address in one.addresses() {
-        two.lose(all.of(Traffic::From(address)))?;
+        two.lose(&all.clone().of(Traffic::From(address)))?;
         silence(one, two, address)?;
         reach(three, two)?;
         reach(two, three)?;
     }
-    two.lose(all.of(Traffic::Udp))?;
+    two.lose(&all.clone().of(Traffic::Udp))?;
     silence(three, two, three.v4().into())?;
     stream(one, two, 1)?;
-    two.lose(all.of(Traffic::Tcp))?;
+    two.lose(&all.clone().of(Traffic::Tcp))?;
     reach(one, two)?;
     ensure!(stream(one, two, 1).is_err(), "TCP got through");
     Ok(())

@@ -42,7 +42,7 @@ fn version_six_carries_the_same() -> Result<()> {
         return Ok(());
     }
     let net = Network::pair()?;
-    net.lose(Loss::per_mille(50))?;
+    net.lose(&Loss::per_mille(50))?;
     let words = "interface=fd77::/64 group=[ff15::77:2]:14400 resolver_group=[ff15::77:1]:14390";
     ALL.iter().try_for_each(|transport| talk(&net, transport, words).context(*transport))
 }
@@ -53,7 +53,7 @@ fn programs_that_know_each_other_need_no_multicast_to_meet() -> Result<()> {
         return Ok(());
     }
     let net = Network::pair()?;
-    net.lose(Loss::per_mille(50))?;
+    net.lose(&Loss::per_mille(50))?;
     let words = "resolver_group=none peers=10.77.0.1:7341,10.77.0.2:7341";
     ALL.iter().try_for_each(|transport| talk(&net, transport, words).context(*transport))
 }

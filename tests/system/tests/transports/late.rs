@@ -31,7 +31,7 @@ fn each(per_mille: u32, scene: impl Fn(&Network, &str) -> Result<()>) -> Result<
         return Ok(());
     }
     let net = Network::pair()?;
-    net.lose(Loss::per_mille(per_mille))?;
+    net.lose(&Loss::per_mille(per_mille))?;
     ALL.iter().try_for_each(|transport| scene(&net, transport).context(*transport))
 }
 

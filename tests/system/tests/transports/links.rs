@@ -104,7 +104,7 @@ fn one_way(deaf: usize) -> Result<()> {
         let mut source = publisher(net.host(0), transport, &format!("{LIVENESS} count=0"))?;
         let reader = subscriber(net.host(1), LIVENESS)?;
         send_until_read(&mut source, &reader)?;
-        net.host(deaf).lose(Loss::per_mille(1000))?;
+        net.host(deaf).lose(&Loss::per_mille(1000))?;
         // The publisher must notice the missing subscribers; then sending is not blocked.
         source.say("send 100000")?;
         source.tells("reached")?;

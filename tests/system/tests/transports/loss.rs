@@ -9,7 +9,7 @@ use lanecast_system_tests::{Loss, Network, possible};
 fn nothing_is_lost(transport: &str, subscribers: usize, per_mille: u32, count: u64) -> Result<()> {
     let net = Network::bridged(1 + subscribers)?;
     net.send_frames()?;
-    net.lose(Loss::per_mille(per_mille))?;
+    net.lose(&Loss::per_mille(per_mille))?;
     let common = format!("{PATIENT} topics=2 longest=4000");
     let words = format!("{common} rate=4000 count={count} subscribers={subscribers}");
     let mut source = publisher(net.host(0), transport, &words)?;
@@ -81,7 +81,7 @@ fn the_tail_of_a_closed_session_is_repaired() -> Result<()> {
     let rounds = if has_time() { 100 } else { 8 };
     for transport in ALL {
         let net = Network::pair()?;
-        net.lose(Loss::per_mille(200))?;
+        net.lose(&Loss::per_mille(200))?;
         // What a publisher does not know of its subscribers' end keeps it for this long.
         let liveness = "liveness=3000";
         let mut reader = subscriber(net.host(1), liveness)?;
