@@ -22,12 +22,27 @@ impl<S: Storage> Reader<S> {
     /// # Errors
     /// If there is no journal, a segment is missing or invalid, or the disk refuses.
     pub fn open(storage: S) -> Result<Self, OpenError> {
-        let segment_numbers = contiguous_segments(&storage)?;
-        if segment_numbers.is_empty() {
-            return Err(OpenError::NoJournal { directory: storage.path("") });
+        let mut segment_numbers = contiguous_segments(&storage)?;
+        loop {
+            let Some(oldest) = segment_numbers.first() else {
+                return Err(OpenError::NoJournal { directory: storage.path("") });
+            };
+            match Recovery::new(&storage, &segment_numbers).catalog() {
+                Ok(catalog) => {
+                    let source = Source { storage, catalog: Mutex::new(catalog) };
+                    return Ok(Self { source: Arc::new(source) });
+                }
+                Err(error) => {
+                    // The writer's retention removes the oldest segments, or reuses their files,
+                    // while they are read here. Each retry starts at a later one.
+                    let left = contiguous_segments(&storage)?;
+                    if left.first().is_none_or(|first| first <= oldest) {
+                        return Err(error);
+                    }
+                    segment_numbers = left;
+                }
+            }
         }
-        let catalog = Recovery::new(&storage, &segment_numbers).catalog()?;
-        Ok(Self { source: Arc::new(Source { storage, catalog: Mutex::new(catalog) }) })
     }
 
     /// A cursor over the written records, persisted or not.

@@ -5,4 +5,5 @@ mod crash;
 mod damage;
 mod kill;
 mod model;
+mod reader;
 mod recycled;
