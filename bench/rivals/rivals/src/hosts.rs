@@ -101,7 +101,7 @@ impl Hosts {
         if !cell.row.is_lossy() {
             return Ok(());
         }
-        self.network(cell)?.lose(Loss::per_mille(cell.loss * PER_MILLE))
+        self.network(cell)?.lose(&Loss::per_mille(cell.loss * PER_MILLE))
     }
 
     fn network(&self, cell: &Cell) -> Result<&Network> {
