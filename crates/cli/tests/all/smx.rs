@@ -30,7 +30,10 @@ fn a_series_gives_a_line_for_every_run_and_every_message_is_accounted_for() {
             assert_eq!(subscriber["received"], expected[0] + expected[1]);
             assert_eq!(subscriber["lost"], 0);
         }
-        assert!(line["baseline"]["loop_ns"].as_f64().is_some_and(|ns| ns > 0.0));
+        // Absent where other programs had the CPU for the whole of its time.
+        let loop_ns = &line["baseline"]["loop_ns"];
+        assert!(loop_ns.is_null() || loop_ns.as_f64().is_some_and(|ns| ns > 0.0), "{line}");
+        assert!(line["baseline"].get("loop_ns").is_some(), "{line}");
         assert!(line["host"]["kernel"].is_string() && publisher["host"].is_null());
         let command = publisher["command"].as_str().unwrap();
         assert!(command.starts_with("lanecast perf pub"), "{command}");
