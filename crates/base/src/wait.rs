@@ -7,6 +7,11 @@ use crate::sync::spin_hint;
 use core::fmt;
 use core::str::FromStr;
 use std::time::Duration;
+#[cfg(not(loom))]
+use {
+    crate::sync::{AtomicU32, Ordering},
+    std::time::Instant,
+};
 
 /// Behaviour of a publisher without space, or of a subscriber without messages.
 ///
@@ -103,6 +108,11 @@ pub enum WaitStep {
 /// Pauses after an empty poll. A writer needs its cache line undisturbed to fill it; polling
 /// without a pause takes the line away in the middle of the work.
 const CAUGHT_UP_PAUSES: u32 = 4;
+/// Empty polls after which a spinning waiter polls without pauses: its writer is not in the middle
+/// of a message, and a pause would only delay the next one.
+const IDLE_POLLS: u32 = 8;
+/// Empty polls without pauses within which the next message counts as a writer's that is busy.
+const BUSY_POLLS: u32 = 8;
 /// Most pauses after the first empty poll of a reader that keeps catching up with a fast writer
 /// (some 20 million messages a second and more): three microseconds, in which the writer gets far
 /// enough ahead for both to work undisturbed. Without them a reader slightly faster than the
@@ -173,12 +183,22 @@ impl Waiter {
         }
     }
 
-    /// Doubles the throttle while one empty poll yields many messages; otherwise resets it.
+    /// Doubles the throttle while one empty poll yields many messages, drops it while single
+    /// messages come after idle times, and otherwise resets it.
     #[inline]
     fn adapt(&mut self, work: usize) {
-        let busy = self.empty_polls == 1 && work >= 2 && work * 4 >= self.throttle as usize;
-        self.throttle =
-            if busy { (self.throttle * 2).min(THROTTLE_PAUSES_MAX) } else { CAUGHT_UP_PAUSES };
+        let throttle = self.throttle;
+        let is_busy = self.empty_polls == 1 && work >= 2 && work * 4 >= throttle as usize;
+        // Without pauses many polls fit into the gap between two messages that come one by one.
+        let polls_between = if throttle == 0 { BUSY_POLLS } else { 1 };
+        let is_idle = work == 1 && self.empty_polls > polls_between;
+        self.throttle = if is_idle && self.strategy == WaitStrategy::BusySpin {
+            0
+        } else if is_busy && throttle > 0 {
+            (throttle * 2).min(THROTTLE_PAUSES_MAX)
+        } else {
+            CAUGHT_UP_PAUSES
+        };
     }
 
     /// Ends a wait, with the throttle unchanged.
@@ -215,6 +235,9 @@ impl Waiter {
         self.empty_polls = self.empty_polls.saturating_add(1);
         let pauses = if self.empty_polls == 1 { self.throttle } else { CAUGHT_UP_PAUSES };
         match self.strategy {
+            WaitStrategy::BusySpin if self.throttle == 0 || self.empty_polls > IDLE_POLLS => {
+                WaitStep::Spin(0)
+            }
             WaitStrategy::BusySpin => WaitStep::Spin(pauses),
             WaitStrategy::SpinYield if self.empty_polls <= SPINS_BEFORE_YIELD => {
                 WaitStep::Spin(pauses)
@@ -255,12 +278,61 @@ impl Waiter {
     }
 }
 
-/// Pauses `pauses` times.
+/// Spins for `pauses` times 12 ns, in steps of the processor's own pause instruction: that takes
+/// from 3 to 60 ns, depending on the processor.
 #[inline(always)]
 pub fn spin(pauses: u32) {
-    for _ in 0..pauses {
-        spin_hint();
+    if pauses > 0 {
+        (0..hints(pauses)).for_each(|_| spin_hint());
     }
+}
+
+/// Under the model checker a pause only lets other threads run.
+#[cfg(loom)]
+const fn hints(pauses: u32) -> u32 {
+    pauses
+}
+
+/// Number of the processor's pauses in `pauses`.
+#[cfg(not(loom))]
+#[inline]
+fn hints(pauses: u32) -> u32 {
+    // Relaxed: threads that measure at once find about the same, and nothing else depends on it.
+    let hint_ns = match HINT_NS.load(Ordering::Relaxed) {
+        0 => measure_hint(),
+        known => known,
+    };
+    hints_of(pauses, hint_ns)
+}
+
+/// Number of pauses of `hint_ns` in `pauses` of 12 ns, at least 1.
+#[cfg(not(loom))]
+const fn hints_of(pauses: u32, hint_ns: u32) -> u32 {
+    let hints = pauses.saturating_mul(12) / hint_ns;
+    if hints > 0 { hints } else { 1 }
+}
+
+/// Duration of the processor's pause in nanoseconds; 0 until it is measured.
+#[cfg(not(loom))]
+static HINT_NS: AtomicU32 = AtomicU32::new(0);
+
+/// Measures the processor's pause: some microseconds, once in a process.
+#[cfg(not(loom))]
+#[cold]
+#[inline(never)]
+fn measure_hint() -> u32 {
+    /// Pauses in a row, so that reading the clock hardly counts.
+    const RUN: u32 = 32;
+    let run = || {
+        let start = Instant::now();
+        (0..RUN).for_each(|_| spin_hint());
+        start.elapsed()
+    };
+    // The shortest: a preemption lengthens a run, and nothing shortens one.
+    let shortest = (0..8).map(|_| run()).min().unwrap_or_default();
+    let hint_ns = (shortest.as_nanos() as u32 / RUN).clamp(1, 200);
+    HINT_NS.store(hint_ns, Ordering::Relaxed);
+    hint_ns
 }
 
 #[cfg(all(test, not(loom)))]
@@ -302,6 +374,55 @@ mod tests {
             assert_eq!(spins, expected);
             waiter.found(1);
         }
+    }
+
+    /// Pauses of a spinning waiter before each of so many polls.
+    fn pauses(waiter: &mut Waiter, polls: u32) -> Vec<u32> {
+        let step = |_| match waiter.next_step() {
+            WaitStep::Spin(pauses) => pauses,
+            other => panic!("{other:?}"),
+        };
+        (0..polls).map(step).collect()
+    }
+
+    #[test]
+    fn single_messages_after_idle_times_are_polled_for_without_pauses() {
+        let mut waiter = Waiter::new(WaitStrategy::BusySpin);
+        let first = pauses(&mut waiter, IDLE_POLLS + 2);
+        assert_eq!(first, [4, 4, 4, 4, 4, 4, 4, 4, 0, 0], "idle after some polls");
+        waiter.found(1);
+        assert_eq!(pauses(&mut waiter, 100), [0; 100], "and from the first poll next time");
+        waiter.found(1);
+        assert_eq!(pauses(&mut waiter, BUSY_POLLS), [0; BUSY_POLLS as usize]);
+        waiter.found(1);
+        assert_eq!(pauses(&mut waiter, 2), [4, 4], "soon again: the writer may be busy");
+    }
+
+    #[test]
+    fn a_waiter_that_keeps_catching_up_pauses_longer_and_longer() {
+        let mut waiter = Waiter::new(WaitStrategy::BusySpin);
+        for expected in [4, 8, 16, 32, 64, 128, 256, 256] {
+            assert_eq!(pauses(&mut waiter, 1), [expected]);
+            waiter.found(1000);
+        }
+        assert_eq!(pauses(&mut waiter, 1), [THROTTLE_PAUSES_MAX]);
+        waiter.found(2);
+        assert_eq!(pauses(&mut waiter, 1), [CAUGHT_UP_PAUSES], "few messages end it");
+        waiter.found(1);
+        // After an idle time, many messages at once: the writer is busy again.
+        pauses(&mut waiter, 50);
+        waiter.found(1);
+        pauses(&mut waiter, 50);
+        waiter.found(2);
+        assert_eq!(pauses(&mut waiter, 1), [CAUGHT_UP_PAUSES]);
+    }
+
+    #[test]
+    fn a_pause_lasts_about_as_long_on_every_processor() {
+        assert!((1..=200).contains(&measure_hint()));
+        assert_eq!([3, 12, 50].map(|hint_ns| hints_of(256, hint_ns)), [1024, 256, 61]);
+        assert_eq!([3, 12, 50].map(|hint_ns| hints_of(4, hint_ns)), [16, 4, 1], "never none");
+        assert!(hints_of(u32::MAX, 1) > 0, "no overflow");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use lanecast_transport::{
 };
 use std::time::{Duration, Instant};
 
-/// Longest wait of a case.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a case. Threads that spin for each other need a turn of the scheduler for each
+/// message where other programs have the CPUs.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One event, kept beyond its handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
