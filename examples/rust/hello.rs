@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     claim.copy_from_slice(greeting);
     claim.commit();
     // Copied, in one call.
-    publisher.offer(b"and goodbye")?;
+    publisher.try_send(b"and goodbye")?;
     // Closes the session; subscribers still read what is in it.
     drop(publisher);
 

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // One after the other, each on its topic.
     let single = [(quotes, "10.00 10.02"), (trades, "10.02 x 100"), (quotes, "10.01 10.03")];
     for (topic, text) in single {
-        publisher.offer_on(topic, text.as_bytes())?;
+        publisher.try_send_on(topic, text.as_bytes())?;
     }
     // All or nothing: dropped before `publish`, none of these would ever have been there.
     let together = [(news, "halted"), (quotes, "- -"), (trades, "cancel 100")];

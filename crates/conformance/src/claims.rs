@@ -141,7 +141,7 @@ pub fn a_message_that_cannot_be_is_refused<C: Transport>(transport: &C) {
         assert_eq!(publisher.claim(length).err(), Some(too_long));
         assert_eq!(publisher.batch().try_add(TopicId::FIRST, length).err(), Some(too_long));
     }
-    assert_eq!(publisher.offer(&vec![0; longest + 1]), Err(too_long));
+    assert_eq!(publisher.try_send(&vec![0; longest + 1]), Err(too_long));
     assert_eq!(publisher.try_claim_on(stranger, 1).err(), Some(ClaimError::NoSuchTopic));
     assert_eq!(publisher.send_on(stranger, b"x"), Err(ClaimError::NoSuchTopic));
     assert_eq!(publisher.batch().try_add(stranger, 1).err(), Some(ClaimError::NoSuchTopic));

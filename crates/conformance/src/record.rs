@@ -171,7 +171,7 @@ pub(crate) fn gather(publisher: &mut impl Publish, count: usize) {
 pub(crate) fn fill(publisher: &mut impl Publish, first: u64, length: usize) -> u64 {
     for count in 0.. {
         let body = crate::Body::of_length(first + count, length).bytes();
-        match publisher.offer(&body) {
+        match publisher.try_send(&body) {
             Ok(()) => {}
             Err(ClaimError::BackPressured(BackPressureReason::WindowFull)) => return count,
             Err(other) => panic!("no back-pressure: {other}"),

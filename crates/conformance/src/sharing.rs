@@ -44,7 +44,7 @@ fn write<P: Publish>(shared: &Shared<P>, thread: u64, number: u64) {
         shared.send(&bytes).expect("room");
         return;
     }
-    crate::record::until("room", || match shared.offer(&bytes) {
+    crate::record::until("room", || match shared.try_send(&bytes) {
         Ok(()) => true,
         Err(ClaimError::BackPressured(_)) => false,
         Err(other) => panic!("{other}"),
@@ -59,7 +59,7 @@ pub fn offers_and_claims_share_one_order<C: Transport>(transport: &C) {
     let mut record = Record::new();
     for number in 0..90u64 {
         match number % 3 {
-            0 => publisher.offer(&number.to_le_bytes()).expect("room"),
+            0 => publisher.try_send(&number.to_le_bytes()).expect("room"),
             1 => publisher.send(&number.to_le_bytes()).expect("room"),
             _ => {
                 let mut claim = publisher.try_claim(8).expect("room");

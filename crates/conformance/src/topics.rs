@@ -38,7 +38,7 @@ pub fn strangers_to_a_topic_hold_nobody_up<C: Transport>(transport: &C) {
     let longest = publisher.longest_message();
     let mut record = Record::new();
     for number in 0..50u64 {
-        publisher.offer(&Body::of_length(number, longest).bytes()).expect("room");
+        publisher.try_send(&Body::of_length(number, longest).bytes()).expect("room");
         record.listen(&mut friend, |record| record.messages().len() as u64 > number);
         record.exhaust(&mut friend);
     }

@@ -243,7 +243,7 @@ fn copying<const STAMP: bool, const FILL: bool, P: Publish, T: Pace>(
         for slot in burst {
             let late = write::<STAMP, FILL>(&mut buffer, slot, &format);
             let sent = if format.non_blocking {
-                publisher.offer(&buffer)
+                publisher.try_send(&buffer)
             } else {
                 publisher.send(&buffer)
             };

@@ -19,7 +19,7 @@
 //! let mut claim = producer.try_claim(5)?;
 //! claim.copy_from_slice(b"hello");
 //! claim.commit();
-//! producer.offer(b"world")?;
+//! producer.try_send(b"world")?;
 //!
 //! assert_eq!(act.poll(10, |_| ()), 0);
 //! assert_eq!(log.poll(10, |_| ()), 2);

@@ -2,7 +2,7 @@
 //! transfer. `cargo bench -p lanecast-shm`, or `-- --quick` for a short run.
 //!
 //! The header is written and read, the body is not: costs by size are costs of frames, not of
-//! copying. `offer` copies.
+//! copying. `try_send` copies.
 #![forbid(unsafe_code)]
 
 use criterion::measurement::WallTime;
@@ -139,14 +139,14 @@ fn batch(criterion: &mut Criterion) {
 }
 
 /// The copying call of a publisher with one owner, without readers.
-fn offer(criterion: &mut Criterion) {
+fn try_send(criterion: &mut Criterion) {
     let bench = Bench::new();
     let mut publisher = bench.publisher();
-    let mut group = by_size(criterion, "offer");
+    let mut group = by_size(criterion, "try_send");
     for size in SIZES {
         let bytes = vec![1; size];
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| publisher.offer(black_box(&bytes)).expect("room"));
+            bencher.iter(|| publisher.try_send(black_box(&bytes)).expect("room"));
         });
     }
     group.finish();
@@ -160,13 +160,13 @@ fn shared_offer(criterion: &mut Criterion) {
     for size in SIZES {
         let bytes = vec![1; size];
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| publisher.offer(black_box(&bytes)).expect("room"));
+            bencher.iter(|| publisher.try_send(black_box(&bytes)).expect("room"));
         });
     }
     group.finish();
 }
 
-criterion_group!(path, claim_commit, claim_commit_poll, batch, offer, shared_offer);
+criterion_group!(path, claim_commit, claim_commit_poll, batch, try_send, shared_offer);
 
 fn main() {
     path();

@@ -66,19 +66,19 @@ pub trait Publish: Send + 'static {
     ///
     /// # Errors
     /// See [`ClaimError`].
-    fn offer_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+    fn try_send_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
         let mut claim = self.try_claim_on(topic, bytes.len())?;
         claim.copy_from_slice(bytes);
         claim.commit();
         Ok(())
     }
 
-    /// As [`offer_on`](Self::offer_on), on the topic that the publisher was made with.
+    /// As [`try_send_on`](Self::try_send_on), on the topic that the publisher was made with.
     ///
     /// # Errors
     /// See [`ClaimError`].
-    fn offer(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
-        self.offer_on(TopicId::FIRST, bytes)
+    fn try_send(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.try_send_on(TopicId::FIRST, bytes)
     }
 
     /// Copies `bytes` into a message and publishes it, waiting for room.

@@ -36,16 +36,16 @@ impl<P: Publish> Shared<P> {
     ///
     /// # Errors
     /// See [`ClaimError`].
-    pub fn offer(&self, bytes: &[u8]) -> Result<(), ClaimError> {
-        self.offer_on(TopicId::FIRST, bytes)
+    pub fn try_send(&self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.try_send_on(TopicId::FIRST, bytes)
     }
 
-    /// As [`offer`](Self::offer), on `topic`.
+    /// As [`try_send`](Self::try_send), on `topic`.
     ///
     /// # Errors
     /// See [`ClaimError`].
-    pub fn offer_on(&self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
-        self.lock().offer_on(topic, bytes)
+    pub fn try_send_on(&self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.lock().try_send_on(topic, bytes)
     }
 
     /// Copies `bytes` into a message and publishes it, waiting for room; others wait meanwhile.

@@ -127,7 +127,7 @@ fn send(
     stop: &impl Fn() -> bool,
 ) -> anyhow::Result<bool> {
     loop {
-        match publisher.offer(message) {
+        match publisher.try_send(message) {
             Ok(()) => return Ok(true),
             Err(ClaimError::BackPressured(_)) if stop() => return Ok(false),
             Err(ClaimError::BackPressured(_)) => {

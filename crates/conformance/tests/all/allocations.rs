@@ -19,7 +19,7 @@ fn publish(publisher: &mut impl Publish, topic: TopicId, number: usize) {
             publisher.try_claim_on(topic, 1 + (number * 7 + part) % 1000).expect("room");
         claim.fill(1);
         claim.commit();
-        publisher.offer_on(topic, &[2; 100]).expect("room");
+        publisher.try_send_on(topic, &[2; 100]).expect("room");
     }
     let mut batch = publisher.batch();
     for _ in 0..EACH {

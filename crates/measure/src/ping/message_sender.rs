@@ -42,7 +42,7 @@ impl<P: Publish> MessageSender<P> {
                 }
                 let bytes = &mut buffer[..size];
                 let written = write(bytes);
-                publisher.offer(bytes)?;
+                publisher.try_send(bytes)?;
                 Ok(written)
             }
         }

@@ -63,7 +63,7 @@ impl<P: Publish> RoundRobin<P> {
                 let late = written(&mut self.buffer, slot, &format);
                 let start = clock.ticks();
                 match format.non_blocking {
-                    true => publisher.offer_on(topic, &self.buffer)?,
+                    true => publisher.try_send_on(topic, &self.buffer)?,
                     false => publisher.lock().send_on(topic, &self.buffer)?,
                 }
                 (start, late)

@@ -35,7 +35,7 @@ fn taken(kind: TransportKind, port: u16) -> (usize, usize) {
                 let mut claim = publisher.try_claim(1 + (number + part) % 1000).expect("room");
                 claim.fill(1);
                 claim.commit();
-                publisher.offer(&[2; 100]).expect("room");
+                publisher.try_send(&[2; 100]).expect("room");
             }
         });
         let read = measure(|| {

@@ -29,7 +29,7 @@ fn datagrams(kind: TransportKind, port: u16, datagram_bytes: usize) -> u64 {
     let before = publisher.counters().sent.datagrams;
     let (start, mut came) = (Instant::now(), 0);
     for number in 1..=MESSAGES {
-        publisher.offer(&[number as u8; 8_000]).expect("the window is large");
+        publisher.try_send(&[number as u8; 8_000]).expect("the window is large");
         publisher.flush();
         while came < number {
             assert!(start.elapsed() < LIMIT, "{kind}: {came} messages");

@@ -39,7 +39,7 @@ fn networks<const COUNT: usize>() -> ([Network; COUNT], Vec<SocketAddr>) {
 fn carry(publisher: &mut impl Publish, subscriber: &mut impl Subscribe) -> String {
     let start = Instant::now();
     assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
-    publisher.offer(b"42.50").expect("room");
+    publisher.try_send(b"42.50").expect("room");
     let mut source = None;
     while source.is_none() {
         assert!(start.elapsed() < LIMIT, "nothing came");

@@ -26,7 +26,7 @@ fn carry(kind: TransportKind, port: u16) -> Duration {
     assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
     let start = Instant::now();
     for number in 0..MESSAGES {
-        publisher.offer(&[number as u8; 1_000]).expect("the window is large");
+        publisher.try_send(&[number as u8; 1_000]).expect("the window is large");
     }
     let mut came = 0;
     while came < MESSAGES {

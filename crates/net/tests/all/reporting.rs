@@ -73,7 +73,7 @@ impl Pair {
         for number in 0..MESSAGES {
             let mut message = [0; 1_000];
             message[..8].copy_from_slice(&number.to_le_bytes());
-            while self.publisher.offer(&message).is_err() {
+            while self.publisher.try_send(&message).is_err() {
                 assert!(start.elapsed() < LIMIT, "no room");
                 self.poll();
             }

@@ -26,7 +26,7 @@ fn check_sleep(model: impl Fn() + Sync + Send + 'static) {
 }
 
 fn send(producer: &mut ByteProducer, message: &[u8]) {
-    while let Err(error) = producer.offer(message) {
+    while let Err(error) = producer.try_send(message) {
         assert_eq!(error, ClaimError::Full);
         thread::yield_now();
     }
@@ -155,7 +155,7 @@ fn whoever_leaves_has_finished_reading() {
         send(&mut producer, &[3; 24]);
         leaver.join().unwrap();
         drop(staying);
-        while producer.offer(&[4; 24]) != Err(ClaimError::Closed) {}
+        while producer.try_send(&[4; 24]) != Err(ClaimError::Closed) {}
     });
 }
 
@@ -170,7 +170,7 @@ fn a_message_that_is_held_back_wakes_who_sleeps() {
         let mut consumer = build.consumer();
         let mut producer = build.producer().unwrap();
         let writer = thread::spawn(move || {
-            producer.offer(b"held").unwrap();
+            producer.try_send(b"held").unwrap();
             producer
         });
         // Never polled before it sleeps, so it can only be woken.
@@ -189,7 +189,7 @@ fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
         let mut producers = build.producers().unwrap();
         let mut writes = producers.pop().unwrap();
         drop(producers);
-        let writer = thread::spawn(move || writes.offer(b"new").unwrap());
+        let writer = thread::spawn(move || writes.try_send(b"new").unwrap());
         let mut count = 0;
         while !consumer.is_closed() {
             let work = consumer.poll(9, |message| assert_eq!(message, b"new"));
@@ -208,8 +208,8 @@ fn a_producer_that_sleeps_is_woken_by_the_slowest() {
         let mut build = build.wait(WaitStrategy::Park);
         let mut consumer = build.consumer();
         let mut producer = build.producer().unwrap();
-        producer.offer(&[1; 24]).unwrap();
-        producer.offer(&[2; 24]).unwrap();
+        producer.try_send(&[1; 24]).unwrap();
+        producer.try_send(&[2; 24]).unwrap();
         let writer = thread::spawn(move || producer.send(&[3; 24]).unwrap());
         read(&mut consumer, &[&[1; 24], &[2; 24]]);
         writer.join().unwrap();

@@ -65,7 +65,7 @@ impl ByteProducer {
     /// # Errors
     /// See [`ClaimError`].
     #[inline]
-    pub fn offer(&mut self, message: &[u8]) -> Result<(), ClaimError> {
+    pub fn try_send(&mut self, message: &[u8]) -> Result<(), ClaimError> {
         let mut claim = self.try_claim(message.len())?;
         claim.copy_from_slice(message);
         claim.commit();

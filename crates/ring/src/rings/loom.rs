@@ -50,7 +50,7 @@ fn check_sleep(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Writes and publishes `value` in place, if there is room.
-fn offer(producer: &mut Producer<Watched>, value: u64) -> bool {
+fn try_send(producer: &mut Producer<Watched>, value: u64) -> bool {
     let Some(mut claim) = producer.try_claim(1) else { return false };
     claim[0].write(value);
     claim.commit();
@@ -58,7 +58,7 @@ fn offer(producer: &mut Producer<Watched>, value: u64) -> bool {
 }
 
 fn send(producer: &mut Producer<Watched>, value: u64) {
-    while !offer(producer, value) {
+    while !try_send(producer, value) {
         thread::yield_now();
     }
 }
@@ -96,7 +96,7 @@ fn the_end_comes_after_the_last_value() {
         let mut build = single_producer(2, Watched::new).unwrap().stride(2, LONG);
         let mut consumer = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
-        let writer = thread::spawn(move || assert!(offer(&mut producer, 1)));
+        let writer = thread::spawn(move || assert!(try_send(&mut producer, 1)));
         let mut count = 0;
         while !consumer.is_closed() {
             count += consumer.drain(2, |run| assert_eq!(run[0].read(), 1));
@@ -138,7 +138,7 @@ fn every_consumer_sees_each_value_and_the_slowest_decides() {
         let mut one = build.consumer().unwrap();
         let mut other = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1));
+        assert!(try_send(&mut producer, 1));
         let reader = thread::spawn(move || read(&mut one, 1..=1));
         let writer = thread::spawn(move || send(&mut producer, 2));
         read(&mut other, 1..=1);
@@ -154,7 +154,7 @@ fn who_follows_sees_what_the_one_before_has_changed() {
         let mut changes = build.exclusive_consumer().unwrap();
         let mut last = build.after(&[&changes]).unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1) && offer(&mut producer, 2));
+        assert!(try_send(&mut producer, 1) && try_send(&mut producer, 2));
         let middle = thread::spawn(move || {
             changes.drain_mut(9, |run| {
                 run.iter_mut().for_each(|value| {
@@ -176,7 +176,7 @@ fn a_taker_waits_for_those_before_one_that_goes() {
         let middle = build.after(&[&first]).unwrap();
         let mut last = build.exclusive_after(&[&middle]).unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1));
+        assert!(try_send(&mut producer, 1));
         let reader = thread::spawn(move || read(&mut first, 1..=1));
         let leaver = thread::spawn(move || drop(middle));
         while last.drain_mut(1, |run| run[0].write(2)) == 0 {
@@ -194,7 +194,7 @@ fn whoever_leaves_has_finished_reading() {
         let mut leaves = build.consumer().unwrap();
         let mut stays = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1));
+        assert!(try_send(&mut producer, 1));
         let leaver = thread::spawn(move || {
             leaves.drain(1, |run| assert_eq!(run[0].read(), 1));
         });
@@ -213,7 +213,7 @@ fn what_a_stride_holds_back_is_pulled_whole() {
         let mut consumer = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
         let writer = thread::spawn(move || {
-            assert!(offer(&mut producer, 1));
+            assert!(try_send(&mut producer, 1));
             producer
         });
         read(&mut consumer, 1..=1);

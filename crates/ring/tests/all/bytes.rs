@@ -93,9 +93,9 @@ impl Rig {
         }
     }
 
-    fn offer(&mut self, len: usize) {
+    fn try_send(&mut self, len: usize) {
         let message = message(self.number, len);
-        match self.producer.offer(&message) {
+        match self.producer.try_send(&message) {
             Ok(()) => self.written(&message),
             Err(error) => self.check_refusal(len, error),
         }
@@ -136,7 +136,7 @@ impl Rig {
 
     fn run(&mut self, act: Act) {
         match act {
-            Act::Offer(len) => self.offer(len),
+            Act::Offer(len) => self.try_send(len),
             Act::Abort(len) => self.abort(len),
             Act::Batch(lens, publish) => self.batch(&lens, publish),
             Act::Flush => self.producer.flush(),
@@ -185,11 +185,11 @@ fn every_length_arrives_from_every_offset() {
             let mut consumer = build.consumer();
             let mut producer = build.producer().unwrap();
             for _ in 0..start / 8 {
-                producer.offer(&[]).unwrap();
+                producer.try_send(&[]).unwrap();
                 assert_eq!(consumer.poll(1, |message| assert!(message.is_empty())), 1);
             }
             let sent = message(len as u64, len);
-            producer.offer(&sent).unwrap();
+            producer.try_send(&sent).unwrap();
             assert_eq!(consumer.poll(2, |message| assert_eq!(message, sent)), 1);
         }
     }
@@ -214,7 +214,7 @@ fn hostile_lengths_and_capacities_are_refused_in_words() {
         assert_eq!(producer.batch().try_add(len).unwrap_err(), too_long);
     }
     for len in [0, 24] {
-        producer.offer(&vec![7; len]).unwrap();
+        producer.try_send(&vec![7; len]).unwrap();
         assert_eq!(consumer.poll(9, |message| assert_eq!(message, vec![7; len])), 1);
     }
 }
@@ -226,7 +226,7 @@ fn what_is_held_back_comes_without_a_flush() {
         let mut consumer = build.consumer();
         let mut behind = build.after(&[&consumer]).unwrap();
         let mut producer = build.producer().unwrap();
-        producer.offer(b"soon").unwrap();
+        producer.try_send(b"soon").unwrap();
         let pulled = consumer.poll(9, |_| ());
         assert_eq!(pulled == 0, is_late);
         producer.flush();
@@ -243,19 +243,19 @@ fn a_consumer_that_leaves_holds_nobody_up() {
     let mut behind = build.after(&[&first]).unwrap();
     let stays = build.consumer();
     let mut producer = build.producer().unwrap();
-    producer.offer(b"a").unwrap();
+    producer.try_send(b"a").unwrap();
     assert_eq!(behind.poll(9, |_| ()), 0);
     drop(first);
     assert_eq!(behind.poll(9, |_| ()), 1);
     for _ in 0..3 {
-        producer.offer(b"b").unwrap();
+        producer.try_send(b"b").unwrap();
     }
-    assert_eq!(producer.offer(b"c"), Err(ClaimError::Full), "one has read nothing yet");
+    assert_eq!(producer.try_send(b"c"), Err(ClaimError::Full), "one has read nothing yet");
     drop(stays);
-    producer.offer(b"d").unwrap();
+    producer.try_send(b"d").unwrap();
     drop(behind);
-    while producer.offer(b"e").is_ok() {}
-    assert_eq!(producer.offer(b"e"), Err(ClaimError::Closed));
+    while producer.try_send(b"e").is_ok() {}
+    assert_eq!(producer.try_send(b"e"), Err(ClaimError::Closed));
     assert_eq!(producer.send(b"e"), Err(ClaimError::Closed));
 }
 
@@ -264,7 +264,7 @@ fn a_panic_of_the_handler_has_consumed_its_message() {
     let mut build = bytes::single_producer(64).unwrap();
     let mut consumer = build.consumer();
     let mut producer = build.producer().unwrap();
-    producer.offer(b"bad").unwrap();
+    producer.try_send(b"bad").unwrap();
     drop(producer);
     let poll = AssertUnwindSafe(|| consumer.poll(9, |_| panic!("of the test")));
     catch_unwind(poll).unwrap_err();
@@ -341,9 +341,9 @@ fn one_busy_producer_starves_no_other() {
     let mut consumer = build.consumer();
     let mut producers = build.producers().unwrap();
     for _ in 0..100 {
-        producers[0].offer(b"busy").unwrap();
+        producers[0].try_send(b"busy").unwrap();
     }
-    producers[1].offer(b"rare").unwrap();
+    producers[1].try_send(b"rare").unwrap();
     let mut rare = false;
     for _ in 0..2 {
         consumer.poll(10, |message| rare |= message == b"rare");

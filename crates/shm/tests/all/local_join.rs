@@ -177,7 +177,7 @@ fn an_evicted_subscriber_is_told_and_can_rejoin() {
     let start = Instant::now();
     while publisher.subscribers() > 0 {
         assert!(start.elapsed() < LONG, "it is evicted");
-        let _ = publisher.offer(&[0; 8000]);
+        let _ = publisher.try_send(&[0; 8000]);
     }
     let told = poll(&mut subscriber);
     let lost = format!("lost: {}", LossReason::Evicted.describe());
@@ -204,7 +204,7 @@ fn a_panic_at_the_end_of_one_topic_does_not_lose_the_others_events() {
     let start = Instant::now();
     while publisher.subscribers() > 0 {
         assert!(start.elapsed() < LONG, "it is evicted");
-        let _ = publisher.offer(&[0; 8000]);
+        let _ = publisher.try_send(&[0; 8000]);
     }
     let mut told = Vec::new();
     while subscriber.streams() > 0 {

@@ -57,7 +57,7 @@ impl Pair {
     fn act(&mut self, act: Act) -> Result<(), TestCaseError> {
         match act {
             Act::Claim(length, commits) => self.claim(length, commits),
-            Act::Offer(length) => self.offer(length),
+            Act::Offer(length) => self.try_send(length),
             Act::Pair(first, second) => self.pair(first, second),
             Act::Batch(lengths, commits) => self.batch(lengths, commits),
             Act::Poll(limit) => self.poll(limit).map(drop),
@@ -89,9 +89,9 @@ impl Pair {
         Ok(())
     }
 
-    fn offer(&mut self, length: usize) -> Result<(), TestCaseError> {
+    fn try_send(&mut self, length: usize) -> Result<(), TestCaseError> {
         let bytes = self.next(length);
-        match self.publisher.offer(&bytes) {
+        match self.publisher.try_send(&bytes) {
             Err(error) => self.refused(error),
             Ok(()) => {
                 self.on_the_way.push_back(bytes);

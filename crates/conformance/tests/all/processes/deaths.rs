@@ -62,7 +62,7 @@ fn a_killed_subscriber_frees_a_blocked_publisher() {
         subscriber.kill();
         let start = std::time::Instant::now();
         if round == 0 {
-            until("room", || publisher.offer(&message(number)).is_ok());
+            until("room", || publisher.try_send(&message(number)).is_ok());
         } else {
             publisher.send(&message(number)).expect("room");
         }
@@ -188,7 +188,7 @@ fn a_subscriber_here_outlives_a_publisher_there() {
 /// Offers until there is no room.
 fn fill(publisher: &mut Publisher, number: &mut u64) {
     loop {
-        match publisher.offer(&message(*number)) {
+        match publisher.try_send(&message(*number)) {
             Ok(()) => *number += 1,
             Err(ClaimError::BackPressured(_)) => return,
             Err(other) => panic!("{other}"),

@@ -18,7 +18,7 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
     subscriber.signal(Signal::STOP);
     let mut number = 0;
     until("it to be seen, stopped and behind", || {
-        while publisher.offer(&message(number)).is_ok() {
+        while publisher.try_send(&message(number)).is_ok() {
             number += 1;
         }
         let report = scene.session().expect("the session");
@@ -27,7 +27,7 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
         assert_eq!(reader.process.pid, subscriber.pid());
         reader.state == Some(State::Stopped) && reader.lag_bytes > 32_000
     });
-    let refused = publisher.offer(&message(number));
+    let refused = publisher.try_send(&message(number));
     assert!(matches!(refused, Err(ClaimError::BackPressured(_))), "no policy, no eviction");
     subscriber.signal(Signal::CONT);
     publisher.send(&message(number)).expect("room");

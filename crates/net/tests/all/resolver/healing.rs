@@ -63,7 +63,7 @@ impl Reader {
                 "waited in vain until {what}: {joined} joined, {ends} left, the last {last:?}"
             );
             for publisher in &mut *publishers {
-                let _ = publisher.offer(b"message");
+                let _ = publisher.try_send(b"message");
             }
             self.turn();
         }
@@ -137,7 +137,7 @@ fn a_daemon_that_is_restarted_disturbs_nobody_and_is_found_again() {
     eprintln!("found {:?} after the daemon's return", start.elapsed());
     // Longer than the daemon takes to answer what it is asked.
     while start.elapsed() < Duration::from_secs(7) {
-        let _ = steady.offer(b"message");
+        let _ = steady.try_send(b"message");
         first.turn();
     }
     first.assert_no_end();
@@ -230,7 +230,7 @@ fn publisher_process() {
     let near = network(&[daemon.parse().expect("an address")]);
     let mut publisher = publisher(&near, TransportKind::Ru, "killed");
     loop {
-        let _ = publisher.offer(b"message");
+        let _ = publisher.try_send(b"message");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,6 +1,6 @@
 //! Several workers, several producers.
 
-use super::{Watched, check, offer, send};
+use super::{Watched, check, send, try_send};
 use crate::rings::{Worker, multi_producer, single_producer};
 use loom::thread;
 
@@ -20,11 +20,11 @@ fn each_value_goes_to_one_worker_and_none_is_overwritten_while_it_is_at_work() {
         let mut build = single_producer(2, Watched::new).unwrap();
         let mut workers = build.workers(2).unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1) && offer(&mut producer, 2));
+        assert!(try_send(&mut producer, 1) && try_send(&mut producer, 2));
         let mut one = workers.pop().unwrap();
         let mut other = workers.pop().unwrap();
         let worker = thread::spawn(move || (take(&mut one), one));
-        let writer = thread::spawn(move || (offer(&mut producer, 4), producer));
+        let writer = thread::spawn(move || (try_send(&mut producer, 4), producer));
         let mut sum = take(&mut other);
         let (taken, _one) = worker.join().unwrap();
         let (written, _producer) = writer.join().unwrap();
@@ -67,13 +67,13 @@ fn a_worker_that_goes_has_finished_its_run() {
         let mut build = single_producer(1, Watched::new).unwrap();
         let mut workers = build.workers(2).unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1));
+        assert!(try_send(&mut producer, 1));
         let mut goes = workers.pop().unwrap();
         let worker = thread::spawn(move || take(&mut goes));
-        let written = offer(&mut producer, 2);
+        let written = try_send(&mut producer, 2);
         let taken = worker.join().unwrap();
         assert_eq!(taken, 1);
-        assert!(written || offer(&mut producer, 2));
+        assert!(written || try_send(&mut producer, 2));
         assert_eq!(take(&mut workers[0]), 2);
     });
 }

@@ -1,6 +1,6 @@
 //! Nobody sleeps through what it waits for.
 
-use super::{Watched, check, check_sleep, offer};
+use super::{Watched, check, check_sleep, try_send};
 use crate::park_flag::{ParkFlag, Sleeper};
 use crate::rings::{multi_producer, single_producer};
 use lanecast_base::WaitStrategy;
@@ -13,7 +13,7 @@ fn a_consumer_that_sleeps_is_woken_by_values_and_by_their_end() {
         let mut build = single_producer(2, Watched::new).unwrap().wait(WaitStrategy::Park);
         let mut consumer = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
-        let writer = thread::spawn(move || assert!(offer(&mut producer, 1)));
+        let writer = thread::spawn(move || assert!(try_send(&mut producer, 1)));
         let mut count = 0;
         while !consumer.is_closed() {
             let work = consumer.drain(9, |run| assert_eq!(run[0].read(), 1));
@@ -31,7 +31,7 @@ fn a_producer_that_sleeps_is_woken_by_room_and_by_whoever_goes() {
         let mut build = single_producer(1, Watched::new).unwrap().wait(WaitStrategy::Park);
         let mut consumer = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
-        assert!(offer(&mut producer, 1));
+        assert!(try_send(&mut producer, 1));
         let reader = thread::spawn(move || assert_eq!(consumer.drain(1, |_| {}), 1));
         // Space for one, and then all consumers are gone.
         if let Ok(claim) = producer.claim(1) {
@@ -66,7 +66,7 @@ fn who_sleeps_while_a_stride_holds_back_is_woken() {
         let mut consumer = build.consumer().unwrap();
         let mut producer = build.producer().unwrap();
         let writer = thread::spawn(move || {
-            assert!(offer(&mut producer, 1));
+            assert!(try_send(&mut producer, 1));
             producer
         });
         // Never polled before it sleeps, so it can only be woken.
@@ -107,7 +107,7 @@ fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
         let mut producers = build.producers().unwrap();
         let mut writes = producers.pop().unwrap();
         drop(producers);
-        let writer = thread::spawn(move || assert!(offer(&mut writes, 1)));
+        let writer = thread::spawn(move || assert!(try_send(&mut writes, 1)));
         let mut count = 0;
         while !consumer.is_closed() {
             let work = consumer.drain(9, |run| assert_eq!(run[0].read(), 1));
@@ -137,7 +137,7 @@ fn workers_that_sleep_are_woken_one_after_the_other() {
         };
         let [one, mut other] = <[_; 2]>::try_from(workers).unwrap().map(work);
         let worker = thread::spawn(one);
-        let writer = thread::spawn(move || assert!(offer(&mut producer, 1)));
+        let writer = thread::spawn(move || assert!(try_send(&mut producer, 1)));
         let count = other();
         assert_eq!(count + worker.join().unwrap(), 1);
         writer.join().unwrap();

@@ -47,7 +47,7 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
                     if slots { (SLOTS_OFFSET, size_of::<Slot>()) } else { (GATE_LIVE_OFFSET, 256) };
                 spoil(&gate, &mut rng, offset, length);
                 for _ in 0..20 {
-                    match publisher.offer(&[round; 700]) {
+                    match publisher.try_send(&[round; 700]) {
                         Ok(()) | Err(ClaimError::BackPressured(_)) => {}
                         Err(other) => panic!("case {case}: {other}"),
                     }
@@ -56,7 +56,7 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
             }
             drop(subscriber);
             // The publisher evicts the reader, regardless of the damage.
-            until("room", || publisher.offer(&[0; 8_000]).is_ok());
+            until("room", || publisher.try_send(&[0; 8_000]).is_ok());
             assert!(publisher.drain(PATIENCE), "case {case}: nobody is left to read");
         }
     }
@@ -148,7 +148,7 @@ fn a_reader_that_moves_without_reading_is_evicted() {
             let _scribbler = Scribbler::start(open(&scene, &publisher, "gate"), 5, words);
             // Ten windows.
             for _ in 0..80 {
-                until("room", || publisher.offer(&[1; 8_000]).is_ok());
+                until("room", || publisher.try_send(&[1; 8_000]).is_ok());
             }
         }
     }
@@ -219,7 +219,7 @@ fn a_spoiled_ring_does_not_stop_the_subscriber() {
             let data = ring.metadata().expect("its length").len() as usize - WINDOW_BYTES as usize;
             for round in 0..4 {
                 for number in 0..20 {
-                    match publisher.offer(&vec![number; usize::from(number) * 9]) {
+                    match publisher.try_send(&vec![number; usize::from(number) * 9]) {
                         Ok(()) | Err(ClaimError::BackPressured(_)) => {}
                         Err(other) => panic!("case {case}: {other}"),
                     }
@@ -241,7 +241,7 @@ fn a_spoiled_ring_does_not_stop_the_subscriber() {
                 }
             }
             drop(subscriber);
-            until("room", || publisher.offer(&[0; 8_000]).is_ok());
+            until("room", || publisher.try_send(&[0; 8_000]).is_ok());
         }
     }
 }

@@ -238,7 +238,7 @@ impl Publish for MemoryPublisher {
         self.claimed(len)
     }
 
-    fn offer_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+    fn try_send_on(&mut self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
         let mut claim = self.try_claim_on(topic, bytes.len())?;
         claim.copy_from_slice(bytes);
         claim.commit();
