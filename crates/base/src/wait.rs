@@ -24,7 +24,8 @@ use {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Poll again at once, with a few pauses so that the other side can finish its cache line.
+    /// Poll again at once; after a few pauses where messages come fast, so that the other side can
+    /// finish its cache line.
     BusySpin,
     /// Spin a little, then yield the core to other runnable threads.
     SpinYield,
