@@ -2,8 +2,9 @@
 
 use crate::context::DomainArgs;
 use crate::output::{print, print_json, print_line};
-use crate::table::{render, table};
+use crate::table::render;
 use lanecast::Size;
+use lanecast_report::TextTable;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -41,10 +42,10 @@ pub(crate) fn run(arguments: &CleanArgs) -> anyhow::Result<ExitCode> {
     } else if files.is_empty() {
         print_line(&format!("nothing to clean in {}", directory.display()))?;
     } else {
-        let mut table = table(&["file", ">size", "verdict"]);
+        let mut table = TextTable::new(&["file", ">size", "verdict"]);
         for file in &files {
             let path = file.path.display().to_string();
-            table.add_row([path, Size(file.bytes).to_string(), verdict(&file.error)]);
+            table.row([path, Size(file.bytes).to_string(), verdict(&file.error)]);
         }
         print(&render(&table))?;
     }

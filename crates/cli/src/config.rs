@@ -20,10 +20,11 @@ pub(crate) struct ConfigArgs {
 pub(crate) fn run(arguments: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let config = arguments.way.builder()?.config()?;
     if arguments.list {
-        let mut table = crate::table::table(&["setting", "variable", "value", "may be"]);
+        let mut table =
+            lanecast_report::TextTable::new(&["setting", "variable", "value", "may be"]);
         for setting in SETTINGS {
             let (value, variable) = (setting.value(&config), setting.variable());
-            table.add_row([setting.key, &variable, &value, setting.values]);
+            table.row([setting.key, &variable, &value, setting.values]);
         }
         print(&crate::table::render(&table))?;
     } else {

@@ -7,9 +7,10 @@ mod ticks;
 
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::{print_error, print_json, print_line};
-use crate::table::{grouped, rate, render, table, time};
+use crate::table::{grouped, rate, render, time};
 use actors::{PublisherFigures, SubscriberFigures};
 use indicatif::{ProgressBar, ProgressStyle};
+use lanecast_report::TextTable;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -174,7 +175,7 @@ fn print_outcome(
     )?;
     writeln!(output)?;
     let columns = ["process", ">pid", ">messages", ">lost", ">steady p50", ">p99", ">p99.9"];
-    let mut processes = table(&[&columns[..], &["state at the end"][..]].concat());
+    let mut processes = TextTable::new(&[&columns[..], &["state at the end"][..]].concat());
     let publisher = &outcome.flat_out;
     let blanks = || [String::new(), String::new(), String::new(), String::new()];
     let row = |name: &str, pid: u32, messages: String, cells: [String; 4], fate: String| {
@@ -185,7 +186,7 @@ fn print_outcome(
     };
     let sent = grouped(publisher.total);
     let fate = "sent everything, waited for readers, closed".to_owned();
-    processes.add_row(row("publisher", publisher.pid, sent, blanks(), fate));
+    processes.row(row("publisher", publisher.pid, sent, blanks(), fate));
     for survivor in &outcome.survivors {
         let cells = [
             grouped(outcome.lost(survivor)),
@@ -194,11 +195,11 @@ fn print_outcome(
             time(survivor.p99_9_ns),
         ];
         let messages = grouped(survivor.received);
-        processes.add_row(row("subscriber", survivor.pid, messages, cells, survivor.fate.clone()));
+        processes.row(row("subscriber", survivor.pid, messages, cells, survivor.fate.clone()));
     }
     let stall = time(publisher.longest_wait_ns);
     let fate = format!("killed (kill -9); the publisher never waited longer than {stall}");
-    processes.add_row(row("subscriber", outcome.victim_pid, "?".into(), blanks(), fate));
+    processes.row(row("subscriber", outcome.victim_pid, "?".into(), blanks(), fate));
     write!(output, "{}", render(&processes))?;
     writeln!(output)?;
     writeln!(output, "steady    {:>12}   asked for {}", rate(outcome.steady.rate), arguments.rate)?;

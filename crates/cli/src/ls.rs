@@ -8,10 +8,11 @@ use crate::counters;
 use crate::output::print;
 use crate::printable::{printable, topics};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
-use crate::table::{byte_rate, rate, render, size, table};
+use crate::table::{byte_rate, rate, render, size};
 use crate::watch::{Block, WatchArgs};
 use lanecast::parse_duration;
 use lanecast::shm::DomainSnapshot;
+use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -132,11 +133,11 @@ fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
 fn to_text(sessions: &[Session]) -> String {
     let columns = ["session", "role", ">pid", "process", "state", "topics", ">messages", ">rate"];
     let more = [">bytes/s", ">lag", ">behind", "wait", "note"];
-    let mut table = table(&[&columns[..], &more[..]].concat());
+    let mut table = TextTable::new(&[&columns[..], &more[..]].concat());
     for session in sessions {
-        table.add_row(publisher_row(session));
+        table.row(publisher_row(session));
         for subscriber in session.subscribers() {
-            table.add_row(subscriber_row(&subscriber));
+            table.row(subscriber_row(&subscriber));
         }
     }
     render(&table)

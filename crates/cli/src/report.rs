@@ -1,10 +1,14 @@
 //! `lanecast report`: measurement lines, made readable.
 
 use crate::output::print;
+use crate::table::width_or;
 use anyhow::{Context, bail};
 use lanecast_report::{Report, Since, Source};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Width of a report that no terminal shows, unless COLUMNS says another.
+const WIDTH: usize = 100;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,7 +92,7 @@ impl Form {
     pub(crate) fn render(self, report: &Report, since: Since) -> anyhow::Result<String> {
         Ok(match self {
             Self::Page => report.to_html(),
-            Self::Text => report.to_text(terminal_width()),
+            Self::Text => report.to_text(width_or(WIDTH)),
             Self::Percentiles => report.to_hgrm(since)?,
             Self::IntervalLog => report.to_hlog()?,
         })
@@ -104,13 +108,7 @@ fn output(text: &str) -> Result<Output, String> {
 /// Prints the report on `lines` that this program has just made.
 pub(crate) fn print_text(name: &str, lines: &str) -> anyhow::Result<()> {
     let report = Report::read(&[Source::lines(name, lines)])?;
-    Ok(print(&report.to_text(terminal_width()))?)
-}
-
-/// The terminal's width; 100 where there is none.
-fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.filter(|size| size.ws_col > 0).map_or(100, |size| size.ws_col.into())
+    Ok(print(&report.to_text(width_or(WIDTH)))?)
 }
 
 /// Reads the files, and writes what is asked for.
@@ -130,7 +128,7 @@ pub(crate) fn run(arguments: &ReportArgs) -> anyhow::Result<ExitCode> {
         bail!("there are no measurements in what was read (perf ... --json writes them)");
     }
     if arguments.outputs.is_empty() {
-        print(&report.to_text(terminal_width()))?;
+        print(&report.to_text(width_or(WIDTH)))?;
     }
     for output in &arguments.outputs {
         let name = output.path.display();

@@ -7,9 +7,9 @@ pub(crate) use arguments::StatArgs;
 
 use crate::counters::{Process, errors, since};
 use crate::printable::{printable, topics};
-use crate::table::{grouped, rate, render, table};
+use crate::table::{grouped, rate, render};
 use crate::watch::Block;
-use comfy_table::Table;
+use lanecast_report::TextTable;
 use lanecast_stats::{Role, StatsSnapshot};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -75,23 +75,23 @@ fn to_json(process: &Process, with_rates: bool) -> Value {
 fn to_text(processes: &[Process], with_rates: bool) -> String {
     let columns = [">pid", "process", "counter", ">value", ">rate"];
     let shown = if with_rates { 5 } else { 4 };
-    let mut counters = table(&columns[..shown]);
-    let mut errors = table(&[">pid", "process", ">times", "error"]);
+    let mut counters = TextTable::new(&columns[..shown]);
+    let mut errors = TextTable::new(&[">pid", "process", ">times", "error"]);
     for process in processes {
         let report = &process.report;
         let (pid, name) = (report.process.pid.to_string(), printable(&report.name));
         if report.role == Role::Process {
             for row in rows(process) {
                 let row = [pid.clone(), name.clone()].into_iter().chain(row);
-                counters.add_row(row.take(shown));
+                counters.row(row.take(shown));
             }
         }
         for error in &report.errors {
             let text = printable(&error.text);
-            errors.add_row([pid.clone(), name.clone(), grouped(error.count), text]);
+            errors.row([pid.clone(), name.clone(), grouped(error.count), text]);
         }
     }
-    let filled = |table: &Table| (table.row_count() > 0).then(|| render(table));
+    let filled = |table: &TextTable| (!table.is_empty()).then(|| render(table));
     let sessions = processes.iter().filter(|process| !process.report.counters.is_empty());
     let sessions = sessions.filter_map(|process| session(process, &columns[2..shown]));
     let blocks = filled(&counters).into_iter().chain(sessions).chain(filled(&errors));
@@ -101,9 +101,9 @@ fn to_text(processes: &[Process], with_rates: bool) -> String {
 /// A session's counters below its name; nothing for a process as a whole.
 fn session(process: &Process, columns: &[&str]) -> Option<String> {
     let (report, subject) = (&process.report, printable(&process.subject()?));
-    let mut counters = table(columns);
+    let mut counters = TextTable::new(columns);
     for row in rows(process) {
-        counters.add_row(row.into_iter().take(columns.len()));
+        counters.row(row.into_iter().take(columns.len()));
     }
     let (pid, name) = (report.process.pid, printable(&report.name));
     let topics = topics(&report.topics);

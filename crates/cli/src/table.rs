@@ -1,24 +1,23 @@
 //! Aligned tables for people.
 
-use comfy_table::{CellAlignment, Table, presets};
+use lanecast_report::TextTable;
+use std::io::{self, IsTerminal};
 
-/// A table without frames; columns named with a leading `>` are aligned to the right.
-pub(crate) fn table(columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(columns.iter().map(|name| name.trim_start_matches('>')));
-    for (column, name) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, 2));
-        if name.starts_with('>') {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+/// Width of a table that no terminal shows, unless COLUMNS says another: `grep` wants whole rows.
+const WIDTH: usize = 200;
+
+/// The table as text, within the width of the output.
+pub(crate) fn render(table: &TextTable) -> String {
+    table.render(width_or(WIDTH))
 }
 
-/// The table as text, without trailing blanks.
-pub(crate) fn render(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+/// The terminal's width; elsewhere that in the environment variable COLUMNS, or `default`.
+pub(crate) fn width_or(default: usize) -> usize {
+    if io::stdout().is_terminal() {
+        return crate::watch::terminal_size().0;
+    }
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.filter(|columns| *columns > 0).unwrap_or(default)
 }
 
 /// A number in thousands, such as `12 345`.
@@ -121,12 +120,5 @@ mod tests {
         assert_eq!(utc(1_709_251_200_000_000_000), "2024-03-01 00:00:00.000");
         assert_eq!(utc(4_102_444_799_000_000_000), "2099-12-31 23:59:59.000");
         assert_eq!(utc(u64::MAX), "2554-07-21 23:34:33.709");
-    }
-
-    #[test]
-    fn columns_align() {
-        let mut table = table(&["topic", ">lag"]);
-        table.add_row(["a", "5"]).add_row(["prices", "1234"]);
-        assert_eq!(render(&table), "topic    lag\na          5\nprices  1234\n");
     }
 }

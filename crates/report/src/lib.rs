@@ -35,8 +35,10 @@ mod since;
 mod source;
 mod spread;
 mod text;
+mod text_table;
 
 pub use read::ReadError;
 pub use report::{NoTimes, Report};
 pub use since::Since;
 pub use source::Source;
+pub use text_table::TextTable;

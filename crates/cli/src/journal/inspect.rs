@@ -3,9 +3,10 @@
 use super::arguments::JournalArgs;
 use crate::output::{print, print_error, print_json};
 use crate::printable::printable;
-use crate::table::{counted, grouped, render, size, table, utc};
+use crate::table::{counted, grouped, render, size, utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use lanecast_journal::{Directory, JournalReport, SegmentReport, Verdict};
+use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -101,11 +102,11 @@ fn segment_json(segment: &SegmentReport) -> Value {
 fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
     let columns =
         [">segment", ">size", ">used", ">records", ">first", ">last", "first appended", "state"];
-    let mut rows = table(&columns);
+    let mut rows = TextTable::new(&columns);
     for segment in &report.segments {
         let number = |number: u64| if number > 0 { number.to_string() } else { "-".into() };
         let first = segment.first > 0;
-        rows.add_row([
+        rows.row([
             segment.segment.to_string(),
             size(segment.bytes),
             segment.used_bytes.map_or_else(|| "-".into(), size),

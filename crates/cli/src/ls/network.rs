@@ -1,7 +1,8 @@
 //! Sessions on the network, as the processes of this host tell of them.
 
 use crate::printable::{printable, topics};
-use crate::table::{grouped, rate, render, table};
+use crate::table::{grouped, rate, render};
+use lanecast_report::TextTable;
 use lanecast_stats::{Role, StatsReport, StatsSnapshot};
 use serde_json::{Map, Value, json};
 
@@ -44,14 +45,14 @@ const fn state(report: &StatsReport) -> &'static str {
 pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
     let columns = ["session", "role", ">pid", "process", "state", "transport", "address", "group"];
     let more = [">topics", "names", ">receivers", ">messages", ">rate", ">repaired", ">lost"];
-    let mut table = table(&[&columns[..], &more[..]].concat());
+    let mut table = TextTable::new(&[&columns[..], &more[..]].concat());
     for Session { report, rate: per_second } in sessions {
         let value = |label| report.value(label).map_or_else(String::new, grouped);
         let repaired = match report.role {
             Role::Publisher => value("datagrams repaired"),
             _ => value("datagrams recovered"),
         };
-        table.add_row([
+        table.row([
             format!("{:016x}", report.session),
             report.role.name().into(),
             report.process.pid.to_string(),

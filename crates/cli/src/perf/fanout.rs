@@ -8,13 +8,14 @@ use super::priority;
 use super::progress::Progress;
 use crate::child::{ChildProcess, Deadline};
 use crate::output::{print, print_line, warn};
-use crate::table::{rate, render, table};
+use crate::table::{rate, render};
 use anyhow::bail;
 use cpu::cpu_of;
 use lanecast_measure::fanout::{self, Bursts, FanoutResult, Load, Wanted};
 use lanecast_measure::{Head, Kind, PriorityChange, PriorityRequest, parse_number};
 use lanecast_measure::{Numa, NumaPlacement};
 use lanecast_os::topology::Topology;
+use lanecast_report::TextTable;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -222,7 +223,7 @@ impl FanoutArgs {
 
 /// The runs as a table.
 fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
-    let mut table = table(&[
+    let mut table = TextTable::new(&[
         ">publishers",
         "wanted",
         "through",
@@ -242,7 +243,7 @@ fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
         let text = |name: &str| line[name].to_string().trim_matches('"').to_owned();
         let per_second = |name: &str| rate(line[name].as_f64().unwrap_or(0.0));
         let (latency, server) = (&line["latency"], &line["server"]["command_latency"]);
-        table.add_row([
+        table.row([
             text("publishers"),
             text("wanted"),
             text("through"),

@@ -3,8 +3,9 @@
 use super::arguments::StatArgs;
 use crate::counters::errors;
 use crate::printable::printable;
-use crate::table::{grouped, render, table, time, utc};
+use crate::table::{grouped, render, time, utc};
 use crate::watch::Block;
+use lanecast_report::TextTable;
 use lanecast_stats::{LossOutcome, LossReport, StatsReport, StatsSnapshot};
 use serde_json::{Value, json};
 
@@ -46,11 +47,11 @@ const fn words(end: LossOutcome) -> (&'static str, &'static str, &'static str) {
 
 fn to_text(losses: &[Logged<'_>]) -> String {
     let columns = ["when (UTC)", ">pid", "process", "source", "topic", ">how many", "of"];
-    let mut table = table(&[&columns[..], &["end", ">after", "why"]].concat());
+    let mut table = TextTable::new(&[&columns[..], &["end", ">after", "why"]].concat());
     for (report, loss) in losses {
         let (of, end, why) = words(loss.end);
         let after = if of == "datagrams" { time(loss.after_ns) } else { String::new() };
-        table.add_row([
+        table.row([
             utc(loss.unix_ns),
             report.process.pid.to_string(),
             printable(&report.name),

@@ -14,7 +14,7 @@ fn every_transport_is_measured_beside_bare_sockets_and_the_document() {
     let stage = Stage::new();
     let options = format!("{SHORT} --wait spin,park -o lat.jsonl -o lat.html");
     let text = stage.run(&format!("perf lat-report {options}")).good();
-    for part in ["Round trips, from the intended time", "document:", "25.0µs", "bare"] {
+    for part in ["Round trips, from the intended time", "document:", "25.0 µs", "bare"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());

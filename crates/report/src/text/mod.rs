@@ -2,8 +2,8 @@
 
 mod bars;
 
-use crate::document::{Block, Document, Histogram, Piece, Table, Words};
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use crate::document::{Block, Column, Document, Histogram, Piece, Table, Words};
+use crate::text_table::{TextTable, clean};
 use std::fmt::Write;
 
 /// Narrower than this, nothing can be shown.
@@ -108,22 +108,17 @@ impl Page {
         self.line(&line);
     }
 
-    /// With the ranges of repetitions if they fit, else without, and then closer together.
+    /// With the ranges of repetitions if they fit, else without; then with wrapped texts, or with
+    /// its columns stacked. Numbers and their units stay whole.
     fn table(&mut self, table: &Table) {
         self.text.push('\n');
         if !table.caption.is_empty() {
             self.line(&format!("{}:", clean(&table.caption)));
         }
-        let fits =
-            |grid: &Grid| grid.lines().all(|line| line.trim_end().chars().count() <= self.width);
-        let details = [Detail::Ranges, Detail::Medians];
-        let fitting = details.into_iter().map(|detail| grid(table, detail)).find(fits);
-        let mut shown = fitting.unwrap_or_else(|| grid(table, Detail::Close));
-        shown.set_content_arrangement(ContentArrangement::Dynamic);
-        shown.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
-        for line in shown.lines() {
-            self.line(line.trim_end());
-        }
+        let ranges = text_table(table, Detail::Ranges);
+        let shown =
+            if ranges.fits(self.width) { ranges } else { text_table(table, Detail::Medians) };
+        self.text += &shown.render(self.width);
     }
 
     fn histogram(&mut self, histogram: &Histogram) {
@@ -153,26 +148,17 @@ enum Detail {
     /// The range of repetitions too.
     Ranges,
     Medians,
-    /// Units next to their numbers, columns next to one another.
-    Close,
 }
 
-fn grid(table: &Table, detail: Detail) -> Grid {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    if table.columns.iter().any(|column| !column.name.is_empty()) {
-        grid.set_header(table.columns.iter().map(|column| clean(&column.name)));
-    }
+fn text_table(table: &Table, detail: Detail) -> TextTable {
+    let title =
+        |column: &Column| format!("{}{}", if column.is_number { ">" } else { "" }, column.name);
+    let titles: Vec<String> = table.columns.iter().map(title).collect();
+    let mut shown = TextTable::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     for row in &table.rows {
-        grid.add_row(row.iter().map(|cell| clean(&plain(cell, detail))));
+        shown.row(row.iter().map(|cell| plain(cell, detail)));
     }
-    for (shown, column) in grid.column_iter_mut().zip(&table.columns) {
-        shown.set_padding((0, if detail == Detail::Close { 1 } else { 2 }));
-        if column.is_number {
-            shown.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    grid
+    shown
 }
 
 /// The words without what only a page can show.
@@ -182,9 +168,6 @@ fn plain(words: &Words, detail: Detail) -> String {
         match piece {
             Piece::Text(found) | Piece::Code(found) | Piece::Quiet(found) => text += found,
             Piece::Line(_, name) => text += name,
-            Piece::Figure(figure) if detail == Detail::Close => {
-                text += &format!("{}{}", figure.shown.number, figure.shown.unit);
-            }
             Piece::Figure(figure) => text += &figure.shown.text(),
             Piece::Range(least, most) if detail == Detail::Ranges => {
                 text += &format!(" ({}–{})", least.shown.before(&most.shown), most.shown.text());
@@ -193,11 +176,6 @@ fn plain(words: &Words, detail: Detail) -> String {
         }
     }
     text
-}
-
-/// `text` without characters that would move a terminal's cursor or change its colours.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
