@@ -5,6 +5,7 @@ mod context;
 mod fanout;
 mod files;
 mod floor;
+mod groups;
 mod jitter;
 mod lat;
 mod ping;
@@ -39,9 +40,16 @@ pub(crate) use subscribe::SubArgs;
 
 use std::process::ExitCode;
 
+/// The groups of experiments stand where a list of subcommands would.
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n\
+    Options:\n{options}\n\n'lanecast help perf EXPERIMENT' explains one.";
+
 /// Measures rate, latency and interruptions.
 #[derive(Debug, clap::Subcommand)]
+#[command(help_template = TEMPLATE, after_help = groups::text())]
 pub(crate) enum PerfCommand {
+    /// List the experiments in groups
+    List,
     /// Publish at a rate, or as fast as it goes, and say how fast that was
     Pub(PubArgs),
     /// Count what arrives, check its order, measure its latency
@@ -69,6 +77,10 @@ pub(crate) enum PerfCommand {
 /// Runs a command; `stop` ends it early.
 pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
     match command {
+        PerfCommand::List => {
+            crate::output::print_line(&groups::text())?;
+            Ok(ExitCode::SUCCESS)
+        }
         PerfCommand::Pub(arguments) => publish::run(arguments, stop),
         PerfCommand::Sub(arguments) => subscribe::run(arguments, stop),
         PerfCommand::Ping(arguments) => ping::run(arguments, stop),
