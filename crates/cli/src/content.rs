@@ -1,4 +1,5 @@
-//! `lanecast publish`, `subscribe`, `query`, `watch` and `delete`: a content server in a shell.
+//! Content servers in a shell: `lanecast query`, `watch` and `delete`, and what `pub` and `sub`
+//! share with them.
 
 mod fields;
 mod form;
@@ -6,14 +7,13 @@ mod grid;
 mod kind;
 mod lines;
 mod live;
-mod publish;
+mod order;
 mod query;
 mod server;
-mod subscribe;
 
+pub(crate) use form::{Form, FormArgs, Item, Printer, StreamArgs};
 pub(crate) use kind::KindArgs;
 pub(crate) use lines::Lines;
 pub(crate) use live::{WatchArgs, run as watch};
-pub(crate) use publish::{PublishArgs, run as publish};
 pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
-pub(crate) use subscribe::{SubscribeArgs, run as subscribe};
+pub(crate) use server::{ServerArgs, connect, given, warn_old_topic};

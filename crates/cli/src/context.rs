@@ -1,5 +1,6 @@
 //! Creates a context from command-line arguments.
 
+use crate::content::given;
 use anyhow::Context as _;
 use lanecast::{Builder, Context, Transports};
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ impl DomainArgs {
 
 /// Which way messages are to travel, for commands that publish and subscribe.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Transports")]
 pub(crate) struct WayArgs {
     /// shm (this host), rm, ru, tcp (other hosts), or both: shm+rm, shm+ru, shm+tcp
     #[arg(long, value_name = "TRANSPORTS")]
@@ -63,6 +65,17 @@ impl WayArgs {
     /// The context of a tool that meets other programs.
     pub(crate) fn outward(&self) -> anyhow::Result<Context> {
         Ok(self.over(self.domain.outward()?)?.build()?)
+    }
+
+    /// The first option that was given.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        given([
+            (self.transports.is_some(), "--transports"),
+            (self.interface.is_some(), "--interface"),
+            (!self.set.is_empty(), "--set"),
+            (!self.domain.config.is_empty(), "--config"),
+            (self.domain.directory.is_some(), "--directory"),
+        ])
     }
 
     fn over(&self, mut builder: Builder) -> anyhow::Result<Builder> {

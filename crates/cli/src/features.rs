@@ -303,7 +303,7 @@ fn commands_that_fail_are_found() {
     }
     for command in [
         "lanecast perf pub -h",
-        "lanecast query -t orders -f \"/qty > 100\"",
+        "lanecast query orders -f \"/qty > 100\"",
         "cargo test -p lanecast-shm",
         "bench/rivals/run.sh --network --rows loss-pingpong,queue",
     ] {

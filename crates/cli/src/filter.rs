@@ -7,6 +7,9 @@ mod excerpt;
 mod explain;
 mod test;
 
+pub(crate) use arguments::parse;
+pub(crate) use evaluator::Evaluator;
+
 use std::process::ExitCode;
 
 /// Commands about a filter.

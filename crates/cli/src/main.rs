@@ -34,11 +34,35 @@ use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
+/// The first page; a terminal of 80x24 shows it whole.
+const FRONT_PAGE: &str = "\
+Low-latency messaging: one topic, any distance
+
+Usage: lanecast COMMAND [ARGUMENT]...
+
+  lanecast demo                                      first of all: see it work
+  lanecast sub prices                                in one terminal
+  seq 9 | lanecast pub prices --wait-subscribers 1   in another
+
+Messages   pub     publish lines            sub      print messages, filtered
+           demo    real processes at work   (--server: by a content server)
+Looking    ls      sessions and topics      top      the same, live
+           stat    counters and errors      clean    remains of dead processes
+Server     serve   be a content server      query    stored records
+           watch   a live table of them     delete   remove some
+           sow     records on disk          filter   explain, or try, a filter
+Measuring  perf    experiments              report   figures as tables and pages
+           doctor  disturbances of this machine
+Set-up     config  settings                 resolve  where there is no multicast
+           journal files on disk            completions, man
+
+'lanecast help COMMAND' explains one.  -V, --version  prints the version.
+";
+
 /// Low-latency messaging: one topic, any distance.
 #[derive(Debug, Parser)]
 #[command(name = "lanecast", version, about = "Low-latency messaging: one topic, any distance")]
-#[command(arg_required_else_help = true)]
-#[command(after_help = "Start with: lanecast demo")]
+#[command(arg_required_else_help = true, override_help = FRONT_PAGE)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -46,16 +70,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Publish lines, or length-prefixed messages, from standard input or a file
-    Pub(pubsub::PubArgs),
-    /// Write the messages of topics to standard output
-    Sub(pubsub::SubArgs),
+    /// Publish lines, or length-prefixed messages, to programs or to a content server
+    Pub(Box<pubsub::PubArgs>),
+    /// Print the messages of topics, from programs or from a content server
+    Sub(Box<pubsub::SubArgs>),
     /// Be the content server: clients publish, and subscribe to what a filter lets through
     Serve(serve::ServeArgs),
-    /// Publish lines to a topic of a content server
-    Publish(content::PublishArgs),
-    /// Show the messages of a content server's topic that a filter lets through
-    Subscribe(content::SubscribeArgs),
+    /// The previous version's name of `pub --server`
+    #[command(hide = true)]
+    Publish(Box<pubsub::PubArgs>),
+    /// The previous version's name of `sub --server`
+    #[command(hide = true)]
+    Subscribe(Box<pubsub::SubArgs>),
     /// Show the records that a content server keeps of a topic
     Query(content::QueryArgs),
     /// Watch a query of a content server: a table that lives, or changes as lines
@@ -108,7 +134,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    run(&arguments.command).unwrap_or_else(|error| {
+    run(arguments.command).unwrap_or_else(|error| {
         if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
@@ -117,43 +143,56 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(command: &Command) -> anyhow::Result<ExitCode> {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Pub(arguments) => pubsub::publish(arguments),
-        Command::Sub(arguments) => pubsub::subscribe(arguments),
-        Command::Serve(arguments) => serve::run(arguments),
-        Command::Publish(arguments) => content::publish(arguments),
-        Command::Subscribe(arguments) => content::subscribe(arguments),
-        Command::Query(arguments) => content::query(arguments),
-        Command::Watch(arguments) => content::watch(arguments),
-        Command::Delete(arguments) => content::delete(arguments),
-        Command::Sow(command) => sow::run(command),
-        Command::Filter(command) => filter::run(command),
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Ls(arguments) => ls::run(arguments),
-        Command::Clean(arguments) => clean::run(arguments),
-        Command::Stat(arguments) => stat::run(arguments),
+        Command::Pub(arguments) => pubsub::publish(&arguments),
+        Command::Sub(arguments) => pubsub::subscribe(&arguments),
+        Command::Publish(arguments) => {
+            warn_old_name("publish", "pub");
+            pubsub::publish(&arguments.with_server())
+        }
+        Command::Subscribe(arguments) => {
+            warn_old_name("subscribe", "sub");
+            pubsub::subscribe(&arguments.with_server())
+        }
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Query(arguments) => content::query(&arguments),
+        Command::Watch(arguments) => content::watch(&arguments),
+        Command::Delete(arguments) => content::delete(&arguments),
+        Command::Sow(command) => sow::run(&command),
+        Command::Filter(command) => filter::run(&command),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
+        Command::Clean(arguments) => clean::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
         #[cfg(feature = "top")]
-        Command::Top(arguments) => top::run(arguments),
-        Command::Resolve(arguments) => resolve::run(arguments),
-        Command::Journal(command) => journal::run(command),
-        Command::Doctor(arguments) => doctor::run(arguments),
-        Command::Perf(command) => perf::run(command, &stop::flag()?),
-        Command::Report(arguments) => report::run(arguments),
-        Command::Config(arguments) => config::run(arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Resolve(arguments) => resolve::run(&arguments),
+        Command::Journal(command) => journal::run(&command),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Perf(command) => perf::run(&command, &stop::flag()?),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Completions { shell } => {
             let name = env!("CARGO_BIN_NAME");
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Arguments::command(), name, &mut script);
+            clap_complete::generate(shell, &mut Arguments::command(), name, &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { directory } => {
-            let written = clap_mangen::generate_to(Arguments::command(), directory);
+            let written = clap_mangen::generate_to(Arguments::command(), &directory);
             written.with_context(|| format!("cannot write into {}", directory.display()))?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Says that a command has another name now.
+fn warn_old_name(old: &str, new: &str) {
+    output::print_error(&format!(
+        "{old} is now {new} --server; the old name goes with the next version"
+    ));
 }
 
 #[cfg(test)]

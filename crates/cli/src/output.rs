@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 /// Prints `text` as it is.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -28,6 +29,12 @@ pub(crate) fn print_error(text: &str) {
 /// The same for what is wrong.
 pub(crate) fn warn(text: &str) {
     print_error(&format!("lanecast: {text}"));
+}
+
+/// Says which arguments do not fit; the exit status of that.
+pub(crate) fn wrong_arguments(text: &str) -> ExitCode {
+    warn(text);
+    ExitCode::from(2)
 }
 
 /// The texts of an error and its causes; a cause already in an outer text is left out.

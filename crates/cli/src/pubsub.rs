@@ -1,12 +1,32 @@
-//! `lanecast pub` and `lanecast sub`: topics as pipes of a shell.
+//! `lanecast pub` and `lanecast sub`: topics as pipes of a shell, over transports between programs
+//! or through a content server.
 
 mod frames;
+mod input;
 mod pace;
 mod publish;
+mod received;
 mod subscribe;
+mod subscribe_server;
+mod subscribe_transport;
+mod target;
 
+pub(crate) use frames::Frames;
 pub(crate) use publish::{PubArgs, run as publish};
 pub(crate) use subscribe::{SubArgs, run as subscribe};
 
 /// The exit status of a run that ended well, but not with every message at its reader.
 const INCOMPLETE: u8 = 3;
+
+/// Explains an option that only a content server understands.
+fn needs_server(option: &str) -> String {
+    format!("{option} needs a content server: name one with --server or LANECAST_SERVER")
+}
+
+/// Explains an option that only transports between programs understand.
+fn needs_transport(option: &str) -> String {
+    format!(
+        "{option} is of the transports between programs: leave it out, or --server and \
+         LANECAST_SERVER"
+    )
+}

@@ -27,7 +27,7 @@ const DESCRIPTORS: u64 = 64;
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Clients: lanecast publish, lanecast subscribe, or any that speaks the \
+#[command(after_help = "Clients: lanecast pub and sub with --server, or any that speaks the \
     commands of docs/protocol/command.md over TCP or WebSocket.\n\
     SIGHUP has it read its users and certificates again, for those who come from then on.\n\
     Exit status: 0 ended by a signal and everybody got everything, 1 error, 2 wrong arguments, \

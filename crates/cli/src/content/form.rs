@@ -4,14 +4,19 @@ use super::fields;
 use super::grid::Grid;
 use super::kind::KindArgs;
 use crate::printable::printable;
+use crate::pubsub::Frames;
 use crate::watch::terminal_size;
 use clap::ValueEnum;
 use lanecast_filter::path::Path;
 use serde_json::Value;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::time::SystemTime;
 
 /// Messages from which the columns of a table are made.
 const SAMPLE: usize = 50;
+
+/// Bytes that wait for a flush.
+const BUFFER: usize = 1 << 16;
 
 /// A way to print messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,6 +31,7 @@ pub(crate) enum Form {
 
 /// Options of the output format.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct FormArgs {
     /// Output format of messages [default: raw; table for the records of a query on a terminal]
     #[arg(long, value_name = "FORM", value_enum)]
@@ -42,6 +48,24 @@ pub(crate) struct FormArgs {
     /// Short for --format json --meta
     #[arg(long, conflicts_with = "format")]
     json: bool,
+}
+
+/// What stands before each message, where messages are printed as they are.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct StreamArgs {
+    /// Precede each message by its length (4 bytes, little-endian) instead of ending it by a line
+    #[arg(long, conflicts_with_all = ["timestamps", "topic_names"])]
+    #[arg(conflicts_with_all = ["format", "json", "meta", "columns"])]
+    binary: bool,
+
+    /// Begin each line with the time of receipt, in seconds since 1970
+    #[arg(long, conflicts_with_all = ["format", "json", "meta", "columns"])]
+    timestamps: bool,
+
+    /// Begin each line with the topic
+    #[arg(long, conflicts_with_all = ["format", "json", "meta", "columns"])]
+    topic_names: bool,
 }
 
 /// A message or a record, and what it came by.
@@ -71,6 +95,7 @@ pub(crate) struct Printer {
     columns: Vec<Path>,
     has_meta: bool,
     is_terminal: bool,
+    stream: StreamArgs,
     /// Items that wait until the table's columns are known.
     sample: Vec<Item>,
     grid: Option<Grid>,
@@ -111,21 +136,48 @@ impl FormArgs {
             columns: self.columns.clone(),
             has_meta,
             is_terminal: io::stdout().is_terminal(),
+            stream: StreamArgs::default(),
             sample: Vec::new(),
             grid: None,
-            output: BufWriter::new(io::stdout()),
+            output: BufWriter::with_capacity(BUFFER, io::stdout()),
         }
     }
 }
 
 impl Printer {
+    /// The same printer, with these prefixes.
+    pub(crate) fn with_stream(self, stream: StreamArgs) -> Self {
+        Self { stream, ..self }
+    }
+
+    /// Prints a message of `topic`, whose bytes may be changed, as [`print`](Self::print) does.
+    pub(crate) fn print_message(&mut self, topic: &str, body: &mut Vec<u8>) -> anyhow::Result<()> {
+        if self.form == Form::Raw {
+            return Ok(self.raw(topic, body)?);
+        }
+        self.print(Item::new("p", topic.to_owned(), std::mem::take(body)))
+    }
+
+    /// Prints a message as it is, after its prefixes.
+    fn raw(&mut self, topic: &str, body: &mut [u8]) -> io::Result<()> {
+        if self.stream.binary {
+            return Frames::Lengths.write(&mut self.output, body);
+        }
+        if self.stream.timestamps {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            write!(self.output, "{}.{:09} ", now.as_secs(), now.subsec_nanos())?;
+        }
+        if self.stream.topic_names {
+            write!(self.output, "{} ", printable(topic))?;
+        }
+        self.kind.typed(body);
+        self.write_line(body)
+    }
+
     /// Prints an item, now or at the next [`flush`](Self::flush).
     pub(crate) fn print(&mut self, mut item: Item) -> anyhow::Result<()> {
         match (self.form, &mut self.grid) {
-            (Form::Raw, _) => {
-                self.kind.typed(&mut item.body);
-                self.write_line(&item.body)?;
-            }
+            (Form::Raw, _) => self.raw(&item.topic, &mut item.body)?,
             (Form::Json, _) => {
                 let line = self.object(&item);
                 self.write_line(line.as_bytes())?;
@@ -170,8 +222,7 @@ impl Printer {
         if self.is_terminal {
             return writeln!(self.output, "{}", printable(&String::from_utf8_lossy(line)));
         }
-        self.output.write_all(line)?;
-        self.output.write_all(b"\n")
+        Frames::Lines.write(&mut self.output, line)
     }
 
     fn object(&self, item: &Item) -> String {

@@ -1,7 +1,8 @@
 //! `lanecast query` and `lanecast delete`.
 
 use super::form::{Form, FormArgs, Item};
-use super::server::ServerArgs;
+use super::order::{Orders, parse_orders};
+use super::server::RecordsArgs;
 use crate::output::print_error;
 use crate::table::counted;
 use clap::ArgGroup;
@@ -14,20 +15,16 @@ use std::process::ExitCode;
 #[command(after_help = "Records are kept of topics that the server was told to keep: \
     lanecast serve --keep orders:json:/id.\n\
     Examples:\n  \
-    lanecast query -t orders -f \"/qty > 100\" --order-by \"/qty DESC\" --top 10\n  \
-    lanecast query -t orders --format json | jq .qty\n\
+    lanecast query orders -f \"/qty > 100\" --order-by \"/qty DESC\" --top 10\n  \
+    lanecast query orders --format json | jq .qty\n\
     Exit status: 0 done, 1 error, 2 wrong arguments.")]
 pub(crate) struct QueryArgs {
     #[command(flatten)]
-    server: ServerArgs,
-
-    /// Only records that it lets through
-    #[arg(short, long, value_name = "FILTER")]
-    filter: Option<String>,
+    records: RecordsArgs,
 
     /// Sort by fields, such as "/price DESC, /id"
-    #[arg(long, value_name = "FIELDS")]
-    order_by: Option<String>,
+    #[arg(long, value_name = "FIELDS", value_parser = parse_orders)]
+    order_by: Option<Orders>,
 
     /// At most so many
     #[arg(long, value_name = "COUNT")]
@@ -48,40 +45,39 @@ pub(crate) struct QueryArgs {
 /// Arguments of `delete`.
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("what").required(true),
-    after_help = "Exit status: 0 done, 1 error, 2 wrong arguments."
+    group = ArgGroup::new("what").required(true).args(["filter", "keys", "like"]),
+    after_help = "Examples:\n  \
+    lanecast delete orders -f \"/qty = 0\"\n  \
+    lanecast delete orders --like '{\"id\":1}'\n\
+    Exit status: 0 done, 1 error, 2 wrong arguments."
 )]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
-    server: ServerArgs,
-
-    /// The records that it lets through
-    #[arg(short, long, value_name = "FILTER", group = "what")]
-    filter: Option<String>,
+    records: RecordsArgs,
 
     /// The records of these numbers, as query --json shows them, separated by commas
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', group = "what")]
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     keys: Vec<u64>,
 
     /// The record that has the key of this message
-    #[arg(long, value_name = "MESSAGE", group = "what")]
+    #[arg(long, value_name = "MESSAGE")]
     like: Option<String>,
 }
 
 pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
-    let mut client = arguments.server.connect()?;
+    let mut client = arguments.records.connect()?;
     let question = Query {
-        filter: arguments.filter.clone(),
-        order_by: arguments.order_by.clone(),
+        filter: arguments.records.filter.clone(),
+        order_by: arguments.order_by.as_ref().map(|orders| orders.text.clone()),
         top: arguments.top,
         skip: arguments.skip,
         select: arguments.select.clone(),
     };
     let usual = if io::stdout().is_terminal() { Form::Table } else { Form::Raw };
-    let mut printer = arguments.form.printer(arguments.server.kind, usual);
-    let topic = &arguments.server.topic;
+    let mut printer = arguments.form.printer(arguments.records.kind, usual);
+    let topic = arguments.records.topic();
     for record in client.query(topic, &question)? {
-        let (topic, key) = (topic.clone(), Some(record.key));
+        let (topic, key) = (topic.to_owned(), Some(record.key));
         let body = record.body;
         printer.print(Item { key, ..Item::new("sow", topic, body) })?;
     }
@@ -91,14 +87,14 @@ pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
 
 pub(crate) fn delete(arguments: &DeleteArgs) -> anyhow::Result<ExitCode> {
     let mut like = arguments.like.clone().unwrap_or_default().into_bytes();
-    arguments.server.kind.meant(&mut like);
-    let deletion = match &arguments.filter {
+    arguments.records.kind.meant(&mut like);
+    let deletion = match &arguments.records.filter {
         Some(filter) => Deletion::Filter(filter),
         None if arguments.keys.is_empty() => Deletion::Like(&like),
         None => Deletion::Keys(&arguments.keys),
     };
-    let mut client = arguments.server.connect()?;
-    let deleted = client.delete_with(&arguments.server.topic, &deletion)?;
+    let mut client = arguments.records.connect()?;
+    let deleted = client.delete_with(arguments.records.topic(), &deletion)?;
     print_error(&format!("{} deleted", counted(deleted, "record")));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! The server's address and the user, and the connection made from them.
 
 use super::kind::KindArgs;
+use crate::output::warn;
 use anyhow::{Context as _, anyhow, bail};
 use lanecast_client::{Client, ClientError, Identity, ServerAddress, Settings, Tls};
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::str::FromStr;
 const PASSWORD_LINE_MAX: u64 = 1 << 16;
 
 /// Connects a client; the error of a refused connection says how to start a server.
-pub(super) fn connect(settings: Settings) -> anyhow::Result<Client> {
+pub(crate) fn connect(settings: Settings) -> anyhow::Result<Client> {
     Client::connect_with(settings).map_err(|error| match &error {
         ClientError::Connect { error: cause, .. } if cause.kind() == ConnectionRefused => {
             anyhow!("{error}: start a server by `lanecast serve`, or name one with --server")
@@ -22,28 +23,68 @@ pub(super) fn connect(settings: Settings) -> anyhow::Result<Client> {
     })
 }
 
-/// The server, and who asks it.
-#[derive(Debug, clap::Args)]
-pub(super) struct ServerArgs {
-    /// The server; as tcps://HOST:PORT one that is only to be spoken to with --ca
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9007")]
-    #[arg(env = "LANECAST_SERVER", value_parser = ServerAddress::from_str)]
-    pub(super) server: ServerAddress,
+/// Where a server listens unless it is told otherwise.
+const DEFAULT: &str = "127.0.0.1:9007";
 
+/// A topic of a content server, and a filter of its records.
+#[derive(Debug, clap::Args)]
+pub(super) struct RecordsArgs {
     /// The topic
-    #[arg(short, long, value_name = "NAME")]
-    pub(super) topic: String,
+    #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    topic: Option<String>,
+
+    /// The topic, as the previous version took it
+    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
+    #[arg(conflicts_with = "topic")]
+    old_topic: Option<String>,
+
+    /// Only records that match, such as "/symbol = 'IBM' and /qty >= 5000"
+    #[arg(short, long, value_name = "FILTER")]
+    pub(super) filter: Option<String>,
 
     #[command(flatten)]
     pub(super) kind: KindArgs,
 
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl RecordsArgs {
+    pub(super) fn topic(&self) -> &str {
+        self.topic.as_ref().or(self.old_topic.as_ref()).map_or("", String::as_str)
+    }
+
+    /// Connects to the server that was named, or to the default one.
+    pub(super) fn connect(&self) -> anyhow::Result<Client> {
+        if self.old_topic.is_some() {
+            warn_old_topic();
+        }
+        connect(self.server.settings(self.kind)?)
+    }
+}
+
+/// Says that `-t` goes.
+pub(crate) fn warn_old_topic() {
+    warn("-t TOPIC is now the first argument; -t goes with the next version");
+}
+
+/// The content server, and the user.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Content server")]
+pub(crate) struct ServerArgs {
+    /// The content server [without a value: 127.0.0.1:9007]; tcps://HOST:PORT is one that is only
+    /// to be spoken to with --ca
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = DEFAULT)]
+    #[arg(env = "LANECAST_SERVER", value_parser = ServerAddress::from_str)]
+    server: Option<ServerAddress>,
+
     /// The client's name; two connected clients cannot share one
     #[arg(long, value_name = "NAME", default_value = "")]
-    pub(super) name: String,
+    name: String,
 
     /// User name; for the password see --password-file
     #[arg(long, value_name = "USER", default_value = "")]
-    pub(super) user: String,
+    user: String,
 
     /// A file whose first line is the user's password; without it, LANECAST_PASSWORD is
     #[arg(long, value_name = "FILE", requires = "user")]
@@ -63,21 +104,41 @@ pub(super) struct ServerArgs {
 }
 
 impl ServerArgs {
-    pub(super) fn connect(&self) -> anyhow::Result<Client> {
-        connect(self.settings()?)
+    /// Whether a server was named.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.server.is_some()
     }
 
-    pub(super) fn settings(&self) -> anyhow::Result<Settings> {
+    /// Names the default server, unless another was named.
+    pub(crate) fn name_default(&mut self) {
+        self.server.get_or_insert_with(Self::default_server);
+    }
+
+    fn default_server() -> ServerAddress {
+        DEFAULT.parse().expect("an address")
+    }
+
+    /// The first given option, other than the server, that makes sense with a server only.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        given([
+            (!self.name.is_empty(), "--name"),
+            (!self.user.is_empty(), "--user"),
+            (self.ca.is_some(), "--ca"),
+        ])
+    }
+
+    pub(crate) fn settings(&self, kind: KindArgs) -> anyhow::Result<Settings> {
+        let server = self.server.clone().unwrap_or_else(Self::default_server);
         let identity = Identity {
             name: self.name.clone(),
             user: self.user.clone(),
             password: self.password()?,
-            message_type: self.kind.kind.name().to_owned(),
+            message_type: kind.kind.name().to_owned(),
         };
-        let mut settings = Settings::once(&self.server.to_string(), identity);
+        let mut settings = Settings::once(&server.to_string(), identity);
         settings.tls = self.tls()?;
-        if self.server.is_encrypted() && settings.tls.is_none() {
-            bail!("{} is encrypted: name its certificate authority with --ca FILE", self.server);
+        if server.is_encrypted() && settings.tls.is_none() {
+            bail!("{} is encrypted: name its certificate authority with --ca FILE", server);
         }
         Ok(settings)
     }
@@ -106,4 +167,9 @@ impl ServerArgs {
             line.with_context(|| format!("the password in {} is no text", file.display()))?;
         Ok(line.trim_end_matches(['\r', '\n']).to_owned())
     }
+}
+
+/// The first option that was given.
+pub(crate) fn given<const N: usize>(options: [(bool, &'static str); N]) -> Option<&'static str> {
+    options.into_iter().find(|option| option.0).map(|option| option.1)
 }

@@ -22,10 +22,15 @@ pub(super) struct FilterArgs {
 impl FilterArgs {
     /// Parses the filter; an error points at the place in its text.
     pub(super) fn parse(&self) -> anyhow::Result<Filter> {
-        Filter::parse(&self.filter).map_err(|error| {
-            let shown = error.show(&self.filter);
-            let lines: Vec<String> = shown.lines().map(printable).collect();
-            anyhow::anyhow!("bad filter\n{}", lines.join("\n"))
-        })
+        parse(&self.filter)
     }
+}
+
+/// Parses a filter; an error points at the place in its text.
+pub(crate) fn parse(filter: &str) -> anyhow::Result<Filter> {
+    Filter::parse(filter).map_err(|error| {
+        let shown = error.show(filter);
+        let lines: Vec<String> = shown.lines().map(printable).collect();
+        anyhow::anyhow!("bad filter\n{}", lines.join("\n"))
+    })
 }

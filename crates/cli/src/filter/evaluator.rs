@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 /// A filter that is ready for messages.
 #[derive(Debug)]
-pub(super) struct Evaluator {
+pub(crate) struct Evaluator {
     plan: Plan,
     fields: FieldSet,
     reader: Reader,
@@ -27,7 +27,7 @@ pub(super) struct Evaluator {
 }
 
 impl Evaluator {
-    pub(super) fn new(filter: &Filter, kind: MessageType) -> anyhow::Result<Self> {
+    pub(crate) fn new(filter: &Filter, kind: MessageType) -> anyhow::Result<Self> {
         let mut fields = FieldSet::new(kind);
         let explanation = explain(filter, &mut fields)?;
         let plan = Plan::new(filter, &mut fields)?;
@@ -54,7 +54,7 @@ impl Evaluator {
     }
 
     /// Evaluates the filter for a message.
-    pub(super) fn truth(&mut self, bytes: &[u8]) -> Result<Ternary, Malformed> {
+    pub(crate) fn truth(&mut self, bytes: &[u8]) -> Result<Ternary, Malformed> {
         self.reader.read(bytes, &mut self.row)?;
         Ok(self.about(bytes, |message| self.plan.evaluate(message)))
     }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[command(after_help = "Each line is a message; empty lines are passed over.\n\
     Examples:\n  \
     lanecast filter test \"/55 = 'IBM' and /38 >= 5000\" --type fix orders.txt\n  \
-    lanecast subscribe -t orders | lanecast filter test \"/qty / 2 > 10\" --verbose\n\
+    lanecast sub orders --server | lanecast filter test \"/qty / 2 > 10\" --verbose\n\
     Exit status: 0 a message met it, 1 none did, 2 an error, or a message that cannot be read.")]
 pub(crate) struct TestArgs {
     #[command(flatten)]

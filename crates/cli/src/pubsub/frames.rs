@@ -2,6 +2,13 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+/// The longest message, in bytes, and the remedy for a longer one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Longest {
+    pub(crate) bytes: usize,
+    pub(crate) remedy: &'static str,
+}
+
 /// One message a line, or each after its length (four bytes, little-endian).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frames {
@@ -18,7 +25,7 @@ impl Frames {
     pub(crate) fn read(
         self,
         input: &mut impl BufRead,
-        longest: usize,
+        longest: Longest,
         message: &mut Vec<u8>,
     ) -> io::Result<bool> {
         message.clear();
@@ -43,26 +50,31 @@ impl Frames {
     }
 }
 
-fn too_long(longest: usize) -> io::Error {
-    let text = format!("a message is longer than {longest} bytes: configure a larger shm.window");
+fn too_long(longest: Longest) -> io::Error {
+    let Longest { bytes, remedy } = longest;
+    let text = format!("a message is longer than {bytes} bytes: {remedy}");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// A line without its end; the last may lack one. Reads no more of an endless line than fits.
-fn read_line(input: &mut impl BufRead, longest: usize, message: &mut Vec<u8>) -> io::Result<bool> {
-    let limit = longest as u64 + 1;
+fn read_line(
+    input: &mut impl BufRead,
+    longest: Longest,
+    message: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let limit = longest.bytes as u64 + 1;
     if input.take(limit).read_until(b'\n', message)? == 0 {
         return Ok(false);
     }
     if message.last() == Some(&b'\n') {
         message.pop();
     }
-    if message.len() > longest { Err(too_long(longest)) } else { Ok(true) }
+    if message.len() > longest.bytes { Err(too_long(longest)) } else { Ok(true) }
 }
 
 fn read_length_prefixed(
     input: &mut impl BufRead,
-    longest: usize,
+    longest: Longest,
     message: &mut Vec<u8>,
 ) -> io::Result<bool> {
     if input.fill_buf()?.is_empty() {
@@ -71,7 +83,7 @@ fn read_length_prefixed(
     let mut length = [0; 4];
     input.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
-    if length > longest {
+    if length > longest.bytes {
         return Err(too_long(longest));
     }
     message.resize(length, 0);
@@ -83,9 +95,11 @@ fn read_length_prefixed(
 mod tests {
     use super::*;
 
+    const EIGHT: Longest = Longest { bytes: 8, remedy: "send less" };
+
     fn all(frames: Frames, mut input: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let (mut messages, mut message) = (Vec::new(), Vec::new());
-        while frames.read(&mut input, 8, &mut message)? {
+        while frames.read(&mut input, EIGHT, &mut message)? {
             messages.push(message.clone());
         }
         Ok(messages)

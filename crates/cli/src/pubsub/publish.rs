@@ -1,32 +1,47 @@
 //! `lanecast pub`.
 
-use super::INCOMPLETE;
 use super::frames::Frames;
 use super::pace::Pace;
+use super::target::{CHECK_INTERVAL, Target};
+use super::{INCOMPLETE, input, needs_server, needs_transport};
+use crate::content::{KindArgs, ServerArgs, given, warn_old_topic};
 use crate::context::WayArgs;
-use crate::output::{print_error, warn};
-use crate::table::{grouped, rate};
-use anyhow::Context as _;
+use crate::output::{print_error, wrong_arguments};
+use crate::table::{counted, rate};
 use lanecast::parse_duration;
-use lanecast::prelude::*;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// Arguments of `pub`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends at the end of its input or on Ctrl-C, once every subscriber has read \
-    everything (or --linger has passed).\nExit status: 0 done, 1 error, 2 wrong arguments, \
+    override_usage = "lanecast pub <TOPIC> [MESSAGE]... [OPTIONS]",
+    after_help = "Messages go to programs that subscribe, over the transports; with --server, or \
+    LANECAST_SERVER set, to a content server.\n\
+    Ends at the end of its input or on Ctrl-C, once every subscriber has read everything (or \
+    --linger has passed), or the server has taken everything.\n\
+    Examples:\n  \
+    seq 1 1000000 | lanecast pub prices --wait-subscribers 1\n  \
+    lanecast pub orders '{\"id\":1,\"symbol\":\"IBM\",\"qty\":7000}' --server\n  \
+    lanecast pub orders --delta '{\"id\":1,\"qty\":6500}' --server 10.0.0.1:9007\n\
+    Exit status: 0 done, 1 error, 2 wrong arguments, \
     3 a subscriber that had joined did not read everything: the linger time was over, or it died, \
     fell silent, was evicted or told of a loss."
 )]
 pub(crate) struct PubArgs {
     /// The topic
-    topic: String,
+    #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    topic: Option<String>,
+
+    /// Messages; without any, those of the input
+    #[arg(value_name = "MESSAGE")]
+    messages: Vec<String>,
+
+    /// The topic, as the previous version took it
+    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
+    old_topic: Option<String>,
 
     /// Read messages from a file instead of standard input
     #[arg(long, value_name = "FILE")]
@@ -41,39 +56,110 @@ pub(crate) struct PubArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     rate: Option<u64>,
 
-    /// Wait until so many subscribers are there before the first message
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    wait_subscribers: usize,
-
     /// End after so many messages
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
-
-    /// Time to wait at the end until the subscribers have read everything
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
-    linger: Duration,
 
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
 
     #[command(flatten)]
-    way: WayArgs,
+    pub(super) kind: KindArgs,
+
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    /// Publish deltas: messages with the key fields and the changed fields of a record
+    #[arg(long, help_heading = "Content server")]
+    pub(super) delta: bool,
+
+    /// Which record they are, of a topic whose keys are supplied by publishers
+    #[arg(long, value_name = "KEY", help_heading = "Content server")]
+    pub(super) key: Option<String>,
+
+    /// Correlation id that subscribers receive with the messages
+    #[arg(long, value_name = "TEXT", help_heading = "Content server")]
+    pub(super) correlation: Option<String>,
+
+    /// Expiration of the records, in whole seconds [default: the topic's]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(help_heading = "Content server")]
+    pub(super) lifetime: Option<Duration>,
+
+    /// Wait until they have survived the server: of a durable topic, and with a --name
+    #[arg(long, requires = "name", help_heading = "Content server")]
+    pub(super) persisted: bool,
+
+    /// Wait until so many subscribers are there before the first message
+    #[arg(long, value_name = "COUNT", help_heading = "Transports")]
+    pub(super) wait_subscribers: Option<usize>,
+
+    /// Time to wait at the end until the subscribers have read everything [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(help_heading = "Transports")]
+    pub(super) linger: Option<Duration>,
+
+    #[command(flatten)]
+    pub(super) way: WayArgs,
 }
 
-/// Messages waiting between the reading thread and the publisher.
-const QUEUE: usize = 4096;
-/// Interval at which an idle publisher checks its stop flag.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+impl PubArgs {
+    /// Takes arguments of the previous version's `publish`, which always had a server.
+    pub(crate) fn with_server(mut self) -> Self {
+        self.server.name_default();
+        self
+    }
+
+    pub(super) fn topic(&self) -> &str {
+        self.old_topic.as_ref().or(self.topic.as_ref()).map_or("", String::as_str)
+    }
+
+    /// With `-t`, every argument is a message.
+    fn messages(&self) -> Vec<String> {
+        let first = self.topic.iter().filter(|_| self.old_topic.is_some());
+        first.chain(&self.messages).cloned().collect()
+    }
+
+    /// Why the arguments do not fit together.
+    fn misfit(&self) -> Option<String> {
+        if self.from_file.is_some() && !self.messages().is_empty() {
+            return Some("--from-file cannot be used with messages as arguments".to_owned());
+        }
+        if self.server.is_named() {
+            let own = given([
+                (self.wait_subscribers.is_some(), "--wait-subscribers"),
+                (self.linger.is_some(), "--linger"),
+            ]);
+            return own.or_else(|| self.way.first_given()).map(needs_transport);
+        }
+        let own = given([
+            (self.delta, "--delta"),
+            (self.key.is_some(), "--key"),
+            (self.correlation.is_some(), "--correlation"),
+            (self.lifetime.is_some(), "--lifetime"),
+            (self.persisted, "--persisted"),
+        ]);
+        own.or_else(|| self.server.first_given()).map(needs_server)
+    }
+}
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
-    let stop = crate::stop::flag()?;
-    let context = arguments.way.outward()?;
-    let mut publisher = context.publisher(&arguments.topic)?;
-    while publisher.subscribers() < arguments.wait_subscribers && !stop() {
-        publisher.wait_for_subscribers(arguments.wait_subscribers, CHECK_INTERVAL);
+    if let Some(words) = arguments.misfit() {
+        return Ok(wrong_arguments(&words));
     }
-    let input = read_aside(arguments, publisher.longest_message())?;
+    if arguments.old_topic.is_some() {
+        warn_old_topic();
+    }
+    let stop = crate::stop::flag()?;
+    let mut target = Target::open(arguments, &stop)?;
+    let messages = arguments.messages();
+    let input = if messages.is_empty() {
+        let frames = Frames::new(arguments.binary);
+        input::read(arguments.from_file.as_deref(), frames, target.longest())?
+    } else {
+        input::given(&messages)
+    };
     let start = Instant::now();
     let mut pace = arguments.rate.map(|rate| Pace::new(rate, start));
     let mut sent = 0;
@@ -82,99 +168,39 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
             std::thread::sleep(wait.min(CHECK_INTERVAL));
             continue;
         }
-        match input.recv_timeout(CHECK_INTERVAL) {
-            Ok(message) => {
-                if !send(&mut publisher, &message?, &stop)? {
-                    break;
-                }
-                sent += 1;
-                if let Some(pace) = &mut pace {
-                    pace.sent(Instant::now());
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+        let mut message = match input.recv_timeout(CHECK_INTERVAL) {
+            Ok(message) => message?,
+            Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if !arguments.binary {
+            arguments.kind.meant(&mut message);
+        }
+        // Servers take no empty message; their lines may have been written on other systems.
+        if arguments.server.is_named() && !arguments.binary {
+            message.pop_if(|last| *last == b'\r');
+            if message.is_empty() {
+                continue;
+            }
+        }
+        if !target.send(arguments, &message, &stop)? {
+            break;
+        }
+        sent += 1;
+        if let Some(pace) = &mut pace {
+            pace.sent(Instant::now());
         }
     }
-    let (seconds, readers) = (start.elapsed().as_secs_f64(), publisher.subscribers());
-    let drained = publisher.drain(arguments.linger);
-    let left_behind = publisher.left_behind();
-    publisher.close(Duration::ZERO);
+    let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
+    let all_read = target.finish(arguments)?;
     if !arguments.quiet {
         let rate = rate(sent as f64 / seconds);
-        let sent = grouped(sent);
+        let readers = readers.map(|count| format!(", {}", counted(count as u64, "subscriber")));
         print_error(&format!(
-            "published {sent} messages in {seconds:.3} s ({rate}), {readers} subscribers"
+            "published {} in {seconds:.3} s ({rate}){}",
+            counted(sent, "message"),
+            readers.unwrap_or_default()
         ));
     }
-    if !drained {
-        warn(&format!("not every subscriber read everything in {:?}", arguments.linger));
-    }
-    if left_behind > 0 {
-        warn(&format!(
-            "{left_behind} subscribers that had joined did not read everything: they died, fell \
-             silent, were evicted or tell of a loss"
-        ));
-    }
-    let all_read = drained && left_behind == 0;
     Ok(ExitCode::from(if all_read { 0 } else { INCOMPLETE }))
-}
-
-/// Sends, waiting for room, unless told to stop first; says whether it was sent.
-fn send(
-    publisher: &mut Publisher,
-    message: &[u8],
-    stop: &impl Fn() -> bool,
-) -> anyhow::Result<bool> {
-    loop {
-        match publisher.try_send(message) {
-            Ok(()) => return Ok(true),
-            Err(ClaimError::BackPressured(_)) if stop() => return Ok(false),
-            Err(ClaimError::BackPressured(_)) => {
-                // Subscribers have a whole window to read: a short sleep costs nothing.
-                std::thread::sleep(Duration::from_micros(50));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-type Input = io::Result<Vec<u8>>;
-
-/// Reads on a thread of its own, so that a quiet input does not keep Ctrl-C waiting.
-fn read_aside(arguments: &PubArgs, longest: usize) -> anyhow::Result<Receiver<Input>> {
-    let frames = Frames::new(arguments.binary);
-    let input: Box<dyn BufRead + Send> = match &arguments.from_file {
-        Some(path) => {
-            let file =
-                File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            Box::new(BufReader::with_capacity(1 << 18, file))
-        }
-        None => Box::new(BufReader::with_capacity(1 << 18, io::stdin())),
-    };
-    let (sender, receiver) = sync_channel(QUEUE);
-    std::thread::Builder::new().name("input".into()).spawn(move || {
-        read_all(frames, input, longest, &sender);
-    })?;
-    Ok(receiver)
-}
-
-fn read_all(
-    frames: Frames,
-    mut input: Box<dyn BufRead + Send>,
-    longest: usize,
-    sender: &SyncSender<Input>,
-) {
-    loop {
-        let mut message = Vec::new();
-        let item = match frames.read(&mut input, longest, &mut message) {
-            Ok(true) => Ok(message),
-            Ok(false) => return,
-            Err(error) => Err(error),
-        };
-        let failed = item.is_err();
-        if sender.send(item).is_err() || failed {
-            return;
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Output of `query` and `subscribe`: raw, as JSON, as a table.
+//! Output of `query` and `sub`: raw, as JSON, as a table.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
 use serde_json::Value;
@@ -9,9 +9,9 @@ pub(crate) fn serve(stage: &Stage, kind: &str, key: &str, lines: &str) -> (Run, 
     server.until_out("\n");
     let line = server.out();
     let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
-    let way = format!("--server {at} -t orders --type {kind}");
+    let way = format!("orders --server {at} --type {kind}");
     stage.write("lines", lines);
-    stage.run(&format!("publish {way} --from-file lines")).good();
+    stage.run(&format!("pub {way} --from-file lines")).good();
     (server, way)
 }
 
@@ -59,7 +59,7 @@ fn json_and_xml_have_columns_of_their_leaves() {
 }
 
 #[test]
-fn what_comes_is_printed_when_it_comes() {
+fn messages_are_printed_on_arrival() {
     let stage = Stage::new();
     let (_server, way) = serve(&stage, "json", "/id", "{\"id\":1}\n");
     for (form, line) in [
@@ -68,10 +68,10 @@ fn what_comes_is_printed_when_it_comes() {
         ("--json", "{\"command\":\"p\",\"topic\":\"orders\",\""),
         ("--format table", "/id\n  2\n"),
     ] {
-        let reader = stage.start(&format!("subscribe {way} {form}"));
+        let reader = stage.start(&format!("sub {way} {form}"));
         wait_for("the message", || {
             let mut command = stage.command(BINARY);
-            command.arg("publish").args(way.split(' ')).arg("{\"id\": 2}");
+            command.arg("pub").args(way.split(' ')).arg("{\"id\": 2}");
             Run::start(command).finish().good();
             reader.out().contains(line).then_some(())
         });

@@ -178,3 +178,33 @@ fn who_did_not_get_everything_says_so_by_its_status() {
         assert!(done.err.contains("did not read everything"), "{way}: {}", done.err);
     }
 }
+
+/// Over shared memory the subscriber evaluates; the options are those of a server's topics.
+#[test]
+fn a_filter_works_without_a_server() {
+    let stage = Stage::new();
+    let count = "sub orders --once -f /qty>=5 --format table --columns qty,symbol";
+    let table = stage.start(count);
+    let raw = stage.start("sub orders --filter /symbol='IBM' --count 2 --json");
+    let mut publisher = stage.start("pub orders --wait-subscribers 2");
+    publisher.feed("{\"symbol\":\"IBM\",\"qty\":5}\n{\"symbol\":\"MSFT\",\"qty\":7}\nnonsense\n");
+    publisher.feed("{\"symbol\":\"IBM\",\"qty\":1}\n");
+    publisher.finish().good();
+    let objects = raw.finish().good();
+    let expected = r#"{"command":"p","topic":"orders","message":{"symbol":"IBM","qty":1}}"#;
+    assert_eq!(objects.lines().nth(1), Some(expected), "{objects}");
+    let done = table.finish();
+    assert_eq!(done.good(), "/qty  /symbol\n   5  IBM\n   7  MSFT\n");
+    assert!(done.err.contains("1 message could not be read as json"), "{}", done.err);
+    assert!(done.err.contains("received 2 messages"), "{}", done.err);
+    let bad = stage.run("sub orders -f /a=");
+    assert!(bad.refused(1).contains("bad filter"), "{}", bad.err);
+}
+
+#[test]
+fn messages_of_the_command_line_are_published_with_their_separators() {
+    let stage = Stage::new();
+    let subscriber = stage.start("sub orders --once --type fix -f /55='IBM'");
+    stage.run("pub orders --type fix --wait-subscribers 1 35=D|55=IBM| 35=D|55=MSFT|").good();
+    assert_eq!(subscriber.finish().good(), "35=D|55=IBM|\n");
+}

@@ -30,8 +30,8 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
     let ca = format!("--ca {}", ca.display());
     let shown =
         format!("{ca} --certificate {} --certificate-key {}", mine.display(), secret.display());
-    let way = format!("--server {at} -t t");
-    stage.run(&format!("publish {way} {shown} {{\"id\":1}}")).good();
+    let way = format!("t --server {at}");
+    stage.run(&format!("pub {way} {shown} {{\"id\":1}}")).good();
     assert_eq!(stage.run(&format!("query {way} {shown}")).good(), "{\"id\":1}\n");
     let told = |options: &str, words: &str| {
         let done = stage.run(&format!("query {way} {options}"));

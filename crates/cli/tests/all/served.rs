@@ -15,14 +15,14 @@ fn subscribers_see_what_their_filters_let_through() {
     let stage = Stage::new();
     let (server, at) = start(&stage);
     let mut reader = stage.command(BINARY);
-    reader.args(["subscribe", "--server", &at, "-t", "orders", "--type", "fix", "--count", "2"]);
+    reader.args(["sub", "orders", "--server", &at, "--type", "fix", "--count", "2"]);
     let reader = Run::start({
         reader.args(["-f", "/55 = 'IBM' and /35 in ('D','C')"]);
         reader
     });
     let lines = "35=D|55=IBM|38=100|\n\n35=8|55=IBM|\r\n35=C|55=IBM|\n35=D|55=MSFT|\n";
     stage.write("lines", lines);
-    let publish = format!("publish --server {at} -t orders --type fix --from-file lines");
+    let publish = format!("pub orders --server {at} --type fix --from-file lines");
     // Messages published before the subscription are not received.
     let done = wait_for("both messages", || {
         stage.run(&publish).good();
@@ -32,8 +32,8 @@ fn subscribers_see_what_their_filters_let_through() {
         assert!(["35=D|55=IBM|38=100|", "35=C|55=IBM|"].contains(&line), "{line}");
     }
     reader.finish().good();
-    let told = stage.run(&format!("publish --server {at} -t orders --type fix 35=D|"));
-    assert!(told.err.starts_with("1 message published\n"), "{}", told.err);
+    let told = stage.run(&format!("pub orders --server {at} --type fix 35=D|"));
+    assert!(told.err.starts_with("published 1 message in "), "{}", told.err);
     server.signal("TERM");
     let done = server.finish();
     done.good();
@@ -41,15 +41,15 @@ fn subscribers_see_what_their_filters_let_through() {
 }
 
 #[test]
-fn what_is_kept_is_asked_for_and_deleted() {
+fn stored_records_are_queried_and_deleted() {
     let stage = Stage::new();
     let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:fix:/11,/55");
     server.until_out("\n");
     let line = server.out();
     let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
-    let way = format!("--server {at} -t orders --type fix");
+    let way = format!("orders --server {at} --type fix");
     stage.write("lines", "11=a|55=IBM|38=1|\n11=b|55=IBM|38=2|\n11=a|55=IBM|38=3|\n");
-    stage.run(&format!("publish {way} --from-file lines")).good();
+    stage.run(&format!("pub {way} --from-file lines")).good();
     let all = stage.run(&format!("query {way} --order-by /38")).good();
     assert_eq!(all, "11=b|55=IBM|38=2|\n11=a|55=IBM|38=3|\n");
     let one = stage.run(&format!("query {way} --json --filter /38>2")).good();
@@ -59,7 +59,7 @@ fn what_is_kept_is_asked_for_and_deleted() {
     let told = stage.run(&format!("delete {way} --filter /38=2"));
     assert!(told.err.starts_with("1 record deleted\n"), "{}", told.err);
     assert_eq!(stage.run(&format!("query {way}")).good().lines().count(), 1);
-    let none = stage.run(&format!("query --server {at} -t other"));
+    let none = stage.run(&format!("query other --server {at}"));
     assert!(none.err.contains("other keeps no records"), "{}", none.err);
     for bad in ["orders", "orders:morse:/id", "orders:json:id"] {
         stage.run(&format!("serve --keep {bad}")).refused(2);
@@ -69,12 +69,12 @@ fn what_is_kept_is_asked_for_and_deleted() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_words() {
+fn errors_are_explained() {
     let stage = Stage::new();
     let (server, at) = start(&stage);
-    let bad = stage.run(&format!("subscribe --server {at} -t t --filter /a="));
+    let bad = stage.run(&format!("sub t --server {at} --filter /a="));
     assert!(bad.err.contains("bad filter"), "{}", bad.err);
-    let bad = stage.run("subscribe --server 127.0.0.1:1 -t t");
+    let bad = stage.run("sub t --server 127.0.0.1:1");
     assert!(bad.err.contains("cannot connect to 127.0.0.1:1"), "{}", bad.err);
     assert!(bad.err.contains("`lanecast serve`"), "{}", bad.err);
     let open = stage.run("serve --listen 0.0.0.0:0");
@@ -82,7 +82,7 @@ fn what_is_wrong_is_said_in_words() {
     let taken = stage.run(&format!("serve --listen {at}"));
     assert!(taken.err.contains("cannot listen on"), "{}", taken.err);
     assert_eq!(taken.err.matches("127.0.0.1").count(), 1, "{}", taken.err);
-    let wrong = stage.run("publish -t t --separator == x");
+    let wrong = stage.run("pub t --separator == x");
     wrong.refused(2);
     server.signal("INT");
     server.finish().good();
@@ -101,8 +101,8 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
     assert!(at.starts_with("127.0.0.1:"), "{at}");
     stage.write("lines", "{\"id\":1}\n");
-    stage.run(&format!("publish --server {at} -t orders --from-file lines")).good();
-    assert_eq!(stage.run(&format!("query --server {at} -t orders")).good(), "{\"id\":1}\n");
+    stage.run(&format!("pub orders --server {at} --from-file lines")).good();
+    assert_eq!(stage.run(&format!("query orders --server {at}")).good(), "{\"id\":1}\n");
     server.signal("TERM");
     server.finish().good();
     let refuses = |text: &str, words: &[&str]| {
@@ -141,7 +141,7 @@ fn users_are_asked_for_their_passwords() {
     let at = server.out().trim_end().rsplit(' ').next().expect("an address").to_owned();
     stage.write("right", "secret\nand what follows\n");
     stage.write("wrong", "secret \n");
-    let way = format!("publish --server {at} -t t");
+    let way = format!("pub t --server {at}");
     stage.run(&format!("{way} --user ann --password-file right 1")).good();
     for who in ["--user ann --password-file wrong", "--user bob --password-file right", ""] {
         let told = stage.run(&format!("{way} {who} 1"));
@@ -149,7 +149,7 @@ fn users_are_asked_for_their_passwords() {
         assert!(told.err.contains("the server says"), "{who}: {}", told.err);
     }
     let mut command = stage.command(BINARY);
-    command.args(["publish", "--server", &at, "-t", "t", "--user", "ann", "1"]);
+    command.args(["pub", "t", "--server", &at, "--user", "ann", "1"]);
     command.env("LANECAST_PASSWORD", "secret");
     Run::start(command).finish().good();
     let told = stage.run(&format!("{way} --user ann --password-file nowhere 1"));
@@ -160,17 +160,17 @@ fn users_are_asked_for_their_passwords() {
 }
 
 #[test]
-fn what_changes_about_records_is_followed() {
+fn a_subscription_follows_changes_of_records() {
     let stage = Stage::new();
     let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:json:/id");
     server.until_out("\n");
     let at = server.out().trim_end().rsplit(' ').next().expect("an address").to_owned();
-    let way = format!("--server {at} -t orders");
-    stage.run(&format!("publish {way} {{\"id\":1,\"qty\":5,\"by\":\"a\"}}")).good();
-    let follow = format!("subscribe {way} --sow --delta --oof --select -/by --count 3");
+    let way = format!("orders --server {at}");
+    stage.run(&format!("pub {way} {{\"id\":1,\"qty\":5,\"by\":\"a\"}}")).good();
+    let follow = format!("sub {way} --sow --delta --oof --select -/by --count 3");
     let reader = stage.start(&follow);
     reader.until_out("\n");
-    stage.run(&format!("publish {way} --delta --correlation c {{\"id\":1,\"qty\":6}}")).good();
+    stage.run(&format!("pub {way} --delta --correlation c {{\"id\":1,\"qty\":6}}")).good();
     stage.run(&format!("delete {way} --like {{\"id\":1}}")).good();
     let told = reader.finish().good();
     let expected = [
@@ -188,7 +188,7 @@ fn what_changes_about_records_is_followed() {
     stage.run(&format!("delete {way} --keys 1,2")).good();
     stage.run(&format!("delete {way}")).refused(2);
     stage.run(&format!("delete {way} --keys 1 --filter /id=1")).refused(2);
-    let unnamed = stage.run(&format!("publish {way} --persisted 1"));
+    let unnamed = stage.run(&format!("pub {way} --persisted 1"));
     unnamed.refused(2);
     server.signal("TERM");
     server.finish().good();
@@ -216,12 +216,12 @@ fn durable_topics_are_found_from_anywhere_and_dropped_by_name_alone() {
     };
     stage.write("etc/desk.toml", topic("/id"));
     let (server, at) = start_in(&stage, "etc", "");
-    let way = format!("--server {at} -t orders");
-    stage.run(&format!("publish {way} --name a --persisted {{\"id\":1,\"b\":2}}")).good();
+    let way = format!("orders --server {at}");
+    stage.run(&format!("pub {way} --name a --persisted {{\"id\":1,\"b\":2}}")).good();
     server.signal("TERM");
     server.finish().good();
     let (server, at) = start_in(&stage, "elsewhere", "");
-    let way = format!("--server {at} -t orders");
+    let way = format!("orders --server {at}");
     assert_eq!(stage.run(&format!("query {way}")).good(), "{\"id\":1,\"b\":2}\n");
     server.signal("TERM");
     server.finish().good();
@@ -230,7 +230,7 @@ fn durable_topics_are_found_from_anywhere_and_dropped_by_name_alone() {
     let told = stage.run("serve --listen 127.0.0.1:0 --config etc/desk.toml");
     assert!(told.refused(1).contains("--forget"), "{}", told.err);
     let (server, at) = start_in(&stage, "elsewhere", "--forget orders");
-    let way = format!("--server {at} -t orders");
+    let way = format!("orders --server {at}");
     assert_eq!(stage.run(&format!("query {way}")).good(), "");
     server.signal("TERM");
     let done = server.finish();
@@ -238,4 +238,47 @@ fn durable_topics_are_found_from_anywhere_and_dropped_by_name_alone() {
     assert!(done.err.contains("dropped orders from disk"), "{}", done.err);
     let told = stage.run("serve --listen 127.0.0.1:0 --forget orders");
     assert!(told.refused(1).contains("[storage]"), "{}", told.err);
+}
+
+#[test]
+fn old_names_and_the_old_topic_option_work_and_say_so() {
+    let stage = Stage::new();
+    let (server, at) = start(&stage);
+    let reader = stage.start(&format!("subscribe --server {at} -t t --count 1"));
+    reader.until_err("subscribe is now sub --server; the old name goes with the next version\n");
+    reader.until_err("-t TOPIC is now the first argument");
+    wait_for("a message", || {
+        let published = stage.run(&format!("publish --server {at} -t t {{\"a\":1}} {{\"a\":2}}"));
+        assert!(published.err.contains("publish is now pub --server"), "{}", published.err);
+        assert!(published.err.contains("published 2 messages"), "{}", published.err);
+        (!reader.out().is_empty()).then_some(())
+    });
+    assert!(reader.finish().good().starts_with("{\"a\":"));
+    let none = stage.run(&format!("query --server {at} -t t"));
+    assert!(none.err.contains("-t TOPIC is now the first argument"), "{}", none.err);
+    assert!(none.err.contains("keeps no records"), "{}", none.err);
+    server.signal("TERM");
+    server.finish().good();
+}
+
+#[test]
+fn the_environment_names_the_server_of_both_sides() {
+    let stage = Stage::new();
+    let (server, at) = start(&stage);
+    let start = |line: &str| {
+        let mut command = stage.command(BINARY);
+        command.args(line.split(' ')).env("LANECAST_SERVER", &at);
+        Run::start(command)
+    };
+    let reader = start("sub a b --count 2 --topic-names --quiet");
+    wait_for("both topics", || {
+        start("pub a 1 --rate 1000 --quiet").finish().good();
+        start("pub b --count 1 2 3").finish().good();
+        (reader.out().lines().count() == 2).then_some(())
+    });
+    for line in reader.finish().good().lines() {
+        assert!(["a 1", "b 2"].contains(&line), "{line}");
+    }
+    server.signal("TERM");
+    server.finish().good();
 }

@@ -17,9 +17,9 @@ fn wrong_arguments_are_named() {
     for (line, part) in [
         ("", "Usage: lanecast"),
         ("announce", "'announce'"),
-        ("publish", "--topic"),
+        ("publish", "<TOPIC>"),
         ("pub", "<TOPIC>"),
-        ("sub", "<TOPICS>"),
+        ("sub", "<TOPIC>"),
         ("pub topic --rate 0", "0 is not in 1.."),
         ("pub topic --linger soon", "soon"),
         ("sub topic --binary --timestamps", "cannot be used with"),
@@ -36,7 +36,7 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn errors_are_explained() {
     let stage = Stage::new();
     stage.write("long", "x".repeat(200_000));
     stage.write("cut", [9, 0, 0, 0, 1]);
@@ -57,4 +57,59 @@ fn what_cannot_be_done_is_said() {
         let words = done.refused(1);
         assert!(words.starts_with("lanecast: ") && words.contains(part), "{line}: {words}");
     }
+}
+
+#[test]
+fn options_of_a_server_and_of_transports_are_told_apart() {
+    let stage = Stage::new();
+    for line in [
+        "pub t --delta 1",
+        "pub t --key k 1",
+        "pub t --correlation c 1",
+        "pub t --lifetime 1s 1",
+        "pub t --persisted --name a 1",
+        "pub t --user ann 1",
+        "sub t --sow",
+        "sub t --delta",
+        "sub t --oof",
+        "sub t --conflate 1s",
+        "sub t --select -/a",
+        "sub t --name a",
+        "sub t --ca ca.pem",
+    ] {
+        let done = stage.run(line);
+        assert!(done.refused(2).contains("needs a content server"), "{line}: {}", done.err);
+    }
+    for line in [
+        "pub t 1 --wait-subscribers 1",
+        "pub t 1 --linger 1s",
+        "pub t 1 --transports ru",
+        "sub t --once",
+        "sub t --interface lo",
+        "sub t --set shm.window=1MiB",
+        "sub t --directory here",
+        "publish t 1 --linger 1s",
+        "subscribe t --once",
+    ] {
+        let done = stage.run(&format!("{line} --server 127.0.0.1:1"));
+        assert!(done.refused(2).contains("is of the transports"), "{line}: {}", done.err);
+    }
+    let done = stage.run("pub t 1 --from-file lines");
+    assert!(done.refused(2).contains("--from-file"), "{}", done.err);
+}
+
+#[test]
+fn the_first_page_fits_a_terminal_and_has_every_command() {
+    let stage = Stage::new();
+    let page = stage.run("--help").good();
+    assert!(page.lines().count() <= 23, "{page}");
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    assert!(!page.contains("subscribe "), "the old names are hidden: {page}");
+    for command in ["pub", "sub", "ls", "serve", "query", "demo", "doctor", "completions", "man"] {
+        let is_named = |line: &str| line.split([' ', ',']).any(|word| word == command);
+        assert!(page.lines().any(is_named), "{command}: {page}");
+    }
+    let list = stage.run("perf list").good();
+    assert!(list.contains("Between threads") && list.contains("\n  floor "), "{list}");
+    assert!(stage.run("perf --help").good().contains(list.trim_end()));
 }

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 
 fn publish(stage: &Stage, way: &str, message: &str) {
     let mut command = stage.command(BINARY);
-    command.arg("publish").args(way.split(' ')).arg(message);
+    command.arg("pub").args(way.split(' ')).arg(message);
     Run::start(command).finish().good();
 }
 
@@ -47,13 +47,13 @@ fn changes_are_lines_where_no_terminal_is() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said() {
+fn a_watch_that_cannot_begin_is_explained() {
     let stage = Stage::new();
     let (_server, way) = serve(&stage, "json", "/id", "{\"id\":1}\n");
     for (line, code, part) in [
         (format!("watch {way} -f /a="), 1, "bad filter"),
-        (format!("watch {} -t other", way.replace(" -t orders", "")), 1, "keeps no records"),
-        ("watch --server 127.0.0.1:1 -t t".to_owned(), 1, "cannot connect"),
+        (format!("watch {}", way.replace("orders", "other")), 1, "keeps no records"),
+        ("watch t --server 127.0.0.1:1".to_owned(), 1, "cannot connect"),
         (format!("watch {way} --order-by /a,/b,down,,"), 2, "order-by"),
         (format!("watch {way} --interval 1ms"), 2, "10ms"),
     ] {
@@ -75,8 +75,8 @@ fn a_server_that_hangs_up_ends_the_watch() {
             let _ = stream.write_all(greeting);
         }
     });
-    for command in ["watch", "subscribe", "query", "watch --json"] {
-        let done = stage.run(&format!("{command} --server {at} -t orders"));
+    for command in ["watch", "sub", "query", "watch --json"] {
+        let done = stage.run(&format!("{command} orders --server {at}"));
         assert!(done.refused(1).starts_with("lanecast: "), "{command}: {}", done.err);
     }
     hang_up.join().unwrap();

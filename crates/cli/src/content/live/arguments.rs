@@ -1,8 +1,8 @@
 //! Arguments of `lanecast watch`.
 
-use super::live_table::Order;
-use crate::content::form::parse_path;
-use crate::content::server::ServerArgs;
+use crate::content::form::{Form, parse_path};
+use crate::content::order::{Orders, parse_orders};
+use crate::content::server::RecordsArgs;
 use crate::watch::parse_interval;
 use lanecast_filter::path::Path;
 use std::time::Duration;
@@ -16,18 +16,14 @@ use std::time::Duration;
     Keys: q quits; arrows, j, k, PgUp, PgDn, g, G choose a row, which the last line shows whole; \
     s sorts by the next column, r turns the order.\n\
     Examples:\n  \
-    lanecast watch -t orders -f \"/qty >= 5000\" --order-by \"/qty DESC\"\n  \
-    lanecast watch -t orders --columns /symbol,/qty\n  \
-    lanecast watch -t orders --json | jq 'select(.change == \"-\")'\n\
+    lanecast watch orders -f \"/qty >= 5000\" --order-by \"/qty DESC\"\n  \
+    lanecast watch orders --columns /symbol,/qty\n  \
+    lanecast watch orders --json | jq 'select(.change == \"-\")'\n\
     Exit status: 0 ended by the user, a signal or --count, 1 error, 2 wrong arguments."
 )]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
-    pub(super) server: ServerArgs,
-
-    /// Only records that it lets through
-    #[arg(short, long, value_name = "FILTER")]
-    pub(super) filter: Option<String>,
+    pub(super) records: RecordsArgs,
 
     /// Sort by fields, such as "/price DESC, /id"
     #[arg(long, value_name = "FIELDS", value_parser = parse_orders)]
@@ -45,31 +41,24 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "COUNT")]
     pub(super) count: Option<u64>,
 
-    /// Print each change as an object of JSON, on a terminal too
-    #[arg(long)]
-    pub(super) json: bool,
+    /// Output format: table on a terminal, raw and json as lines [default: table on a terminal,
+    /// raw elsewhere]
+    #[arg(long, value_name = "FORM", value_enum)]
+    format: Option<Form>,
+
+    /// Short for --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 }
 
-/// Sort order, parsed and as it was written.
-#[derive(Clone, Debug)]
-pub(super) struct Orders {
-    pub(super) text: String,
-    pub(super) orders: Vec<Order>,
-}
+impl WatchArgs {
+    pub(super) fn is_json(&self) -> bool {
+        self.json || self.format == Some(Form::Json)
+    }
 
-fn parse_orders(text: &str) -> Result<Orders, String> {
-    let orders = text.split(',').map(|part| {
-        let mut words = part.split_whitespace();
-        let path = parse_path(words.next().unwrap_or_default())?;
-        let is_descending = match words.next().map(str::to_ascii_uppercase).as_deref() {
-            None | Some("ASC") => false,
-            Some("DESC") => true,
-            Some(other) => return Err(format!("{other} is neither ASC nor DESC")),
-        };
-        match words.next() {
-            Some(more) => Err(format!("a comma was expected before {more}")),
-            None => Ok(Order { path, is_descending }),
-        }
-    });
-    Ok(Orders { text: text.to_owned(), orders: orders.collect::<Result<_, _>>()? })
+    /// Whether changes are printed as lines, on a terminal too.
+    #[cfg(feature = "top")]
+    pub(super) fn is_lines(&self) -> bool {
+        self.is_json() || self.format == Some(Form::Raw)
+    }
 }

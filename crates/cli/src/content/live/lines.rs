@@ -18,7 +18,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
-    let mut grid = Grid::new(arguments.server.kind, &arguments.columns, std::iter::empty())?;
+    let mut grid = Grid::new(arguments.records.kind, &arguments.columns, std::iter::empty())?;
     let mut known = HashSet::new();
     let mut output = BufWriter::new(stdout());
     let mut left = arguments.count.unwrap_or(u64::MAX);
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
                     ChangeKind::Removed => known.remove(&change.key),
                     _ => known.insert(change.key),
                 };
-                let line = if arguments.json {
+                let line = if arguments.is_json() {
                     object(arguments, &change)
                 } else {
                     format!("{} {}", sign(change.kind), shown(&mut grid, &change.body))
@@ -72,7 +72,7 @@ fn shown(grid: &mut Grid, body: &[u8]) -> String {
 
 fn object(arguments: &WatchArgs, change: &Change) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
-    let message = fields::parse(arguments.server.kind.kind, &change.body);
+    let message = fields::parse(arguments.records.kind.kind, &change.body);
     let message = message
         .map_or_else(|_| quoted(&String::from_utf8_lossy(&change.body)), |fields| fields.json());
     let reason = change.reason.as_deref().map(|reason| format!(r#""reason":{},"#, quoted(reason)));

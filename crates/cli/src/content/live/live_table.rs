@@ -2,6 +2,7 @@
 
 use crate::content::grid::{Column, Grid};
 use crate::content::kind::KindArgs;
+use crate::content::order::Order;
 use lanecast_filter::path::Path;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -18,13 +19,6 @@ pub(super) struct Counts {
     pub(super) added: u64,
     pub(super) changed: u64,
     pub(super) removed: u64,
-}
-
-/// One field of the sort order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) path: Path,
-    pub(super) is_descending: bool,
 }
 
 /// A record.

@@ -2,8 +2,9 @@
 
 use super::arguments::WatchArgs;
 use super::change::{Change, ChangeKind, Update, read_update};
-use super::live_table::{LiveTable, Order};
+use super::live_table::LiveTable;
 use super::picture::{Pane, draw};
+use crate::content::order::Order;
 use crate::top::keys::Action;
 use crate::top::screen::{self, Screen};
 use crate::top::signals::stop_flag;
@@ -17,10 +18,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<ExitCode> {
     let stop = stop_flag()?;
     let orders = arguments.order_by.iter().flat_map(|orders| orders.orders.clone()).collect();
-    let mut table = LiveTable::new(arguments.server.kind, arguments.columns.clone(), orders);
-    let topic = &arguments.server.topic;
-    let title = arguments.filter.as_ref().map(|filter| format!("{topic} where {filter}"));
-    let mut pane = Pane::new(title.unwrap_or_else(|| topic.clone()));
+    let mut table = LiveTable::new(arguments.records.kind, arguments.columns.clone(), orders);
+    let topic = arguments.records.topic();
+    let title = arguments.records.filter.as_ref().map(|filter| format!("{topic} where {filter}"));
+    let mut pane = Pane::new(title.unwrap_or_else(|| topic.to_owned()));
     let mut screen = Screen::open()?;
     let mut drawn = Instant::now();
     let mut next = drawn;

@@ -1,0 +1,63 @@
+//! Messages as `lanecast sub` prints and counts them.
+
+use super::subscribe::SubArgs;
+use crate::content::{Form, Item, Printer};
+use crate::output::print_error;
+use crate::table::{counted, rate};
+use std::time::Instant;
+
+/// The printer, and what went through it.
+pub(super) struct Received<'a> {
+    arguments: &'a SubArgs,
+    printer: Printer,
+    count: u64,
+    first: Option<Instant>,
+}
+
+impl<'a> Received<'a> {
+    pub(super) fn new(arguments: &'a SubArgs) -> Self {
+        let printer = match arguments.oof {
+            true => arguments.form.telling_printer(arguments.kind),
+            false => arguments.form.printer(arguments.kind, Form::Raw),
+        };
+        let printer = printer.with_stream(arguments.stream);
+        Self { arguments, printer, count: 0, first: None }
+    }
+
+    /// Messages until the end that --count asks for.
+    pub(super) fn left(&self) -> u64 {
+        self.arguments.count.map_or(u64::MAX, |count| count.saturating_sub(self.count))
+    }
+
+    pub(super) fn print(&mut self, item: Item) -> anyhow::Result<()> {
+        self.counted();
+        self.printer.print(item)
+    }
+
+    /// Prints a message that came by nothing else; its bytes may be changed.
+    pub(super) fn print_message(&mut self, topic: &str, body: &mut Vec<u8>) -> anyhow::Result<()> {
+        self.counted();
+        self.printer.print_message(topic, body)
+    }
+
+    fn counted(&mut self) {
+        self.count += 1;
+        self.first.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        self.printer.flush()
+    }
+
+    /// Prints the rest, and says how many messages there were and at which rate.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        self.flush()?;
+        if !self.arguments.quiet {
+            let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
+            let rate = rate(self.count as f64 / seconds.max(1e-9));
+            let count = counted(self.count, "message");
+            print_error(&format!("received {count} in {seconds:.3} s ({rate})"));
+        }
+        Ok(())
+    }
+}

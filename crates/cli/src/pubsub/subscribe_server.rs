@@ -1,0 +1,78 @@
+//! `lanecast sub --server`: the messages of a content server's topics.
+
+use super::received::Received;
+use super::subscribe::SubArgs;
+use crate::content::{Item, connect};
+use crate::stop;
+use lanecast_client::{Client, ClientError, Event, Message, Query, SubscribeOptions};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Longest delay until the stop flag is seen.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Topics by their subscriptions' names.
+type Topics = BTreeMap<String, String>;
+
+pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
+    let stop = stop::flag()?;
+    let mut client = connect(arguments.server.settings(arguments.kind)?)?;
+    let topics = subscribe(arguments, &mut client)?;
+    let mut received = Received::new(arguments);
+    while received.left() > 0 && !stop() {
+        let mut event = client.next(Some(Duration::ZERO))?;
+        if event.is_none() {
+            // Before it waits, what has come is shown.
+            received.flush()?;
+            event = client.next(Some(CHECK_INTERVAL))?;
+        }
+        if let Some(event) = event
+            && let Some(item) = item(event, &topics)?
+        {
+            received.print(item)?;
+        }
+    }
+    received.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn subscribe(arguments: &SubArgs, client: &mut Client) -> Result<Topics, ClientError> {
+    let query = Query {
+        filter: arguments.filter.clone(),
+        select: arguments.select.clone(),
+        ..Query::default()
+    };
+    let options = SubscribeOptions {
+        out_of_focus: arguments.oof,
+        conflation: arguments.conflate,
+        deltas: arguments.delta,
+    };
+    let mut topics = Topics::new();
+    for topic in arguments.topics() {
+        let name = match arguments.sow {
+            true => client.query_and_subscribe(topic, &query, &options)?,
+            false => client.subscribe_with(topic, &query, &options)?,
+        };
+        topics.insert(name, topic.to_owned());
+    }
+    Ok(topics)
+}
+
+/// The printable item of an event.
+fn item(event: Event, topics: &Topics) -> Result<Option<Item>, ClientError> {
+    let of = |command, message, reason| {
+        let Message { topic, key, correlation, body, .. } = message;
+        Item { command, topic, key, correlation, reason, body }
+    };
+    Ok(match event {
+        Event::Message(message) => Some(of("p", message, None)),
+        Event::Left { message, reason } => Some(of("oof", message, Some(reason))),
+        Event::Record { subscription, record } => {
+            let topic = topics.get(&subscription).cloned().unwrap_or_default();
+            Some(Item { key: Some(record.key), ..Item::new("sow", topic, record.body) })
+        }
+        Event::Ended { error, .. } => return Err(error),
+        Event::Current { .. } | Event::Resumed { .. } => None,
+    })
+}
