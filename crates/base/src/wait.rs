@@ -7,11 +7,6 @@ use crate::sync::spin_hint;
 use core::fmt;
 use core::str::FromStr;
 use std::time::Duration;
-#[cfg(not(loom))]
-use {
-    crate::sync::{AtomicU32, Ordering},
-    std::time::Instant,
-};
 
 /// Behaviour of a publisher without space, or of a subscriber without messages.
 ///
@@ -279,61 +274,12 @@ impl Waiter {
     }
 }
 
-/// Spins for `pauses` times 12 ns, in steps of the processor's own pause instruction: that takes
-/// from 3 to 60 ns, depending on the processor.
+/// Pauses `pauses` times.
 #[inline(always)]
 pub fn spin(pauses: u32) {
-    if pauses > 0 {
-        (0..hints(pauses)).for_each(|_| spin_hint());
+    for _ in 0..pauses {
+        spin_hint();
     }
-}
-
-/// Under the model checker a pause only lets other threads run.
-#[cfg(loom)]
-const fn hints(pauses: u32) -> u32 {
-    pauses
-}
-
-/// Number of the processor's pauses in `pauses`.
-#[cfg(not(loom))]
-#[inline]
-fn hints(pauses: u32) -> u32 {
-    // Relaxed: threads that measure at once find about the same, and nothing else depends on it.
-    let hint_ns = match HINT_NS.load(Ordering::Relaxed) {
-        0 => measure_hint(),
-        known => known,
-    };
-    hints_of(pauses, hint_ns)
-}
-
-/// Number of pauses of `hint_ns` in `pauses` of 12 ns, at least 1.
-#[cfg(not(loom))]
-const fn hints_of(pauses: u32, hint_ns: u32) -> u32 {
-    let hints = pauses.saturating_mul(12) / hint_ns;
-    if hints > 0 { hints } else { 1 }
-}
-
-/// Duration of the processor's pause in nanoseconds; 0 until it is measured.
-#[cfg(not(loom))]
-static HINT_NS: AtomicU32 = AtomicU32::new(0);
-
-/// Measures the processor's pause: some microseconds, once in a process.
-#[cfg(not(loom))]
-#[cold]
-#[inline(never)]
-fn measure_hint() -> u32 {
-    /// Pauses in a row, so that reading the clock hardly counts.
-    const RUN: u32 = 32;
-    let run = || {
-        let start = Instant::now();
-        (0..RUN).for_each(|_| spin_hint());
-        start.elapsed()
-    };
-    // The shortest: a preemption lengthens a run, and nothing shortens one.
-    let shortest = (0..8).map(|_| run()).min().unwrap_or_default();
-    let hint_ns = (shortest.as_nanos() as u32 / RUN).clamp(1, 200);
-    HINT_NS.store(hint_ns, Ordering::Relaxed);
-    hint_ns
 }
 
 #[cfg(all(test, not(loom)))]
@@ -416,14 +362,6 @@ mod tests {
         pauses(&mut waiter, 50);
         waiter.found(2);
         assert_eq!(pauses(&mut waiter, 1), [CAUGHT_UP_PAUSES]);
-    }
-
-    #[test]
-    fn a_pause_lasts_about_as_long_on_every_processor() {
-        assert!((1..=200).contains(&measure_hint()));
-        assert_eq!([3, 12, 50].map(|hint_ns| hints_of(256, hint_ns)), [1024, 256, 61]);
-        assert_eq!([3, 12, 50].map(|hint_ns| hints_of(4, hint_ns)), [16, 4, 1], "never none");
-        assert!(hints_of(u32::MAX, 1) > 0, "no overflow");
     }
 
     #[test]
