@@ -33,7 +33,7 @@ fn publish(mut publisher: Publisher<Context>) -> Outcome {
         wanted += usize::from(publisher.publish(day.message())? > 0);
     }
     println!("published {wanted} messages of 100000: nobody wanted the others");
-    publisher.close(Duration::from_secs(20));
+    println!("{}", publisher.close(Duration::from_secs(20)));
     Ok(())
 }
 

@@ -68,7 +68,7 @@ fn send(mut publisher: Publisher, clock: Clock) {
             }
         }
     }
-    publisher.close(Duration::from_secs(10));
+    println!("{}", publisher.close(Duration::from_secs(10)));
 }
 
 fn stamps(bytes: &[u8]) -> (u64, u64) {

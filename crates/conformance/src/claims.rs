@@ -65,7 +65,7 @@ pub fn a_batch_becomes_visible_at_once<C: Transport>(transport: &C) {
                 batch.publish() == BATCH
             });
         }
-        assert!(publisher.close(crate::PATIENCE));
+        assert!(publisher.close(crate::PATIENCE).is_complete());
     });
     let mut record = Record::new();
     let wanted = 4;

@@ -16,6 +16,7 @@ mod claims;
 mod life;
 mod order;
 mod pressure;
+mod publisher_events;
 mod record;
 mod sharing;
 mod topics;
@@ -42,6 +43,10 @@ pub use pressure::{
     a_blocked_publisher_goes_on, a_slow_subscriber_loses_nothing, back_pressure_is_a_value,
     closing_tells_whether_all_was_read, draining_tells_whether_all_was_read,
 };
+pub use publisher_events::{
+    a_report_names_who_has_not_read_everything, a_report_tells_who_left_early,
+    publishers_learn_who_came_and_went, room_again_is_an_event,
+};
 pub use record::{Entry, PATIENCE, Record};
 pub use sharing::{many_threads_share_a_publisher, offers_and_claims_share_one_order};
 pub use topics::{
@@ -66,6 +71,8 @@ macro_rules! conformance_tests {
             the_same_topic_is_one_number unwanted_topics_do_not_arrive
             back_pressure_is_a_value a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing
             draining_tells_whether_all_was_read closing_tells_whether_all_was_read
+            publishers_learn_who_came_and_went room_again_is_an_event
+            a_report_names_who_has_not_read_everything a_report_tells_who_left_early
             a_dropped_claim_is_never_seen a_commit_claims_the_next
             a_batch_becomes_visible_at_once a_dropped_batch_is_never_seen
             a_batch_without_room_keeps_what_it_has a_message_that_cannot_be_is_refused

@@ -46,7 +46,7 @@ pub fn a_blocked_publisher_goes_on<C: Transport>(transport: &C) {
             sent += 1;
         }
         drop(tell);
-        publisher.close(PATIENCE);
+        drop(publisher.close(PATIENCE));
         sent
     });
     let mut record = Record::new();
@@ -103,15 +103,15 @@ pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
 pub fn draining_tells_whether_all_was_read<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");
     publisher.send(b"to nobody").expect("room");
-    assert!(publisher.drain(PATIENCE), "nobody has anything to read");
+    assert!(publisher.drain(PATIENCE).is_complete(), "nobody has anything to read");
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     assert!(!publisher.wait_for_subscribers(2, A_MOMENT), "there is only one");
     gather(&mut publisher, 1);
     assert_eq!(publisher.subscribers(), 1);
-    assert!(publisher.drain(PATIENCE), "nothing was sent yet");
+    assert!(publisher.drain(PATIENCE).is_complete(), "nothing was sent yet");
     publisher.send(b"something").expect("room");
-    assert!(!publisher.drain(A_MOMENT), "nobody has read it");
-    let drainer = thread::spawn(move || (publisher.drain(PATIENCE), publisher));
+    assert!(!publisher.drain(A_MOMENT).is_complete(), "nobody has read it");
+    let drainer = thread::spawn(move || (publisher.drain(PATIENCE).is_complete(), publisher));
     let mut record = Record::new();
     until("the drain", || {
         let work = subscriber.poll(10, |event| record.note(event));
@@ -133,7 +133,7 @@ pub fn closing_tells_whether_all_was_read<C: Transport>(transport: &C) {
         for number in 0..50u64 {
             publisher.send(&number.to_le_bytes()).expect("room");
         }
-        let closer = thread::spawn(move || publisher.close(linger));
+        let closer = thread::spawn(move || publisher.close(linger).is_complete());
         let mut record = Record::new();
         if !read_while_closing {
             until("the end of the linger", || closer.is_finished());

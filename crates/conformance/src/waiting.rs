@@ -28,8 +28,8 @@ pub fn a_waiting_subscriber_sees_the_farewell<C: Transport>(transport: &C) {
         record
     });
     publisher.send(b"last words").expect("room");
-    assert!(publisher.drain(PATIENCE), "read by a waiting subscriber");
-    assert!(publisher.close(PATIENCE));
+    assert!(publisher.drain(PATIENCE).is_complete(), "read by a waiting subscriber");
+    assert!(publisher.close(PATIENCE).is_complete());
     let record = reader.join().expect("the reader");
     record.check_lives();
     assert_eq!(record.messages(), [b"last words"]);

@@ -4,7 +4,9 @@ use crate::error::{OpenError, PublishError};
 use crate::filters::Filters;
 use crate::settings::ContentSettings;
 use crate::topics::{control_topic, data_topic};
-use lanecast_transport::{Claim, ClaimError, Event, Publish, SessionId, Subscribe, Transport};
+use lanecast_transport::{
+    Claim, ClaimError, Completion, Event, Publish, SessionId, Subscribe, Transport,
+};
 use lanecast_wire::content::ContentFrame;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -120,8 +122,8 @@ impl<C: Transport> Publisher<C> {
     }
 
     /// Closes the publisher; lingers at most `linger` until all subscribers have read everything,
-    /// and returns whether they have.
-    pub fn close(self, linger: Duration) -> bool {
+    /// and reports which have.
+    pub fn close(self, linger: Duration) -> Completion {
         self.data.close(linger)
     }
 

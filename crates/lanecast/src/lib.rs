@@ -59,8 +59,9 @@ pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy, Waiter};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_ring as ring;
 pub use lanecast_transport::{
-    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Event, Gap, LossReason, Message,
-    Publish, SessionId, Shared, Stream, Subscribe, TopicId, Transport,
+    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, DepartureReason, Event,
+    Gap, IncompleteReason, IncompleteSubscriber, LossReason, Message, Publish, PublisherEvent,
+    SessionId, Shared, Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, Transport,
 };
 pub use layers::to_toml;
 pub use publisher::Publisher;
@@ -81,7 +82,7 @@ pub mod net {
 /// Imports for programs that publish or subscribe.
 pub mod prelude {
     pub use crate::{
-        Batch, Claim, ClaimError, CloseReason, Context, Event, Publish, Publisher, Shared,
-        Subscribe, Subscriber, TopicId, WaitStrategy,
+        Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
+        Publish, Publisher, PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitStrategy,
     };
 }

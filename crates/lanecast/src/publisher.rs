@@ -5,7 +5,9 @@ use crate::claim::{AnyBatch, AnyClaim};
 use crate::delegate::{delegate, delegate_into};
 use crate::error::{Error, TopicError};
 use lanecast_net::NetTransport;
-use lanecast_transport::{ClaimError, Publish, SessionId, TopicId, Transport};
+use lanecast_transport::{
+    ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId, Transport,
+};
 use std::fmt;
 use std::time::Duration;
 
@@ -103,15 +105,15 @@ impl Publish for Publisher {
         delegate!(&mut self.inner, Inner, it => it.wait_for_subscribers(count, timeout))
     }
 
-    fn left_behind(&mut self) -> usize {
-        delegate!(&mut self.inner, Inner, it => it.left_behind())
+    fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        delegate!(&mut self.inner, Inner, it => it.poll_events(handler))
     }
 
-    fn drain(&mut self, timeout: Duration) -> bool {
+    fn drain(&mut self, timeout: Duration) -> Completion {
         delegate!(&mut self.inner, Inner, it => it.drain(timeout))
     }
 
-    fn close(self, linger: Duration) -> bool {
+    fn close(self, linger: Duration) -> Completion {
         delegate!(self.inner, Inner, it => it.close(linger))
     }
 }

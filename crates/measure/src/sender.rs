@@ -113,7 +113,7 @@ impl<P: Publish> SendPath for InPlace<P> {
     }
 
     fn close(self, linger: Duration) -> bool {
-        self.0.close(linger)
+        self.0.close(linger).is_complete()
     }
 }
 
@@ -143,7 +143,7 @@ impl<P: Publish> SendPath for Copying<P> {
 
     fn close(self, linger: Duration) -> bool {
         // This is the only handle, so `into_inner` succeeds at once.
-        self.0.into_inner().is_ok_and(|publisher| publisher.close(linger))
+        self.0.into_inner().is_ok_and(|publisher| publisher.close(linger).is_complete())
     }
 }
 

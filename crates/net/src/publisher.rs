@@ -12,7 +12,7 @@ use crate::source::Source;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Owner;
 use lanecast_protocol::sender;
-use lanecast_transport::{ClaimError, Publish, SessionId, TopicId};
+use lanecast_transport::{ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,17 +71,12 @@ impl Publisher {
         }
     }
 
-    fn finish(&mut self, linger: Duration) -> bool {
-        if self.is_closed {
-            return true;
-        }
+    fn end(&mut self) {
         // Set first: a drop after `close` must not count the session as lingering twice.
-        self.is_closed = true;
-        let drained = self.drive_until(linger, |session| session.sender.is_drained());
-        // After the drain: the announced end is then the last position for all.
-        self.owner.lock().close();
-        self.conductor.retire_publisher(self.advertised.0.session);
-        drained
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.owner.lock().close();
+            self.conductor.retire_publisher(self.advertised.0.session);
+        }
     }
 }
 
@@ -147,22 +142,26 @@ impl Publish for Publisher {
         self.drive_until(timeout, |session| session.sender.joined() >= count)
     }
 
-    fn left_behind(&mut self) -> usize {
-        self.owner.lock().sender.left_behind()
+    fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.owner.lock().poll_events(handler)
     }
 
-    fn drain(&mut self, timeout: Duration) -> bool {
-        self.drive_until(timeout, |session| session.sender.is_drained())
+    fn drain(&mut self, timeout: Duration) -> Completion {
+        self.drive_until(timeout, |session| session.sender.is_drained());
+        self.owner.lock().sender.completion()
     }
 
-    fn close(mut self, linger: Duration) -> bool {
-        self.finish(linger)
+    fn close(mut self, linger: Duration) -> Completion {
+        let completion = self.drain(linger);
+        // After the drain: the announced end is then the last position for all.
+        self.end();
+        completion
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.finish(Duration::ZERO);
+        self.end();
     }
 }
 

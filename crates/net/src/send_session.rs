@@ -18,7 +18,7 @@ use lanecast_os::udp::{GsoBatch, UdpSocket};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
-use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
+use lanecast_transport::{BackPressureReason, ClaimError, PublisherEvent, TopicId};
 use lanecast_wire::net::{Frame, item_bytes};
 use std::io;
 use std::sync::Arc;
@@ -110,6 +110,7 @@ impl SendSession {
                 self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
                 self.sender.stage(topic.0, len).map_err(claim_error)?;
+                self.sender.forget_refusal();
             }
             Err(refused) => return Err(claim_error(refused)),
         }
@@ -145,6 +146,7 @@ impl SendSession {
                 Err(refused) => return Err(claim_error(refused)),
             }
         }
+        self.sender.forget_refusal();
         self.staged += item_bytes(len);
         let now = self.now();
         self.batching.restart_clock(now);
@@ -189,6 +191,22 @@ impl SendSession {
         let now = self.now();
         self.sender.probe(now);
         self.flush();
+    }
+
+    /// Gives pending events to `handler`, after reading what receivers have sent; returns their
+    /// number.
+    pub(crate) fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        let now = self.now();
+        // Not at every call: a read is a system call, and the program may poll in a loop.
+        if now.wrapping_sub(self.last_receive) > RECEIVE_INTERVAL {
+            if self.sender.was_refused() {
+                self.make_room();
+            } else {
+                // A program that polls counts as active: the conductor sends no batch for it.
+                self.flush();
+            }
+        }
+        self.sender.poll_events(handler)
     }
 
     /// Closes the session. The conductor sends the repairs that receivers still ask for.

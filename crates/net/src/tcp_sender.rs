@@ -96,7 +96,7 @@ impl TcpSender {
             self.make_room(sender, from.ip());
             // Never used again: a late call for a closed connection meets no other one.
             self.last_number += 1;
-            sender.connect(now, self.last_number);
+            sender.connect(now, self.last_number, from);
             self.connections.push(Connection {
                 number: self.last_number,
                 from: from.ip(),

@@ -26,6 +26,7 @@ mod repair;
 mod scheduler;
 mod session;
 mod status;
+mod subscribers;
 mod token_bucket;
 mod window;
 
@@ -36,7 +37,6 @@ pub use error::{StageError, TopicError};
 pub use plan::Transmit;
 
 use crate::Nanos;
-use crate::sequence::before;
 use handshake::Handshake;
 use heartbeats::Heartbeats;
 use lanecast_wire::net::{Frame, Kind, NAME_MAX};
@@ -130,6 +130,7 @@ impl Sender {
                 if error == StageError::WindowFull {
                     session.counters.window_full += 1;
                     session.was_refused = true;
+                    session.refused = Some((topic, len));
                 }
                 Err(error)
             }
@@ -289,10 +290,10 @@ impl Sender {
         }
     }
 
-    /// Adds a connection under the caller's number. Its receiver is admitted by a Join.
-    pub fn connect(&mut self, now: Nanos, connection: u64) {
+    /// Adds a connection from `from` under the caller's number. Its receiver is admitted by a Join.
+    pub fn connect(&mut self, now: Nanos, connection: u64, from: SocketAddr) {
         let most = self.session.settings.receivers_max + UNJOINED_MAX;
-        self.session.connections.add(now, connection, most);
+        self.session.connections.add(now, (connection, from), most);
     }
 
     /// Removes a connection. Its receiver stays joined until the liveness timeout.
@@ -422,16 +423,8 @@ impl Sender {
 
     /// Whether every receiver has reported that it has read everything published.
     pub fn is_drained(&self) -> bool {
-        let packetizer = &self.session.packetizer;
-        let (visible, open) = (packetizer.visible(), packetizer.has_open());
         let mut counted = self.session.receivers.iter().filter(|receiver| receiver.counts());
-        counted.all(|receiver| !open && !before(receiver.consumed, visible))
-    }
-
-    /// Number of receivers that died, were ejected or reported a loss, and have not read
-    /// everything.
-    pub fn left_behind(&self) -> usize {
-        self.session.departed.count(self.session.counters.messages)
+        counted.all(|receiver| self.session.has_read_all(receiver))
     }
 
     /// Whether published messages were not sent yet.

@@ -21,7 +21,7 @@ fn publish(domain: &Domain) -> Result<(), Box<dyn std::error::Error + Send + Syn
         for number in 0..MESSAGES {
             publisher.send(&(round * MESSAGES + number).to_le_bytes())?;
         }
-        publisher.close(DEADLINE);
+        drop(publisher.close(DEADLINE));
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ fn publish(mut publisher: Publisher) -> Result<bool> {
             publisher.send(&bytes)?;
         }
     }
-    Ok(publisher.close(DEADLINE))
+    Ok(publisher.close(DEADLINE).is_complete())
 }
 
 fn publish_batch(publisher: &mut Publisher, bytes: &[u8]) -> bool {

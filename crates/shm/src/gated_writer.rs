@@ -8,10 +8,13 @@ use crate::memory::Memory;
 use crate::ring_writer::{Eviction, RingWriter};
 use crate::segment::Segment;
 use crate::settings::DomainSettings;
+use crate::slot_roster::SlotRoster;
 use crate::stall_detector::{GatingReader, StallDetector};
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, WaitStep, Waiter, spin};
-use lanecast_transport::{BackPressureReason, ClaimError, TopicId};
+use lanecast_transport::{
+    BackPressureReason, ClaimError, Completion, IncompleteReason, PublisherEvent, TopicId,
+};
 use lanecast_wire::shm::FRAME_ALIGN;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,8 +31,11 @@ pub(crate) struct GatedWriter {
     topics: u32,
     waiter: Waiter,
     stall_detector: StallDetector,
-    /// Subscribers evicted before they had read everything.
-    left_behind: usize,
+    roster: SlotRoster,
+    /// Time of the last check for dead subscribers by `poll_events`.
+    checked_at: Option<Instant>,
+    /// Bytes of the last claim that was refused, until `poll_events` tells of the room.
+    refused: Option<u64>,
     session: Arc<LocalSession>,
 }
 
@@ -43,7 +49,9 @@ impl GatedWriter {
             topics: 0,
             waiter: Waiter::new(settings.publisher_wait),
             stall_detector: StallDetector::new(settings.liveness, settings.slow_consumer),
-            left_behind: 0,
+            roster: SlotRoster::new(),
+            checked_at: None,
+            refused: None,
             session,
         }
     }
@@ -61,10 +69,6 @@ impl GatedWriter {
     #[inline(always)]
     pub(crate) const fn longest(&self) -> u32 {
         self.longest
-    }
-
-    pub(crate) const fn left_behind(&self) -> usize {
-        self.left_behind
     }
 
     /// Counts another topic: messages on it are accepted from then on.
@@ -106,7 +110,9 @@ impl GatedWriter {
     #[inline(never)]
     fn evict_for_space(&mut self, end: Position) -> bool {
         self.count_back_pressure();
-        self.evict_if_due(end)
+        let has_space = self.evict_if_due(end);
+        self.refused = (!has_space).then(|| end.since(self.ring.at()));
+        has_space
     }
 
     fn count_back_pressure(&self) {
@@ -139,8 +145,7 @@ impl GatedWriter {
         for reader in gating {
             let is_alive = || self.session.is_slot_owner_alive(reader.index);
             if let Some(reason) = self.stall_detector.check(reader, is_alive, now) {
-                self.ring.evict(reader.index, reader.lease, reason);
-                self.left_behind += 1;
+                self.evict((reader.index, reader.lease, reader.cursor), reason);
                 evicted = true;
             }
         }
@@ -190,20 +195,81 @@ impl GatedWriter {
         self.ring.gating_readers().filter(is_alive).count()
     }
 
+    fn evict(&mut self, reader: (usize, u64, Position), why: Eviction) {
+        let (index, lease, _) = reader;
+        self.ring.evict(index, lease, why);
+        self.roster.evicted(self.ring.memory(), reader, self.ring.at(), why);
+    }
+
+    /// Evicts a reader whose owner is dead; returns whether it lives.
+    fn evict_dead(&mut self, reader: (usize, u64, Position)) -> bool {
+        let (index, lease, _) = reader;
+        if self.session.is_slot_owner_alive(index) {
+            return true;
+        }
+        // Read again: an owner that has left since gave back its lease first, then its lock.
+        let now = self.ring.gating_readers().find(|(at, ..)| *at == index);
+        if now.is_some_and(|(_, current, _)| current == lease) {
+            self.evict(reader, Eviction::Dead);
+        }
+        false
+    }
+
     /// Whether every live subscriber has read everything; evicts dead ones.
-    pub(crate) fn is_drained(&mut self) -> bool {
+    fn is_drained(&mut self) -> bool {
         let at = self.ring.at();
         let behind: Vec<_> =
             self.ring.gating_readers().filter(|&(_, _, cursor)| cursor != at).collect();
-        let mut is_drained = true;
-        for (index, lease, _) in behind {
-            if self.session.is_slot_owner_alive(index) {
-                is_drained = false;
+        let living = behind.into_iter().filter(|&reader| self.evict_dead(reader)).count();
+        living == 0
+    }
+
+    /// Waits until every live subscriber has read everything, at most `timeout`.
+    pub(crate) fn drain(&mut self, timeout: Duration) -> Completion {
+        self.wait_until(timeout, Self::is_drained);
+        self.completion()
+    }
+
+    /// The subscribers that have read everything, and those that have not.
+    fn completion(&mut self) -> Completion {
+        let at = self.ring.at();
+        let memory = self.ring.memory();
+        self.roster.update(memory);
+        let mut completion = self.roster.membership.completion(at.get());
+        for (index, info) in self.roster.present() {
+            // PAIRS(cursor): acquire here, release in `RingReader::release`. A reader that leaves
+            // meanwhile stores its last cursor.
+            let cursor = Position::new(memory.slot(index).cursor.load(Ordering::Acquire));
+            if cursor == at {
+                completion.add_complete(1);
             } else {
-                self.ring.evict(index, lease, Eviction::Dead);
-                self.left_behind += 1;
+                let (messages, bytes) = (self.ring.count_since(cursor), at.since(cursor));
+                let reason = IncompleteReason::Behind { messages, bytes };
+                completion.add_incomplete(info.clone(), reason);
             }
         }
-        is_drained
+        completion
+    }
+
+    /// Gives pending events to `handler`; returns their number.
+    pub(crate) fn poll_events(&mut self, mut handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        let now = Instant::now();
+        let interval = self.stall_detector.interval(now);
+        if self.checked_at.is_none_or(|last| now.duration_since(last) >= interval) {
+            self.checked_at = Some(now);
+            let readers: Vec<_> = self.ring.gating_readers().collect();
+            readers.into_iter().for_each(|reader| _ = self.evict_dead(reader));
+        }
+        self.roster.update(self.ring.memory());
+        let mut events = self.roster.membership.poll(&mut handler);
+        if let Some(bytes) = self.refused {
+            let end = self.ring.at().plus(bytes);
+            if self.ring.has_space(end) || self.evict_if_due(end) {
+                self.refused = None;
+                events += 1;
+                handler(PublisherEvent::Writable);
+            }
+        }
+        events
     }
 }

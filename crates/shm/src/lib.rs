@@ -97,6 +97,8 @@ mod session_view;
 mod settings;
 #[cfg(not(loom))]
 mod slot_lease;
+#[cfg_attr(loom, allow(dead_code, reason = "the model has no publisher that polls"))]
+mod slot_roster;
 #[cfg(not(loom))]
 mod snapshot;
 #[cfg(not(loom))]

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::session::{self, NamedFiles, NewSession, UnnamedFiles};
 use crate::settings::{DomainSettings, SlowConsumerPolicy};
 use lanecast_base::sync::Ordering;
-use lanecast_transport::{ClaimError, Publish, SessionId, TopicId};
+use lanecast_transport::{ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId};
 use lanecast_wire::shm::TopicEntry;
 use std::fmt;
 use std::time::Duration;
@@ -69,17 +69,13 @@ impl Publisher {
         self.writer.segment().ring().back_pressured.load(Ordering::Relaxed)
     }
 
-    fn finish(&mut self, linger: Duration) -> bool {
-        if self.is_closed {
-            return true;
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.writer.ring().close();
+            if let Some(files) = &self.files {
+                files.remove();
+            }
         }
-        self.is_closed = true;
-        let drained = self.writer.wait_until(linger, GatedWriter::is_drained);
-        self.writer.ring().close();
-        if let Some(files) = &self.files {
-            files.remove();
-        }
-        drained
     }
 }
 
@@ -145,22 +141,24 @@ impl Publish for Publisher {
         self.writer.wait_until(timeout, |writer| writer.subscribers() >= count)
     }
 
-    fn left_behind(&mut self) -> usize {
-        self.writer.left_behind()
+    fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.writer.poll_events(handler)
     }
 
-    fn drain(&mut self, timeout: Duration) -> bool {
-        self.writer.wait_until(timeout, GatedWriter::is_drained)
+    fn drain(&mut self, timeout: Duration) -> Completion {
+        self.writer.drain(timeout)
     }
 
-    fn close(mut self, linger: Duration) -> bool {
-        self.finish(linger)
+    fn close(mut self, linger: Duration) -> Completion {
+        let completion = self.writer.drain(linger);
+        self.end();
+        completion
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.finish(Duration::ZERO);
+        self.end();
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
-use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes};
+use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes, next_lease};
 
 /// Distance of prefetched headers: in frames, and at least in bytes.
 const AHEAD_FRAMES: u64 = 24;
@@ -56,8 +56,7 @@ impl<M: Memory> RingReader<M> {
     pub(crate) fn join(memory: M, index: usize, longest: u32) -> Self {
         let slot = memory.slot(index);
         let ring = memory.ring();
-        // The last owner left an even lease, or died with an odd one: the next odd number.
-        let lease = slot.lease.load(Ordering::Relaxed).wrapping_add(1) | 1;
+        let lease = next_lease(slot.lease.load(Ordering::Relaxed));
         memory.gate().used.fetch_or(1 << index, Ordering::Relaxed);
         // A first cursor, at or before the position where reading will start.
         // PAIRS(cursor): release here, acquire in `RingWriter::gating_reader`: all reads of the
@@ -256,8 +255,13 @@ impl<M: Memory> RingReader<M> {
     /// Leaves the session: the slot is free for the next owner of its lock.
     pub(crate) fn leave(&mut self) {
         let slot = self.memory.slot(self.index);
+        // Relaxed: any head since the last message tells whether something was left unread.
+        let head = Position::new(self.memory.ring().head.load(Ordering::Relaxed));
+        let unread = if head.is_past(self.at) { head.since(self.at) } else { 0 };
+        slot.cursor.store(self.at.get(), Ordering::Relaxed);
+        slot.unread.store(unread, Ordering::Relaxed);
         // PAIRS(lease): release here, acquire in `RingWriter::gating_reader`: all reads are
-        // finished.
+        // finished; and acquire in `SlotRoster::update`: cursor and unread bytes are final.
         slot.lease.store(self.lease.wrapping_add(1), Ordering::Release);
         self.notify_writer();
     }

@@ -13,7 +13,9 @@
 use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
-use lanecast_wire::shm::{FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, Word};
+use lanecast_wire::shm::{
+    FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, Word, frame_bytes,
+};
 use std::time::Duration;
 
 /// Bytes kept free behind the slowest reader: the empty commit word after the newest message.
@@ -22,6 +24,9 @@ const SLACK: u64 = FRAME_ALIGN;
 /// Distance at which cache lines are prefetched for writing. Readers hold them since they read
 /// them a window ago; without the prefetch each write would wait for its line.
 const AHEAD_BYTES: u64 = 1024;
+
+/// Most unread messages counted for a report.
+const COUNT_MAX: u64 = 1 << 20;
 
 /// The writer's state, private to the writer.
 #[derive(Debug)]
@@ -203,6 +208,28 @@ impl<M: Memory> RingWriter<M> {
         let used = self.memory.gate().used.load(Ordering::Relaxed);
         bits(used, self.memory.slots())
             .filter_map(|index| self.gating_reader(index).map(|(lease, at)| (index, lease, at)))
+    }
+
+    /// Number of messages from `from` to the writer's position; `None` if no message starts there,
+    /// or there are too many to count.
+    pub(crate) fn count_since(&self, from: Position) -> Option<u64> {
+        let bytes = self.at.since(from);
+        // The cursor is a reader's, and untrusted.
+        if bytes > self.memory.window() || !from.get().is_multiple_of(FRAME_ALIGN) {
+            return None;
+        }
+        let mut at = from;
+        for count in 0..COUNT_MAX {
+            if at == self.at {
+                return Some(count);
+            }
+            let word = Word(self.memory.frame(at).commit.load(Ordering::Relaxed));
+            at = at.plus(frame_bytes(u64::from(word.checked_length(u32::MAX)?)));
+            if at.since(from) > bytes {
+                return None;
+            }
+        }
+        None
     }
 
     /// Sleeps until a reader moves or joins, or `limit` has passed; not at all if `done`.

@@ -10,6 +10,7 @@
 //! - [`scenario`], [`fault`]: conditions of a run, drawn from its seed
 //! - [`publisher`], [`subscriber`], [`connection`]: actors, with the real protocols
 //! - [`fabric`], [`world`]: the environment of the actors, and their event loop
+//! - [`roster`]: checks the events of the publisher
 //! - [`run`](mod@run): one run, from its seed to its outcome
 //! - [`latency`]: latencies under set conditions, in simulated time
 //! - [`disk`]: files that survive a crash in part
@@ -30,6 +31,7 @@ pub mod payload;
 pub mod pipe;
 pub mod publisher;
 pub mod rng;
+pub mod roster;
 pub mod run;
 pub mod scenario;
 pub mod subscriber;

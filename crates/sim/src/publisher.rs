@@ -6,6 +6,7 @@ use crate::history::What;
 use crate::network::{Socket, address};
 use crate::payload::Payloads;
 use crate::rng::SimRng;
+use crate::roster::Roster;
 use crate::scenario::{Load, PUBLISHER, Scenario};
 use crate::tails::Tails;
 use crate::traffic::Traffic;
@@ -23,6 +24,8 @@ const SOCKET: Socket = 50;
 const INBOX_MAX: usize = 1_000;
 /// Pause before a retry under back-pressure.
 const RETRY: Nanos = 100 * MICROSECOND;
+/// Polls of the socket for each poll of the session's events.
+const EVENTS_EVERY: u64 = 16;
 /// Number of refusals after which a batch is cut short.
 const REFUSALS_MAX: u32 = 3;
 
@@ -52,6 +55,9 @@ pub struct Publisher {
     numbers: Vec<Option<u32>>,
     timer: WakeTimer,
     rng: SimRng,
+    /// What the session's events have told of its subscribers.
+    pub roster: Roster,
+    polls: u64,
 }
 
 impl Publisher {
@@ -77,6 +83,8 @@ impl Publisher {
             numbers: vec![None; scenario.topics.len()],
             timer: WakeTimer::default(),
             rng,
+            roster: Roster::default(),
+            polls: 0,
         }
     }
 
@@ -129,7 +137,7 @@ impl Publisher {
         self.sender = Some(Sender::new(settings, fabric.now));
         (self.session, self.began) = (session, fabric.now);
         self.numbers.fill(None);
-        self.traffic = Traffic::default();
+        (self.traffic, self.roster) = (Traffic::default(), Roster::default());
         self.tails.forget();
         true
     }
@@ -256,7 +264,8 @@ impl Publisher {
     /// Accepts a connection; false if the process does not run.
     pub fn accept(&mut self, fabric: &mut Fabric, number: usize) -> bool {
         let Some(sender) = self.sender.as_mut().filter(|_| !self.suspended) else { return false };
-        sender.connect(fabric.now, number as u64);
+        let from = address(crate::scenario::host(fabric.connections[number].subscriber), SOCKET);
+        sender.connect(fabric.now, number as u64, from);
         self.connections.push(number);
         true
     }
@@ -313,6 +322,11 @@ impl Publisher {
             fabric.connections[link as usize].is_broken = true;
         }
         sender.on_time(fabric.now);
+        // Now and then, so that receivers come and go in between.
+        self.polls += 1;
+        if self.polls.is_multiple_of(EVENTS_EVERY) {
+            self.roster.poll(sender, &self.settings)?;
+        }
         let is_heard = sender.receivers() > 0;
         if !is_heard {
             self.tails.forget();

@@ -44,6 +44,8 @@ pub struct Outcome {
     pub gave_up: u64,
     pub recovered: u64,
     pub overflowed: u64,
+    pub subscribers: u64,
+    pub timed_out: u64,
     pub longest_gap: Nanos,
     pub elapsed: Nanos,
 }
@@ -65,6 +67,8 @@ impl Outcome {
         self.gave_up += other.gave_up;
         self.recovered += other.recovered;
         self.overflowed += other.overflowed;
+        self.subscribers += other.subscribers;
+        self.timed_out += other.timed_out;
         self.longest_gap = self.longest_gap.max(other.longest_gap);
         self.elapsed += other.elapsed;
     }
@@ -118,6 +122,7 @@ impl Run {
         })?;
         if !at_once {
             self.all_receive_the_last()?;
+            self.check_roster()?;
             self.idle()?;
         }
         self.end()?;
@@ -185,6 +190,20 @@ impl Run {
         })
     }
 
+    /// Checks the publisher's events up to now, and that no report speaks of unread messages if
+    /// its receivers have read everything.
+    fn check_roster(&mut self) -> Verdict {
+        let publisher = &mut self.world.publisher;
+        let Some(sender) = &mut publisher.sender else { return Ok(()) };
+        publisher.roster.poll(sender, &self.world.scenario.sender)?;
+        let report = sender.completion();
+        let (timed_out, drained) = (report.timed_out(), sender.is_drained());
+        ensure!(!timed_out || !drained, "all is read, but the report says: {report}");
+        let told = report.complete() + report.incomplete().len() + report.omitted();
+        ensure!(told >= sender.receivers(), "the report leaves out receivers: {report}");
+        Ok(())
+    }
+
     /// Checks that idle traffic is low.
     fn idle(&mut self) -> Verdict {
         let now = self.world.fabric.now;
@@ -229,7 +248,8 @@ impl Run {
         }
         self.wait("all gone", patience, |world| {
             world.publisher.sender.as_ref().is_none_or(|sender| sender.receivers() == 0)
-        })
+        })?;
+        self.check_roster()
     }
 
     fn close(&mut self, now: Nanos) -> Verdict {
@@ -312,6 +332,7 @@ impl Run {
                 }
             }
         }
+        (outcome.subscribers, outcome.timed_out) = self.world.publisher.roster.totals();
         outcome.repairs = self.world.publisher.traffic.repairs();
         outcome.gentle = u64::from(self.world.scenario.is_gentle);
         outcome.refusals = self.world.publisher.refusals;

@@ -10,18 +10,29 @@
 //! 2. **Life cycle.** Exactly one [`Event::Joined`] and one [`Event::Left`] per stream and
 //!    subscriber; pending messages and losses come before `Left`.
 //! 3. **Back-pressure** is a value, [`ClaimError::BackPressured`]; blocking is the caller's choice.
+//! 4. **Publishers learn of their subscribers.** [`Publish::poll_events`] gives exactly one
+//!    [`PublisherEvent::SubscriberJoined`] and one [`PublisherEvent::SubscriberLeft`], with a
+//!    reason, per subscriber.
+//! 5. **Shutdown tells the truth.** [`Publish::drain`] and [`Publish::close`] return a
+//!    [`Completion`]: which subscribers have read everything, which have not, and why.
 #![forbid(unsafe_code)]
 
 mod claim;
+mod completion;
 mod event;
+mod membership;
 mod publish;
+mod publisher_event;
 mod shared;
 mod stream;
 mod subscribe;
 
 pub use claim::{BackPressureReason, Batch, Claim, ClaimError};
+pub use completion::{Completion, IncompleteReason, IncompleteSubscriber};
 pub use event::{CloseReason, Event, Gap, Lease, LossReason, Message, Overwritten};
+pub use membership::{Departure, Membership, Progress};
 pub use publish::Publish;
+pub use publisher_event::{DepartureReason, PublisherEvent, SubscriberId, SubscriberInfo};
 pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};
 pub use subscribe::{Subscribe, Transport};

@@ -1,6 +1,8 @@
 //! The publisher of any transport.
 
 use crate::claim::{Batch, Claim, ClaimError};
+use crate::completion::Completion;
+use crate::publisher_event::PublisherEvent;
 use crate::stream::{SessionId, TopicId};
 use std::time::Duration;
 
@@ -115,20 +117,36 @@ pub trait Publish: Send + 'static {
     /// Waits until at least `count` subscribers are joined; false if `timeout` passed first.
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool;
 
-    /// Number of joined subscribers that ended without reading everything: they died, fell silent,
-    /// were evicted, or reported a loss. Subscribers that left do not count.
-    fn left_behind(&mut self) -> usize {
-        0
-    }
+    /// Gives pending events to `handler`: subscribers that joined and left since the last call, and
+    /// room after back-pressure; returns their number. Never blocks.
+    ///
+    /// Each subscriber has one `SubscriberJoined` and one `SubscriberLeft`, in this order, also if
+    /// it came and went between two calls. Nothing is queued for a publisher that never asks, and
+    /// memory stays bounded for one that asks rarely: of the subscribers that came and went between
+    /// two calls the latest 256 appear in events. A death shows up to the liveness time later.
+    ///
+    /// ```no_run
+    /// # use lanecast_transport::{Publish, PublisherEvent};
+    /// # fn log(publisher: &mut impl Publish) {
+    /// publisher.poll_events(|event| match event {
+    ///     PublisherEvent::SubscriberJoined(who) => println!("{who} joined"),
+    ///     PublisherEvent::SubscriberLeft(who, why) => println!("{who} is gone: {why}"),
+    ///     PublisherEvent::Writable => println!("room again"),
+    ///     _ => {}
+    /// });
+    /// # }
+    /// ```
+    fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize;
 
-    /// Waits until every living subscriber has read everything; false if `timeout` passed first.
-    fn drain(&mut self, timeout: Duration) -> bool;
+    /// Waits until every living subscriber has read everything, at most `timeout`; reports which
+    /// have, and which have not.
+    fn drain(&mut self, timeout: Duration) -> Completion;
 
     /// Ends the session: lingers at most `linger` until all subscribers have read everything, then
-    /// ends their streams. Returns whether all had read everything.
+    /// ends their streams. Reports which had read everything, and which had not.
     ///
     /// Dropping a publisher closes it without lingering.
-    fn close(self, linger: Duration) -> bool
+    fn close(self, linger: Duration) -> Completion
     where
         Self: Sized;
 }

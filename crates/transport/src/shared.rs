@@ -2,6 +2,7 @@
 
 use crate::claim::ClaimError;
 use crate::publish::Publish;
+use crate::publisher_event::PublisherEvent;
 use crate::stream::TopicId;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,11 @@ impl<P: Publish> Shared<P> {
     /// See [`ClaimError`]; never `BackPressured`.
     pub fn send(&self, bytes: &[u8]) -> Result<(), ClaimError> {
         self.lock().send(bytes)
+    }
+
+    /// As [`Publish::poll_events`]. The handler runs under the lock: it must not call this publisher.
+    pub fn poll_events(&self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.lock().poll_events(handler)
     }
 
     /// The publisher, exclusively.

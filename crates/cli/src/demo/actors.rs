@@ -142,7 +142,7 @@ pub(super) fn publish(
         }
     }
     sender.report(start, before)?;
-    let drained = sender.publisher.close(Duration::from_secs(20));
+    let drained = sender.publisher.close(Duration::from_secs(20)).is_complete();
     Ok(ExitCode::from(u8::from(!drained)))
 }
 

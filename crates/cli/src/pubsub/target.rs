@@ -117,18 +117,17 @@ fn send(
     }
 }
 
-fn drain(mut publisher: Publisher, linger: Duration) -> bool {
-    let drained = publisher.drain(linger);
-    let left_behind = publisher.left_behind();
-    publisher.close(Duration::ZERO);
-    if !drained {
+fn drain(publisher: Publisher, linger: Duration) -> bool {
+    let completion = publisher.close(linger);
+    if completion.timed_out() {
         warn(&format!("not every subscriber read everything in {linger:?}"));
     }
-    if left_behind > 0 {
-        warn(&format!(
-            "{left_behind} subscribers that had joined did not read everything: they died, fell \
-             silent, were evicted or tell of a loss"
-        ));
+    for subscriber in completion.incomplete().iter().filter(|it| !it.has_left()) {
+        warn(&format!("not all was read by {subscriber}"));
     }
-    drained && left_behind == 0
+    if completion.omitted() > 0 {
+        let omitted = completion.omitted();
+        warn(&format!("not all was read by {omitted} others, which are gone"));
+    }
+    completion.is_complete()
 }

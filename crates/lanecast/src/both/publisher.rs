@@ -8,7 +8,10 @@ use crate::error::TopicError;
 use crate::{net, shm};
 use lanecast_net::{NetBatch, NetClaim};
 use lanecast_shm::ShmBatch;
-use lanecast_transport::{Batch, Claim, ClaimError, Publish, SessionId, TopicId};
+use lanecast_transport::{
+    Batch, Claim, ClaimError, Completion, IncompleteSubscriber, Publish, PublisherEvent, SessionId,
+    SubscriberId, SubscriberInfo, TopicId,
+};
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
@@ -105,24 +108,43 @@ impl Publish for BothPublisher {
         }
     }
 
-    fn left_behind(&mut self) -> usize {
-        self.near.left_behind() + self.far.left_behind()
+    fn poll_events(&mut self, mut handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        let near = self.near.poll_events(&mut handler);
+        let far = self.far.poll_events(|event| match event {
+            PublisherEvent::SubscriberJoined(info) => {
+                handler(PublisherEvent::SubscriberJoined(&far_subscriber(info.clone())));
+            }
+            PublisherEvent::SubscriberLeft(info, reason) => {
+                handler(PublisherEvent::SubscriberLeft(&far_subscriber(info.clone()), reason));
+            }
+            other => handler(other),
+        });
+        near + far
     }
 
-    fn drain(&mut self, timeout: Duration) -> bool {
+    fn drain(&mut self, timeout: Duration) -> Completion {
         let start = Instant::now();
         // Send held-back messages before waiting for the subscribers of this host.
         self.far.flush();
-        let near = self.near.drain(timeout);
-        self.far.drain(timeout.saturating_sub(start.elapsed())) && near
+        let mut completion = self.near.drain(timeout);
+        let far = self.far.drain(timeout.saturating_sub(start.elapsed()));
+        completion.add_complete(far.complete());
+        completion.add_omitted(far.omitted());
+        for IncompleteSubscriber { subscriber, reason } in far.incomplete() {
+            completion.add_incomplete(far_subscriber(subscriber.clone()), *reason);
+        }
+        completion
     }
 
-    fn close(mut self, linger: Duration) -> bool {
-        let drained = self.drain(linger);
-        self.near.close(Duration::ZERO);
-        self.far.close(Duration::ZERO);
-        drained
+    fn close(mut self, linger: Duration) -> Completion {
+        // Both are drained before either is closed: dropping them then closes them.
+        self.drain(linger)
     }
+}
+
+/// A subscriber on the network, with an id that none in shared memory has.
+fn far_subscriber(info: SubscriberInfo) -> SubscriberInfo {
+    SubscriberInfo { id: SubscriberId(info.id.0 | 1 << 63), ..info }
 }
 
 /// Room for one message on both transports. Dropping it without commit aborts it.

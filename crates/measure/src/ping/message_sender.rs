@@ -59,10 +59,10 @@ impl<P: Publish> MessageSender<P> {
     /// Lingers and closes; true if subscribers have read everything.
     pub(super) fn close(self, linger: Duration) -> bool {
         match self {
-            Self::InPlace(publisher) => publisher.close(linger),
+            Self::InPlace(publisher) => publisher.close(linger).is_complete(),
             // This is the only handle, so `into_inner` succeeds at once.
             Self::Copying(publisher, _) => {
-                publisher.into_inner().is_ok_and(|publisher| publisher.close(linger))
+                publisher.into_inner().is_ok_and(|publisher| publisher.close(linger).is_complete())
             }
         }
     }

@@ -111,9 +111,9 @@ impl<P: Publish> SendPath for RoundRobin<P> {
 
     fn close(self, linger: Duration) -> bool {
         match self.way {
-            Way::InPlace(publisher) => publisher.close(linger),
+            Way::InPlace(publisher) => publisher.close(linger).is_complete(),
             Way::Copying(publisher) => {
-                publisher.into_inner().is_ok_and(|publisher| publisher.close(linger))
+                publisher.into_inner().is_ok_and(|publisher| publisher.close(linger).is_complete())
             }
         }
     }

@@ -165,7 +165,7 @@ impl Liveness {
                 let rest = Goodbye::Leave(left - 1);
                 // Repeated: no answer comes to a Leave.
                 self.goodbye = if left > 1 { rest } else { Goodbye::None };
-                let mut writer = FrameWriter::new(buffer, Kind::Leave, 0, ids.0, 0);
+                let mut writer = FrameWriter::new(buffer, Kind::Leave, 0, ids.0, status.consumed());
                 writer.add(&LeaveBody { receiver: ids.1.into() }).then(|| writer.finish())
             }
         }

@@ -116,6 +116,11 @@ impl Status {
         }
     }
 
+    /// First sequence that the application has not read.
+    pub(super) const fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     pub(super) const fn next_due(&self) -> Nanos {
         if self.urgent { 0 } else { self.due }
     }

@@ -3,6 +3,7 @@
 
 use super::window::Run;
 use crate::Nanos;
+use std::net::SocketAddr;
 
 /// Most bytes of control frames queued for a connection.
 const PENDING_MAX: usize = 1 << 18;
@@ -14,6 +15,7 @@ pub const UNJOINED_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Connection {
     number: u64,
+    pub(super) from: SocketAddr,
     /// Time since which the connection has had no joined receiver.
     unjoined: Option<Nanos>,
     /// Rest of a partly written frame, then control frames.
@@ -37,11 +39,12 @@ impl Connections {
     }
 
     /// Adds a connection unless `most` are open.
-    pub(super) fn add(&mut self, now: Nanos, number: u64, most: usize) {
+    pub(super) fn add(&mut self, now: Nanos, (number, from): (u64, SocketAddr), most: usize) {
         // Bounded: connections take memory before any receiver has proved itself.
         if self.get(number).is_none() && self.all.len() < most {
             self.all.push(Connection {
                 number,
+                from,
                 unjoined: Some(now),
                 pending: Vec::new(),
                 written: 0,

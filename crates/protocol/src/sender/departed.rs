@@ -1,68 +1,40 @@
-//! Receivers that died or were ejected: which of them have not read everything.
+//! Receivers that died or were ejected, in case they come back.
 
-/// Most receivers remembered in case they come back; further ones count as lost at once.
+use lanecast_transport::SubscriberId;
+use std::collections::VecDeque;
+
+/// Most receivers remembered; a forgotten one that comes back counts as another subscriber.
 const DEPARTED_MAX: usize = 256;
 
 /// A receiver that died or was ejected.
 #[derive(Clone, Copy, Debug)]
-struct Departed {
-    receiver: u64,
-    /// The receiver had read everything published until then.
-    has_read_all: bool,
-    /// Messages published until then, and those of them without subscribers.
-    published: u64,
-    unsubscribed: u64,
+pub(super) struct Departed {
+    pub(super) receiver: u64,
+    pub(super) subscriber: SubscriberId,
+    /// Messages published without subscribers until then.
+    pub(super) unsubscribed: u64,
+    /// The receiver had reported a loss.
+    pub(super) has_lost: bool,
 }
 
-/// All departed receivers.
+/// Departed receivers, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct DepartedReceivers {
-    departed: Vec<Departed>,
-    /// Receivers that have lost messages for good.
-    lost: usize,
+    departed: VecDeque<Departed>,
 }
 
 impl DepartedReceivers {
-    /// Adds a receiver, with the messages published until now and those of them without
-    /// subscribers.
-    pub(super) fn add(
-        &mut self,
-        receiver: u64,
-        has_read_all: bool,
-        (published, unsubscribed): (u64, u64),
-    ) {
+    pub(super) fn add(&mut self, departed: Departed) {
         // Bounded: receivers may come and go for as long as the session lives.
-        if self.departed.len() < DEPARTED_MAX {
-            self.departed.push(Departed { receiver, has_read_all, published, unsubscribed });
-        } else {
-            self.lost += 1;
+        if self.departed.len() >= DEPARTED_MAX {
+            self.departed.pop_front();
         }
+        self.departed.push_back(departed);
     }
 
-    /// Removes a receiver that joins again; returns whether it has lost nothing.
-    ///
-    /// `resumes`: the stream continues where the receiver left off. Messages without subscribers
-    /// are never retained, so a change of their count means a loss even then.
-    pub(super) fn rejoin(&mut self, receiver: u64, resumes: bool, unsubscribed: u64) -> bool {
-        // Unknown here is new, and a new receiver has lost nothing.
-        let Some(at) = self.departed.iter().position(|known| known.receiver == receiver) else {
-            return true;
-        };
-        let known = self.departed.swap_remove(at);
-        let is_whole = resumes && known.unsubscribed == unsubscribed;
-        self.lost += usize::from(!is_whole);
-        is_whole
-    }
-
-    /// Counts a receiver that reported a loss.
-    pub(super) const fn count_loss(&mut self) {
-        self.lost += 1;
-    }
-
-    /// Number of receivers that have not read everything, of `published` messages.
-    pub(super) fn count(&self, published: u64) -> usize {
-        // Messages published since count as well: a departed receiver has not read them.
-        let behind = |known: &&Departed| !known.has_read_all || known.published != published;
-        self.lost + self.departed.iter().filter(behind).count()
+    /// Removes a receiver that joins again.
+    pub(super) fn take(&mut self, receiver: u64) -> Option<Departed> {
+        let at = self.departed.iter().position(|known| known.receiver == receiver)?;
+        self.departed.remove(at)
     }
 }

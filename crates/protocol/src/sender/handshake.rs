@@ -9,6 +9,7 @@ use super::session::Session;
 use super::token_bucket::TokenBucket;
 use crate::sequence::{before, later};
 use crate::{Nanos, SECOND, rng};
+use lanecast_transport::DepartureReason;
 use lanecast_wire::net::{
     ChallengeBody, Frame, JoinBody, Kind, TopicEntry, WelcomeBody, flag, names,
 };
@@ -120,6 +121,7 @@ impl Handshake {
             known.subscribe(Subscription { topic: *topic, begin });
             session.packetizer.set_subscribed(*topic, true);
         }
+        session.note_subscriber(at);
         // The plan may have skipped datagrams of the new topics.
         session.planned = None;
         session.refresh_limits();
@@ -160,7 +162,8 @@ fn admit(
     }
     // Data frames name no receiver, so an address has one: the former one is gone.
     if let Some(at) = session.receivers.iter().position(|known| known.peer == from) {
-        session.remove_left(at);
+        session.counters.died += 1;
+        session.remove(at, DepartureReason::Died);
     }
     if session.receivers.len() >= session.settings.receivers_max {
         session.counters.rejected += 1;
@@ -170,13 +173,13 @@ fn admit(
     let start = stream_start(session, frame);
     // Any other start than the one asked for counts as a loss.
     let resumes = frame.flags & flag::RESUME != 0 && start == frame.sequence;
-    let unsubscribed = session.counters.unsubscribed;
-    let is_whole = session.departed.rejoin(receiver, resumes, unsubscribed);
+    let has_lost = session.has_lost_before(receiver, resumes);
     // A number from the network: bounded before it is added to sequences.
     let window = join.window.get().clamp(1, 1 << 24);
     let share = session.repair_rate();
     session.receivers.push(ReceiverState {
         receiver,
+        subscriber: None,
         peer: from,
         tag: join.tag.get(),
         window,
@@ -186,7 +189,7 @@ fn admit(
         start,
         confirmed: false,
         knows_topics: false,
-        has_lost: !is_whole,
+        has_lost,
         consumed: start,
         limit: start.wrapping_add(u64::from(window)),
         cursor: start,
@@ -313,6 +316,7 @@ pub(super) fn on_topic_added(session: &mut Session, topic: u32) {
             let echo = known.echo;
             known.subscribe(Subscription { topic, begin: Position::default() });
             session.packetizer.set_subscribed(topic, true);
+            session.note_subscriber(at);
             welcome(session, at, echo, &[topic]);
         }
     }

@@ -161,6 +161,20 @@ impl Packetizer {
         Ok(())
     }
 
+    /// Whether a message could be staged now; false while others are.
+    pub(super) fn has_room_for(&mut self, topic: u32, len: usize, floor: Option<u64>) -> bool {
+        let has_room = self.staged == 0 && self.stage(topic, len, floor).is_ok();
+        if has_room {
+            self.unstage();
+        }
+        has_room
+    }
+
+    /// Bytes published from a sequence on, with headers.
+    pub(super) fn bytes_since(&self, sequence: u64) -> u64 {
+        self.window.bytes_since(sequence) + self.mark.used as u64
+    }
+
     /// The bytes of the last staged message; empty without one.
     #[inline(always)]
     pub(super) fn staged(&mut self) -> &mut [u8] {

@@ -5,6 +5,7 @@ use super::layout::Position;
 use super::missing::MissingRanges;
 use crate::Nanos;
 use crate::sequence::{before, later};
+use lanecast_transport::SubscriberId;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -53,6 +54,8 @@ impl AwaitedNames {
 #[derive(Debug)]
 pub(super) struct ReceiverState {
     pub(super) receiver: u64,
+    /// Id for the publisher, from the first subscribed topic on.
+    pub(super) subscriber: Option<SubscriberId>,
     pub(super) peer: Peer,
     pub(super) tag: u32,
     /// Receive window, in datagrams.

@@ -14,6 +14,7 @@ use super::window::Window;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
 use crate::{MICROSECOND, Nanos};
+use lanecast_transport::{DepartureReason, Membership};
 use lanecast_wire::net::{DATAGRAM_MIN, EjectBody, FRAME_MAX, FrameWriter, Kind, flag};
 use std::collections::BTreeMap;
 
@@ -37,6 +38,11 @@ pub(super) struct Session {
     pub(super) numbers: BTreeMap<Box<str>, u32>,
     pub(super) receivers: Vec<ReceiverState>,
     pub(super) departed: DepartedReceivers,
+    /// The receivers as the publisher's subscribers, and the number of them so far.
+    pub(super) membership: Membership,
+    pub(super) subscribers: u64,
+    /// Topic and length of the last message refused, until an event tells of the room.
+    pub(super) refused: Option<(u32, usize)>,
     /// Number of joins and departures so far.
     pub(super) membership_changes: u64,
     pub(super) connections: Connections,
@@ -83,6 +89,9 @@ impl Session {
             numbers: BTreeMap::new(),
             receivers: Vec::new(),
             departed: DepartedReceivers::default(),
+            membership: Membership::default(),
+            subscribers: 0,
+            refused: None,
             membership_changes: 0,
             connections: Connections::default(),
             control: ControlQueue::default(),
@@ -170,24 +179,13 @@ impl Session {
 
     /// Removes a receiver that left.
     pub(super) fn remove_left(&mut self, at: usize) {
-        self.remove(at);
+        self.remove(at, DepartureReason::Left);
         self.counters.left += 1;
     }
 
-    /// Removes a receiver that died or was ejected, and remembers what it has not read.
-    fn depart(&mut self, at: usize) -> ReceiverState {
-        let visible = self.packetizer.visible();
-        let receiver = &self.receivers[at];
-        let has_read_all = !self.packetizer.has_open() && !before(receiver.consumed, visible);
-        // Without a topic it had nothing to read, and can have lost nothing.
-        if receiver.counts() {
-            let published = (self.counters.messages, self.counters.unsubscribed);
-            self.departed.add(receiver.receiver, has_read_all, published);
-        }
-        self.remove(at)
-    }
-
-    fn remove(&mut self, at: usize) -> ReceiverState {
+    /// Removes a receiver, and remembers what it has not read.
+    pub(super) fn remove(&mut self, at: usize, reason: DepartureReason) -> ReceiverState {
+        self.note_departure(at, reason);
         let removed = self.receivers.remove(at);
         if let Peer::Connection(number) = removed.peer {
             // The connection may join again; its time without a receiver begins now.
@@ -293,7 +291,7 @@ impl Session {
         let is_dead = |known: &ReceiverState| now.saturating_sub(known.heard_at) > liveness;
         while let Some(at) = self.receivers.iter().position(is_dead) {
             self.counters.died += 1;
-            self.depart(at);
+            self.remove(at, DepartureReason::TimedOut);
         }
     }
 
@@ -311,7 +309,8 @@ impl Session {
                 // Not at fault now: its patience begins anew the next time.
                 known.blocking_since = None;
             } else if now.saturating_sub(*known.blocking_since.get_or_insert(now)) >= patience {
-                let ReceiverState { peer, receiver, .. } = self.depart(at);
+                let removed = self.remove(at, DepartureReason::Evicted);
+                let ReceiverState { peer, receiver, .. } = removed;
                 self.counters.ejected += 1;
                 self.reject(peer, receiver, flag::STALLED);
             }

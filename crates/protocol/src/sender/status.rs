@@ -35,10 +35,7 @@ pub(super) fn on_status(session: &mut Session, now: Nanos, from: Peer, frame: &F
     // Compared by count: the report may be older than the Welcome of its latest topics.
     known.knows_topics = body.topics.get() as usize >= known.subscriptions.len();
     known.tag = body.tag.get();
-    if body.lost.get() > 0 && !std::mem::replace(&mut known.has_lost, true) {
-        // Once for a receiver, however often it reports the loss.
-        session.departed.count_loss();
-    }
+    known.has_lost |= body.lost.get() > 0;
     if before(known.consumed, consumed) {
         known.consumed = consumed;
         // Progress, however little, starts the patience anew.
@@ -89,6 +86,12 @@ pub(super) fn on_leave(session: &mut Session, from: Peer, frame: &Frame<'_>) {
     let mut all = session.receivers.iter();
     // Only by its own address: a forged Leave must not remove a receiver.
     if let Some(at) = all.position(|known| known.receiver == receiver && known.peer == from) {
+        let visible = session.packetizer.visible();
+        let known = &mut session.receivers[at];
+        // Its last progress: the publisher learns whether it has left early.
+        if known.confirmed && !before(visible, frame.sequence) {
+            known.consumed = later(known.consumed, frame.sequence);
+        }
         session.remove_left(at);
     }
 }

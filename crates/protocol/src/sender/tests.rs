@@ -9,6 +9,7 @@ mod streaming;
 use super::receiver_state::ReceiverState;
 use super::*;
 use crate::{MILLISECOND, SECOND};
+use lanecast_transport::{IncompleteReason, IncompleteSubscriber};
 use lanecast_wire::net::{
     Blocks, ChallengeBody, DATAGRAM_MIN, FrameWriter, JoinBody, LeaveBody, NakBody, Range,
     SessionBody, StatusBody, TopicHead, WelcomeBody, flag, list, topics,
@@ -46,6 +47,16 @@ fn sender(settings: SenderSettings) -> Sender {
 /// Whether messages on the topic are written to the window.
 fn is_subscribed(sender: &Sender, topic: u32) -> bool {
     sender.session.packetizer.topics[topic as usize].subscribed
+}
+
+/// Number of receivers that have lost messages, or are gone without having read everything.
+fn left_behind(sender: &Sender) -> usize {
+    let report = sender.completion();
+    let still_reads = |it: &&IncompleteSubscriber| {
+        it.has_left() || matches!(it.reason, IncompleteReason::Behind { .. })
+    };
+    let behind = report.incomplete().iter().filter(still_reads).count();
+    report.incomplete().len() - behind + report.omitted()
 }
 
 fn publish(sender: &mut Sender, topic: u32, len: usize) {
@@ -379,7 +390,7 @@ fn the_data_rate_is_kept_on_connections() {
     let mut settings = settings(Distribution::Stream);
     (settings.data_rate, settings.window_bytes) = (Some(RATE), 1 << 20);
     let mut sender = sender(settings);
-    sender.connect(1, 1);
+    sender.connect(1, 1, address(9));
     let bytes = join(1, 0, 0, 0, &["a"]);
     sender.on_stream_frame(1, 1, &Frame::split(&bytes).expect("a frame").0);
     for _ in 0..100 {
@@ -412,7 +423,7 @@ fn a_rate_makes_nothing_due_where_a_connection_is_missing() {
     let mut settings = settings(Distribution::Stream);
     (settings.data_rate, settings.window_bytes) = (Some(1_000), 1 << 20);
     let mut sender = sender(settings);
-    sender.connect(1, 1);
+    sender.connect(1, 1, address(9));
     let bytes = join(1, 0, 0, 0, &["a"]);
     sender.on_stream_frame(1, 1, &Frame::split(&bytes).expect("a frame").0);
     for _ in 0..100 {

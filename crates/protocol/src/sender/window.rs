@@ -8,7 +8,7 @@
 //! memory's size. A datagram that would cross the end of the memory begins at offset 0 instead.
 
 use crate::Nanos;
-use crate::sequence::{ahead, before};
+use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{Blocks, DATA_OFFSET, DataHeader, FrameHeader};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
@@ -174,6 +174,12 @@ impl Window {
         let Slot { position, length, .. } = *self.slot(sequence);
         let start = self.index(position);
         &self.bytes[start..start + length as usize]
+    }
+
+    /// Bytes of the retained datagrams from a sequence on.
+    pub(super) fn bytes_since(&self, sequence: u64) -> u64 {
+        let first = later(sequence, self.oldest);
+        if before(first, self.next) { self.end - self.slot(first).position } else { 0 }
     }
 
     /// The blocks of a retained datagram.

@@ -57,7 +57,7 @@ fn both_are_joined_when_the_second_one_is_made() {
         for subscriber in [&mut early, &mut late] {
             assert_eq!(poll(subscriber), [joined.as_str(), "one"], "{visibility:?}");
         }
-        publisher.close(Duration::ZERO);
+        drop(publisher.close(Duration::ZERO));
         let left = joined.replace("joined", "left") + ": closed";
         for subscriber in [&mut early, &mut late] {
             assert_eq!(poll(subscriber), [left.as_str()], "{visibility:?}");
@@ -112,7 +112,7 @@ fn a_locally_joined_subscriber_is_visible_to_inspection() {
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     publisher.send(b"one").expect("room");
     assert_eq!(poll(&mut subscriber).len(), 2);
-    assert!(publisher.drain(LONG));
+    assert!(publisher.drain(LONG).is_complete());
     let report = || inspect(directory.path()).expect("a look").remove(0).expect("a session");
     let [seen] = &report().subscribers[..] else { panic!("one subscriber") };
     assert!(seen.is_alive && !seen.is_evicted);

@@ -70,6 +70,7 @@ fn many_runs_keep_every_promise() {
         assert!(much.iter().all(|count| *count > 5_000), "{total:?}");
         let ends = [total.closed, total.died, total.joined_again, total.gentle];
         assert!(ends.iter().all(|count| *count > 100), "{total:?}");
+        assert!(total.subscribers > 2_000 && total.timed_out > 100, "{total:?}");
         assert!(total.evicted > 10 && total.revived > 20, "{total:?}");
     }
 }

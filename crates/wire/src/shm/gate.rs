@@ -92,7 +92,7 @@ pub struct Slot {
     /// Messages read, of wanted topics and others.
     pub messages: AtomicU64,
     _line: [u64; 14],
-    /// Counts owners: odd while one is joined.
+    /// Counts owners: odd while one is joined; see [`next_lease`].
     pub lease: AtomicU64,
     /// The word that the subscriber sleeps on.
     pub wake: AtomicU32,
@@ -109,7 +109,9 @@ pub struct Slot {
     pub name: [AtomicU64; 2],
     /// Number of sleeps of the subscriber.
     pub sleeps: AtomicU64,
-    _line2: [u64; 7],
+    /// Bytes that the last owner had not read when it left.
+    pub unread: AtomicU64,
+    _line2: [u64; 6],
 }
 
 impl Slot {
@@ -129,9 +131,35 @@ impl Slot {
             start_time: AtomicU64::new(0),
             name: [AtomicU64::new(0), AtomicU64::new(0)],
             sleeps: AtomicU64::new(0),
-            _line2: [0; 7],
+            unread: AtomicU64::new(0),
+            _line2: [0; 6],
         }
     }
+}
+
+/// One death in a lease.
+const DEATH: u64 = 1 << 48;
+
+/// The lease of a slot's next owner, after `last`.
+///
+/// Bits 0 to 47 count: up by one with each owner that joins, and again when it leaves. Bits 48 to
+/// 63 count the owners that died without leaving, which only their successor can tell.
+pub const fn next_lease(last: u64) -> u64 {
+    if last.is_multiple_of(2) {
+        last.wrapping_add(1)
+    } else {
+        last.wrapping_add(2).wrapping_add(DEATH)
+    }
+}
+
+/// Number of owners so far, the present one included.
+pub const fn lease_owners(lease: u64) -> u64 {
+    (lease % DEATH).div_ceil(2)
+}
+
+/// Number of owners that died without leaving, modulo 2^16.
+pub const fn lease_deaths(lease: u64) -> u16 {
+    (lease / DEATH) as u16
 }
 
 #[cfg(not(loom))]

@@ -49,7 +49,7 @@ fn publish(domain: &Domain, subscribers: usize, count: u64) {
         publisher.send(&message(sent)).expect("room");
         sent += 1;
     }
-    let drained = publisher.close(PATIENCE);
+    let drained = publisher.close(PATIENCE).is_complete();
     println!("drained={drained}");
     println!("sent={sent}");
 }

@@ -4,7 +4,10 @@ use super::child::Child;
 use super::ledger::{Ledger, message};
 use super::{PATIENCE, Scene, until};
 use lanecast_shm::{Domain, Publisher, Subscriber, clean, inspect};
-use lanecast_transport::{ClaimError, CloseReason, Publish, Subscribe, Transport};
+use lanecast_transport::{
+    ClaimError, CloseReason, DepartureReason, IncompleteReason, Publish, PublisherEvent, Subscribe,
+    Transport,
+};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -69,7 +72,20 @@ fn a_killed_subscriber_frees_a_blocked_publisher() {
         times.push(start.elapsed());
         assert!(start.elapsed() < Duration::from_secs(10), "freed after {:?}", start.elapsed());
         assert_eq!(publisher.subscribers(), 0);
-        assert!(publisher.drain(PATIENCE));
+        let mut events = Vec::new();
+        publisher.poll_events(|event| match event {
+            PublisherEvent::SubscriberJoined(info) => events.push((info.pid, None)),
+            PublisherEvent::SubscriberLeft(info, why) => events.push((info.pid, Some(why))),
+            _ => {}
+        });
+        let pid = Some(subscriber.pid());
+        assert_eq!(events, [(pid, None), (pid, Some(DepartureReason::Died))]);
+        let report = publisher.drain(PATIENCE);
+        assert!(!report.timed_out() && !report.is_complete(), "{report}");
+        let dead = report.incomplete().last().expect("the dead one");
+        assert_eq!(dead.subscriber.pid, pid, "{report}");
+        assert_eq!(dead.reason, IncompleteReason::Departed(DepartureReason::Died));
+        assert_eq!((report.complete(), report.incomplete().len()), (0, round + 1), "{report}");
     }
     println!("freed after {times:?}, liveness {:?}", scene.liveness);
     assert_eq!(scene.session().expect("the session").evictions, 0, "the dead are no evictions");

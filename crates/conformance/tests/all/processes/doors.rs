@@ -37,7 +37,7 @@ fn a_thread_and_a_process_read_one_session() {
     assert!(publisher.wait_for_subscribers(2, PATIENCE));
     let reader = std::thread::spawn(|| read(inside, 1));
     (0..MESSAGES).for_each(|number| publisher.send(&message(number)).expect("room"));
-    assert!(publisher.close(PATIENCE), "both have read everything");
+    assert!(publisher.close(PATIENCE).is_complete(), "both have read everything");
     let (sources, ledger) = reader.join().expect("it read");
     assert_eq!(sources, [format!("thread:{session}")]);
     let account = ledger.account(session.0).expect("it had joined");
@@ -58,7 +58,7 @@ fn one_subscriber_comes_in_by_both_doors() {
     let reader = std::thread::spawn(|| read(subscriber, 2));
     (0..MESSAGES).for_each(|number| near.send(&message(number)).expect("room"));
     let session = near.session();
-    assert!(near.close(PATIENCE));
+    assert!(near.close(PATIENCE).is_complete());
     assert!(far.ends().contains(&"drained=true".to_owned()));
     let (sources, ledger) = reader.join().expect("it read");
     assert!(sources.contains(&format!("thread:{session}")), "{sources:?}");
@@ -110,7 +110,7 @@ fn a_killed_process_frees_a_publisher_that_has_a_thread_left() {
     // More than a window: the dead one is in the way, the thread is not.
     (0..MESSAGES).for_each(|number| publisher.send(&message(number)).expect("room"));
     let session = publisher.session().0;
-    assert!(publisher.close(PATIENCE));
+    assert!(publisher.close(PATIENCE).is_complete());
     let (_, ledger) = reader.join().expect("it read");
     let account = ledger.account(session).expect("it had joined");
     assert_eq!((account.first, account.next, account.lost), (Some(0), MESSAGES, false));

@@ -110,7 +110,7 @@ fn subscribers_die_at_any_instruction_and_nothing_is_missed() {
             publisher.send(&message(number)).expect("room");
             count.store(number + 1, Ordering::Relaxed);
         }
-        assert!(publisher.close(PATIENCE), "the living have read everything");
+        assert!(!publisher.close(PATIENCE).timed_out(), "the living have read everything");
     });
     for round in 0..SUBSCRIBER_KILLS {
         // Killed while starting and joining, while reading, or while the publisher is blocked.

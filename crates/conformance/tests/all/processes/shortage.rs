@@ -35,7 +35,7 @@ fn a_session_is_joined_when_there_are_descriptors_again() {
     prlimit(pid, Resource::Nofile, usual).expect("the old limit");
     assert!(publisher.wait_for_subscribers(1, PATIENCE), "it is tried again");
     publisher.send(&message(0)).expect("room");
-    assert!(publisher.close(PATIENCE));
+    assert!(publisher.close(PATIENCE).is_complete());
     assert_eq!(subscriber.tells("left"), "closed");
     subscriber.ends();
 }

@@ -5,7 +5,9 @@ use super::ledger::message;
 use super::{PATIENCE, Scene, until};
 use lanecast_os::process::State;
 use lanecast_shm::SlowConsumerPolicy;
-use lanecast_transport::{ClaimError, Publish, Transport};
+use lanecast_transport::{
+    ClaimError, DepartureReason, IncompleteReason, Publish, PublisherEvent, Transport,
+};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
     assert!(matches!(refused, Err(ClaimError::BackPressured(_))), "no policy, no eviction");
     subscriber.signal(Signal::CONT);
     publisher.send(&message(number)).expect("room");
-    assert!(publisher.close(PATIENCE));
+    assert!(publisher.close(PATIENCE).is_complete());
     assert_eq!(subscriber.tells("left"), "closed");
     assert_eq!(
         (subscriber.tells_number("first"), subscriber.tells_number("next")),
@@ -61,7 +63,19 @@ fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
     assert!(stopped.tells("lost").contains("evicted"));
     assert_eq!(stopped.tells("left"), "evicted");
     stopped.ends();
-    assert!(publisher.close(PATIENCE));
+    let mut left = Vec::new();
+    publisher.poll_events(|event| {
+        if let PublisherEvent::SubscriberLeft(info, why) = event {
+            left.push((info.pid, why));
+        }
+    });
+    let pid = Some(evicted.process.pid);
+    assert_eq!(left, [(pid, DepartureReason::Evicted)]);
+    let report = publisher.close(PATIENCE);
+    assert!(!report.timed_out() && !report.is_complete(), "{report}");
+    let [one] = report.incomplete() else { panic!("one is evicted: {report}") };
+    let reason = IncompleteReason::Departed(DepartureReason::Evicted);
+    assert_eq!((one.subscriber.pid, one.reason, report.complete()), (pid, reason, 1));
     assert_eq!(other.tells("left"), "closed");
     assert_eq!((other.tells_number("first"), other.tells_number("next")), (0, 1_000));
     other.ends();

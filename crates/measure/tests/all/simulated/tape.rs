@@ -4,8 +4,8 @@
 
 use lanecast_base::clock::Clock;
 use lanecast_transport::{
-    Batch, Claim, ClaimError, CloseReason, Event, Lease, Message, Publish, SessionId, Stream,
-    Subscribe, TopicId, Transport,
+    Batch, Claim, ClaimError, CloseReason, Completion, Event, Lease, Message, Publish,
+    PublisherEvent, SessionId, Stream, Subscribe, TopicId, Transport,
 };
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -171,12 +171,16 @@ impl Publish for Recording {
         count <= 1
     }
 
-    fn drain(&mut self, _: Duration) -> bool {
-        true
+    fn poll_events(&mut self, _: impl FnMut(PublisherEvent<'_>)) -> usize {
+        0
     }
 
-    fn close(self, _: Duration) -> bool {
-        true
+    fn drain(&mut self, _: Duration) -> Completion {
+        Completion::default()
+    }
+
+    fn close(self, _: Duration) -> Completion {
+        Completion::default()
     }
 }
 

@@ -27,7 +27,7 @@ fn no_frame_of_any_kind_makes_it_panic_or_believe_nonsense() {
         [Distribution::Unicast, Distribution::Multicast(group()), Distribution::Stream]
     {
         let mut sender = sender(settings(distribution));
-        sender.connect(0, 1);
+        sender.connect(0, 1, address(9));
         if distribution != Distribution::Stream {
             let_in(&mut sender, 1, 1, 0, &["a", "b"]);
         }

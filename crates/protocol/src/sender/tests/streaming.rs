@@ -37,7 +37,7 @@ fn data(mut bytes: &[u8]) -> Vec<u64> {
 /// A sender with one connection, whose receiver wants the topic "a".
 fn connected(pacing: Pacing) -> Sender {
     let mut sender = sender(SenderSettings { pacing, ..settings(Distribution::Stream) });
-    sender.connect(1, 1);
+    sender.connect(1, 1, address(9));
     hear_on(&mut sender, 1, 1, &join(1, 0, 0, 0, &["a"]));
     assert_eq!(sender.receivers(), 1, "a connection needs no challenge");
     sender
@@ -88,7 +88,7 @@ fn a_connection_that_broke_is_resumed() {
     assert_eq!(sender.receivers(), 1, "it may come back");
     publish(&mut sender, 0, 100);
     assert!(sender.stream_bytes(2, 1).is_empty());
-    sender.connect(3, 2);
+    sender.connect(3, 2, address(9));
     hear_on(&mut sender, 3, 2, &join(1, 0, flag::RESUME, start.wrapping_add(4), &["a"]));
     let taken = take(&mut sender, 2, 1_000);
     let sequences: Vec<u64> = data(&taken).iter().map(|one| one.wrapping_sub(start)).collect();
@@ -128,7 +128,7 @@ fn who_is_let_go_is_told_before_its_connection_may_close() {
 fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
     let mut sender = connected(Pacing::Slowest);
     let liveness = sender.session.settings.liveness;
-    sender.connect(5, 2);
+    sender.connect(5, 2, address(9));
     assert_eq!(sender.unjoined_connections().collect::<Vec<_>>(), [2]);
     assert!(sender.next_deadline().is_some_and(|due| due <= 5 + liveness));
     assert_eq!(sender.overdue_connection(4 + liveness), None);
@@ -136,7 +136,7 @@ fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
     sender.disconnect(2);
     assert_eq!(sender.overdue_connection(Nanos::MAX), None, "the other has joined");
     // Its receiver comes by another connection: the former one has none.
-    sender.connect(6, 3);
+    sender.connect(6, 3, address(9));
     hear_on(&mut sender, 7, 3, &join(1, 0, flag::RESUME, 0, &["a"]));
     assert_eq!(sender.unjoined_connections().collect::<Vec<_>>(), [1]);
     assert_eq!(sender.overdue_connection(7 + liveness), Some(1));
@@ -150,7 +150,7 @@ fn a_connection_without_a_receiver_is_overdue_after_the_liveness() {
 fn connections_that_stay_silent_take_no_places_of_receivers() {
     let mut sender = connected(Pacing::Slowest);
     let most = (sender.session.settings.receivers_max + UNJOINED_MAX) as u64;
-    (2..=2 * most).for_each(|link| sender.connect(5, link));
+    (2..=2 * most).for_each(|link| sender.connect(5, link, address(9)));
     assert_eq!(sender.unjoined_connections().count() as u64, most - 1);
 }
 

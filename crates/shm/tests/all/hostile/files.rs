@@ -44,7 +44,7 @@ fn what_is_no_file_is_named_and_passed_over() {
     drop(open(&scene.path(), WINDOW_BYTES).expect("a domain"));
     assert!(scene.path().join("0000000000000002.ring").is_dir(), "what is not ours stays");
     assert!(scene.path().join("nonsense.ring").exists(), "what is not ours stays");
-    assert!(scene.beacon.drain(PATIENCE));
+    assert!(scene.beacon.drain(PATIENCE).is_complete());
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     println!("sent={}", speech.sent);
     let linger = words.get("linger")?.map_or(PATIENCE, Duration::from_millis);
     println!("pressed={}", speech.publisher.back_pressured());
-    println!("drained={}", speech.publisher.close(linger));
+    println!("drained={}", speech.publisher.close(linger).is_complete());
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 //! demand.
 
 use lanecast_transport::{
-    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Event, Gap, Lease, LossReason,
-    Message, Publish, SessionId, Stream, Subscribe, TopicId, Transport,
+    BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, Event, Gap, Lease,
+    LossReason, Message, Publish, PublisherEvent, SessionId, Stream, Subscribe, TopicId, Transport,
 };
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -280,14 +280,22 @@ impl Publish for MemoryPublisher {
         self.transport.hub.wait_until(deadline, |state| state.readers(topic).count() >= count)
     }
 
-    fn drain(&mut self, timeout: Duration) -> bool {
+    fn poll_events(&mut self, _: impl FnMut(PublisherEvent<'_>)) -> usize {
+        0
+    }
+
+    fn drain(&mut self, timeout: Duration) -> Completion {
         let topic = &self.stream.topic;
         let deadline = Instant::now() + timeout;
         let empty = |state: &State| state.readers(topic).all(|queue| queue.items.is_empty());
-        self.transport.hub.wait_until(deadline, empty)
+        let mut completion = Completion::default();
+        if !self.transport.hub.wait_until(deadline, empty) {
+            completion.add_omitted(1);
+        }
+        completion
     }
 
-    fn close(mut self, linger: Duration) -> bool {
+    fn close(mut self, linger: Duration) -> Completion {
         let drained = self.drain(linger);
         self.end();
         drained

@@ -1,0 +1,162 @@
+use super::*;
+use lanecast_base::sync::AtomicU32;
+use lanecast_transport::PublisherEvent;
+use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, next_lease};
+use std::time::Duration;
+
+/// Two slots, without a ring.
+struct Slots {
+    gate: GateLive,
+    ring: RingLive,
+    slots: [Slot; 2],
+}
+
+impl Memory for Slots {
+    fn window(&self) -> u64 {
+        1 << 16
+    }
+
+    fn slots(&self) -> usize {
+        2
+    }
+
+    fn ring(&self) -> &RingLive {
+        &self.ring
+    }
+
+    fn gate(&self) -> &GateLive {
+        &self.gate
+    }
+
+    fn slot(&self, index: usize) -> &Slot {
+        &self.slots[index]
+    }
+
+    fn frame(&self, _: Position) -> &FrameHeader {
+        unreachable!("the roster reads no message")
+    }
+
+    fn prefetch(&self, _: Position) {}
+
+    fn prefetch_for_writing(&self, _: Position) {}
+
+    fn heavy_fence(&self) -> bool {
+        true
+    }
+
+    fn sleep(&self, _: &AtomicU32, _: u32, _: Duration) {}
+
+    fn wake(&self, _: &AtomicU32) {}
+}
+
+impl Slots {
+    fn new() -> Self {
+        let slots = [Slot::new(), Slot::new()];
+        Self { gate: GateLive::new(), ring: RingLive::new(), slots }
+    }
+
+    /// An owner with process id `pid` joins; the last one has died if it has not left.
+    fn join(&self, index: usize, pid: u32) {
+        let slot = &self.slots[index];
+        self.gate.used.fetch_or(1 << index, Ordering::Relaxed);
+        slot.pid.store(pid, Ordering::Relaxed);
+        slot.lease.store(next_lease(slot.lease.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    fn leave(&self, index: usize) {
+        self.slots[index].lease.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Updates the roster and gives the events: process id, and reason of departure.
+fn poll(roster: &mut SlotRoster, memory: &Slots) -> Vec<(Option<u32>, Option<DepartureReason>)> {
+    roster.update(memory);
+    let mut events = Vec::new();
+    roster.membership.poll(|event| {
+        events.push(match event {
+            PublisherEvent::SubscriberJoined(info) => (info.pid, None),
+            PublisherEvent::SubscriberLeft(info, reason) => (info.pid, Some(reason)),
+            other => panic!("not an event of slots: {other:?}"),
+        });
+    });
+    events
+}
+
+#[test]
+fn owners_join_and_leave_or_die() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    let (left, died) = (Some(DepartureReason::Left), Some(DepartureReason::Died));
+    memory.join(0, 7);
+    assert_eq!(poll(&mut roster, &memory), [(Some(7), None)]);
+    assert_eq!(poll(&mut roster, &memory), []);
+    memory.join(0, 8);
+    assert_eq!(poll(&mut roster, &memory), [(Some(7), died), (Some(8), None)]);
+    memory.leave(0);
+    memory.join(0, 9);
+    assert_eq!(poll(&mut roster, &memory), [(Some(8), left), (Some(9), None)]);
+    memory.leave(0);
+    assert_eq!(poll(&mut roster, &memory), [(Some(9), left)]);
+}
+
+#[test]
+fn owners_between_two_polls_are_not_missed() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    let (left, died) = (Some(DepartureReason::Left), Some(DepartureReason::Died));
+    memory.join(1, 4);
+    memory.join(1, 5);
+    memory.join(1, 6);
+    memory.leave(1);
+    let unknown = [(None, None), (None, died), (None, None), (None, died)];
+    let all = [&unknown[..], &[(Some(6), None), (Some(6), left)]].concat();
+    assert_eq!(poll(&mut roster, &memory), all);
+}
+
+#[test]
+fn an_evicted_owner_departs_once() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    let evicted = Some(DepartureReason::Evicted);
+    memory.join(0, 7);
+    let lease = memory.slots[0].lease.load(Ordering::Relaxed);
+    let cursor = Position::new(16);
+    roster.evicted(&memory, (0, lease, cursor), Position::new(32), Eviction::Stalled);
+    assert_eq!(poll(&mut roster, &memory), [(Some(7), None), (Some(7), evicted)]);
+    memory.leave(0);
+    assert_eq!(poll(&mut roster, &memory), []);
+    memory.join(0, 8);
+    assert_eq!(poll(&mut roster, &memory), [(Some(8), None)]);
+    assert!(!roster.membership.completion(32).is_complete());
+}
+
+#[test]
+fn a_reader_that_left_with_messages_unread_has_left_early() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    for (unread, early) in [(0, 0), (16, 1)] {
+        memory.join(0, 7);
+        memory.slots[0].cursor.store(64, Ordering::Relaxed);
+        memory.slots[0].unread.store(unread, Ordering::Relaxed);
+        memory.leave(0);
+        roster.update(&memory);
+        let report = roster.membership.completion(64);
+        assert_eq!((report.complete(), report.incomplete().len()), (1, early));
+    }
+}
+
+/// A process that writes the slots' words at random costs bounded time and memory.
+#[test]
+fn damaged_leases_are_bounded() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    memory.join(0, 7);
+    assert_eq!(poll(&mut roster, &memory).len(), 1);
+    for lease in [u64::MAX, 1, u64::MAX - 1, 0, (1 << 48) - 1, 1 << 47, 12] {
+        memory.slots[0].lease.store(lease, Ordering::Relaxed);
+        assert!(poll(&mut roster, &memory).len() <= 2 * OWNERS_MAX as usize + 4, "{lease:#x}");
+    }
+    let (mut alive, mut events) = (1, 0);
+    memory.join(0, 8);
+    roster.update(&memory);
+    events += roster.membership.poll(|event| match event {
+        PublisherEvent::SubscriberJoined(_) => alive += 1,
+        _ => alive -= 1,
+    });
+    assert!(events > 0 && alive <= 2, "it goes on: {alive}");
+}
