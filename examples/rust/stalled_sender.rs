@@ -28,7 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Clock::host();
     let mut publisher = context.publisher("stalled")?;
     let mut feed = context.subscriber("stalled")?;
-    publisher.wait_for_subscribers(1, Duration::from_secs(10));
+    if !publisher.wait_for_subscribers(1, Duration::from_secs(10)) {
+        return Err("the subscriber did not come".into());
+    }
     let (mut actual, mut intended) = (Recorder::new(), Recorder::new());
     std::thread::scope(|scope| {
         scope.spawn(move || send(publisher, clock));

@@ -13,7 +13,7 @@
 //! let context = Context::builder().set("shm.directory", directory.display())?.build()?;
 //! let mut prices = context.publisher("prices")?;
 //! let mut feed = context.subscriber("prices")?;
-//! prices.wait_for_subscribers(1, Duration::from_secs(5));
+//! assert!(prices.wait_for_subscribers(1, Duration::from_secs(5)));
 //!
 //! let mut claim = prices.try_claim(5)?; // Err(BackPressured | Closed | TooLong): values
 //! claim.copy_from_slice(b"1.234"); // in place, in the ring

@@ -11,8 +11,10 @@ use self::memory::{Bodies, Model};
 use crate::memory::Memory;
 use crate::ring_reader::{Next, RingReader};
 use crate::ring_writer::{Eviction, RingWriter};
+use crate::slot_roster::SlotRoster;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, without_light_fences};
+use lanecast_transport::{DepartureReason, PublisherEvent};
 use lanecast_wire::shm::frame_bytes;
 use loom::sync::Arc;
 use loom::thread;
@@ -329,6 +331,47 @@ fn a_reader_that_leaves_frees_the_writer() {
         assert_eq!(read(&mut reader, &leaver.bodies), Some(1));
         reader.leave();
         sender.join().unwrap();
+    });
+}
+
+/// Whatever the roster sees of a slot's owners, each joins once and leaves once, and one that has
+/// left has shown all that it had read.
+#[test]
+fn a_roster_knows_each_owner_once() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        assert!(publish(&mut writer, 1));
+        let owners = Arc::clone(&model);
+        let reader = thread::spawn(move || {
+            let mut first = RingReader::join(Arc::clone(&owners), 0, LONGEST);
+            first.leave();
+            // It dies: its slot goes to the next owner without a leave.
+            let second = RingReader::join(Arc::clone(&owners), 0, LONGEST);
+            let mut third = RingReader::join(Arc::clone(&owners), 0, LONGEST);
+            third.leave();
+            drop(second);
+        });
+        let mut roster = SlotRoster::new();
+        let mut events = Vec::new();
+        roster.update(writer.memory());
+        note(&mut roster, &mut events);
+        reader.join().unwrap();
+        roster.update(writer.memory());
+        note(&mut roster, &mut events);
+        let reasons: Vec<_> = events.iter().filter_map(|(_, reason)| *reason).collect();
+        assert_eq!((events.len(), reasons.len()), (6, 3), "{events:?}");
+        let died = reasons.iter().filter(|reason| **reason == DepartureReason::Died).count();
+        assert_eq!(died, 1, "{events:?}");
+        let report = roster.membership.completion(writer.at().get());
+        assert!(report.complete() >= 1, "the last one read everything: {report}");
+    });
+}
+
+fn note(roster: &mut SlotRoster, events: &mut Vec<(u64, Option<DepartureReason>)>) {
+    roster.membership.poll(|event| match event {
+        PublisherEvent::SubscriberJoined(info) => events.push((info.id.0, None)),
+        PublisherEvent::SubscriberLeft(info, reason) => events.push((info.id.0, Some(reason))),
+        _ => {}
     });
 }
 

@@ -115,6 +115,7 @@ pub trait Publish: Send + 'static {
     fn subscribers(&self) -> usize;
 
     /// Waits until at least `count` subscribers are joined; false if `timeout` passed first.
+    #[must_use = "the subscribers may not have come"]
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool;
 
     /// Gives pending events to `handler`: subscribers that joined and left since the last call, and

@@ -212,6 +212,17 @@ fn fan_in_keeps_each_writers_order() {
 }
 
 #[test]
+fn who_reads_names_each_subscriber_and_why_it_went() {
+    let text = run("who_reads");
+    assert_eq!(text.matches(" joined\n").count(), 3, "{text}");
+    for told in [" is gone: left\n", " is gone: died\n", "complete: false\n"] {
+        assert_eq!(text.matches(told).count(), 1, "{told:?}: {text}");
+    }
+    assert!(text.contains("\n1 subscriber read everything; did not: shm:"), "{text}");
+    assert!(text.contains(": left early") && text.contains(": died"), "{text}");
+}
+
+#[test]
 fn two_hosts_carries_a_topic_over_each_way() {
     for way in ["ru", "rm", "shm+tcp"] {
         let domain = domain();

@@ -39,7 +39,7 @@ impl Target {
         let mut publisher = context.publisher(arguments.topic())?;
         let wanted = arguments.wait_subscribers.unwrap_or(0);
         while publisher.subscribers() < wanted && !stop() {
-            publisher.wait_for_subscribers(wanted, CHECK_INTERVAL);
+            let _ = publisher.wait_for_subscribers(wanted, CHECK_INTERVAL);
         }
         Ok(Self::Transport { publisher: Box::new(publisher), _context: context })
     }

@@ -32,7 +32,7 @@ fn silent_connections_keep_no_subscriber_out_and_are_closed() {
     while publisher.subscribers() == 0 {
         assert!(start.elapsed() < LIMIT, "silent connections keep it out");
         subscriber.poll(64, |_| {});
-        publisher.wait_for_subscribers(1, Duration::from_millis(5));
+        let _ = publisher.wait_for_subscribers(1, Duration::from_millis(5));
     }
     for mut stream in silent {
         stream.set_nonblocking(true).expect("it does not block");
@@ -41,7 +41,7 @@ fn silent_connections_keep_no_subscriber_out_and_are_closed() {
         {
             assert!(start.elapsed() < LIMIT, "it is never closed");
             subscriber.poll(64, |_| {});
-            publisher.wait_for_subscribers(2, Duration::from_millis(5));
+            let _ = publisher.wait_for_subscribers(2, Duration::from_millis(5));
         }
     }
     publisher.send(b"hello").expect("it is there");

@@ -5,6 +5,7 @@ mod joining;
 mod outages;
 mod repairing;
 mod streaming;
+mod subscribers;
 
 use super::receiver_state::ReceiverState;
 use super::*;

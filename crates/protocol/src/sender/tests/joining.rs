@@ -176,7 +176,7 @@ fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
     let_in(&mut sender, 1, 1, 0, &["a"]);
     let cookie = cookie(&mut sender, address(1), 7);
     hear(&mut sender, 1, address(1), &join(7, cookie, 0, 0, &["b"]));
-    assert_eq!((sender.receivers(), sender.counters().left), (1, 1));
+    assert_eq!((sender.receivers(), sender.counters().died), (1, 1));
     assert!(!is_subscribed(&sender, 0) && is_subscribed(&sender, 1));
 }
 
