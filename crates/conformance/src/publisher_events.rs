@@ -90,7 +90,7 @@ pub fn room_again_is_an_event<C: Transport>(transport: &C) {
         });
         (0..20).for_each(|_| poll(&mut publisher, &mut notes));
         assert_eq!(notes[1 + round..], [Note::Writable], "once per refusal");
-        publisher.offer(&[0; 1_000]).expect("there is room");
+        publisher.try_send(&[0; 1_000]).expect("there is room");
         sent += 1;
         record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
     }

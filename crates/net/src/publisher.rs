@@ -63,10 +63,12 @@ impl Publisher {
             let mut session = self.owner.lock();
             // Receivers report by themselves only now and then: the question shortens the wait.
             session.probe();
-            if done(&session) {
-                return true;
-            }
-            let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
+            let is_done = done(&session);
+            let left = timeout.checked_sub(start.elapsed());
+            let Some(left) = left.filter(|_| !is_done) else {
+                session.wake_conductor();
+                return is_done;
+            };
             session.sleep(left);
         }
     }

@@ -205,8 +205,15 @@ impl SendSession {
                 // A program that polls counts as active: the conductor sends no batch for it.
                 self.flush();
             }
+            self.wake_conductor();
         }
         self.sender.poll_events(handler)
+    }
+
+    /// Wakes a parked conductor after the owner has driven the session: it sleeps on the sockets and
+    /// deadlines from before, and receivers may have come since.
+    pub(crate) fn wake_conductor(&self) {
+        self.waker.wake_soon_if_parked();
     }
 
     /// Closes the session. The conductor sends the repairs that receivers still ask for.

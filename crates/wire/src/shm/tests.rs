@@ -89,6 +89,17 @@ fn commit_words_carry_kind_and_length() {
 }
 
 #[test]
+fn a_lease_counts_owners_and_deaths() {
+    let (first, left) = (next_lease(0), next_lease(0) + 1);
+    assert_eq!((first, next_lease(left)), (1, 3));
+    let after_death = next_lease(first);
+    assert_eq!(after_death, (1 << 48) + 3);
+    assert_eq!([0, first, left, after_death].map(lease_owners), [0, 1, 1, 2]);
+    assert_eq!([left, after_death, next_lease(after_death)].map(lease_deaths), [0, 1, 2]);
+    assert!(!next_lease(u64::MAX).is_multiple_of(2), "a damaged one is followed by an odd one");
+}
+
+#[test]
 fn topic_names_have_limits() {
     assert_eq!(TopicEntry::new("prices").unwrap().name(), Some("prices"));
     assert!(TopicEntry::new("").is_none());
@@ -129,7 +140,8 @@ fn the_normative_page_states_the_offsets_of_the_code() {
         evictions, wakes, evicted);
     same!(0, GateHeader: magic, version, subscribers_max, session);
     same!(GATE_LIVE_OFFSET, GateLive: sleepers, used, publisher_waits, publisher_wake);
-    same!(0, Slot: cursor, messages, lease, wake, wait, pid, namespace, start_time, name, sleeps);
+    same!(0, Slot: cursor, messages, lease, wake, wait, pid, namespace, start_time, name, sleeps,
+        unread);
     same!(0, FrameHeader: commit, topic);
     for (name, value) in [
         ("VERSION", u64::from(VERSION)),
