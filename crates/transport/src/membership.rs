@@ -37,11 +37,11 @@ struct Member {
 pub struct Departure {
     /// The reason.
     pub reason: DepartureReason,
-    /// What the subscriber had read.
+    /// Progress of the subscriber at its departure.
     pub progress: Progress,
 }
 
-/// What a departed subscriber had read.
+/// Progress of a departed subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Everything, up to this end of the stream: a position, or a number of messages.
