@@ -3,23 +3,24 @@
 
 mod atomics;
 mod budgets;
-mod causes;
 mod circles;
+mod crate_map;
+mod error_sources;
 mod finding;
 mod floors;
+mod impls;
 mod lengths;
 mod metadata;
 mod mutate;
 mod packages;
 mod pairs;
 mod plain;
-mod rooms;
-mod roots;
 mod safety;
 mod source;
 mod suite;
 mod tidy;
 mod tree;
+mod unsafe_code;
 mod words;
 
 use anyhow::{Result, bail};
@@ -27,9 +28,9 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask tidy [--circles [PACKAGE] | --lower PACKAGE]
-    Checks beyond the compiler's: the direction of dependencies, circles of imports, lengths, unsafe
-    code, memory orderings and their pairs, words (licences are cargo deny's: tests/deny.sh). Exit
-    code 1 after a finding.
+    Checks beyond the compiler's: the direction of dependencies, circles of imports, lengths, impls
+    apart from their types, unsafe code, memory orderings and their pairs, words (licences are
+    cargo deny's: tests/deny.sh). Exit code 1 after a finding.
     --circles  show all circles of imports, or those of one package, such as crates/ring
     --lower    lower the package's budgets in xtask/budgets.txt to the faults that are left
 

@@ -5,7 +5,10 @@ use crate::metadata::Metadata;
 use crate::packages::Package;
 use crate::source::Source;
 use crate::tree::Tree;
-use crate::{atomics, causes, circles, floors, lengths, pairs, plain, rooms, roots, safety, words};
+use crate::{
+    atomics, circles, crate_map, error_sources, floors, impls, lengths, pairs, plain, safety,
+    unsafe_code, words,
+};
 use anyhow::{Context, Result, bail};
 
 /// Runs the checks, or the one thing that `options` ask for; returns whether nothing was found.
@@ -55,16 +58,19 @@ fn check(
 
     let mut findings = Vec::new();
     floors::check(workspace, &mut findings);
-    roots::check(workspace, &mut findings);
-    rooms::check(tree, workspace, &mut findings);
+    unsafe_code::check(workspace, &mut findings);
+    crate_map::check(tree, workspace, &mut findings);
     lengths::check(tree, sources, &mut findings);
     pairs::check(&in_crates, &mut findings);
     let budgets = Budgets::read(tree, &mut findings);
     circles::check(packages, &budgets, &mut findings);
     plain::check(packages, &budgets, &mut findings);
+    for package in packages {
+        impls::check(package, &mut findings);
+    }
     for source in &in_crates {
         atomics::check(source, &mut findings);
-        causes::check(source, &mut findings);
+        error_sources::check(source, &mut findings);
         safety::check(source, &mut findings);
         words::check_code(source, &mut findings);
     }

@@ -1,7 +1,5 @@
-//! An error gives its cause once: in its text, or as its source, never as both.
-//!
-//! An error printed with all its sources would repeat the cause otherwise. Most errors here have
-//! the whole story in their text, and no source.
+//! An error names its source in its text or returns it from `source()`, never both: printed with
+//! all its sources it would repeat itself. Most errors here say everything in their text.
 
 use crate::finding::Finding;
 use crate::source::{Source, closing, is_word};
@@ -12,9 +10,9 @@ pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
     for (at, _) in source.code.match_indices(MARK) {
         let end = closing(&source.code, at + 1);
         let words = &source.text[at + MARK.len()..end];
-        if let Some(cause) = causes(&source.code[end..]).find(|cause| says(words, cause)) {
+        if let Some(field) = sources(&source.code[end..]).find(|field| says(words, field)) {
             let what = format!(
-                "the error says {{{cause}}}, which is its source as well: leave out #[from] or \
+                "the error says {{{field}}}, which is its source as well: leave out #[from] or \
                  #[source], and let no field be called source"
             );
             findings.push(Finding::new(&source.path, source.line_of(at), what));
@@ -22,8 +20,8 @@ pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The fields of what `item` begins with that are the source of an error.
-fn causes(item: &str) -> impl Iterator<Item = &str> {
+/// Fields of the error at the start of `item` that are its source.
+fn sources(item: &str) -> impl Iterator<Item = &str> {
     let item = item.trim_start_matches(']').trim_start().trim_start_matches("pub(crate)");
     let open = item.find(['(', '{', ',', ';', '}']).unwrap_or(item.len());
     let is_tuple = item[open..].starts_with('(');
@@ -58,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_in_the_words_or_a_source() {
+    fn a_source_stands_in_the_text_or_is_returned() {
         assert_eq!(found("#[error(\"no: {0}\")]\nA(#[from] B),"), 1);
         assert_eq!(found("#[error(\"no\")]\nA(#[from] B),"), 0);
         assert_eq!(found("#[error(\"no: {0}\")]\nA(B),"), 0);

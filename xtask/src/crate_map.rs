@@ -1,4 +1,4 @@
-//! The map of the house: every crate is in it.
+//! ARCHITECTURE.md, the map of the crates, names each of them.
 
 use crate::finding::Finding;
 use crate::metadata::Metadata;
@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 const MAP: &str = "ARCHITECTURE.md";
 
-/// Checks that the map names every crate of crates/.
+/// Checks that ARCHITECTURE.md names every crate of crates/.
 pub(crate) fn check(tree: &Tree, workspace: &Metadata, findings: &mut Vec<Finding>) {
     let map = tree.text(MAP).unwrap_or_default();
     for package in workspace.members() {

@@ -1,4 +1,4 @@
-//! Crate roots: no unsafe code but in the few crates that need it.
+//! Roots of crates forbid unsafe code, except in the few crates that need it.
 
 use crate::finding::Finding;
 use crate::metadata::Metadata;
