@@ -2,7 +2,7 @@
 
 use crate::error::ClientError;
 use crate::event::Record;
-use lanecast_wire::command::Ack;
+use lanecast_wire::command::{Ack, Field, Header};
 use std::collections::BTreeMap;
 
 /// The contents of an answer.
@@ -40,6 +40,29 @@ impl PendingRequests {
 
     pub(crate) fn get_mut(&mut self, command: u64) -> Option<&mut PendingRequest> {
         self.pending.get_mut(&command)
+    }
+
+    /// Handles an acknowledgement. Returns whether the request was refused, once that is known.
+    pub(crate) fn acknowledge(
+        &mut self,
+        command: u64,
+        header: &Header<'_>,
+        refusal: Option<String>,
+    ) -> Result<Option<bool>, ClientError> {
+        let acks = header.acks()?;
+        let deleted = header.number(Field::RecordsDeleted)?;
+        let Some(pending) = self.pending.get_mut(&command) else { return Ok(None) };
+        pending.answer.deleted = deleted.unwrap_or(pending.answer.deleted);
+        let is_refused = refusal.is_some();
+        if let Some(reason) = refusal {
+            let what = pending.what.to_owned();
+            pending.done = Some(Err(ClientError::Refused { what, reason }));
+        } else if acks.has(pending.ack) {
+            pending.done = Some(Ok(()));
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(is_refused))
     }
 
     /// Drops a request that its caller no longer waits for.

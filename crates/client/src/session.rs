@@ -3,140 +3,84 @@
 //! It has no sockets, threads or clocks: the blocking client's threads and the asynchronous
 //! client's tasks drive it and pass the time. Tests can cut connections at any byte.
 
-mod incoming;
-mod outgoing;
+mod command_writer;
+mod event_queue;
+mod phase;
+mod published;
+mod reconnection;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 
-use crate::backlog::Backlog;
-use crate::backoff::Backoff;
+use self::command_writer::{CommandWriter, build_frame};
+use self::event_queue::EventQueue;
+pub(crate) use self::phase::Next;
+use self::phase::Phase;
+use self::published::Published;
+use self::reconnection::Reconnection;
+use self::subscriptions::{Subscriptions, text};
 use crate::error::ClientError;
-use crate::event::{Event, State};
+use crate::event::{Event, Record, State};
 use crate::frames::Frames;
-use crate::pending::PendingRequests;
-use crate::query::SubscribeRequest;
+use crate::pending::{Answer, PendingRequest, PendingRequests};
+use crate::publication::{Deletion, Publication};
+use crate::query::{Query, SubscribeRequest};
 use crate::settings::Settings;
-use lanecast_wire::command::{Command, Field, HeaderWriter};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Records};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 /// Missed heartbeats after which the server counts as silent.
 const MISSED_MAX: u32 = 3;
-
-/// State of the connection.
-#[derive(Debug)]
-enum Phase {
-    /// No connection; the next attempt is due at this time.
-    Disconnected(Instant),
-    /// Connected; the logon with this command id waits for its acknowledgement.
-    LoggingOn { command: u64, until: Instant },
-    /// Logged on.
-    Connected { since: Instant },
-    /// Ended for good.
-    Ended(ClientError),
-}
-
-/// The next step of the driver.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// Connect to this server.
-    Connect(String),
-    /// Wait until this time.
-    Wait(Instant),
-    /// Stop.
-    End,
-}
-
-/// A subscription that is placed anew on each connection.
-#[derive(Debug)]
-struct ActiveSubscription {
-    request: SubscribeRequest,
-    /// Whether the server has accepted it once. Until then its command is a pending request.
-    is_accepted: bool,
-}
 
 /// The session of a client across its connections.
 #[derive(Debug)]
 pub(crate) struct Session {
     settings: Settings,
     phase: Phase,
-    /// Index of the current or last server.
-    server: usize,
-    /// Attempts since the last connection.
-    attempts: usize,
-    backoff: Backoff,
-    has_been_connected: bool,
-    /// Bytes to send on this connection.
-    out: Vec<u8>,
+    reconnection: Reconnection,
+    writer: CommandWriter,
     frames: Frames,
     /// Times of the last received and sent bytes.
     last_receive: Instant,
     last_send: Instant,
-    /// Id of the last command.
-    last: u64,
-    /// Sequence number of the last published message.
-    sequence: u64,
-    backlog: Backlog,
-    /// Messages that may be lost, for a client without a name.
-    uncertain: u64,
-    /// Messages that the server acknowledged as duplicates.
-    duplicates: u64,
-    /// The first refused message, with the reason.
-    refused: Option<(u64, String)>,
+    published: Published,
     pending: PendingRequests,
-    active: BTreeMap<String, ActiveSubscription>,
-    /// Subscriptions being placed anew, by command id.
-    replacing: HashMap<u64, String>,
-    events: VecDeque<Event>,
-    event_bytes: usize,
+    subscriptions: Subscriptions,
+    events: EventQueue,
     states: VecDeque<State>,
 }
 
 impl Session {
     /// A session with a seed for jitter and a sequence number below those of its messages.
     pub(crate) fn new(settings: Settings, now: Instant, seed: u64, sequence: u64) -> Self {
-        let backlog = Backlog::new(settings.unacknowledged_bytes_max);
         Self {
-            settings,
             phase: Phase::Disconnected(now),
-            server: 0,
-            attempts: 0,
-            backoff: Backoff::new(seed),
-            has_been_connected: false,
-            out: Vec::new(),
+            reconnection: Reconnection::new(seed),
+            writer: CommandWriter::default(),
             frames: Frames::default(),
             last_receive: now,
             last_send: now,
-            last: 0,
-            sequence,
-            backlog,
-            uncertain: 0,
-            duplicates: 0,
-            refused: None,
+            published: Published::new(&settings, sequence),
             pending: PendingRequests::default(),
-            active: BTreeMap::new(),
-            replacing: HashMap::new(),
-            events: VecDeque::new(),
-            event_bytes: 0,
+            subscriptions: Subscriptions::default(),
+            events: EventQueue::new(settings.unread_bytes_max),
             states: VecDeque::new(),
+            settings,
         }
     }
 
     /// Number of messages that the server acknowledged as duplicates.
     pub(crate) fn duplicates(&self) -> u64 {
-        self.duplicates
+        self.published.duplicates()
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    fn has_name(&self) -> bool {
-        !self.settings.identity.name.is_empty()
-    }
-
     fn server(&self) -> String {
-        self.settings.servers[self.server].clone()
+        self.reconnection.server(&self.settings)
     }
 
     /// The next step while there is no connection.
@@ -161,49 +105,30 @@ impl Session {
         self.last_receive = now;
         self.last_send = now;
         let until = now + self.settings.patience;
-        let command = self.log_on();
+        let command = self.writer.log_on(&self.settings.identity);
         self.phase = Phase::LoggingOn { command, until };
         true
     }
 
     /// Handles the end of a connection or a failed attempt.
     pub(crate) fn closed(&mut self, now: Instant, error: ClientError) {
-        self.out.clear();
-        self.replacing.clear();
+        self.writer.out.clear();
+        self.subscriptions.connection_lost();
         match self.phase {
             Phase::Ended(_) => return,
             Phase::Connected { since } => {
-                self.attempts = 0;
-                let long = self.settings.reconnect.map(|wait| wait.delay_max).unwrap_or_default();
-                if now.saturating_duration_since(since) >= long {
-                    self.backoff.reset();
-                }
-                if !self.has_name() {
-                    self.uncertain += self.backlog.len() as u64;
-                    self.backlog.clear();
-                }
+                let lasted = now.saturating_duration_since(since);
+                self.reconnection.disconnected(&self.settings, lasted);
+                self.published.connection_lost();
             }
             Phase::LoggingOn { .. } | Phase::Disconnected(_) => {
-                self.attempts += 1;
-                self.server = (self.server + 1) % self.settings.servers.len();
+                self.reconnection.failed(&self.settings);
             }
         }
         self.pending.connection_lost();
-        self.retry(now, error);
-    }
-
-    /// Decides whether, and when, to connect again.
-    fn retry(&mut self, now: Instant, error: ClientError) {
-        let has_tried_all = self.attempts >= self.settings.servers.len();
-        let is_hopeless = !self.has_been_connected && has_tried_all;
-        let reconnect = match self.settings.reconnect {
-            None if !has_tried_all && self.attempts > 0 => Default::default(),
-            Some(reconnect) if !is_hopeless => reconnect,
-            _ => return self.fail(error),
+        let Some(backoff) = self.reconnection.next_delay(&self.settings) else {
+            return self.fail(error);
         };
-        // Each server is tried before any a second time.
-        let is_round = self.attempts.is_multiple_of(self.settings.servers.len());
-        let backoff = if is_round { self.backoff.next(reconnect) } else { Default::default() };
         self.phase = Phase::Disconnected(now + backoff);
         self.push_state(State::Waiting { backoff, error });
     }
@@ -213,7 +138,7 @@ impl Session {
         if matches!(self.phase, Phase::Ended(_)) {
             return;
         }
-        self.out.clear();
+        self.writer.out.clear();
         self.pending.fail(&error);
         self.push_state(State::Failed(error.clone()));
         self.phase = Phase::Ended(error);
@@ -267,15 +192,12 @@ impl Session {
 
     /// Swaps the pending bytes, possibly none, with the buffer `out`.
     pub(crate) fn take_output(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if self.out.is_empty() && self.next_heartbeat().is_some_and(|due| due <= now) {
-            self.write_frame(|out| {
-                HeaderWriter::command(out, Command::Heartbeat)
-                    .text(Field::Options, "heartbeat")
-                    .end();
-            });
+        let is_due = self.next_heartbeat().is_some_and(|due| due <= now);
+        if self.writer.out.is_empty() && is_due {
+            self.writer.heartbeat("heartbeat");
         }
         out.clear();
-        std::mem::swap(&mut self.out, out);
+        std::mem::swap(&mut self.writer.out, out);
         if !out.is_empty() {
             self.last_send = now;
         }
@@ -288,14 +210,12 @@ impl Session {
     }
 
     pub(crate) fn next_event(&mut self) -> Option<Event> {
-        let event = self.events.pop_front()?;
-        self.event_bytes -= event.bytes();
-        Some(event)
+        self.events.pop()
     }
 
     /// Whether too many bytes of events are unread.
     pub(crate) fn is_full(&self) -> bool {
-        self.event_bytes > self.settings.unread_bytes_max
+        self.events.is_full()
     }
 
     pub(crate) fn next_state(&mut self) -> Option<State> {
@@ -309,8 +229,216 @@ impl Session {
         }
     }
 
-    fn push_event(&mut self, event: Event) {
-        self.event_bytes += event.bytes();
-        self.events.push_back(event);
+    /// Publishes a message, now or with the next connection.
+    ///
+    /// # Errors
+    /// If it exceeds the limit or an earlier one was refused; it is then not published.
+    pub(crate) fn publish(&mut self, publication: &Publication<'_>) -> Result<(), ClientError> {
+        self.take_refusal()?;
+        let is_connected = self.is_connected();
+        self.published.publish(publication, &mut self.writer, is_connected)
+    }
+
+    /// Whether the server has acknowledged all published messages.
+    ///
+    /// # Errors
+    /// If it refused one, or some may be lost.
+    pub(crate) fn is_flushed(&mut self) -> Result<bool, ClientError> {
+        self.take_refusal()?;
+        Ok(self.published.is_flushed())
+    }
+
+    /// Returns the refusal or possible loss of earlier messages, once.
+    pub(crate) fn take_refusal(&mut self) -> Result<(), ClientError> {
+        self.published.take_refusal()?;
+        self.failure().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Subscribes. Returns the command id, for its answer, and the subscription's name.
+    pub(crate) fn subscribe(&mut self, request: SubscribeRequest) -> (u64, String) {
+        let name = self.writer.peek_id().to_string();
+        let kind = request.command();
+        let command = self.request("cannot subscribe", kind, Ack::Processed, &[], |header| {
+            request.write(header, &name)
+        });
+        self.subscriptions.insert(name.clone(), request);
+        (command, name)
+    }
+
+    /// Ends a subscription; its later events are dropped.
+    pub(crate) fn unsubscribe(&mut self, name: &str) {
+        if self.subscriptions.remove(name) && self.is_connected() {
+            self.writer.unsubscribe(name);
+        }
+    }
+
+    /// Queries records.
+    pub(crate) fn query(&mut self, topic: &str, query: &Query) -> u64 {
+        self.request("cannot query", Command::Sow, Ack::Completed, &[], |header| {
+            query.write(header.text(Field::Topic, topic), Vec::new())
+        })
+    }
+
+    /// Deletes records.
+    pub(crate) fn delete(&mut self, topic: &str, deletion: &Deletion<'_>) -> u64 {
+        self.request("cannot delete", Command::SowDelete, Ack::Stats, deletion.body(), |header| {
+            deletion.write(header.text(Field::Topic, topic))
+        })
+    }
+
+    /// Takes the answer to a command, once it is complete.
+    pub(crate) fn take_answer(&mut self, command: u64) -> Option<Result<Answer, ClientError>> {
+        self.pending.take(command)
+    }
+
+    /// Drops a request that its caller no longer waits for.
+    pub(crate) fn abandon(&mut self, command: u64) {
+        self.pending.abandon(command);
+    }
+
+    /// Sends a request, now or with the next connection; returns its command id.
+    fn request(
+        &mut self,
+        what: &'static str,
+        command: Command,
+        ack: Ack,
+        body: &[u8],
+        fill: impl FnOnce(HeaderWriter<'_>) -> HeaderWriter<'_>,
+    ) -> u64 {
+        let id = self.writer.next_id();
+        let frame = build_frame(|out| {
+            let header = HeaderWriter::command(out, command).number(Field::CommandId, id);
+            fill(header).acks(Acks::NONE.with(ack)).end();
+            out.extend_from_slice(body);
+        });
+        let done = self.failure().map(|error| Err(error.clone()));
+        let (may_repeat, answer) = (command != Command::SowDelete, Answer::default());
+        self.pending.insert(
+            id,
+            PendingRequest { what, ack, frame, may_repeat, is_sent: false, answer, done },
+        );
+        if self.is_connected() {
+            self.pending.send(&mut self.writer.out);
+        }
+        id
+    }
+
+    /// Repeats the state of the session after a logon. Subscriptions come first, so that they match
+    /// this client's own messages; then unacknowledged messages; then pending requests.
+    fn resume(&mut self) {
+        if let Some(heartbeat) = self.settings.heartbeat {
+            self.writer.heartbeat(&format!("start,{}", heartbeat.as_secs()));
+        }
+        self.subscriptions.resume(&mut self.writer);
+        self.published.resume(&mut self.writer);
+        self.pending.send(&mut self.writer.out);
+    }
+
+    /// Processes bytes of the connection.
+    ///
+    /// # Errors
+    /// If they are invalid or the logon is refused: the caller must close the connection.
+    pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ClientError> {
+        self.last_receive = now;
+        let mut frames = std::mem::take(&mut self.frames);
+        let consumed = frames.take(bytes, |payload| self.process(now, payload));
+        self.frames = frames;
+        consumed?;
+        self.failure().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn process(&mut self, now: Instant, payload: &[u8]) -> Result<(), ClientError> {
+        let header = Header::parse(payload)?;
+        match header.command()? {
+            Command::Ack => self.acknowledged(now, &header)?,
+            Command::Publish | Command::DeltaPublish => {
+                if let Some(message) = self.subscriptions.message(&header)? {
+                    self.events.push(Event::Message(message));
+                }
+            }
+            Command::Oof => {
+                if let Some(message) = self.subscriptions.message(&header)? {
+                    let reason = text(&header, Field::Reason).unwrap_or_default();
+                    self.events.push(Event::Left { message, reason });
+                }
+            }
+            Command::Sow => self.records(&header)?,
+            Command::GroupEnd => {
+                let subscription = text(&header, Field::QueryId).unwrap_or_default();
+                if self.subscriptions.contains(&subscription) {
+                    self.events.push(Event::Current { subscription });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, header: &Header<'_>) -> Result<(), ClientError> {
+        let subscription = text(header, Field::QueryId).unwrap_or_default();
+        let query =
+            subscription.parse().ok().filter(|_| !self.subscriptions.contains(&subscription));
+        for record in Records::new(header.body()) {
+            let (header, body) = record?;
+            let key = header.number(Field::SowKey)?.unwrap_or(0);
+            let record = Record { key, body: body.to_vec() };
+            if self.subscriptions.contains(&subscription) {
+                self.events.push(Event::Record { subscription: subscription.clone(), record });
+            } else if let Some(pending) = query.and_then(|command| self.pending.get_mut(command)) {
+                pending.answer.records.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(&mut self, now: Instant, header: &Header<'_>) -> Result<(), ClientError> {
+        let has_failed = header.text(Field::Status).as_deref() == Some("failure");
+        let reason = text(header, Field::Reason).unwrap_or_else(|| "no reason".to_owned());
+        let is_duplicate = !has_failed && reason.starts_with("duplicate");
+        let reason = has_failed.then_some(reason);
+        let Some(command) = header.number(Field::CommandId)? else {
+            // A TLS server refuses a client without TLS with an acknowledgement that has no command
+            // id.
+            if reason.is_some() && matches!(self.phase, Phase::LoggingOn { .. }) {
+                self.logged_on(now, reason, 0);
+                return Ok(());
+            }
+            // All messages up to this sequence number are persisted.
+            if let Some(sequence) = header.number(Field::Sequence)? {
+                self.published.acknowledge_sequence(sequence);
+            }
+            return Ok(());
+        };
+        if let Phase::LoggingOn { command: logon, .. } = self.phase {
+            if logon == command {
+                let sequence = header.number(Field::Sequence)?.unwrap_or(0);
+                self.logged_on(now, reason, sequence);
+            }
+        } else if !self.published.acknowledge(command, is_duplicate, reason.as_ref()) {
+            match self.subscriptions.resumed(command, reason) {
+                Ok(event) => event.into_iter().for_each(|event| self.events.push(event)),
+                Err(reason) => {
+                    if let Some(is_refused) = self.pending.acknowledge(command, header, reason)? {
+                        self.subscriptions.answered(command, is_refused);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles the answer to the logon: the server has all messages up to `sequence`.
+    fn logged_on(&mut self, now: Instant, reason: Option<String>, sequence: u64) {
+        if let Some(reason) = reason {
+            return self.fail(ClientError::Refused { what: "cannot log on".to_owned(), reason });
+        }
+        if !self.published.logged_on(sequence, self.reconnection.has_been_connected()) {
+            let name = self.settings.identity.name.clone();
+            return self.fail(ClientError::NameTaken { name });
+        }
+        self.reconnection.connected();
+        self.phase = Phase::Connected { since: now };
+        self.push_state(State::Connected { server: self.server() });
+        self.resume();
     }
 }

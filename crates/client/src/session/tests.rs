@@ -184,7 +184,7 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
         let mut published: Vec<String> = Vec::new();
         world.settle();
         let (_, name) = world.client.subscribe(SubscribeRequest::messages("t", None));
-        let mut last_receive = Vec::new();
+        let mut received = Vec::new();
         while published.len() < MESSAGES {
             world.step(1 + dice.below(200));
             if dice.below(3) > 0 {
@@ -198,13 +198,13 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
             if dice.below(12) == 0 {
                 world.cut();
             }
-            last_receive.append(&mut world.events());
+            received.append(&mut world.events());
         }
         world.settle();
         assert!(world.client.is_flushed().expect("all went well"), "seed {seed}");
         assert_eq!(world.server.consumed, published, "seed {seed}");
-        last_receive.append(&mut world.events());
-        check_continuity(&last_receive, &name, seed);
+        received.append(&mut world.events());
+        check_continuity(&received, &name, seed);
         repeated += world.server.repeated;
         duplicates += world.client.duplicates() as usize;
     }
@@ -213,9 +213,9 @@ fn each_message_is_taken_once_wherever_the_connection_breaks() {
 }
 
 /// Messages may be missing only where the subscription was resumed.
-fn check_continuity(last_receive: &[Event], name: &str, seed: u64) {
+fn check_continuity(received: &[Event], name: &str, seed: u64) {
     let mut next = None;
-    for event in last_receive {
+    for event in received {
         match event {
             Event::Message(message) => {
                 assert_eq!(message.subscriptions, [name], "seed {seed}");
@@ -238,17 +238,17 @@ fn records_are_asked_for_again_and_a_query_is_answered_late() {
     let request = SubscribeRequest::records("t", &Query::default(), &SubscribeOptions::default());
     let (command, name) = world.client.subscribe(request);
     world.settle();
-    world.client.take_answer(command).expect("acknowledged_request").expect("accepted");
+    world.client.take_answer(command).expect("an answer").expect("accepted");
     world.cut();
     let query = world.client.query("t", &Query::default());
     world.client.publish(&Publication::of("t", b"second")).expect("there is room");
     assert!(world.client.take_answer(query).is_none());
     world.settle();
-    let answer = world.client.take_answer(query).expect("acknowledged_request").expect("accepted");
+    let answer = world.client.take_answer(query).expect("an answer").expect("accepted");
     assert_eq!(answer.records[0].body, b"second");
-    let tls_error: Vec<String> = world.events().iter().map(|event| shown(event, &name)).collect();
+    let told: Vec<String> = world.events().iter().map(|event| shown(event, &name)).collect();
     let expected = ["record first", "current", "resumed", "record first", "current", "second"];
-    assert_eq!(tls_error, expected);
+    assert_eq!(told, expected);
 }
 
 fn shown(event: &Event, name: &str) -> String {
@@ -264,7 +264,7 @@ fn shown(event: &Event, name: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_repeated_is_said_to_be_interrupted() {
+fn an_unrepeatable_request_is_interrupted() {
     let mut world = World::new(named("desk"));
     world.settle();
     let deletion = world.client.delete("t", &Deletion::Filter("/a = 1"));
@@ -274,8 +274,7 @@ fn what_cannot_be_repeated_is_said_to_be_interrupted() {
     world.settle();
     let deletion = world.client.delete("t", &Deletion::Filter("/a = 1"));
     world.settle();
-    let answer =
-        world.client.take_answer(deletion).expect("acknowledged_request").expect("accepted");
+    let answer = world.client.take_answer(deletion).expect("an answer").expect("accepted");
     assert_eq!(answer.deleted, 3);
 
     // Without a name the server could not tell a repetition.
@@ -312,7 +311,7 @@ fn a_name_that_another_program_uses_ends_it() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn unacknowledged_bytes_are_bounded() {
     let settings = Settings { unacknowledged_bytes_max: 200, ..named("desk") };
     let mut world = World::new(settings);
     world.settle();
@@ -388,7 +387,7 @@ fn servers_are_tried_in_turn_and_states_are_told() {
     client.closed(now, ClientError::Closed);
     assert!(matches!(client.next_step(now), Next::Wait(until) if until > now));
     assert_eq!(tried(&mut client, now + 20 * STEP), "b:2");
-    let states: Vec<String> = std::iter::from_fn(|| client.next_state()).map(tls_error).collect();
+    let states: Vec<String> = std::iter::from_fn(|| client.next_state()).map(state_text).collect();
     let expected = ["a:1 ..", "waiting", "b:2 ..", "b:2", "waiting", "b:2 .."];
     assert_eq!(states, expected);
 
@@ -422,7 +421,7 @@ fn waits_grow_until_a_connection_lasts() {
     assert!(waits_after(&mut client, &mut now, 20 * STEP) <= STEP);
 }
 
-fn tls_error(state: State) -> String {
+fn state_text(state: State) -> String {
     match state {
         State::Connecting { server } => format!("{server} .."),
         State::Connected { server } => server,
