@@ -218,6 +218,51 @@ impl UdpSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Sends `batches`, in order, with one system call; returns the number sent, which can be
+    /// fewer.
+    ///
+    /// A batch that the interface cannot segment (without checksum offload, say) is sent datagram
+    /// by datagram; losses of it then count as losses on the network.
+    ///
+    /// # Errors
+    /// Same as [`send`](Self::send), if not even the first was sent.
+    ///
+    /// # Panics
+    /// If a batch exceeds [`GSO_BYTES_MAX`] or [`GSO_SEGMENTS_MAX`].
+    #[inline]
+    pub fn send_batches(&self, batches: &[GsoBatch<'_>]) -> io::Result<usize> {
+        match batches {
+            [] => Ok(0),
+            [batch] if batch.is_one_datagram() => {
+                self.send_datagram(batch.bytes, batch.to).map(|()| 1)
+            }
+            [first, ..] => match gso::send_many(self.fd(), batches) {
+                Err(error) if !first.is_one_datagram() && gso::is_refused_segmentation(&error) => {
+                    self.send_separately(first).map(|()| 1)
+                }
+                result => result,
+            },
+        }
+    }
+
+    #[inline]
+    fn send_datagram(&self, bytes: &[u8], to: Option<SocketAddr>) -> io::Result<()> {
+        match to {
+            None => self.send(bytes),
+            Some(to) => self.send_to(bytes, to),
+        }
+    }
+
+    #[cold]
+    fn send_separately(&self, batch: &GsoBatch<'_>) -> io::Result<()> {
+        let mut datagrams = batch.bytes.chunks(batch.segment);
+        datagrams.next().map_or(Ok(()), |first| self.send_datagram(first, batch.to))?;
+        for datagram in datagrams {
+            let _ = self.send_datagram(datagram, batch.to);
+        }
+        Ok(())
+    }
+
     /// Receives a datagram and its sender's address; `None` if there is none.
     ///
     /// With GRO it is a run of datagrams from one sender, all but the last equally long. `into`

@@ -1,14 +1,17 @@
 //! Scenario of a run, drawn from its seed.
 
-mod ordeal;
+mod fault_schedule;
+mod plan;
 
-pub use ordeal::{PUBLISHER, host};
+pub use fault_schedule::{PUBLISHER, host};
+pub use plan::Plan;
 
 use crate::fault::Fault;
 use crate::link::{LinkConditions, Loss};
 use crate::network::group_address;
 use crate::payload::Sizes;
 use crate::rng::SimRng;
+use fault_schedule::FaultSchedule;
 use lanecast_protocol::sender::{Distribution, Pacing};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver, sender};
 
@@ -61,25 +64,6 @@ pub struct Load {
     pub flushes: u32,
 }
 
-/// A subscriber.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Time of the start.
-    pub starts: Nanos,
-    /// Settings of its receivers; each has its own number and seed.
-    pub receiver: receiver::ReceiverSettings,
-    /// Topics subscribed to at the start.
-    pub topics: Vec<usize>,
-    /// Time that the application needs per datagram.
-    pub pace: Nanos,
-    /// Whether datagrams wait in the socket while the application reads.
-    pub reads_inline: bool,
-    /// Size of the socket buffer, in bytes.
-    pub socket_bytes: usize,
-    /// Whether it runs until the end.
-    pub stays: bool,
-}
-
 /// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -128,9 +112,20 @@ impl Scenario {
             ending,
             is_gentle: true,
         };
-        scenario.is_gentle = scenario.settings_are_gentle(recovery);
-        scenario.add_ordeals(&mut rng, span);
-        scenario
+        let mut schedule = FaultSchedule {
+            is_gentle: scenario.settings_are_gentle(recovery),
+            rng: &mut rng,
+            sender: &scenario.sender,
+            subscribers: &mut scenario.subscribers,
+            conditions,
+            back,
+            may_restart: ending != Ending::CloseAtOnce,
+            faults: Vec::new(),
+            healed: span,
+        };
+        schedule.draw(span);
+        let FaultSchedule { is_gentle, faults, healed, .. } = schedule;
+        Self { is_gentle, faults, healed, ..scenario }
     }
 
     /// Whether the session uses connections.

@@ -30,7 +30,7 @@ fn try_segments() -> io::Result<bool> {
     let socket = UdpSocket::open(&options)?;
     socket.connect(socket.local_address()?)?;
     let sent = [1; 2500];
-    socket.send_many(&[GsoBatch { bytes: &sent, segment: 1000, to: None }])?;
+    super::gso::send_many(socket.fd(), &[GsoBatch { bytes: &sent, segment: 1000, to: None }])?;
     let (mut buffer, mut received) = ([0; 4096], 0);
     let start = Instant::now();
     while received < sent.len() {

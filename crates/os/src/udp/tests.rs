@@ -106,7 +106,7 @@ fn a_run_that_cannot_be_cut_goes_in_pieces() {
     let batch = GsoBatch { bytes: &[9; 2500], segment: 1000, to: None };
     // Without checksums of its own a socket's batches are refused by the kernel.
     set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, &1).unwrap();
-    here.send_many(&[batch]).unwrap_err();
+    gso::send_many(here.fd(), &[batch]).unwrap_err();
     assert_eq!(here.send_batches(&[batch, batch]).unwrap(), 1);
     assert_eq!(receive_bytes(&there, 2500).0, [9; 2500]);
 }

@@ -4,11 +4,15 @@
 //! machine words; larger ones are big integers. Only [`quotient`](Decimal::quotient) rounds, so a
 //! value that was added can be subtracted without a trace.
 
+#[cfg(test)]
+mod tests;
 mod text;
 
 use num_bigint::BigInt;
 use num_traits::{One, Pow, Signed, ToPrimitive, Zero};
 use std::cmp::Ordering;
+use std::fmt::{self, Display, Formatter};
+use text::{DIGITS_MAX, digits_of, parse_any, place};
 
 /// An exact decimal number.
 #[derive(Clone, Debug)]
@@ -24,8 +28,6 @@ enum Units {
     Wide(Box<BigInt>),
 }
 
-/// Most digits on either side of the decimal point in a parsed number: more than any `f64` has.
-const DIGITS_MAX: u32 = 400;
 /// Limits of a product: digits behind the decimal point, and bits. Expressions multiply a few
 /// numbers; products of thousands are refused.
 const SCALE_MAX: u32 = 8 * DIGITS_MAX;
@@ -313,6 +315,51 @@ impl Decimal {
         };
         self.big() * power
     }
+
+    /// Parses all of `text`, like the filter language. `None` if it is no number or has too many
+    /// digits.
+    #[inline]
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        match Self::parse_small(text) {
+            Some((units, scale)) => Some(Self::of_small(units, scale)),
+            None => parse_any(text).map(|(units, scale)| Self::fitted(units, scale)),
+        }
+    }
+
+    /// Fast path of [`parse`](Self::parse) for texts without exponent; returns (units, scale).
+    #[inline]
+    pub(crate) fn parse_small(text: &[u8]) -> Option<(i64, u32)> {
+        text::parse_small(text)
+    }
+
+    /// The shortest decimal number that parses as `number`; `None` for infinities and NaN.
+    pub(crate) fn of_float(number: f64) -> Option<Self> {
+        if number.is_finite() { Self::parse(format!("{number:e}").as_bytes()) } else { None }
+    }
+
+    /// Appends the number without trailing zeros.
+    pub(crate) fn write(&self, text: &mut Vec<u8>) {
+        let mut scale = self.scale as usize;
+        match &self.units {
+            Units::Small(units) => {
+                let mut buffer = [0; 40];
+                let digits = digits_of(units.unsigned_abs(), &mut buffer);
+                place(*units < 0, digits, &mut scale, text);
+            }
+            Units::Wide(units) => {
+                let digits = units.magnitude().to_string();
+                place(self.is_negative(), digits.as_bytes(), &mut scale, text);
+            }
+        }
+    }
+}
+
+impl Display for Decimal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        self.write(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
 }
 
 #[inline]
@@ -340,105 +387,4 @@ fn nearest(above: i128, below: i128) -> Option<i128> {
     };
     let units = i128::try_from(whole + u128::from(rest >= below - rest)).ok()?;
     Some(if is_negative { -units } else { units })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    pub(super) fn decimal(text: &str) -> Decimal {
-        Decimal::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text} is a number"))
-    }
-
-    fn quotient(above: &str, below: &str) -> String {
-        decimal(above).quotient(&decimal(below), Rounding::DEFAULT).expect("no zero").to_string()
-    }
-
-    #[test]
-    fn quotients_are_rounded_to_five_decimals_or_seven_digits() {
-        for (above, below, result) in [
-            ("208250.00", "6000", "34.70833"),
-            ("1875.00", "100", "18.75"),
-            ("1", "3", "0.3333333"),
-            ("-2", "3", "-0.6666667"),
-            ("0.0000123456785", "10", "0.000001234568"),
-            ("10", "3", "3.333333"),
-            ("100", "3", "33.33333"),
-            ("99.999999", "10", "10"),
-            ("1000000", "64", "15625"),
-            ("1000001", "64", "15625.01563"),
-            ("1", "32000000", "0.00000003125"),
-            ("0", "7", "0"),
-            ("1e30", "3", "333333333333333333333333333333.33333"),
-            ("1", "3e300", &format!("0.{}3333333", "0".repeat(300))),
-        ] {
-            assert_eq!(quotient(above, below), result, "{above} / {below}");
-        }
-        assert!(decimal("1").quotient(&Decimal::ZERO, Rounding::DEFAULT).is_none());
-    }
-
-    #[test]
-    fn numbers_grow_beyond_words_and_shrink_again() {
-        let large = decimal("1e40");
-        let sum = large.plus(&decimal("0.01"));
-        assert_eq!(sum.to_string(), format!("1{}.01", "0".repeat(40)));
-        let back = sum.minus(&large);
-        assert_eq!(
-            (back.to_string().as_str(), back.order(&decimal("0.010"))),
-            ("0.01", Ordering::Equal)
-        );
-        assert!(matches!(back.units, Units::Small(1)));
-        let square = large.times(&large).expect("it fits");
-        assert_eq!(square.order(&decimal("1e80")), Ordering::Equal);
-        let most = decimal(&"9".repeat(400));
-        let power = (0..5).try_fold(most, |power, _| power.times(&power));
-        assert!(power.is_none(), "there are limits to multiplying");
-    }
-
-    #[test]
-    fn remainders_have_the_sign_of_the_left_side() {
-        for (left, right, rest) in [("7.5", "2", "1.5"), ("-7.5", "2", "-1.5"), ("1e40", "7", "4")]
-        {
-            let remainder = decimal(left).remainder(&decimal(right)).expect("no zero");
-            assert_eq!(remainder.to_string(), rest);
-        }
-        assert!(decimal("1").remainder(&Decimal::ZERO).is_none());
-    }
-
-    proptest! {
-        #[test]
-        fn arithmetic_is_that_of_whole_numbers(
-            left in -1_000_000_000_i64..1_000_000_000,
-            right in -1_000_000_000_i64..1_000_000_000,
-            left_scale in 0..8_u32,
-            right_scale in 0..8_u32,
-        ) {
-            let a = Decimal::small(left.into(), left_scale);
-            let b = Decimal::small(right.into(), right_scale);
-            let common = 8;
-            let at = |number: i64, scale: u32| i128::from(number) * 10_i128.pow(common - scale);
-            let (x, y) = (at(left, left_scale), at(right, right_scale));
-            prop_assert_eq!(a.plus(&b).order(&Decimal::small(x + y, common)), Ordering::Equal);
-            prop_assert_eq!(a.minus(&b).order(&Decimal::small(x - y, common)), Ordering::Equal);
-            prop_assert_eq!(a.order(&b), x.cmp(&y));
-            let product = a.times(&b).expect("it fits");
-            prop_assert_eq!(product.order(&Decimal::small(x * y, 2 * common)), Ordering::Equal);
-        }
-
-        #[test]
-        fn wide_and_small_quotients_agree(
-            above in any::<i64>(), below in any::<i64>(), scale in 0..9_u32,
-        ) {
-            prop_assume!(below != 0);
-            let (a, b) = (Decimal::small(above.into(), scale), Decimal::small(below.into(), 3));
-            let wide = |number: &Decimal| Decimal {
-                units: Units::Wide(number.big().into()), scale: number.scale,
-            };
-            let rounding = Rounding::DEFAULT;
-            let small = a.quotient(&b, rounding).expect("no zero");
-            let large = wide(&a).quotient(&wide(&b), rounding).expect("no zero");
-            prop_assert_eq!(small.to_string(), large.to_string());
-        }
-    }
 }

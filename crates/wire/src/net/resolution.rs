@@ -1,7 +1,7 @@
 //! Topic resolution: the bodies of Adverts and Queries. See
 //! `docs/protocol/resolution.md`.
 
-use super::{FrameWriter, Names, names};
+use super::{Names, names};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -133,41 +133,9 @@ impl Adverts<'_> {
 /// An entry that is being written.
 #[derive(Debug)]
 pub struct OpenEntry {
-    at: usize,
-    topics: u16,
-    length: u16,
-}
-
-impl FrameWriter<'_> {
-    /// Adds an entry with no names yet; `None`, and nothing is added, if it does not fit together
-    /// with a name of `longest` bytes.
-    pub fn add_entry(&mut self, mut entry: AdvertEntry, longest: usize) -> Option<OpenEntry> {
-        if self.room() < size_of::<AdvertEntry>() + size_of::<U16>() + longest {
-            return None;
-        }
-        entry.topics = 0.into();
-        entry.length = 0.into();
-        let at = self.used();
-        self.add(&entry).then_some(OpenEntry { at, topics: 0, length: 0 })
-    }
-
-    /// Adds a name to the entry that was added last; false, and nothing is added, if it does not
-    /// fit.
-    #[must_use]
-    pub fn add_entry_name(&mut self, entry: &mut OpenEntry, name: &str) -> bool {
-        let before = self.used();
-        if entry.topics == u16::MAX || !self.add_name(name) {
-            return false;
-        }
-        entry.topics += 1;
-        entry.length += (self.used() - before) as u16;
-        let bytes = self.part_mut(entry.at);
-        if let Ok((written, _)) = AdvertEntry::mut_from_prefix(bytes) {
-            written.topics = entry.topics.into();
-            written.length = entry.length.into();
-        }
-        true
-    }
+    pub(super) at: usize,
+    pub(super) topics: u16,
+    pub(super) length: u16,
 }
 
 const _: () = assert!(size_of::<AdvertEntry>() == 72);
@@ -175,7 +143,7 @@ const _: () = assert!(size_of::<AdvertEntry>() == 72);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{Frame, Kind, NAME_MAX};
+    use crate::net::{Frame, FrameWriter, Kind, NAME_MAX};
     use zerocopy::FromZeros;
 
     fn entry(session: u64) -> AdvertEntry {
@@ -208,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_whole() {
+    fn a_frame_without_room_is_refused_whole() {
         let mut bytes = [0; 24 + 72 + 10];
         let mut writer = FrameWriter::new(&mut bytes, Kind::Advert, 0, 9, 0);
         assert!(writer.add_entry(entry(1), 9).is_none());
@@ -219,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_seen() {
+    fn truncated_frames_are_detected() {
         let mut bytes = [0; 400];
         let mut writer = FrameWriter::new(&mut bytes, Kind::Advert, 0, 9, 0);
         let mut open = writer.add_entry(entry(1), 1).expect("room");

@@ -24,7 +24,7 @@ fn a_frame_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_whole() {
+fn a_frame_without_room_is_refused_whole() {
     let mut bytes = [0; 34];
     let mut writer = FrameWriter::new(&mut bytes, Kind::Join, 0, 1, 0);
     assert!(writer.add_name("abcdef"));
@@ -76,7 +76,7 @@ fn no_bytes_make_a_reader_panic() {
 }
 
 #[test]
-fn a_length_is_told_as_soon_as_it_is_there() {
+fn a_length_is_known_once_it_was_received() {
     let mut bytes = [0; 64];
     let length = FrameWriter::new(&mut bytes, Kind::Leave, 0, 1, 0).finish();
     assert_eq!(frame_length(&bytes[..length - 1]), Ok(None));

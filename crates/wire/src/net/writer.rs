@@ -1,6 +1,6 @@
 //! Frames, written into a buffer.
 
-use super::{DataHeader, FrameHeader, Kind, MAGIC, TopicEntry, VERSION};
+use super::{AdvertEntry, DataHeader, FrameHeader, Kind, MAGIC, OpenEntry, TopicEntry, VERSION};
 use zerocopy::little_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -42,19 +42,9 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// Written bytes.
-    pub(super) const fn used(&self) -> usize {
-        self.used
-    }
-
     /// Bytes that still fit.
     pub const fn room(&self) -> usize {
         self.bytes.len() - self.used
-    }
-
-    /// Written bytes from `at` on.
-    pub(super) fn part_mut(&mut self, at: usize) -> &mut [u8] {
-        &mut self.bytes[at..self.used]
     }
 
     /// Adds a data header.
@@ -88,6 +78,36 @@ impl<'a> FrameWriter<'a> {
             self.used = before;
         }
         added
+    }
+
+    /// Adds an entry with no names yet; `None`, and nothing is added, if it does not fit together
+    /// with a name of `longest` bytes.
+    pub fn add_entry(&mut self, mut entry: AdvertEntry, longest: usize) -> Option<OpenEntry> {
+        if self.room() < size_of::<AdvertEntry>() + size_of::<U16>() + longest {
+            return None;
+        }
+        entry.topics = 0.into();
+        entry.length = 0.into();
+        let at = self.used;
+        self.add(&entry).then_some(OpenEntry { at, topics: 0, length: 0 })
+    }
+
+    /// Adds a name to the entry that was added last; false, and nothing is added, if it does not
+    /// fit.
+    #[must_use]
+    pub fn add_entry_name(&mut self, entry: &mut OpenEntry, name: &str) -> bool {
+        let before = self.used;
+        if entry.topics == u16::MAX || !self.add_name(name) {
+            return false;
+        }
+        entry.topics += 1;
+        entry.length += (self.used - before) as u16;
+        let bytes = &mut self.bytes[entry.at..self.used];
+        if let Ok((written, _)) = AdvertEntry::mut_from_prefix(bytes) {
+            written.topics = entry.topics.into();
+            written.length = entry.length.into();
+        }
+        true
     }
 
     /// Ends the frame; gives its length.
