@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_to_its_limit_and_differs_between_clients() {
+    fn the_delay_grows_to_its_limit_and_differs_between_clients() {
         let (delay_min, delay_max) = (Duration::from_millis(100), Duration::from_secs(1));
         let reconnect = Reconnect { delay_min, delay_max };
         let mut backoff = Backoff::new(7);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_usual_and_what_is_wrong_is_shown_right() {
+    fn missing_parts_of_an_address_have_defaults_and_errors_show_the_right_form() {
         for (text, meant) in [
             ("host", "host:9007"),
             ("127.0.0.1:1", "127.0.0.1:1"),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing_and_of_division_by_zero() {
+    fn null_operands_and_division_by_zero_give_null() {
         for (left, operation, right) in [
             (Null, Arithmetic::Add, Int(1)),
             (Int(1), Arithmetic::Multiply, Text(b"")),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_or_read_is_nothing() {
+    fn unrepresentable_dates_are_null() {
         for time in [f64::NAN, f64::INFINITY, 1e300, -1e15] {
             assert_eq!(written("%Y", time), None, "{time}");
         }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_always_or_never_holds_says_so() {
+    fn constant_conditions_are_explained_as_always_or_never() {
         let (told, _) = explained("1 = 1");
         assert_eq!(told.access_plans[0].access, AccessMethod::Every);
         assert!(explained("/1 = 1 and 1 = 2").0.access_plans.is_empty());

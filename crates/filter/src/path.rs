@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused_where_it_goes_wrong() {
+    fn an_invalid_path_is_refused_at_its_position() {
         for (text, at) in [
             ("", 0),
             ("55", 0),
@@ -362,7 +362,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_again(
+        fn a_printed_path_parses_to_itself(
             names in prop::collection::vec((".{1,6}", prop::option::of(0..9_u32)), 1..5),
             is_attribute: bool,
         ) {

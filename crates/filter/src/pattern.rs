@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_linear_or_small_is_refused_with_a_reason() {
+    fn nonlinear_or_large_patterns_are_refused_with_a_reason() {
         let error = |text: &str| Pattern::new(text, 1 << 16).expect_err(text);
         assert!(error("(a").contains("unclosed group"), "{}", error("(a"));
         assert!(error("(?=a)b").contains("look-around"), "{}", error("(?=a)b"));

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_where_it_goes_wrong() {
+    fn an_invalid_list_is_refused_at_its_position() {
         for (text, at, part) in [
             ("", 0, "a field"),
             ("/11 as", 6, "AS and the path"),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_selected_is_said() {
+    fn an_invalid_selection_is_refused_with_a_reason() {
         for (list, part) in [
             (" ", "empty list"),
             ("/id", "+/id if it is to stay"),

@@ -170,7 +170,7 @@ mod tests {
     use Value::{Bool, Float, Int, Null, Text, Uint};
 
     #[test]
-    fn nothing_compares_with_nothing() {
+    fn null_compares_with_no_value() {
         for comparison in [Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual] {
             for (left, right) in [(Null, Null), (Null, Int(1)), (Text(b""), Text(b"a"))] {
                 assert_eq!(left.compare(comparison, right), Ternary::Unknown);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_neither_less_nor_greater() {
+    fn nan_is_neither_less_nor_greater() {
         for comparison in [Equal, Less, LessOrEqual, Greater, GreaterOrEqual] {
             for other in [Int(1), Float(f64::NAN), Text(b"abc")] {
                 assert_eq!(Float(f64::NAN).compare(comparison, other), Ternary::False);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_cpu_gives_nothing_and_hangs_nobody() {
+    fn a_missing_cpu_gives_no_result_and_blocks_no_thread() {
         let cpu = affinity::allowed().unwrap()[0];
         let start = Instant::now();
         assert_eq!(Baseline::measure(cpu, 99_999).line_ns, None);

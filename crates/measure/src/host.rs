@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_absent() {
+    fn unknown_members_of_the_host_are_absent() {
         let host = serde_json::to_value(Host::read(tree(&[]).path())).unwrap();
         let host = host.as_object().unwrap();
         assert!(host.iter().all(|(name, value)| value.is_null() != (name == "architecture")));

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_must_be_there() {
+    fn a_requested_cpu_must_exist() {
         let choose = |asked| Pinning::choose(asked, 1, &[0, 1, 4]);
         let given = Pinning { cpu: Some(4), choice: PinChoice::Given };
         assert_eq!(choose(Some(4)).unwrap(), given);

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_read_by_its_name() {
+    fn a_priority_parses_by_its_name() {
         for asked in [PriorityRequest::Auto, PriorityRequest::None, PriorityRequest::RealTime] {
             assert_eq!(asked.name().parse(), Ok(asked));
         }

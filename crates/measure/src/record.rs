@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn a_written_record_parses_to_itself(
             length in STAMPED..200, count in 0..=HIGHEST_NUMBER,
             stamped: bool, warm_up: bool, intended: u64, actual: u64, at: prop::sample::Index,
         ) {

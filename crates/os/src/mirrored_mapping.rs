@@ -117,7 +117,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn what_runs_over_the_end_is_found_at_the_start() {
+    fn bytes_beyond_the_end_appear_at_the_start() {
         let path = std::env::temp_dir().join(format!("lanecast-ring-{}", std::process::id()));
         let mut file =
             File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();

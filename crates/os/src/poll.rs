@@ -92,7 +92,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn those_that_are_ready_are_told_apart() {
+    fn ready_descriptors_are_told_apart() {
         let bells = [true, false, true].map(|ringing| EventFd::new(ringing).unwrap());
         let mut room = PollBuffer::default();
         for _ in 0..2 {

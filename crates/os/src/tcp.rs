@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_connection_is_told_and_so_is_a_taken_port() {
+    fn refused_connections_and_taken_ports_are_errors() {
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into(), 1).unwrap();
         let to = listener.local_addr().unwrap();
         let error = listen(to, 1).unwrap_err();

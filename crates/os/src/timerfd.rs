@@ -56,7 +56,7 @@ mod tests {
     use crate::event::wait_readable;
 
     #[test]
-    fn it_goes_off_once_each_time_it_is_set() {
+    fn a_timer_expires_once_per_setting() {
         let timerfd = TimerFd::new().unwrap();
         let goes_off = |limit| wait_readable([timerfd.as_fd()], Some(limit)) == [true];
         assert!(!goes_off(Duration::ZERO));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_frame_is_noticed() {
+    fn oversized_and_malformed_frames_are_noticed() {
         let (mut traffic, bytes) = (Traffic::default(), frame(Kind::Data, 0));
         assert!(traffic.count(&bytes, 31).is_err());
         assert!(traffic.count(&bytes[..31], 99).is_err());

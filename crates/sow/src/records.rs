@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn records_with_one_checksum_are_told_apart_whichever_goes_first() {
+    fn records_with_equal_checksums_are_told_apart_in_any_order() {
         let mut records = Records::default();
         let (first, first_row_id) = insert(&mut records, identity(9, 1));
         let (second, second_row_id) = insert(&mut records, identity(9, 2));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn invalid_frames_are_refused() {
         for bytes in [
             &[][..],
             &[1, 1, 0],

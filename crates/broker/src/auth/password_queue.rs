@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_keeps_nobody_else_waiting() {
+    fn a_flood_delays_no_other_client() {
         assert!(waits(flooded(), source(3), 5) <= 2, "another address");
         assert!(waits(flooded(), source(1), 5) <= 3, "another user of the same");
         assert!(waits(flooded(), source(2), 5) <= 4, "another of many users of the same");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_wrong_waits_longer_each_time_and_nobody_else() {
+    fn the_delay_grows_with_each_failed_logon_of_a_source_and_user_only() {
         let mut queue = PasswordQueue::default();
         let mut now = 0;
         for delay in [1, 2, 4, 8, 16, 20, 20].map(|tenths| tenths * DELAY) {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_not() {
+    fn permissions_deny_by_default() {
         let subscribe = vec![TopicPattern::parse("a.*").expect("topics")];
         let rights = Permissions { subscribe, ..Permissions::default() };
         assert!(rights.allows(Permission::Subscribe, "ab"));

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_topic_keeps_of_patterns_is_a_bit_for_each() {
+    fn a_topic_stores_one_bit_per_pattern() {
         let (mut patterns, mut matched) = (Patterns::default(), MatchedPatterns::default());
         for number in 0..300 {
             insert(&mut patterns, &format!("^a.{{{number},}}"), number);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out_in_order() {
+    fn bytes_leave_the_ring_in_order() {
         let mut ring = DiskRing::create(&std::env::temp_dir(), 1_000).expect("a file");
         let (mut expected, mut seed, mut fresh) = (VecDeque::new(), 7, 0_u8);
         let mut refused = 0;

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_wait_to_be_read_only_if_there_are_too_many() {
+    fn reading_pauses_only_above_the_limit_of_unread_replies() {
         let mut replies = UnreadReplies::default();
         replies.count(100, 5_000, 100);
         assert!(!replies.is_blocking(), "other bytes are not replies");

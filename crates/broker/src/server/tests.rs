@@ -83,7 +83,7 @@ fn a_client_whose_commands_cost_much_goes_on_turn_by_turn_without_a_pause() {
 }
 
 #[test]
-fn a_server_whose_disk_has_failed_ends_if_that_is_said() {
+fn a_server_stops_on_disk_failure_if_configured() {
     for (on_failure, ends) in [(OnFailure::Stop, true), (OnFailure::Continue, false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");

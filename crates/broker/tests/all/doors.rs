@@ -52,7 +52,7 @@ fn answer(client: &mut Client, command: &str) -> String {
 }
 
 #[test]
-fn who_has_the_password_comes_in() {
+fn a_correct_password_logs_on() {
     let served = served("publish = [\"t\"]\nsubscribe = [\"t\"]", |_| ());
     let mut client = served.client();
     // What follows at once waits until it is known who it is.
@@ -69,7 +69,7 @@ fn who_has_the_password_comes_in() {
 }
 
 #[test]
-fn who_has_not_is_told_the_same_whoever_it_is_and_let_go() {
+fn all_failed_logons_receive_the_same_reply_and_are_disconnected() {
     let served = served("", |_| ());
     let mut client = served.client();
     let wrong = log_on(&mut client, "ann", "guess");
@@ -85,7 +85,7 @@ fn who_has_not_is_told_the_same_whoever_it_is_and_let_go() {
 }
 
 #[test]
-fn who_does_not_say_is_let_go() {
+fn a_client_that_sends_no_logon_is_disconnected() {
     let served = served("", |settings| settings.handshake = Duration::from_millis(200));
     let mut silent = served.client();
     assert_eq!(silent.next(), None);
@@ -93,7 +93,7 @@ fn who_does_not_say_is_let_go() {
 }
 
 #[test]
-fn who_goes_while_the_password_is_checked_harms_nobody() {
+fn a_disconnect_during_the_password_check_affects_no_other_client() {
     let served = served("publish = [\"t\"]", |_| ());
     // Their passwords are not checked any more: that would take longer than anybody waits.
     for round in 0..100 {
@@ -139,7 +139,7 @@ fn each_may_do_what_is_granted() {
 }
 
 #[test]
-fn who_may_see_some_messages_sees_no_others() {
+fn a_restricted_user_sees_permitted_messages_only() {
     let all = "[\"orders\"]";
     let rights = format!("publish = {all}\nsubscribe = {all}\nquery = {all}\ndelete = {all}");
     let served = served(&format!("{rights}\nfilter = \"/desk = 1 OR /desk = 2\""), |_| ());
@@ -178,7 +178,7 @@ fn who_may_see_some_messages_sees_no_others() {
 }
 
 #[test]
-fn nobody_uses_up_the_numbers_of_another_user() {
+fn users_have_separate_sequence_numbers() {
     let folder = tempfile::tempdir().expect("a folder");
     let user = |name: &str| {
         let rights = "publish = [\"orders\"]\nquery = [\"orders\"]";
@@ -219,7 +219,7 @@ fn nobody_uses_up_the_numbers_of_another_user() {
 }
 
 #[test]
-fn who_comes_later_goes_by_the_file_as_it_is_then() {
+fn later_connections_use_the_reloaded_users_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let user = |name: &str| {
         format!("[[user]]\nname = \"{name}\"\npassword = \"{}\"\npublish = [\"t\"]\n", line())

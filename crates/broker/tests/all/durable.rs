@@ -36,7 +36,7 @@ fn state(client: &mut Client, topic: &str) -> Vec<String> {
 }
 
 #[test]
-fn who_publishes_faster_than_the_disk_writes_is_slowed_down() {
+fn a_publisher_faster_than_the_disk_is_slowed_down() {
     publish_faster_than_the_disk_writes();
 }
 
@@ -44,7 +44,7 @@ fn who_publishes_faster_than_the_disk_writes_is_slowed_down() {
 /// a publisher more than a hundred times.
 #[test]
 #[ignore = "takes minutes"]
-fn a_publisher_that_is_slowed_down_a_thousand_times_always_goes_on() {
+fn a_publisher_slowed_down_a_thousand_times_always_resumes() {
     for _ in 0..1_000 {
         publish_faster_than_the_disk_writes();
     }
@@ -85,7 +85,7 @@ fn publish_faster_than_the_disk_writes() {
 /// Under pressure many clients each send the first message that they want to be durable: none of
 /// them has been slowed down before, and there is room for a few only.
 #[test]
-fn first_messages_of_many_publishers_are_all_taken_however_slow_the_disk_is() {
+fn first_messages_of_many_publishers_are_all_stored_on_a_slow_disk() {
     const CLIENTS: usize = 100;
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
@@ -106,7 +106,7 @@ fn first_messages_of_many_publishers_are_all_taken_however_slow_the_disk_is() {
 }
 
 #[test]
-fn what_was_persisted_is_there_after_a_restart_and_is_not_taken_twice() {
+fn persisted_records_survive_a_restart_and_repetitions_are_duplicates() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = served(directory.path(), 1_000);
     let (mut client, sequence) = log_on(&first, "desk");
@@ -142,7 +142,7 @@ fn what_was_persisted_is_there_after_a_restart_and_is_not_taken_twice() {
 }
 
 #[test]
-fn what_was_deleted_before_is_not_deleted_again() {
+fn a_repeated_deletion_is_a_duplicate() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = served(directory.path(), 1_000);
     let (mut client, _) = log_on(&first, "desk");
@@ -205,7 +205,7 @@ fn checkpoints_are_taken_while_publishing_goes_on() {
 }
 
 #[test]
-fn what_is_not_durable_is_not_said_to_be() {
+fn messages_of_transient_topics_are_never_acknowledged_as_persisted() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = served(directory.path(), 1_000);
     let mut client = served.client();
@@ -246,7 +246,7 @@ fn with_topics(
 }
 
 #[test]
-fn a_topic_that_the_settings_lack_for_one_run_is_not_lost() {
+fn a_topic_missing_from_the_settings_for_one_run_is_not_lost() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = served(directory.path(), 10);
     let mut client = first.client();

@@ -16,7 +16,7 @@ fn served() -> Served {
 }
 
 #[test]
-fn records_are_asked_for_by_filter_order_and_number() {
+fn records_are_queried_by_filter_order_and_number() {
     let served = served();
     let mut client = served.client();
     for (id, price) in [(1, 30), (2, 10), (3, 20), (2, 40)] {
@@ -39,7 +39,7 @@ fn records_are_asked_for_by_filter_order_and_number() {
 }
 
 #[test]
-fn a_follower_has_the_state_and_then_each_change_once() {
+fn a_subscriber_receives_the_state_and_then_each_change_once() {
     let served = served();
     let (mut publisher, mut reader) = (served.client(), served.client());
     for id in 0..2_000 {
@@ -70,7 +70,7 @@ fn a_follower_has_the_state_and_then_each_change_once() {
 }
 
 #[test]
-fn who_follows_is_told_what_leaves_and_why() {
+fn a_subscriber_is_told_which_records_leave_and_why() {
     let served = served();
     let mut client = served.client();
     client.send(r#"{"c":"p","t":"orders"}{"id":1,"st":"open"}"#);
@@ -101,7 +101,7 @@ fn who_follows_is_told_what_leaves_and_why() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said() {
+fn invalid_queries_fail_with_a_reason() {
     let served = served();
     let mut client = served.client();
     let mut reason = |command: &str, expected: &str| {
@@ -142,7 +142,7 @@ fn what_cannot_be_asked_is_said() {
 }
 
 #[test]
-fn a_lifetime_of_nothing_is_for_ever() {
+fn a_lifetime_of_zero_never_expires() {
     let served = served();
     let mut client = served.client();
     client.send(r#"{"c":"subscribe","t":"brief","opts":"oof","sub_id":"b"}"#);
@@ -157,7 +157,7 @@ fn a_lifetime_of_nothing_is_for_ever() {
 }
 
 #[test]
-fn who_asks_and_subscribes_where_nothing_is_kept_is_told_so_and_goes_on() {
+fn sow_and_subscribe_on_a_transient_topic_fails_and_the_connection_stays() {
     let served = Served::new(|_| {});
     let mut client = served.client();
     let rest = r#""t":"new","query_id":"q","sub_id":"s","cid":"1","a":"processed,completed,stats""#;
@@ -183,7 +183,7 @@ fn who_asks_and_subscribes_where_nothing_is_kept_is_told_so_and_goes_on() {
 }
 
 #[test]
-fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
+fn a_query_creates_no_topic() {
     let served = Served::new(|settings| settings.topics_max = 1);
     let mut client = served.client();
     for command in ["sow", "sow_delete", "delta_publish"] {
@@ -198,7 +198,7 @@ fn who_asks_for_a_topic_that_is_not_there_does_not_make_it() {
 }
 
 #[test]
-fn what_expires_in_centuries_is_not_due_before() {
+fn a_lifetime_of_centuries_does_not_overflow() {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
     let orders = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     let topics = vec![orders.lifetime(500 * YEAR)];

@@ -134,7 +134,7 @@ fn verify(client: &mut Client, name: &str, known: &mut Known) {
 }
 
 #[test]
-fn what_was_persisted_outlives_kills() {
+fn persisted_messages_survive_kills() {
     let is_long = std::env::var_os("LONG_TESTS").is_some();
     let rounds = if is_long { 100 } else { 20 };
     let directory = tempfile::tempdir().expect("a directory");

@@ -16,7 +16,7 @@ fn served() -> Served {
 }
 
 #[test]
-fn what_changes_is_merged_and_everybody_gets_the_whole() {
+fn a_delta_is_merged_and_subscribers_receive_the_whole_record() {
     let served = served();
     let (mut publisher, mut reader) = (served.client(), served.client());
     reader.send(r#"{"c":"subscribe","t":"orders","sub_id":"s"}"#);
@@ -41,7 +41,7 @@ fn what_changes_is_merged_and_everybody_gets_the_whole() {
 }
 
 #[test]
-fn who_wants_deltas_gets_what_has_changed_and_the_key() {
+fn a_delta_subscriber_receives_changed_fields_and_the_key() {
     let served = served();
     let (mut publisher, mut reader) = (served.client(), served.client());
     publisher.send(r#"{"c":"p","t":"orders"}{"id":1,"st":"open","px":1}"#);
@@ -115,7 +115,7 @@ fn each_gets_the_fields_that_it_selected() {
 }
 
 #[test]
-fn what_is_held_back_is_told_in_time() {
+fn conflated_updates_are_delivered_when_due() {
     let served = served();
     let (mut publisher, mut reader) = (served.client(), served.client());
     reader.send(r#"{"c":"delta_subscribe","t":"orders","sub_id":"s","opts":"conflation=30ms"}"#);
@@ -132,7 +132,7 @@ fn what_is_held_back_is_told_in_time() {
 }
 
 #[test]
-fn what_has_no_parts_is_refused_in_words() {
+fn deltas_of_unsupported_message_types_are_refused() {
     let served = served();
     let (mut json, mut xml) = (served.client(), served.client());
     xml.speak("xml");

@@ -42,7 +42,7 @@ fn open(served: &Served, certificates: &Certificates) -> Socket {
 }
 
 #[test]
-fn websockets_are_encrypted_and_told_the_end() {
+fn websockets_are_encrypted_and_closed_with_a_frame() {
     let certificates = Certificates::new();
     let served = served(&certificates, |_| ());
     let mut socket = open(&served, &certificates);
@@ -81,7 +81,7 @@ fn publish_to_one_who_waits(served: &Served, certificates: &Certificates) -> Soc
 }
 
 #[test]
-fn who_reads_late_gets_everything_in_order() {
+fn a_late_reader_receives_everything_in_order_over_tls() {
     let certificates = Certificates::new();
     let served = served(&certificates, |_| ());
     let mut late = publish_to_one_who_waits(&served, &certificates);
@@ -93,7 +93,7 @@ fn who_reads_late_gets_everything_in_order() {
 }
 
 #[test]
-fn who_reads_too_slowly_is_let_go_and_nobody_else() {
+fn only_the_slow_consumer_is_disconnected() {
     let certificates = Certificates::new();
     let served = served(&certificates, |settings| settings.send_queue_bytes_max = 256 << 10);
     let mut slow = publish_to_one_who_waits(&served, &certificates);
@@ -124,7 +124,7 @@ fn a_renewed_certificate_is_taken_up() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_told_with_what_to_do() {
+fn unusable_files_are_reported_with_advice() {
     let certificates = Certificates::new();
     certificates.issue("server", "127.0.0.1", 2100);
     certificates.issue("other", "127.0.0.1", 2100);

@@ -79,7 +79,7 @@ fn filters_may_ask_for_the_name_of_the_server() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_its_reason() {
+fn impossible_commands_fail_with_a_reason() {
     let served = Served::new(|settings| settings.subscriptions_max = 2);
     let mut client = served.client();
     let mut reason = |command: &str, expected: &str| {
@@ -138,7 +138,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn garbage_ends_its_connection_and_nobody_elses() {
+fn invalid_bytes_end_only_their_connection() {
     let served = Served::new(|settings| settings.frame_bytes_max = 2_000);
     let mut good = served.client();
     good.send(r#"{"c":"subscribe","t":"t","sub_id":"s"}"#);
@@ -157,7 +157,7 @@ fn garbage_ends_its_connection_and_nobody_elses() {
 }
 
 #[test]
-fn who_reads_too_slowly_is_let_go_and_holds_nobody_up() {
+fn a_slow_consumer_is_disconnected_and_delays_no_other_client() {
     let served = Served::new(|settings| settings.send_queue_bytes_max = 256 << 10);
     let (mut slow, mut quick, mut publisher) = (served.client(), served.client(), served.client());
     for client in [&mut slow, &mut quick] {
@@ -179,7 +179,7 @@ fn who_reads_too_slowly_is_let_go_and_holds_nobody_up() {
 }
 
 #[test]
-fn what_was_published_before_is_not_published_again() {
+fn a_repeated_sequence_number_is_not_published_again() {
     let served = Served::new(|_| ());
     let mut reader = served.client();
     reader.send(r#"{"c":"subscribe","t":"t","sub_id":"s"}"#);

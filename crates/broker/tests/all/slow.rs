@@ -48,7 +48,7 @@ fn files(directory: &Path) -> usize {
 }
 
 #[test]
-fn who_stops_reading_gets_everything_later() {
+fn a_client_that_stops_reading_receives_everything_later() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| spool(settings, directory.path()));
     let (mut slow, mut quick) = (served.client(), served.client());
@@ -74,7 +74,7 @@ fn who_stops_reading_gets_everything_later() {
 }
 
 #[test]
-fn who_is_too_far_behind_is_let_go() {
+fn a_client_too_far_behind_is_disconnected() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
         spool(settings, directory.path());
@@ -93,7 +93,7 @@ fn who_is_too_far_behind_is_let_go() {
 }
 
 #[test]
-fn what_waits_too_long_lets_its_client_go() {
+fn a_message_that_waits_too_long_disconnects_its_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| {
         spool(settings, directory.path());
@@ -116,7 +116,7 @@ fn what_waits_too_long_lets_its_client_go() {
 }
 
 #[test]
-fn a_disk_that_fails_lets_its_client_go_and_nobody_else() {
+fn a_failed_spool_disk_disconnects_only_its_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| spool(settings, directory.path()));
     directory.close().expect("it is empty");
@@ -132,7 +132,7 @@ fn a_disk_that_fails_lets_its_client_go_and_nobody_else() {
 }
 
 #[test]
-fn together_they_have_so_much_memory() {
+fn all_send_queues_share_one_memory_limit() {
     let served = Served::new(|settings| settings.queued_bytes_max = 200_000);
     let (mut slow, mut quick) = (served.client(), served.client());
     subscribe(&mut slow);
@@ -219,7 +219,7 @@ fn a_flood_of_queries_waits_its_turn() {
 }
 
 #[test]
-fn an_answer_waits_for_who_reads_it() {
+fn a_query_pauses_until_its_client_reads() {
     const RECORDS: usize = 4_000;
     let served = Served::new(|settings| {
         settings.send_queue_bytes_max = 1 << 20;
@@ -252,7 +252,7 @@ fn an_answer_waits_for_who_reads_it() {
 }
 
 #[test]
-fn who_does_not_read_answers_is_not_read_from() {
+fn a_client_that_reads_no_replies_is_not_read_from() {
     let unread = 100 << 20;
     let served = Served::new(|_| ());
     let mut client = served.client();
@@ -281,7 +281,7 @@ fn who_does_not_read_answers_is_not_read_from() {
 }
 
 #[test]
-fn long_records_are_answered_as_fast_as_they_are_read() {
+fn results_of_long_records_flow_as_fast_as_they_are_read() {
     const RECORDS: usize = 40;
     const LENGTH: usize = 600_000;
     // Sixteen of them are more than may wait.

@@ -159,7 +159,7 @@ fn few_may_be_coming_in_and_few_from_one_address() {
 }
 
 #[test]
-fn a_flood_of_wrong_logons_keeps_nobody_out() {
+fn a_flood_of_failed_logons_keeps_no_user_out() {
     let served = served(|_| ());
     let mut flood: Vec<Client> = (0..120).map(|_| served.client()).collect();
     for (number, client) in flood.iter_mut().enumerate() {
@@ -183,7 +183,7 @@ fn a_flood_of_wrong_logons_keeps_nobody_out() {
 }
 
 #[test]
-fn who_was_wrong_waits_and_is_not_hung_up_on_meanwhile() {
+fn a_failed_logon_is_delayed_without_a_disconnect() {
     let served = served(|settings| settings.handshake = Duration::from_secs(1));
     let mut last = Instant::now();
     for _ in 0..5 {

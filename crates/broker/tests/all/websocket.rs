@@ -123,7 +123,7 @@ fn pings_are_answered_and_goodbyes_returned() {
 }
 
 #[test]
-fn who_does_not_read_the_answers_to_pings_is_not_read_from() {
+fn a_client_that_reads_no_pongs_is_not_read_from() {
     let served = served(|_| ());
     let mut socket = open(&served, None).expect("opened");
     let ping = [&[0x89, 0x80 | 125, 0, 0, 0, 0][..], &[b'x'; 125]].concat();
@@ -155,7 +155,7 @@ fn pages_of_others_are_turned_away() {
 }
 
 #[test]
-fn what_is_no_request_is_told_so() {
+fn an_invalid_upgrade_request_is_refused() {
     let served = served(|_| ());
     for request in
         ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST / HTTP/1.1\r\n\r\n", "\0\0\0\u{1}\r\n\r\n"]
@@ -170,7 +170,7 @@ fn what_is_no_request_is_told_so() {
 }
 
 #[test]
-fn who_breaks_the_rules_is_let_go_and_nobody_else() {
+fn a_protocol_violation_closes_only_that_connection() {
     let served = served(|settings| settings.frame_bytes_max = 2_000);
     let mut good = open(&served, None).expect("opened");
     let close = |bytes: &[u8]| {
@@ -200,7 +200,7 @@ fn who_breaks_the_rules_is_let_go_and_nobody_else() {
 }
 
 #[test]
-fn who_stays_to_the_end_is_told_that_it_is() {
+fn shutdown_sends_a_close_frame_after_pending_messages() {
     let served = served(|_| ());
     let mut socket = open(&served, None).expect("opened");
     let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;
@@ -216,7 +216,7 @@ fn who_stays_to_the_end_is_told_that_it_is() {
 }
 
 #[test]
-fn who_takes_too_long_to_come_in_is_let_go() {
+fn a_late_upgrade_request_ends_the_connection() {
     let served = served(|settings| settings.handshake = Duration::from_millis(200));
     let start = Instant::now();
     let mut silent = served.web_stream();
@@ -234,7 +234,7 @@ fn who_takes_too_long_to_come_in_is_let_go() {
 }
 
 #[test]
-fn who_reads_too_slowly_is_let_go() {
+fn a_slow_consumer_is_disconnected() {
     let served = served(|settings| settings.send_queue_bytes_max = 256 << 10);
     let mut slow = open(&served, None).expect("opened");
     let wish = r#"{"c":"subscribe","t":"t","sub_id":"s","a":"processed"}"#;

@@ -118,7 +118,7 @@ fn a_call_may_be_given_up_and_loses_nothing() {
 }
 
 #[test]
-fn a_subscription_that_is_not_read_ends_and_nobody_waits_for_it() {
+fn an_unread_subscription_ends_without_delaying_others() {
     beside(|server| async move {
         let settings = Settings::once(&server, Identity::default());
         let settings = Settings { unread_bytes_max: 20_000, ..settings };
@@ -166,7 +166,7 @@ async fn read_to(subscription: &mut Subscription, last: u64) -> u64 {
 }
 
 #[test]
-fn it_connects_again_and_sends_again_what_was_not_acknowledged() {
+fn unacknowledged_messages_are_sent_again_after_a_reconnection() {
     beside(|server| async move {
         let wire = Wire::new(&server, 5, 20_000);
         let identity = Identity { name: "desk".to_owned(), ..Identity::default() };
@@ -195,7 +195,7 @@ fn it_connects_again_and_sends_again_what_was_not_acknowledged() {
 }
 
 #[test]
-fn the_end_is_told_to_all_who_wait() {
+fn the_end_wakes_all_waiting_threads() {
     beside(|_| async move {
         let served = Served::new();
         let client = connect(&served.address()).await;

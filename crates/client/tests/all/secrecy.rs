@@ -56,7 +56,7 @@ fn messages_of_any_length_come_whole() {
 }
 
 #[test]
-fn who_is_not_the_one_it_should_be_is_not_believed() {
+fn a_server_with_a_wrong_certificate_is_refused() {
     let (certificates, others) = (Certificates::new(), Certificates::new());
     let served_here = served(&certificates);
     let server = served_here.address();
@@ -125,7 +125,7 @@ fn clients_show_certificates_where_that_is_wanted() {
 }
 
 #[test]
-fn silence_and_nonsense_at_the_door_keep_nobody_up() {
+fn silent_and_invalid_connections_delay_no_client() {
     let certificates = Certificates::new();
     certificates.issue("server", "127.0.0.1", 2100);
     let served = Served::with(|settings| {

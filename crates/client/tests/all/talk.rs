@@ -19,7 +19,7 @@ fn json(server: &str) -> Client {
 }
 
 #[test]
-fn what_is_published_comes_to_those_who_want_it() {
+fn messages_reach_matching_subscribers() {
     let identity = Identity { message_type: "nvfix".to_owned(), ..Identity::default() };
     beside(|server| {
         let mut reader = Client::connect(server, &identity).expect("it is there");
@@ -45,7 +45,7 @@ fn what_is_published_comes_to_those_who_want_it() {
 }
 
 #[test]
-fn what_the_server_refuses_is_an_error_with_its_reason() {
+fn a_refusal_of_the_server_is_an_error_with_its_reason() {
     let identity = Identity { message_type: "fix".to_owned(), ..Identity::default() };
     beside(|server| {
         let mut client = json(server);
@@ -144,7 +144,7 @@ fn records_are_followed_from_the_question_on() {
 }
 
 #[test]
-fn what_changes_is_told_without_the_records_before() {
+fn deltas_arrive_without_the_records_before() {
     beside(|server| {
         let mut client = json(server);
         client.publish("stock", br#"{"id":1,"qty":5,"by":"a"}"#).expect("it is taken");
@@ -189,7 +189,7 @@ fn records_are_removed_by_their_numbers_and_by_their_keys() {
 }
 
 #[test]
-fn the_password_is_shown_to_nobody_but_the_server() {
+fn only_the_server_receives_the_password() {
     let identity = Identity { password: "hunter2".to_owned(), ..Identity::default() };
     let settings = Settings::once("127.0.0.1:9007", identity);
     assert!(!format!("{settings:?}").contains("hunter2"));

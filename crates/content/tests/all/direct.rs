@@ -36,7 +36,7 @@ fn settle(publisher: &mut Publisher<Context>, subscribers: &mut [Subscriber<Cont
 }
 
 /// Each subscriber receives exactly its matching messages, in order.
-fn everything_wanted_arrives(stage: &Stage) {
+fn all_matching_messages_arrive(stage: &Stage) {
     let mut day = Day::new(20_000);
     let symbol = day.symbol(0).to_owned();
     let quotes = format!("/35 = 'S' and /55 = '{symbol}'");
@@ -249,8 +249,8 @@ macro_rules! over_each_transport {
             use super::Stage;
 
             #[test]
-            fn everything_wanted_arrives() {
-                super::everything_wanted_arrives(&Stage::new($name));
+            fn all_matching_messages_arrive() {
+                super::all_matching_messages_arrive(&Stage::new($name));
             }
 
             #[test]

@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_what_overlaps(
+        fn interval_blocks_find_exactly_the_overlapping_intervals(
             ranges in prop::collection::vec((1..300_u64, 4..9_u64, any::<bool>()), 0..1_500),
             least in 0..320_u64,
             length in 0..3_u64,

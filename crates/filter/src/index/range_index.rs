@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_what_holds_the_number(
+        fn the_range_index_finds_exactly_the_ranges_that_contain_the_number(
             ranges in prop::collection::vec(range(), 0..80),
             removed in prop::collection::vec(any::<bool>(), 80),
             least in 0..64_u64,

@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_sorted_list(
+        fn sorted_blocks_equal_a_sorted_list(
             changes in prop::collection::vec((0..300_u32, prop::bool::weighted(0.7)), 0..2_000),
             limit in 0..300_u32,
         ) {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_counts_each_time() {
+    fn repeated_patterns_count_each_time() {
         assert!(states("(a{100}){100}") > 10_000);
         assert!(states("((a{2,50}){50}){1,50}") > 125_000);
         assert_eq!(states("(((a{4000000000}){4000000000}){4000000000}){4000000000}"), usize::MAX);

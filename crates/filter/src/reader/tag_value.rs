@@ -400,7 +400,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_read_before_makes_no_difference(
+        fn earlier_messages_do_not_change_a_result(
             messages in prop::collection::vec("(([1-3]|12|11111111|x)?(=[;=1\0]?)?;?){0,9}", 1..9),
             is_fix: bool,
             is_ended_by_zero: bool,

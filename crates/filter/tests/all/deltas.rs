@@ -39,7 +39,7 @@ fn changes(message_type: MessageType, old: &str, new: &str, keys: &[&str]) -> (u
 }
 
 #[test]
-fn what_a_delta_names_is_replaced() {
+fn fields_of_a_delta_replace_those_of_the_record() {
     for (message_type, base, delta, expected) in [
         (MessageType::Fix, "1=a;55=IBM;38=5", "38=7;44=1", "1=a;55=IBM;38=7;44=1;"),
         (MessageType::Fix, "448=a;1=x;448=b;", "448=c;448=d;448=e", "448=c;448=d;448=e;1=x;"),
@@ -62,7 +62,7 @@ fn what_a_delta_names_is_replaced() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused_with_its_place() {
+fn an_invalid_delta_is_refused_at_its_position() {
     let error = |offset, reason| Malformed { offset, reason };
     for (message_type, base, delta, expected) in [
         (MessageType::Fix, "55", "1=a", DeltaError::First(error(2, MalformedReason::NoValue))),
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_a_merge_panic(
+    fn merging_arbitrary_bytes_does_not_panic(
         base in "[\\[\\]{}\",:a1=; \\\\]{0,20}",
         delta in "[{}\",:a1=; \\\\]{0,20}",
     ) {

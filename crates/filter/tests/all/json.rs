@@ -250,7 +250,7 @@ proptest! {
         }
     }
     #[test]
-    fn what_was_read_before_changes_nothing(
+    fn earlier_messages_do_not_change_extracted_fields(
         values in prop::collection::vec(json(), 1..4),
         paths in paths(),
         is_pretty: bool,

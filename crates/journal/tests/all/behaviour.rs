@@ -58,7 +58,7 @@ fn records_come_back_as_they_were_appended() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_at_once() {
+fn invalid_settings_and_records_are_refused_at_once() {
     let disk = SimulatedDisk::new(1, ROOM);
     let odd = JournalConfig { segment_bytes: SEGMENT + 1, ..settings() };
     assert!(Journal::open(disk.clone(), odd).unwrap_err().to_string().contains("segment_bytes"));

@@ -150,7 +150,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn what_was_persisted_survives_every_crash() {
+fn persisted_records_survive_every_crash() {
     (0..seeds()).for_each(|seed| Trial::new(seed).run());
 }
 

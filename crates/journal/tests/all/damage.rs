@@ -149,7 +149,7 @@ fn damage_in_the_last_group_alone_looks_torn() {
 }
 
 #[test]
-fn what_was_cut_off_does_not_come_back_behind_the_same_record() {
+fn truncated_records_do_not_return_behind_an_equal_record() {
     let disk = SimulatedDisk::new(1, 1 << 20);
     let (first, second) = (Entry { body: b"first", ..Entry::default() }, Entry::default());
     let mut log = open(&disk).unwrap();

@@ -77,7 +77,7 @@ fn verdict(disk: &SimulatedDisk) -> Verdict {
 }
 
 #[test]
-fn what_is_left_from_before_is_neither_a_record_nor_damage() {
+fn remains_in_a_recycled_segment_are_neither_records_nor_damage() {
     let (disk, last, segment, offset) = journal();
     let bytes = disk.contents(&name(segment));
     assert!(bytes[offset as usize + 1000..].iter().any(|byte| *byte != 0), "it is there");
@@ -143,7 +143,7 @@ fn a_spare_that_is_recycled_is_ready_for_the_next_owner() {
 }
 
 #[test]
-fn a_reader_beside_the_owner_is_told_that_its_records_are_gone() {
+fn a_concurrent_reader_is_told_that_its_records_are_gone() {
     let disk = SimulatedDisk::new(1, 1 << 20);
     let mut log = Log::open(disk.clone(), settings()).unwrap();
     append(&mut log, 20);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_told_with_what_they_lack() {
+    fn links_are_reported_with_missing_properties() {
         let tree = tree(&LO);
         add(&tree, "eth0", "0x1003", "1500", "up");
         let good = found(&tree, "interfaces");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_puts_packets_off_is_told() {
+    fn receive_coalescing_is_reported() {
         let tree = tree(&LO);
         add(&tree, "eth0", "0x1003", "1500", "up");
         assert_eq!(found(&tree, "card-interrupts").found, "no cards");

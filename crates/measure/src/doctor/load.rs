@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_told_of_now_and_since_the_start() {
+    fn stolen_time_is_reported_for_now_and_since_the_start() {
         let start = Instant::now();
         let before = snapshot(start, 0, START, &[]);
         let after = snapshot(start, 0, "cpu  1000 0 500 98490 0 50 50 10 0 0\n", &[]);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn small_buffers_are_told_with_the_command_that_raises_them() {
+    fn small_buffers_are_reported_with_the_command_that_raises_them() {
         let files = [
             ("proc/sys/net/core/rmem_max", "212992\n"),
             ("proc/sys/net/core/wmem_max", "4194304\n"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_counted() {
+    fn dropped_packets_are_counted() {
         let snmp = "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors RcvbufErrors\n\
             Udp: 100 2 7 5\nUdpLite: RcvbufErrors\nUdpLite: 9\n";
         let queues = "0000 00000000 0\n00ff 0000001a 0\n";

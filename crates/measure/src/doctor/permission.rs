@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_user_is_told_what_to_do() {
+    fn an_unprivileged_user_gets_advice() {
         let limits = LIMITS.replace("1024", "128 ");
         let files = [
             ("proc/self/limits", limits.as_str()),

@@ -211,7 +211,7 @@ fn a_stop_ends_a_run_between_bursts_and_while_waiting() {
 }
 
 #[test]
-fn nothing_to_send_is_no_burst() {
+fn zero_messages_make_no_burst() {
     assert!(Bursts::even(1000, 0, 0, GIGA).next_burst(|| 5, NEVER).is_none());
     assert!(FlatOut::new(0).next_burst(|| 5, NEVER).is_none());
 }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_known_by_its_name_and_nothing_else_is() {
+    fn cases_parse_by_their_names_only() {
         for experiment in Experiment::ALL {
             assert_eq!(experiment.name().parse(), Ok(experiment));
             assert_eq!(serde_json::to_value(experiment).unwrap(), experiment.name());

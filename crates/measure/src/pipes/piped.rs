@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_arrives_and_sleepers_are_told_once() {
+    fn writes_arrive_and_a_sleeper_is_woken_once() {
         goes_through(Semaphore::new());
         goes_through(PollSet::new());
         goes_through(SocketSignal::new().unwrap());

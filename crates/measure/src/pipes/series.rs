@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_runs_in_turns_and_fits_into_the_time() {
+    fn compared_cases_alternate_within_the_time_limit() {
         let series = all();
         let expected = series.expected(Duration::from_millis(200), 5);
         assert!(expected < Duration::from_secs(150), "{expected:?} for {}", series.cases.len());

@@ -101,7 +101,7 @@ fn few_samples_agree_with_sorting() {
 }
 
 #[test]
-fn nothing_recorded_is_no_distribution() {
+fn an_empty_recording_has_no_distribution() {
     assert_eq!(Recorder::new().distribution(), None);
     assert_eq!(Recorder::new().samples(), 0);
 }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_taken_or_refused() {
+    fn a_requested_placement_is_applied_or_refused() {
         let choose = |publisher, receivers: &[usize]| {
             Placement::among(&[0, 1, 2], ONE_NODE, publisher, receivers)
         };

@@ -62,7 +62,7 @@ fn long_messages_have_datagrams_of_their_own() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn invalid_settings_are_refused_with_a_reason() {
     let good = settings(Case::round_trip(SocketKind::Udp, WaitStrategy::Park));
     for size in [0, 15, LONGEST + 1] {
         let error = run(&Settings { size, ..good }, NEVER).unwrap_err();

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_once_and_in_order_is_right() {
+    fn each_message_once_and_in_order_passes() {
         assert_eq!(wrong(&all()), DeliveryErrors::default());
         let both: Vec<u64> = (0..10).flat_map(|number| [tag(1) + number, number]).collect();
         assert_eq!(

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_works_if_one_cannot() {
+    fn no_thread_starts_if_one_fails() {
         let mut group = ThreadGroup::new();
         group.join(Role::Consumer, first(), || panic!("works"));
         group.join(Role::Producer, 99_999, || ());

@@ -53,7 +53,7 @@ fn the_value_outlives_its_owner_and_a_panic_lets_others_in() {
 }
 
 #[test]
-fn a_busy_owner_lets_patient_visitors_in_and_nobody_meets_another() {
+fn a_busy_owner_admits_patient_visitors_one_at_a_time() {
     const VISITS: u64 = 200;
     // Two halves that are equal for a thread that is alone.
     let (mut owner, visitor) = Biased::split((0_u64, 0_u64));

@@ -95,7 +95,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn it_is_signalled_once_for_each_time_it_is_armed() {
+    fn an_event_is_signalled_once_per_arming() {
         let event = ArmedEvent::new().unwrap();
         let is_heard = || wait_readable([event.as_fd()], Some(Duration::ZERO))[0];
         event.notify();

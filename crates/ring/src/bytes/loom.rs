@@ -66,7 +66,7 @@ fn a_published_message_is_whole_and_the_end_comes_last() {
 }
 
 #[test]
-fn nothing_is_overwritten_before_it_was_read() {
+fn values_are_not_overwritten_before_they_are_read() {
     check(|| {
         let mut build = single_producer(CAPACITY).unwrap();
         let mut consumer = build.consumer();
@@ -84,7 +84,7 @@ fn nothing_is_overwritten_before_it_was_read() {
 }
 
 #[test]
-fn who_comes_after_sees_what_was_released() {
+fn the_next_owner_sees_released_writes() {
     check(|| {
         let mut build = single_producer(CAPACITY).unwrap();
         let mut first = build.consumer();
@@ -140,7 +140,7 @@ fn a_batch_becomes_visible_as_a_whole() {
 }
 
 #[test]
-fn whoever_leaves_has_finished_reading() {
+fn a_leaving_consumer_has_finished_reading() {
     check(|| {
         let mut build = single_producer(CAPACITY).unwrap();
         let mut leaving = build.consumer();
@@ -182,7 +182,7 @@ fn a_message_that_is_held_back_wakes_who_sleeps() {
 }
 
 #[test]
-fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
+fn a_sleeper_on_several_lanes_is_woken_by_each_and_by_their_end() {
     check_sleep(|| {
         let mut build = multi_producer(2, CAPACITY).unwrap().wait(WaitStrategy::Park);
         let mut consumer = build.consumer();

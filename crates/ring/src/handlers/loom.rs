@@ -66,7 +66,7 @@ fn attend(
 }
 
 #[test]
-fn who_has_arrived_has_done_so_before() {
+fn earlier_writes_are_visible_at_the_start_signal() {
     check(|| {
         let (start_signal, trace) = (Arc::new(StartSignal::new()), Trace::new());
         let arriving = {
@@ -128,7 +128,7 @@ impl Handler<u64> for Quiet {
 }
 
 #[test]
-fn who_knows_of_the_end_knows_what_came_before_it() {
+fn the_end_is_seen_after_all_earlier_values() {
     // No thread sleeps here, and full fences would hide a missing ordering.
     without_light_fences(|| {
         check(|| {
@@ -150,7 +150,7 @@ fn who_knows_of_the_end_knows_what_came_before_it() {
 }
 
 #[test]
-fn what_is_published_before_the_end_is_handled_by_a_handler_that_sleeps() {
+fn a_sleeping_handler_receives_values_published_before_the_end() {
     check(|| {
         let mut ring = ring();
         let consumer = ring.consumer().unwrap();

@@ -10,7 +10,7 @@ fn values(consumer: &mut Lanes<Consumer<u64>>) -> Vec<u64> {
 }
 
 #[test]
-fn what_one_producer_holds_back_holds_up_no_other() {
+fn a_delayed_producer_delays_no_other() {
     let mut build = multi_producer(2, 4, || 0).unwrap();
     let mut consumer = build.consumer().unwrap();
     let mut workers = build.workers_after(2, &[&consumer]).unwrap();
@@ -69,7 +69,7 @@ fn a_diamond_holds_in_every_lane() {
 }
 
 #[test]
-fn strangers_and_nobody_are_refused() {
+fn unknown_and_absent_certificates_are_refused() {
     assert_eq!(multi_producer(0, 4, || 0).unwrap_err(), BuildError::NoProducer);
     assert_eq!(multi_producer(2, 3, || 0).unwrap_err(), BuildError::Capacity { asked: 3 });
     let build = multi_producer(2, 4, || 0).unwrap();
@@ -81,7 +81,7 @@ fn strangers_and_nobody_are_refused() {
 }
 
 #[test]
-fn who_is_left_without_producers_has_reached_the_end() {
+fn a_consumer_without_producers_has_reached_the_end() {
     let mut build = multi_producer(2, 4, || 0).unwrap();
     let mut consumer = build.consumer().unwrap();
     let mut worker = build.workers_after(1, &[&consumer]).unwrap().remove(0);

@@ -152,7 +152,7 @@ fn values_of_any_size_go_through() {
 }
 
 #[test]
-fn everything_is_dropped_once_whoever_goes_first() {
+fn values_are_dropped_once_in_any_order_of_ends() {
     // So many in all: read, flushed and not read, not flushed, parts of an incomplete message.
     for counts in [[0, 0, 0, 0], [3, 4, 5, 6], [0, 7, 7, 7], [9, 30, 0, 3], [300, 200, 100, 50]] {
         for writer_first in [false, true] {
@@ -276,7 +276,7 @@ fn fan_in_serves_all_in_turns() {
 }
 
 #[test]
-fn a_fan_in_of_nobody_is_closed() {
+fn a_fan_in_without_producers_is_closed() {
     let (senders, mut receiver) = fan_in::<u8>(0, Capacity::Unbounded, WaitStrategy::Park).unwrap();
     assert!(senders.is_empty() && receiver.is_closed());
     assert_eq!(receiver.recv(), Err(Closed(())));

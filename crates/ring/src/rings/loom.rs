@@ -78,7 +78,7 @@ fn read(consumer: &mut Consumer<Watched>, values: core::ops::RangeInclusive<u64>
 }
 
 #[test]
-fn what_is_published_is_whole_and_is_not_overwritten_before_it_was_read() {
+fn published_values_are_whole_and_not_overwritten_before_they_are_read() {
     check(|| {
         let mut build = single_producer(2, Watched::new).unwrap();
         let mut consumer = build.consumer().unwrap();
@@ -108,7 +108,7 @@ fn the_end_comes_after_the_last_value() {
 }
 
 #[test]
-fn who_sees_the_end_sees_what_the_producer_did_elsewhere() {
+fn the_end_publishes_earlier_writes_of_the_producer() {
     check(|| {
         let mut build = single_producer(1, Watched::new).unwrap();
         let consumer = build.consumer().unwrap();
@@ -148,7 +148,7 @@ fn every_consumer_sees_each_value_and_the_slowest_decides() {
 }
 
 #[test]
-fn who_follows_sees_what_the_one_before_has_changed() {
+fn a_downstream_consumer_sees_changes_of_its_upstream() {
     check(|| {
         let mut build = single_producer(2, Watched::new).unwrap();
         let mut changes = build.exclusive_consumer().unwrap();
@@ -188,7 +188,7 @@ fn a_taker_waits_for_those_before_one_that_goes() {
 }
 
 #[test]
-fn whoever_leaves_has_finished_reading() {
+fn a_leaving_consumer_has_finished_reading() {
     check(|| {
         let mut build = single_producer(1, Watched::new).unwrap();
         let mut leaves = build.consumer().unwrap();
@@ -206,7 +206,7 @@ fn whoever_leaves_has_finished_reading() {
 }
 
 #[test]
-fn what_a_stride_holds_back_is_pulled_whole() {
+fn unpublished_values_of_a_stride_are_pulled_whole() {
     check(|| {
         let mut build =
             single_producer(2, Watched::new).unwrap().stride(2, std::time::Duration::ZERO);

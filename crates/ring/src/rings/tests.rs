@@ -28,7 +28,7 @@ fn a_full_ring_gives_the_value_back() {
 }
 
 #[test]
-fn nobody_overtakes_whom_it_follows() {
+fn a_consumer_never_overtakes_its_upstream() {
     let mut build = single_producer(8, || 0).unwrap();
     let mut first = build.consumer().unwrap();
     let mut beside = build.consumer().unwrap();
@@ -42,7 +42,7 @@ fn nobody_overtakes_whom_it_follows() {
 }
 
 #[test]
-fn who_goes_holds_nobody_up() {
+fn a_leaving_consumer_gates_no_producer() {
     let mut build = single_producer(4, || 0).unwrap();
     let mut first = build.consumer().unwrap();
     let last = build.after(&[&first]).unwrap();
@@ -97,7 +97,7 @@ fn a_stride_is_published_whole_or_pulled() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused() {
+fn an_invalid_topology_is_refused() {
     for asked in [0, 3, CAPACITY_MAX * 2] {
         let error = single_producer(asked, || 0).unwrap_err();
         assert_eq!(error, BuildError::Capacity { asked });
@@ -116,7 +116,7 @@ fn what_cannot_be_built_is_refused() {
 }
 
 #[test]
-fn whoever_follows_one_that_goes_follows_those_before_it() {
+fn a_consumer_behind_a_leaving_one_is_gated_by_its_upstream() {
     let mut build = single_producer(4, || 0).unwrap();
     let mut first = build.consumer().unwrap();
     let middle = build.after(&[&first]).unwrap();

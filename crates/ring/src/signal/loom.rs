@@ -116,7 +116,7 @@ fn the_second_signal_wakes_as_well() {
 }
 
 #[test]
-fn whoever_blocks_without_arming_is_not_left_to_sleep() {
+fn a_consumer_that_blocks_without_arming_is_woken() {
     check(|| {
         let mut waiter = SocketSignal::new().unwrap();
         let signals = [3, 5].map(|number| waiter.bind(number).unwrap());

@@ -35,7 +35,7 @@ fn each_value_goes_to_one_worker() {
 }
 
 #[test]
-fn a_run_at_work_stops_the_producer_and_nobody_else() {
+fn an_unfinished_run_gates_only_its_producer() {
     let (mut producer, [mut slow, mut fast]) = group(4);
     (0..4).for_each(|value| producer.push(value).unwrap());
     slow.take(2, |run| {
@@ -48,7 +48,7 @@ fn a_run_at_work_stops_the_producer_and_nobody_else() {
 }
 
 #[test]
-fn a_panic_consumes_the_run_and_holds_nobody_up() {
+fn a_panic_consumes_the_run_and_gates_no_producer() {
     let (mut producer, [mut clumsy, mut other]) = group(4);
     (0..4).for_each(|value| producer.push(value).unwrap());
     let fall = AssertUnwindSafe(|| clumsy.take(3, |_| panic!("as it should")));
@@ -59,7 +59,7 @@ fn a_panic_consumes_the_run_and_holds_nobody_up() {
 }
 
 #[test]
-fn who_goes_leaves_the_work_to_the_others() {
+fn a_leaving_worker_leaves_its_work_to_the_others() {
     let (mut producer, [gone, mut left]) = group(2);
     (0..2).for_each(|value| producer.push(value).unwrap());
     drop(gone);
@@ -83,7 +83,7 @@ fn one_that_is_leaked_in_a_run_keeps_its_run() {
 }
 
 #[test]
-fn workers_follow_consumers_and_nobody_is_beside_them() {
+fn workers_behind_consumers_have_no_siblings() {
     let mut build = single_producer(4, || 0_u64).unwrap();
     let mut reader = build.consumer().unwrap();
     assert_eq!(build.workers(1).unwrap_err(), BuildError::NotExclusive);

@@ -164,7 +164,7 @@ impl Rig {
 
 proptest! {
     #[test]
-    fn it_is_a_queue_for_each_consumer(
+    fn each_consumer_reads_the_bytes_as_a_queue(
         acts in prop::collection::vec(act(), 0..120),
         stride in 0..6_u32,
         pulls in any::<bool>(),
@@ -220,7 +220,7 @@ fn hostile_lengths_and_capacities_are_refused_in_words() {
 }
 
 #[test]
-fn what_is_held_back_comes_without_a_flush() {
+fn delayed_bytes_arrive_without_a_flush() {
     for (delay, is_late) in [(Duration::ZERO, false), (DEADLINE, true)] {
         let mut build = bytes::single_producer(4096).unwrap().stride(1000, delay);
         let mut consumer = build.consumer();
@@ -237,7 +237,7 @@ fn what_is_held_back_comes_without_a_flush() {
 }
 
 #[test]
-fn a_consumer_that_leaves_holds_nobody_up() {
+fn a_consumer_that_leaves_gates_no_producer() {
     let mut build = bytes::single_producer(64).unwrap();
     let first = build.consumer();
     let mut behind = build.after(&[&first]).unwrap();

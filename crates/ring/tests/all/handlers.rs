@@ -388,7 +388,7 @@ fn shared_work_is_done_once() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn handlers_that_cannot_start_give_a_reason() {
     let ignore = |_: &u64, _: EventInfo| ();
     let ring = || rings::single_producer(4, || 0).unwrap();
     let none: Vec<fn(&u64, EventInfo)> = Vec::new();

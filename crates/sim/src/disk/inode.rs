@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_synchronised_survives_and_the_rest_in_part() {
+    fn synchronised_bytes_survive_a_crash_and_others_in_part() {
         let (mut lost, mut kept, mut mixed, mut torn) = (0, 0, 0, 0);
         for seed in 0..1000 {
             let mut inode = Inode::default();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_synchronisation_lost_is_seen_until_the_crash() {
+    fn bytes_of_a_failed_sync_are_readable_until_the_crash() {
         let lost = (0..100).filter(|seed| {
             let mut rng = SimRng::new(*seed);
             let mut inode = Inode::default();

@@ -69,7 +69,7 @@ fn round_trips_of_who_stood_still_are_forgotten() {
 }
 
 #[test]
-fn who_gets_a_processor_again_goes_on_at_once() {
+fn a_rescheduled_thread_continues_at_once() {
     for (awake, asleep) in [(1, 100), (5, 300), (1, 700)] {
         for is_group in [false, true] {
             let polling = PollingSchedule {

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_sum_but_a_count() {
+    fn an_empty_group_has_a_count_and_no_sum() {
         for (function, result) in [
             (Function::Sum, "Null"),
             (Function::Avg, "Null"),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_has_no_sum_but_an_order() {
+    fn texts_have_a_minimum_and_no_sum() {
         assert_eq!(aggregate(Function::Sum, &["1", "abc"]), "Nan");
         assert_eq!(aggregate(Function::Max, &["1", "abc"]), "abc");
         assert_eq!(aggregate(Function::Min, &["1", "abc"]), "1");

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_format_does_not_have_is_refused() {
+    fn values_that_a_format_cannot_express_are_refused() {
         for (kind, paths, field, misfit) in [
             (MessageType::Fix, &["/55", "/customer"][..], 1, UnsupportedField::NoTag),
             (MessageType::Nvfix, &["/a/b"], 0, UnsupportedField::NoName(MessageType::Nvfix)),

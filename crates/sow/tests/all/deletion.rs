@@ -84,7 +84,7 @@ fn other() -> impl Strategy<Value = Other> {
 
 proptest! {
     #[test]
-    fn it_is_as_if_all_went_at_once(
+    fn a_deletion_in_steps_equals_one_at_once(
         before in prop::collection::vec(other(), 0..60),
         between in prop::collection::vec((other(), 0..6_usize), 0..60),
         by in 0..3_usize,

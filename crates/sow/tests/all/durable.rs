@@ -63,7 +63,7 @@ fn topics_are_the_same_after_a_restart_with_and_without_checkpoints() {
 }
 
 #[test]
-fn what_is_refused_is_not_kept() {
+fn a_refused_message_is_not_stored() {
     let directory = tempfile::tempdir().expect("a directory");
     {
         let (mut archive, mut topics) = open(&directory).expect("opened");

@@ -61,7 +61,7 @@ fn publish(
 }
 
 #[test]
-fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
+fn conflated_updates_are_flushed_in_steps_round_robin() {
     let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     let conflation = Some(Duration::from_nanos(10));
     for _ in 0..3 {
@@ -83,7 +83,7 @@ fn what_is_held_back_is_told_some_at_a_time_to_each_in_turn() {
 }
 
 #[test]
-fn a_message_is_told_once_with_the_list_of_those_who_want_it() {
+fn a_message_is_delivered_once_with_all_matching_subscriptions() {
     let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     for text in ["/55 = 'IBM'", "/55 = 'IBM' AND /38 > 10", "/55 = 'MSFT'", "/38 > 10"] {
         feed.subscribe(&mut topic, Some(&filter(text)), SubscriptionOptions::default())
@@ -102,7 +102,7 @@ fn a_message_is_told_once_with_the_list_of_those_who_want_it() {
 }
 
 #[test]
-fn those_who_asked_for_it_hear_why_a_record_left() {
+fn subscribers_are_told_why_a_record_left() {
     let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     let watching = SubscriptionOptions { out_of_focus: true, ..SubscriptionOptions::default() };
     feed.subscribe(&mut topic, Some(&filter("/38 > 10")), watching).expect("room");
@@ -242,7 +242,7 @@ fn another_query_takes_a_subscriptions_place() {
 }
 
 #[test]
-fn deltas_are_told_to_those_who_know_the_record() {
+fn deltas_are_delivered_to_subscribers_that_know_the_record() {
     let (mut topic, mut feed, mut told) = (topic(), SubscriptionSet::new(), Told::default());
     let options =
         SubscriptionOptions { delta: true, out_of_focus: true, ..SubscriptionOptions::default() };

@@ -338,7 +338,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_known_is_the_topic_at_that_moment(
+    fn a_subscriber_knows_the_topic_at_each_moment(
         indexed in any::<bool>(),
         acts in prop::collection::vec(act(), 1..120),
     ) {

@@ -123,7 +123,7 @@ fn kill(directory: &Path, lines: u64) -> u64 {
 }
 
 #[test]
-fn what_was_said_to_be_persisted_is_recovered() {
+fn acknowledged_changes_are_recovered() {
     let rounds = if std::env::var_os("LONG_TESTS").is_some() { 100 } else { 20 };
     let directory = tempfile::tempdir().expect("a directory");
     let mut dice = SimRng::new(7);

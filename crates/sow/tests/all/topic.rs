@@ -100,7 +100,7 @@ fn records_expire_unless_they_are_renewed() {
 }
 
 #[test]
-fn what_has_no_key_is_refused_and_changes_nothing() {
+fn a_message_without_key_is_refused_and_changes_nothing() {
     let mut topic = orders();
     let refusal = topic.publish(&of("38=1;"), 0).expect_err("no key");
     assert_eq!(refusal.to_string(), "the key field /11 is missing or empty: give it a value");
@@ -126,7 +126,7 @@ fn publishers_supply_keys_where_there_are_no_key_fields() {
 }
 
 #[test]
-fn a_delta_changes_what_it_names_and_is_told_as_a_whole() {
+fn a_delta_changes_its_fields_and_is_delivered_as_the_whole_record() {
     let mut topic = orders();
     let change = topic.publish_delta(&of("11=a;38=1;55=IBM;"), 0).expect("taken");
     assert_eq!((change.cause, change.before.is_none()), (Cause::Published, true));

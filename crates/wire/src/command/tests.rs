@@ -38,7 +38,7 @@ fn values_come_with_quotes_or_without() {
 }
 
 #[test]
-fn what_is_unknown_is_passed_over() {
+fn unknown_fields_are_skipped() {
     let read = header(r#"{"new":{"a":["}",{"b":"\""}]},"c":"flush","other":-1.5e3}x"#);
     assert_eq!((read.command(), read.body()), (Ok(Command::Flush), &b"x"[..]));
 }
@@ -56,7 +56,7 @@ fn escapes_stand_for_what_they_say() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn invalid_headers_are_refused_at_their_position() {
     assert_eq!(refused("x"), HeaderError::NoHeader { at: 0 });
     assert_eq!(refused(""), HeaderError::NoHeader { at: 0 });
     for cut in ["{", "{\"", "{\"c\"", "{\"c\":", "{\"c\":\"p", "{\"c\":1", "{\"c\":1,", "{\"z\":["]
@@ -188,7 +188,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn what_that_client_accepted_is_written_byte_by_byte() {
+fn headers_match_the_reference_client_byte_by_byte() {
     let ack = |out: &mut Vec<u8>, acks: Acks, id: &str| {
         let header = HeaderWriter::command(out, Command::Ack).acks(acks);
         header.text(Field::Status, "success").text(Field::CommandId, id).end();

@@ -24,7 +24,7 @@ fn the_printed_defaults_are_the_defaults() {
 }
 
 #[test]
-fn what_a_file_says_is_taken() {
+fn settings_of_a_file_are_applied() {
     let text = "name = 'east'\n[listen]\ntcp = '[::1]'\nallow_remote = true\n\
         websocket = '[::1]'\n[limits]\nclients = 7\n\
         outbox = '1MiB'\n[drain]\ntime = '5s'\n[[topic]]\nname = 'a:b'\ntype = 'FIX'\n\
@@ -74,7 +74,7 @@ fn all_paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn what_cannot_be_is_told_with_its_line() {
+fn invalid_settings_are_reported_with_their_line() {
     let told = |text: &str, words: [&str; 2]| {
         let message = parse_config(text).expect_err(text);
         for word in words {

@@ -35,7 +35,7 @@ fn count(broker: &mut TestBroker, by: ClientId, filter: &str) -> usize {
 }
 
 #[test]
-fn a_great_deletion_is_done_in_turns_and_counted_exactly() {
+fn a_large_deletion_runs_in_steps_and_is_counted_exactly() {
     let (mut broker, one, other) = broker();
     broker.send(other, r#"{"c":"subscribe","t":"orders","sub_id":"1"}"#);
     let acks = r#""cid":"d","a":"processed,completed,stats","t":"orders""#;
@@ -61,7 +61,7 @@ fn a_great_deletion_is_done_in_turns_and_counted_exactly() {
 }
 
 #[test]
-fn deletions_are_done_one_after_another_whoever_has_gone_meanwhile() {
+fn deletions_run_one_after_another_when_clients_disconnect() {
     let (mut broker, one, other) = broker();
     let (third, acks) = (broker.client(), r#""cid":"d","a":"stats","t":"orders""#);
     broker.send(one, &format!(r#"{{"c":"sow_delete",{acks},"filter":"/kind = 'a'"}}"#));
@@ -80,7 +80,7 @@ fn deletions_are_done_one_after_another_whoever_has_gone_meanwhile() {
 }
 
 #[test]
-fn what_expires_at_once_goes_in_turns() {
+fn mass_expiry_runs_in_steps() {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     let topic = topic.lifetime(Duration::from_secs(1));
     let mut broker = TestBroker::new(|config| config.topics = vec![topic]);

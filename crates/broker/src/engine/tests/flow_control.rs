@@ -48,7 +48,7 @@ fn pause(engine: &mut Engine, client: ClientId) {
 }
 
 #[test]
-fn a_client_that_was_stopped_stays_so_until_it_is_resumed() {
+fn a_paused_client_stays_paused_until_it_is_resumed() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut engine = engine(directory.path());
     let client = engine.connect(0).expect("there is room");
@@ -62,7 +62,7 @@ fn a_client_that_was_stopped_stays_so_until_it_is_resumed() {
 }
 
 #[test]
-fn a_client_that_goes_on_is_read_however_far_the_disk_falls_behind() {
+fn a_running_client_is_read_however_far_the_disk_falls_behind() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut engine = engine(directory.path());
     let (client, other) = (engine.connect(0).expect("room"), engine.connect(0).expect("room"));
@@ -72,7 +72,7 @@ fn a_client_that_goes_on_is_read_however_far_the_disk_falls_behind() {
 }
 
 #[test]
-fn the_disk_rings_when_it_has_come_further() {
+fn progress_of_the_disk_signals_the_eventfd() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut engine = engine(directory.path());
     let client = engine.connect(0).expect("there is room");

@@ -41,7 +41,7 @@ fn publish(broker: &mut TestBroker, client: ClientId, number: u64) -> Vec<String
 }
 
 #[test]
-fn a_number_is_told_when_its_message_is_on_disk() {
+fn a_logon_reports_a_sequence_number_once_its_message_is_on_disk() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut broker = broker(directory.path(), |_| ());
     let mut client = log_on(&mut broker);
@@ -70,7 +70,7 @@ fn a_number_is_told_when_its_message_is_on_disk() {
 }
 
 #[test]
-fn a_number_that_a_failed_disk_does_not_have_is_never_told() {
+fn a_logon_never_reports_a_sequence_number_that_a_failed_disk_lost() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("state");
     let mut broker = broker(&place, |_| ());
@@ -107,7 +107,7 @@ fn a_number_that_a_failed_disk_does_not_have_is_never_told() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_is_told_and_counted() {
+fn a_failed_checkpoint_is_logged_and_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("state");
     let mut broker = broker(&place, |storage| {

@@ -11,7 +11,7 @@ fn publish(broker: &mut TestBroker, id: ClientId, topic: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_pattern_costs_does_not_depend_on_how_many_topics_there_are() {
+fn the_cost_of_a_pattern_is_independent_of_the_number_of_topics() {
     let mut broker = TestBroker::new(|_| {});
     let (publisher, subscriber) = (broker.client(), broker.client());
     for number in 0..2_000 {
@@ -90,7 +90,7 @@ fn a_publisher_that_has_many_patterns_tried_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_client_that_leaves_is_taken_out_some_at_a_time() {
+fn subscriptions_of_a_disconnected_client_are_removed_in_steps() {
     let kept = ["kept".to_owned(), "other".to_owned()];
     let kept = kept.map(|name| {
         let topic = lanecast_sow::TopicDefinition::new(&name, MessageType::Json);
@@ -123,7 +123,7 @@ fn a_client_that_leaves_is_taken_out_some_at_a_time() {
 }
 
 #[test]
-fn topics_that_are_not_in_use_are_forgotten() {
+fn idle_topics_are_removed() {
     let idle = Duration::from_secs(60);
     let mut broker = TestBroker::new(|config| config.topics_idle = idle);
     let (publisher, subscriber) = (broker.client(), broker.client());

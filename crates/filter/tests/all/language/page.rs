@@ -23,7 +23,7 @@ fn its_filters_are_read_and_printed_as_what_they_are() {
 }
 
 #[test]
-fn what_it_refuses_is_refused() {
+fn examples_of_refused_filters_are_refused() {
     let refused = lines("refused");
     assert!(refused.len() > 10);
     for text in refused {
@@ -32,7 +32,7 @@ fn what_it_refuses_is_refused() {
 }
 
 #[test]
-fn it_names_every_function() {
+fn the_page_lists_every_function() {
     for function in Function::all() {
         let (called, aggregate) = (format!("`{function}("), format!("`{function}`"));
         assert!(PAGE.contains(&called) || PAGE.contains(&aggregate), "{function}");

@@ -223,7 +223,7 @@ fn views_may_aggregate() {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_as_the_same_tree(expr in random::expr(true)) {
+    fn a_printed_filter_parses_to_the_same_tree(expr in random::expr(true)) {
         let text = expr.to_string();
         let read = Filter::parse(&text);
         prop_assert_eq!(read.as_ref().map(Filter::expr), Ok(&expr), "{}", text);

@@ -91,7 +91,7 @@ fn few_cpus_are_too_few() {
 }
 
 #[test]
-fn what_is_missing_for_isolation_is_what_the_command_line_gets() {
+fn advice_names_the_missing_kernel_parameters() {
     let plain = topology((0..8).map(|n| cpu(n, &[n], 0)).collect());
     let mend = one(&[], &plain, "isolated-cpus").mend.unwrap();
     assert_eq!(mend, "kernel command line: isolcpus=1-2 nohz_full=1-2 rcu_nocbs=1-2");

@@ -112,7 +112,7 @@ fn messages_of_a_burst_wait_for_those_before_them() {
 }
 
 #[test]
-fn what_is_recorded_is_what_happened() {
+fn recorded_latencies_equal_those_of_the_messages() {
     let (sent, read, tape) = run(7, 0, Some(STALL), Some(Stall { number: 9000, ns: 123_456 }));
     let latency = read.figures.latency.unwrap();
     let of = |time: fn(u64, u64, u64) -> u64| {

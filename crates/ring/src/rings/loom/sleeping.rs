@@ -26,7 +26,7 @@ fn a_consumer_that_sleeps_is_woken_by_values_and_by_their_end() {
 }
 
 #[test]
-fn a_producer_that_sleeps_is_woken_by_room_and_by_whoever_goes() {
+fn a_sleeping_producer_is_woken_by_room_and_by_leaving_consumers() {
     check_sleep(|| {
         let mut build = single_producer(1, Watched::new).unwrap().wait(WaitStrategy::Park);
         let mut consumer = build.consumer().unwrap();
@@ -43,7 +43,7 @@ fn a_producer_that_sleeps_is_woken_by_room_and_by_whoever_goes() {
 }
 
 #[test]
-fn who_sleeps_on_a_chain_is_woken_by_the_end() {
+fn a_sleeper_on_a_chain_is_woken_by_the_end() {
     check_sleep(|| {
         let mut build = single_producer(1, Watched::new).unwrap().wait(WaitStrategy::Park);
         let first = build.consumer().unwrap();
@@ -59,7 +59,7 @@ fn who_sleeps_on_a_chain_is_woken_by_the_end() {
 }
 
 #[test]
-fn who_sleeps_while_a_stride_holds_back_is_woken() {
+fn a_sleeper_is_woken_while_a_stride_delays_publication() {
     check_sleep(|| {
         let build = single_producer(2, Watched::new).unwrap();
         let mut build = build.wait(WaitStrategy::Park).stride(2, super::LONG);
@@ -100,7 +100,7 @@ fn publishers_fence_for_one_that_sleeps_often() {
 }
 
 #[test]
-fn who_sleeps_on_several_lanes_is_woken_by_each_and_by_their_end() {
+fn a_sleeper_on_several_lanes_is_woken_by_each_and_by_their_end() {
     check_sleep(|| {
         let mut build = multi_producer(2, 1, Watched::new).unwrap().wait(WaitStrategy::Park);
         let mut consumer = build.consumer().unwrap();

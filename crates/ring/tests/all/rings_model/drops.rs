@@ -98,7 +98,7 @@ fn claims_that_are_dropped_or_leaked() {
 }
 
 #[test]
-fn values_that_nobody_wants() {
+fn values_without_consumers() {
     let (mut producer, [first, second], exclusive_consumer) = three();
     (0..CAPACITY).for_each(|_| producer.push(Value::default()).unwrap());
     let Err(PushError::Full(back)) = producer.try_push(Value::default()) else { panic!("full") };
@@ -111,7 +111,7 @@ fn values_that_nobody_wants() {
 }
 
 #[test]
-fn whoever_falls_over_a_value_has_consumed_it() {
+fn a_value_whose_handler_panics_is_consumed() {
     let (mut producer, [mut first, second], mut exclusive_consumer) = three();
     drop(second);
     for _ in 0..5 {

@@ -40,7 +40,7 @@ fn the_paper_is_reproduced_to_the_last_digit() {
 }
 
 #[test]
-fn what_is_replaced_or_deleted_leaves_no_trace() {
+fn replaced_and_deleted_records_leave_no_trace_in_a_view() {
     let mut world = orders().with(vwap());
     publish(&mut world, &MESSAGES);
     world.set(0, "1", Some("11=c01;55=INTC;14=3000;99=34.50;"));
@@ -64,7 +64,7 @@ fn a_view_starts_with_what_its_topic_holds() {
 }
 
 #[test]
-fn changes_of_one_group_are_one_change_if_nobody_asks_between() {
+fn changes_of_one_group_between_reads_are_one_change() {
     let mut world = orders().with(vwap());
     for number in 0..100 {
         world.set(0, &number.to_string(), Some("11=c;55=X;14=1;99=2;"));

@@ -41,7 +41,7 @@ fn records(world: &World, view: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_view_waits_until_somebody_follows_it_or_one_above() {
+fn a_view_is_computed_while_it_or_a_view_over_it_has_subscribers() {
     let mut world = world();
     world.set(0, "1", Some("who=a;sym=X;qty=1;"));
     world.set(0, "2", Some("who=b;sym=X;qty=2;"));
@@ -64,7 +64,7 @@ fn a_view_waits_until_somebody_follows_it_or_one_above() {
 }
 
 #[test]
-fn no_more_waits_than_whoever_comes_can_wait_for() {
+fn queued_passwords_are_bounded_by_the_longest_wait() {
     let (mut world, customers, most) = (world(), 10_000, 4_096);
     for customer in 0..customers {
         let order = format!("who={customer};sym=X;qty=1;");
