@@ -8,6 +8,7 @@ mod content;
 mod context;
 mod counters;
 mod demo;
+mod descriptors;
 mod doctor;
 #[cfg(test)]
 mod features;

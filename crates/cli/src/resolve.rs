@@ -3,20 +3,18 @@
 mod tally;
 
 use crate::context::DomainArgs;
+use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
 use anyhow::{Context, ensure};
 use lanecast::parse_duration;
 use lanecast_base::Agent;
 use lanecast_net::{DaemonSettings, RESOLVER_PORT, ResolverDaemon};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
-/// Descriptors beside those of clients.
-const DESCRIPTORS: u64 = 128;
 /// At most so often a refused client is told of.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
@@ -90,7 +88,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
     let settings = arguments.settings()?;
-    reserve_descriptors(settings.clients_max)?;
+    descriptors::reserve(settings.clients_max)?;
     let stop = stop::flag()?;
     let mut daemon = ResolverDaemon::open(&settings)?;
     let mut tally = Tally::open(&arguments.domain)?;
@@ -110,23 +108,6 @@ pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
         counters.connected, counters.registered, counters.sent
     ));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Each client takes a descriptor; the usual limit is small, and may be raised.
-fn reserve_descriptors(clients: usize) -> anyhow::Result<()> {
-    let needed = clients as u64 + DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let maximum = limit.maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).with_context(|| {
-        format!(
-            "{clients} clients take {needed} open files, and this process may have no more than \
-             {}: allow fewer by --clients-max, or raise `ulimit -n`",
-            maximum.unwrap_or(0)
-        )
-    })
 }
 
 /// Log of refused clients, limited to a line per second.

@@ -1,5 +1,6 @@
 //! `lanecast serve`: the content server.
 
+use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
 use crate::table::{counted, grouped};
@@ -11,7 +12,6 @@ use lanecast_broker::{
     WEBSOCKET_PORT, hash_password, parse_address, read_config,
 };
 use lanecast_filter::message_type::MessageType;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,8 +22,6 @@ use std::time::Duration;
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest input that is read for a password.
 const PASSWORD_INPUT_MAX: u64 = 1 << 16;
-/// Descriptors beside those of clients.
-const DESCRIPTORS: u64 = 64;
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -168,7 +166,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let settings = arguments.settings()?;
     let stop = stop::flag()?;
-    reserve_descriptors(settings.clients_max)?;
+    descriptors::reserve(settings.clients_max)?;
     let mut again = stop::again()?;
     let scheme = if settings.tls.is_some() { "wss" } else { "ws" };
     let mut server = Server::open(settings)?;
@@ -263,17 +261,4 @@ fn print_hash() -> anyhow::Result<ExitCode> {
     let password = password.strip_suffix(b"\r").unwrap_or(password);
     print_line(&format!("password = \"{}\"", hash_password(password)?))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Each client takes a descriptor; the usual limit is small, and may be raised.
-fn reserve_descriptors(clients: usize) -> anyhow::Result<()> {
-    let needed = clients as u64 + DESCRIPTORS;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let maximum = limit.maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).with_context(|| {
-        format!("{clients} clients take {needed} open files: allow fewer by --clients-max")
-    })
 }
