@@ -1,9 +1,12 @@
 //! `lanecast sow dump`.
 
+use crate::content::KindArgs;
+use crate::filter::{Evaluator, parse};
 use crate::output::{print_error, warn};
 use crate::printable::printable;
 use crate::table::{counted, grouped, utc};
 use lanecast_filter::message_type::SOH;
+use lanecast_filter::ternary::Ternary;
 use lanecast_journal::Directory;
 use lanecast_sow::durable::{Dump, DumpedRecord};
 use serde_json::json;
@@ -20,7 +23,8 @@ use std::process::ExitCode;
     earlier version wrote, and no checkpoint has named, only the number is known.\n\
     Examples:\n  \
     lanecast sow dump /var/lib/lanecast\n  \
-    lanecast sow dump --topic orders --json /var/lib/lanecast\n\
+    lanecast sow dump --topic orders --json /var/lib/lanecast\n  \
+    lanecast sow dump -f \"/qty > 100\" /var/lib/lanecast\n\
     Exit status: 0 done, 1 damaged, or an error.")]
 pub(crate) struct DumpArgs {
     /// The directory of the records and their journal
@@ -31,6 +35,13 @@ pub(crate) struct DumpArgs {
     #[arg(short, long, value_name = "NAME")]
     topic: Option<String>,
 
+    /// Only records whose messages match, such as "/symbol = 'IBM' and /qty >= 5000"
+    #[arg(short, long, value_name = "FILTER")]
+    filter: Option<String>,
+
+    #[command(flatten)]
+    kind: KindArgs,
+
     /// Print one JSON object on each line
     #[arg(long)]
     json: bool,
@@ -40,6 +51,11 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     let mut dump = Dump::read(&Directory::new(&arguments.directory))?;
     if let Some(topic) = &arguments.topic {
         choose(&mut dump, topic);
+    }
+    if let Some(filter) = &arguments.filter {
+        let mut evaluator = Evaluator::new(&parse(filter)?, arguments.kind.kind)?;
+        // As for a subscriber, a message that cannot be read matches no filter.
+        dump.records.retain(|record| evaluator.truth(&record.message) == Ok(Ternary::True));
     }
     let mut output = BufWriter::new(stdout().lock());
     for record in &dump.records {

@@ -58,6 +58,8 @@ fn kept_records_are_printed_beside_their_owner() {
     assert_eq!(orders.len(), 2);
     assert_eq!((&orders[0]["topic"], &orders[0]["sequence"]), (&"orders".into(), &1.into()));
     assert_eq!(orders[1]["body"], "11=b\u{1}55=\u{1b}[2J\u{1}");
+    let matching = json(&stage.run("sow dump --json --type fix -f /55='IBM' kept").good());
+    assert_eq!(matching, orders[..1], "the blob cannot be read, and matches no filter");
     let blobs = json(&stage.run("sow dump --topic blobs --json kept").good());
     assert_eq!((&blobs[0]["body_hex"], &blobs[0]["supplied_key"]), (&"ff00".into(), &"one".into()));
     let none = stage.run("sow dump --topic none kept");
