@@ -85,7 +85,7 @@ impl Actor {
 
     /// Gives it an order.
     pub fn say(&mut self, order: &str) -> Result<()> {
-        self.process.say(order).with_context(|| self.story())
+        self.process.feed(format!("{order}\n")).with_context(|| self.story())
     }
 
     /// Tells it to come to an end.
@@ -99,7 +99,12 @@ impl Actor {
         let _ = self.say("end");
         let done = self.process.finish(PATIENCE)?;
         if done.code != Some(0) {
-            bail!("it ended with {:?}\n{}\n{}", done.code, done.out, done.err);
+            bail!(
+                "it ended with {:?}\n{}\n{}",
+                done.code,
+                String::from_utf8_lossy(&done.out),
+                done.err
+            );
         }
         Ok(done)
     }

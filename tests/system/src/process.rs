@@ -24,7 +24,10 @@ pub struct Process {
 
 impl Process {
     /// Starts it; `input` is what it reads.
-    pub(crate) fn start(mut command: Command, input: Stdio) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn start(mut command: Command, input: Stdio) -> Result<Self> {
         let line = format!("{command:?}");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Reaped(command.spawn().with_context(|| line.clone())?);
@@ -64,10 +67,18 @@ impl Process {
             .with_context(|| format!("it has printed\n{}\n{}", self.out(), self.err()))
     }
 
-    /// Writes a line to its input, if that is a pipe.
-    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
+    /// Writes to its input, if that is a pipe; it stays open.
+    ///
+    /// # Errors
+    /// If its input is no pipe, was ended or has no reader.
+    pub fn feed(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         let input = self.child.0.stdin.as_mut().context("it does not listen")?;
-        writeln!(input, "{line}").with_context(|| self.line.clone())
+        input.write_all(bytes.as_ref()).with_context(|| self.line.clone())
+    }
+
+    /// Ends its input.
+    pub fn end_input(&mut self) {
+        self.child.0.stdin = None;
     }
 
     /// Sends it a signal.
@@ -92,7 +103,8 @@ impl Process {
         let status = wait_for(&what, limit, || Ok(child.try_wait()?))
             .with_context(|| format!("it has printed\n{}\n{}", self.out.text(), self.err.text()))?;
         let line = self.line.clone();
-        Ok(Done { line, code: status.code(), out: self.out.all(), err: self.err.all() })
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Done { line, code: status.code(), out: self.out.all(), err: text(self.err.all()) })
     }
 }
 
@@ -103,7 +115,7 @@ pub struct Done {
     /// The exit status; none if a signal ended it.
     pub code: Option<i32>,
     /// Standard output.
-    pub out: String,
+    pub out: Vec<u8>,
     /// Standard error.
     pub err: String,
 }
@@ -112,6 +124,7 @@ impl Done {
     /// Standard output of a successful program.
     pub fn good(self) -> Result<String> {
         let Self { line, code, out, err } = self;
+        let out = String::from_utf8_lossy(&out).into_owned();
         ensure!(code == Some(0), "{line} ended with {code:?}\n{out}\n{err}");
         Ok(out)
     }
@@ -162,9 +175,9 @@ impl Output {
     }
 
     /// All of it, when the program has ended; what there is, if a child of it still holds the pipe.
-    fn all(&self) -> String {
+    fn all(&self) -> Vec<u8> {
         let ended = || Ok(self.reader.is_finished().then_some(()));
         let _ = wait_for("the end of the output", LAST_WORDS, ended);
-        self.text()
+        self.bytes.lock().expect("no panic above").clone()
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_counted() {
+    fn cut_characters_are_counted() {
         let exact = "x".repeat(COLUMNS);
         assert_eq!(shortened(&exact), exact);
         let text = vec!["'株価'"; 300].join(", ");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
+    fn unwritable_files_are_refused_before_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let none = Times::None("use -f 1");

@@ -46,7 +46,7 @@ fn a_running_pair_is_seen_and_left_alone() {
 }
 
 #[test]
-fn what_a_killed_publisher_leaves_is_shown_then_removed() {
+fn the_remains_of_a_killed_publisher_are_shown_then_removed() {
     let stage = Stage::new();
     let publisher = stage.start("pub prices --wait-subscribers 1");
     wait_for("the session", || {

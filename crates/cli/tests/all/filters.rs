@@ -156,7 +156,7 @@ fn each_verdict_has_its_reasons() {
 }
 
 #[test]
-fn nobody_reads_the_end() {
+fn a_closed_pipe_ends_filter_test_quietly() {
     let stage = Stage::new();
     stage.write("many", "{\"a\":1}\n".repeat(100_000));
     let mut command = stage.command("bash");

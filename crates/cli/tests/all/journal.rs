@@ -181,7 +181,7 @@ fn a_journal_that_has_gone_round_is_whole() {
 }
 
 #[test]
-fn what_is_no_journal_is_said_to_be_none() {
+fn a_directory_without_a_journal_is_refused() {
     let stage = Stage::new();
     std::fs::create_dir(stage.path("empty")).unwrap();
     stage.write("file", "some text");

@@ -152,7 +152,7 @@ fn load(mut link: Link, name: &str, mut known: Known, heard: &AtomicU64) -> Know
 }
 
 #[test]
-fn what_a_killed_server_has_said_is_true_of_the_next() {
+fn acknowledgements_of_a_killed_server_hold_after_its_restart() {
     let rounds = if std::env::var_os("LONG_TESTS").is_some() { 100 } else { 20 };
     let stage = Stage::new();
     stage.write("serve.toml", FILE);

@@ -105,7 +105,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn nobody_to_print_to_is_no_error_for_any_command() {
+fn a_reader_that_went_away_is_no_error_for_any_command() {
     let stage = Stage::new();
     for line in [
         "ls",
@@ -133,7 +133,7 @@ fn nobody_to_print_to_is_no_error_for_any_command() {
 }
 
 #[test]
-fn nobody_to_complain_to_changes_no_exit_status() {
+fn an_unwritable_standard_error_changes_no_exit_status() {
     let stage = Stage::new();
     // The first line says that there is no subscriber, the second how much was published, the last
     // names the error.
@@ -148,7 +148,7 @@ fn nobody_to_complain_to_changes_no_exit_status() {
 }
 
 #[test]
-fn who_did_not_get_everything_says_so_by_its_status() {
+fn messages_that_were_not_received_set_the_exit_status() {
     let run = std::process::id() as u16;
     let group = format!("239.195.{}.{}:14390", run >> 8, run & 0xff);
     let network = format!(

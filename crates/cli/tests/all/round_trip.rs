@@ -160,7 +160,7 @@ fn both_sides_are_set_up_by_the_xml_file() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn conflicting_options_are_refused() {
     let stage = Stage::new();
     let ping = "perf ping -m 24 -n 1 -r 1 -H 2,1000";
     for (line, part) in [

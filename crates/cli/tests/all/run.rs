@@ -1,29 +1,18 @@
 //! Running the binary in a domain of a test's own, with a deadline on everything.
 
-use std::io::{Read, Write};
+use lanecast_system_tests::Process;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Longer than anything takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(90);
-/// Between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_lanecast");
 
 /// Waits until `found` gives something.
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(value) = found() {
-            return value;
-        }
-        assert!(start.elapsed() < DEADLINE, "waited in vain for {what}");
-        std::thread::sleep(LOOK);
-    }
+    lanecast_system_tests::wait_for(what, DEADLINE, || Ok(found())).unwrap()
 }
 
 /// A domain of its own, removed with its contents at the end.
@@ -69,99 +58,58 @@ impl Stage {
         command.args(line.split_whitespace());
         Run::start(command).finish()
     }
-}
 
-/// Output of a process, collected by a thread, so that no pipe fills up.
-struct Output {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
-
-impl Output {
-    fn collect(mut pipe: impl Read + Send + 'static) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let collected = Arc::clone(&bytes);
-        let reader = std::thread::spawn(move || {
-            let mut part = [0; 1 << 16];
-            while let Ok(length @ 1..) = pipe.read(&mut part) {
-                collected.lock().unwrap().extend_from_slice(&part[..length]);
-            }
-        });
-        Self { bytes, reader }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
-    }
-
-    fn finish(self) -> Vec<u8> {
-        self.reader.join().unwrap();
-        std::mem::take(&mut self.bytes.lock().unwrap())
+    /// Runs `lanecast COMMAND` with each line of arguments: it ends with `code`, and its error has
+    /// the text beside the line.
+    pub(crate) fn refuses(&self, code: i32, command: &str, cases: &[(&str, &str)]) {
+        for (line, part) in cases {
+            let done = self.run(&format!("{command} {line}"));
+            assert!(done.refused(code).contains(part), "{line}: {}", done.err);
+        }
     }
 }
 
 /// A process at work; ended with the test if it has not ended itself.
-pub(crate) struct Run {
-    what: String,
-    child: Reaped,
-    out: Output,
-    err: Output,
-}
-
-struct Reaped(Child);
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+pub(crate) struct Run(Process);
 
 impl Run {
-    pub(crate) fn start(mut command: Command) -> Self {
-        let what = format!("{command:?}");
-        let mut child = command.spawn().unwrap();
-        let out = Output::collect(child.stdout.take().unwrap());
-        let err = Output::collect(child.stderr.take().unwrap());
-        Self { what, child: Reaped(child), out, err }
+    /// Starts a command; its input is a pipe that stays open.
+    pub(crate) fn start(command: Command) -> Self {
+        Self(Process::start(command, Stdio::piped()).unwrap())
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.0.id()
+        self.0.pid()
     }
 
     /// Writes to its input, which stays open.
     pub(crate) fn feed(&mut self, bytes: impl AsRef<[u8]>) {
-        self.child.0.stdin.as_mut().unwrap().write_all(bytes.as_ref()).unwrap();
+        self.0.feed(bytes).unwrap();
     }
 
     /// Ends its input.
     pub(crate) fn end_input(&mut self) {
-        self.child.0.stdin = None;
+        self.0.end_input();
     }
 
     /// Standard output so far.
     pub(crate) fn out(&self) -> String {
-        self.out.text()
-    }
-
-    /// Waits until standard output contains `text`.
-    pub(crate) fn until_out(&self, text: &str) {
-        wait_for(&format!("{text:?} of {}", self.what), || {
-            self.out.text().contains(text).then_some(())
-        });
-    }
-
-    /// Waits until standard error contains `text`.
-    pub(crate) fn until_err(&self, text: &str) {
-        wait_for(&format!("{text:?} of {}", self.what), || {
-            self.err.text().contains(text).then_some(())
-        });
+        self.0.out()
     }
 
     /// Standard error so far.
     pub(crate) fn err(&self) -> String {
-        self.err.text()
+        self.0.err()
+    }
+
+    /// Waits until standard output contains `text`.
+    pub(crate) fn until_out(&self, text: &str) {
+        self.0.until_out(text, DEADLINE).unwrap();
+    }
+
+    /// Waits until standard error contains `text`.
+    pub(crate) fn until_err(&self, text: &str) {
+        self.0.until_err(text, DEADLINE).unwrap();
     }
 
     /// Sends a signal: `INT`, `STOP`, ...
@@ -171,13 +119,11 @@ impl Run {
         assert!(status.success());
     }
 
-    /// Waits for its end.
+    /// Ends its input and waits for its end.
     pub(crate) fn finish(mut self) -> Done {
         self.end_input();
-        let child = &mut self.child.0;
-        let status = wait_for(&format!("the end of {}", self.what), || child.try_wait().unwrap());
-        let err = String::from_utf8_lossy(&self.err.finish()).into_owned();
-        Done { code: status.code(), out: self.out.finish(), err }
+        let done = self.0.finish(DEADLINE).unwrap();
+        Done { code: done.code, out: done.out, err: done.err }
     }
 }
 

@@ -41,7 +41,7 @@ fn a_series_gives_a_line_for_every_run_and_every_message_is_accounted_for() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_starts() {
+fn impossible_options_are_refused_before_anything_starts() {
     let stage = Stage::new();
     let refused = |arguments: &str, code: i32| {
         stage.run(&format!("perf smx-report {arguments}")).refused(code).to_owned()

@@ -53,37 +53,38 @@ fn pipes_run_in_turns_with_sockets() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_starts() {
+fn impossible_options_are_refused_before_anything_starts() {
     let stage = Stage::new();
-    for (line, part) in [
-        ("rings --rows 3p-1c", "'3p-1c' is no row: choose of 1p-1c"),
-        ("rings --batch 0", "between 1 and 65536"),
-        ("rings --batch 1,lots", "'lots' is no number"),
-        ("rings --batch 128 --capacity 64", "use a larger --capacity"),
-        ("rings --rows 1p-1c-singly --batch 8", "--batch 1 only"),
-        ("rings --all-batches --batch 8", "cannot be used with"),
-        ("rings --capacity 100", "a power of two"),
-        ("rings --capacity 16777216 --size 256", "more than 1 GiB"),
-        ("rings --size 12", "choose of 8,16,32"),
-        (
-            "rings --placement own --rows 4p-4c --cpus 0",
-            "8 threads, which is more than there are CPUs",
-        ),
-        ("rings --placement far", "own, split, mixed"),
-        ("rings --wait long", "not a wait strategy"),
-        ("rings --time 0s", "between 1ms and 10min"),
-        ("rings -n 0", "between 1 and"),
-        ("rings -n 5 --time 1s", "cannot be used with"),
-        ("rings --repetitions 0", "1..=1000"),
-        ("pipes --only latency", "ping-pong, throughput"),
-        ("pipes --transports mutex", "socketpair, pollset"),
-        ("pipes --on three", "two, one"),
-        ("pipes --wait never", "not a wait strategy"),
-        ("pipes --batch 1000000", "between 1 and 65536"),
-    ] {
-        let refused = stage.run(&format!("perf {line}"));
-        assert!(refused.refused(2).contains(part), "{line}: {}", refused.err);
-    }
+    stage.refuses(
+        2,
+        "perf",
+        &[
+            ("rings --rows 3p-1c", "'3p-1c' is no row: choose of 1p-1c"),
+            ("rings --batch 0", "between 1 and 65536"),
+            ("rings --batch 1,lots", "'lots' is no number"),
+            ("rings --batch 128 --capacity 64", "use a larger --capacity"),
+            ("rings --rows 1p-1c-singly --batch 8", "--batch 1 only"),
+            ("rings --all-batches --batch 8", "cannot be used with"),
+            ("rings --capacity 100", "a power of two"),
+            ("rings --capacity 16777216 --size 256", "more than 1 GiB"),
+            ("rings --size 12", "choose of 8,16,32"),
+            (
+                "rings --placement own --rows 4p-4c --cpus 0",
+                "8 threads, which is more than there are CPUs",
+            ),
+            ("rings --placement far", "own, split, mixed"),
+            ("rings --wait long", "not a wait strategy"),
+            ("rings --time 0s", "between 1ms and 10min"),
+            ("rings -n 0", "between 1 and"),
+            ("rings -n 5 --time 1s", "cannot be used with"),
+            ("rings --repetitions 0", "1..=1000"),
+            ("pipes --only latency", "ping-pong, throughput"),
+            ("pipes --transports mutex", "socketpair, pollset"),
+            ("pipes --on three", "two, one"),
+            ("pipes --wait never", "not a wait strategy"),
+            ("pipes --batch 1000000", "between 1 and 65536"),
+        ],
+    );
     assert!(stage.run("perf rings --cpus 4000").refused(1).contains("CPU 4000 cannot be used"));
     assert!(stage.run("perf pipes -o x.hgrm").refused(1).contains("x.hgrm"));
     let none = stage.run("perf pipes --on two --cpus 0");

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_fresh_until_the_next_tick_but_one() {
+    fn a_changed_cell_is_fresh_until_the_next_tick_but_one() {
         let mut table = table(&[]);
         put(&mut table, 1, "1");
         put(&mut table, 2, "2");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_its_kind_has_a_row_too() {
+    fn a_malformed_message_has_a_row_too() {
         let mut table = table(&[("/price", false)]);
         put(&mut table, 1, "1");
         table.put(2, b"\x1b[2J".to_vec());

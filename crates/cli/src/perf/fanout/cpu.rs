@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_without_a_cpu_of_their_own_share_the_last() {
+    fn threads_without_a_cpu_of_their_own_share_the_last() {
         let at = |cpus: &[usize]| {
             let seating = NumaPlacement { cpus: cpus.to_vec(), ..NumaPlacement::default() };
             [0, 1, 2].map(|number| cpu_of(&seating, number))
