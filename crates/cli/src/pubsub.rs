@@ -4,16 +4,20 @@
 mod frames;
 mod input;
 mod pace;
+mod pub_args;
 mod publish;
 mod received;
+mod sub_args;
 mod subscribe;
 mod subscribe_server;
 mod subscribe_transport;
 mod target;
 
 pub(crate) use frames::Frames;
-pub(crate) use publish::{PubArgs, run as publish};
-pub(crate) use subscribe::{SubArgs, run as subscribe};
+pub(crate) use pub_args::PubArgs;
+pub(crate) use publish::run as publish;
+pub(crate) use sub_args::SubArgs;
+pub(crate) use subscribe::run as subscribe;
 
 /// The exit status of a run that ended well, but not with every message at its reader.
 const INCOMPLETE: u8 = 3;

@@ -50,7 +50,7 @@ pub(crate) struct FormArgs {
     json: bool,
 }
 
-/// What stands before each message, where messages are printed as they are.
+/// Prefixes of messages that are printed as they are.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StreamArgs {

@@ -1,6 +1,6 @@
 //! Messages as `lanecast sub` prints and counts them.
 
-use super::subscribe::SubArgs;
+use super::sub_args::SubArgs;
 use crate::content::{Form, Item, Printer};
 use crate::output::print_error;
 use crate::table::{counted, rate};

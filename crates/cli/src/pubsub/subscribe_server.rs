@@ -1,7 +1,7 @@
 //! `lanecast sub --server`: the messages of a content server's topics.
 
 use super::received::Received;
-use super::subscribe::SubArgs;
+use super::sub_args::SubArgs;
 use crate::content::{Item, connect};
 use crate::stop;
 use lanecast_client::{Client, ClientError, Event, Message, Query, SubscribeOptions};

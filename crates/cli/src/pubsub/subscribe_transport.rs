@@ -2,7 +2,7 @@
 
 use super::INCOMPLETE;
 use super::received::Received;
-use super::subscribe::SubArgs;
+use super::sub_args::SubArgs;
 use crate::filter::{Evaluator, parse};
 use crate::output::{print_error, warn};
 use crate::table::{counted, grouped};

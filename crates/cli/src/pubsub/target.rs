@@ -1,7 +1,7 @@
 //! The receiving side of `lanecast pub`: subscribers over transports, or a content server.
 
 use super::frames::Longest;
-use super::publish::PubArgs;
+use super::pub_args::PubArgs;
 use crate::content::connect;
 use crate::output::warn;
 use lanecast::prelude::*;

@@ -1,0 +1,121 @@
+//! Arguments of `lanecast sub`.
+
+use super::{needs_server, needs_transport};
+use crate::content::{FormArgs, KindArgs, ServerArgs, StreamArgs, given};
+use crate::context::WayArgs;
+use lanecast::parse_duration;
+use std::time::Duration;
+
+/// Arguments of `sub`.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "lanecast sub <TOPIC>... [OPTIONS]",
+    after_help = "Messages come from programs that publish, over the transports; with --server, \
+    or LANECAST_SERVER set, from a content server. Filters (docs/protocol/filter.md) are evaluated \
+    by the server; without one here, and a message that cannot be read matches none.\n\
+    A server's topic such as ^orders, with one of * + ? ( ) [ ] { } | ^ $ \\ in it, is a regular \
+    expression: all topics in whose names it is found.\n\
+    Runs until Ctrl-C, --count or --once.\n\
+    Examples:\n  \
+    lanecast sub prices --once\n  \
+    lanecast sub orders -f \"/symbol = 'IBM' and /qty >= 5000\"\n  \
+    lanecast sub orders --sow --delta --oof --server\n\
+    Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost, or with --once a \
+    stream ended otherwise than by its publisher's closing it."
+)]
+pub(crate) struct SubArgs {
+    /// The topics
+    #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    topics: Vec<String>,
+
+    /// The topic, as the previous version took it
+    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
+    #[arg(conflicts_with = "topics")]
+    old_topic: Option<String>,
+
+    /// Only messages that match, such as "/symbol = 'IBM' and /qty >= 5000"
+    #[arg(short, long, value_name = "FILTER")]
+    pub(super) filter: Option<String>,
+
+    /// End after so many messages
+    #[arg(long, value_name = "COUNT")]
+    pub(super) count: Option<u64>,
+
+    /// Print nothing but messages and errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+
+    #[command(flatten)]
+    pub(super) kind: KindArgs,
+
+    #[command(flatten)]
+    pub(super) form: FormArgs,
+
+    #[command(flatten)]
+    pub(super) stream: StreamArgs,
+
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+
+    /// First the records that are kept of the topic, then what changes about them
+    #[arg(long, help_heading = "Content server")]
+    pub(super) sow: bool,
+
+    /// Receive deltas: of records only the key fields and the changed fields
+    #[arg(long, help_heading = "Content server")]
+    pub(super) delta: bool,
+
+    /// Also records that leave the filter, are deleted or expire; all is JSON with --meta then,
+    /// unless you ask for another form
+    #[arg(long, help_heading = "Content server")]
+    pub(super) oof: bool,
+
+    /// Each record at most once in this time, as it is then
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(help_heading = "Content server")]
+    pub(super) conflate: Option<Duration>,
+
+    /// Which of their fields come, such as -/,+/symbol,+/qty
+    #[arg(long, value_name = "FIELDS", allow_hyphen_values = true)]
+    #[arg(help_heading = "Content server")]
+    pub(super) select: Option<String>,
+
+    /// End when the last publisher has left
+    #[arg(long, help_heading = "Transports")]
+    pub(super) once: bool,
+
+    #[command(flatten)]
+    pub(super) way: WayArgs,
+}
+
+impl SubArgs {
+    /// Takes arguments of the previous version's `subscribe`, which always had a server.
+    pub(crate) fn with_server(mut self) -> Self {
+        self.server.name_default();
+        self
+    }
+
+    pub(super) fn topics(&self) -> Vec<&str> {
+        self.topics.iter().chain(&self.old_topic).map(String::as_str).collect()
+    }
+
+    pub(super) const fn has_old_topic(&self) -> bool {
+        self.old_topic.is_some()
+    }
+
+    /// Why the arguments do not fit together.
+    pub(super) fn misfit(&self) -> Option<String> {
+        if self.server.is_named() {
+            let own = given([(self.once, "--once")]);
+            return own.or_else(|| self.way.first_given()).map(needs_transport);
+        }
+        let own = given([
+            (self.sow, "--sow"),
+            (self.delta, "--delta"),
+            (self.oof, "--oof"),
+            (self.conflate.is_some(), "--conflate"),
+            (self.select.is_some(), "--select"),
+        ]);
+        own.or_else(|| self.server.first_given()).map(needs_server)
+    }
+}
