@@ -21,6 +21,7 @@ mod record;
 mod sharing;
 mod topics;
 mod waiting;
+mod wakeups;
 
 pub use body::Body;
 pub use claims::{
@@ -54,6 +55,14 @@ pub use topics::{
     the_same_topic_is_one_number, unwanted_topics_do_not_arrive,
 };
 pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
+pub use wakeups::{
+    a_loop_on_the_descriptor_misses_nothing, a_message_makes_the_descriptor_readable,
+    a_publisher_on_the_descriptor_goes_on, a_subscriber_that_leaves_makes_room,
+    descriptors_come_and_go, many_ends_share_one_loop,
+    room_makes_the_publishers_descriptor_readable,
+    streams_that_come_and_go_make_the_descriptor_readable,
+    two_loops_on_descriptors_answer_each_other, waits_and_the_descriptor_mix,
+};
 
 /// Makes a test of every case; the argument is a value that derefs to an unused transport.
 #[macro_export]
@@ -78,6 +87,12 @@ macro_rules! conformance_tests {
             a_batch_without_room_keeps_what_it_has a_message_that_cannot_be_is_refused
             many_threads_share_a_publisher offers_and_claims_share_one_order
             a_wait_is_bounded a_waiting_subscriber_sees_the_farewell ping_and_pong
+            a_message_makes_the_descriptor_readable
+            streams_that_come_and_go_make_the_descriptor_readable
+            a_loop_on_the_descriptor_misses_nothing two_loops_on_descriptors_answer_each_other
+            room_makes_the_publishers_descriptor_readable a_publisher_on_the_descriptor_goes_on
+            a_subscriber_that_leaves_makes_room many_ends_share_one_loop
+            waits_and_the_descriptor_mix descriptors_come_and_go
         }
     };
     (@each $stage:expr => $($case:ident)*) => {

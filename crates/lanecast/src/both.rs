@@ -2,3 +2,4 @@
 
 pub(crate) mod publisher;
 pub(crate) mod subscriber;
+mod wakeup;

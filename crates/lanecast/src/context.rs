@@ -8,7 +8,7 @@ use crate::publisher::Publisher;
 use crate::settings;
 use crate::subscriber::Subscriber;
 use crate::transports::Transports;
-use lanecast_base::{WaitStrategy, Waiter};
+use lanecast_base::WaitStrategy;
 use lanecast_net::{NetTransport, Network};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, Visibility};
@@ -102,12 +102,6 @@ impl Context {
             OpenTransports::Shm(_) | OpenTransports::Both(..) => self.config.shm.subscriber_wait,
             OpenTransports::Net(_) => self.config.net.subscriber_wait,
         }
-    }
-
-    /// A waiter for loops over several subscribers, with the configured strategy. Messages do not
-    /// wake it; a loop over one subscriber calls its `wait` instead.
-    pub const fn waiter(&self) -> Waiter {
-        Waiter::new(self.subscriber_wait())
     }
 }
 

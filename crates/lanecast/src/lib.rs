@@ -49,13 +49,14 @@ mod settings;
 mod subscriber;
 mod transports;
 mod um;
+mod wait_set;
 
 pub use both::publisher::{BothBatch, BothClaim};
 pub use claim::{AnyBatch, AnyClaim};
 pub use config::{Config, ConfigError};
 pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
-pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy, Waiter};
+pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_ring as ring;
 pub use lanecast_transport::{
@@ -68,6 +69,7 @@ pub use publisher::Publisher;
 pub use settings::{SETTINGS, Setting};
 pub use subscriber::Subscriber;
 pub use transports::{ParseTransportsError, Transports};
+pub use wait_set::WaitSet;
 
 /// The shared-memory transport: publisher, subscriber, settings, inspection.
 pub mod shm {
@@ -83,6 +85,7 @@ pub mod net {
 pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
-        Publish, Publisher, PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitStrategy,
+        Publish, Publisher, PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitSet,
+        WaitStrategy,
     };
 }

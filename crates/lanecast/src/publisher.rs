@@ -9,6 +9,8 @@ use lanecast_transport::{
     ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId, Transport,
 };
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// A publisher: one session, one or several topics, over the transports of its context.
@@ -83,6 +85,10 @@ impl Publish for Publisher {
 
     fn batch(&mut self) -> AnyBatch<'_> {
         delegate_into!(&mut self.inner, Inner => AnyBatch, it => it.batch())
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        delegate!(&mut self.inner, Inner, it => it.wakeup())
     }
 
     fn session(&self) -> SessionId {

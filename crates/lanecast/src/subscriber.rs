@@ -5,6 +5,8 @@ use crate::delegate::delegate;
 use lanecast_base::WaitStrategy;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// A subscriber to all present and future publishers of its topics, over the transports of its
@@ -64,6 +66,10 @@ impl Subscribe for Subscriber {
 
     fn longest_wait(&self) -> Duration {
         delegate!(&self.inner, Inner, it => it.longest_wait())
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        delegate!(&mut self.inner, Inner, it => it.wakeup())
     }
 
     fn streams(&self) -> usize {

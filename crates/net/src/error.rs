@@ -1,6 +1,8 @@
 //! Errors of opening a network, a publisher, a subscriber or a topic.
 
 use lanecast_os::interface::InterfaceError;
+use lanecast_protocol::sender::StageError;
+use lanecast_transport::{BackPressureReason, ClaimError};
 use std::io;
 use std::net::SocketAddr;
 
@@ -77,4 +79,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), TopicError> {
         return Err(TopicError::Name(name.len()));
     }
     Ok(())
+}
+
+/// The contract's error for a message that the protocol refused.
+pub(crate) const fn claim_error(refused: StageError) -> ClaimError {
+    match refused {
+        StageError::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
+        StageError::TooLong { longest } => ClaimError::TooLong { longest },
+        StageError::NoSuchTopic => ClaimError::NoSuchTopic,
+        StageError::Closed => ClaimError::Closed,
+    }
 }

@@ -4,7 +4,7 @@
 //! the sockets, and wakes the owner when a delivery is ready.
 
 use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering, fence};
-use lanecast_os::event::EventFd;
+use lanecast_os::event::{ArmedEvent, EventFd};
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -25,6 +25,8 @@ pub(crate) struct OwnerState {
     lost: Mutex<Vec<u64>>,
     /// Wakes an owner that sleeps on something else.
     waker: OnceLock<Waker>,
+    /// The descriptor of the owner's event loop, if it asked for one.
+    wakeup: OnceLock<ArmedEvent>,
 }
 
 /// The owner's own wake-up function.
@@ -45,6 +47,7 @@ impl OwnerState {
             wake_epoch: AtomicU32::new(0),
             lost: Mutex::default(),
             waker: OnceLock::new(),
+            wakeup: OnceLock::new(),
         })
     }
 
@@ -63,6 +66,27 @@ impl OwnerState {
         drop(self.waker.set(Waker(Box::new(waker))));
     }
 
+    /// The event of the owner's event loop: `None` until the first
+    /// [`open_wakeup`](Self::open_wakeup).
+    pub(crate) fn wakeup(&self) -> Option<&ArmedEvent> {
+        self.wakeup.get()
+    }
+
+    /// The event of the owner's event loop, signalled when it is new.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor.
+    pub(crate) fn open_wakeup(&self) -> io::Result<&ArmedEvent> {
+        if self.wakeup.get().is_none() {
+            let event = ArmedEvent::new()?;
+            event.arm();
+            event.notify();
+            // Only the owner opens it: there is no other one yet.
+            drop(self.wakeup.set(event));
+        }
+        self.wakeup.get().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     pub(crate) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
@@ -78,6 +102,9 @@ impl OwnerState {
         fence(Ordering::SeqCst);
         if self.is_parked() {
             self.event.signal();
+        }
+        if let Some(event) = self.wakeup.get() {
+            event.notify();
         }
         // Called whether or not the owner is parked: it may sleep on something else.
         if let Some(Waker(wake)) = self.waker.get() {

@@ -11,9 +11,12 @@ use crate::send_session::SendSession;
 use crate::source::Source;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Owner;
+use lanecast_os::event::EventFd;
 use lanecast_protocol::sender;
 use lanecast_transport::{ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId};
 use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,8 @@ pub struct Publisher {
     longest: usize,
     status: Arc<PublisherStatus>,
     is_closed: bool,
+    /// The descriptor, if the program asked for one.
+    wakeup: Option<Arc<EventFd>>,
 }
 
 impl Publisher {
@@ -38,7 +43,16 @@ impl Publisher {
         status: Arc<PublisherStatus>,
     ) -> Self {
         let source = advertised.0.to_string();
-        Self { owner, conductor, advertised, source, longest, status, is_closed: false }
+        Self {
+            owner,
+            conductor,
+            advertised,
+            source,
+            longest,
+            status,
+            is_closed: false,
+            wakeup: None,
+        }
     }
 
     /// Number of claims that found the window full.
@@ -122,6 +136,12 @@ impl Publish for Publisher {
 
     fn batch(&mut self) -> NetBatch<'_> {
         NetBatch::new(self.owner.lock())
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        let event = self.owner.lock().room_event.open()?;
+        let event: &EventFd = self.wakeup.insert(event);
+        Ok(event.as_fd())
     }
 
     fn session(&self) -> SessionId {

@@ -6,9 +6,12 @@
 
 use crate::conductor_waker::ConductorWaker;
 use crate::counters::{PublisherCounters, PublisherStatus};
+use crate::error::claim_error;
 use crate::multicast_loopback::MulticastLoopback;
 use crate::poller::{Descriptor, Poller};
+use crate::room_event::RoomEvent;
 use crate::send_batching::{BatchDecision, SendBatching};
+use crate::send_run::send_run;
 use crate::tcp_sender::TcpSender;
 use crate::telemetry::CounterFile;
 use lanecast_base::clock::Clock;
@@ -18,7 +21,7 @@ use lanecast_os::udp::{GsoBatch, UdpSocket};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
-use lanecast_transport::{BackPressureReason, ClaimError, PublisherEvent, TopicId};
+use lanecast_transport::{ClaimError, PublisherEvent, TopicId};
 use lanecast_wire::net::{Frame, item_bytes};
 use std::io;
 use std::sync::Arc;
@@ -32,8 +35,6 @@ const RECEIVES_MAX: usize = 16;
 const NAP: Duration = Duration::from_millis(1);
 /// The longest read: a GRO run of datagrams.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Datagrams of one sendmmsg(2) call, where the system has no segmentation offload.
-const SENDMMSG_MAX: usize = 64;
 
 /// Sockets that messages leave by.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub(crate) struct SendSession {
     status: Arc<PublisherStatus>,
     pub(crate) counter_file: CounterFile<PublisherCounters>,
     poller: Poller,
+    /// The publisher's descriptor.
+    pub(crate) room_event: RoomEvent,
 }
 
 impl SendSession {
@@ -97,6 +100,7 @@ impl SendSession {
             status,
             counter_file: CounterFile::disabled(),
             poller: Poller::default(),
+            room_event: RoomEvent::default(),
         }
     }
 
@@ -109,12 +113,21 @@ impl SendSession {
             Err(StageError::WindowFull) => {
                 self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
-                self.sender.stage(topic.0, len).map_err(claim_error)?;
+                if let Err(refused) = self.sender.stage(topic.0, len) {
+                    let retained = self.sender.retain_from();
+                    // The conductor takes the session over while the owner sleeps. A parked one
+                    // sleeps on sockets that it was given before, and has to be woken for it.
+                    if refused == StageError::WindowFull && self.room_event.on_refused(retained) {
+                        self.waker.wake();
+                    }
+                    return Err(claim_error(refused));
+                }
                 self.sender.forget_refusal();
             }
             Err(refused) => return Err(claim_error(refused)),
         }
         self.staged += item_bytes(len);
+        self.room_event.on_claimed();
         Ok(())
     }
 
@@ -148,6 +161,7 @@ impl SendSession {
         }
         self.sender.forget_refusal();
         self.staged += item_bytes(len);
+        self.room_event.on_claimed();
         let now = self.now();
         self.batching.restart_clock(now);
         Ok(())
@@ -334,6 +348,8 @@ impl SendSession {
             self.update_counter_file(now);
         }
         self.transmit(now);
+        // Last: what was sent may be overwritten if no receiver decides.
+        self.room_event.on_driven(self.sender.retain_from());
     }
 
     fn receive(&mut self, now: Nanos) {
@@ -427,42 +443,5 @@ impl SendSession {
     fn update_counter_file(&mut self, now: Nanos) {
         let counters = self.counters();
         self.counter_file.update(now, &counters);
-    }
-}
-
-/// Sends a run of datagrams by one system call with segmentation offload, or a few without.
-fn send_run(socket: &UdpSocket, run: GsoBatch<'_>, has_segmentation: bool) -> io::Result<()> {
-    if has_segmentation {
-        return socket.send_batches(&[run]).map(drop);
-    }
-    // On the stack: sending allocates nothing.
-    let mut runs = [GsoBatch { bytes: &run.bytes[..0], ..run }; SENDMMSG_MAX];
-    let mut chunks = run.bytes.chunks(run.segment);
-    loop {
-        let filled = runs.iter_mut().zip(&mut chunks).map(|(run, chunk)| run.bytes = chunk).count();
-        if filled == 0 {
-            return Ok(());
-        }
-        let mut sent = 0;
-        // The system may take only the first datagrams of a call.
-        while sent < filled {
-            match socket.send_batches(&runs[sent..filled]) {
-                Ok(count) => sent += count,
-                // Part of the run has left: the rest counts as lost rather than go twice.
-                Err(error) if sent > 0 && error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-fn claim_error(refused: StageError) -> ClaimError {
-    match refused {
-        StageError::WindowFull => ClaimError::BackPressured(BackPressureReason::WindowFull),
-        StageError::TooLong { longest } => ClaimError::TooLong { longest },
-        StageError::NoSuchTopic => ClaimError::NoSuchTopic,
-        StageError::Closed => ClaimError::Closed,
     }
 }

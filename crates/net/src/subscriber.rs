@@ -17,7 +17,8 @@ use lanecast_os::biased::Owner;
 use lanecast_protocol::Nanos;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Subscriber {
     wake_epoch: u32,
     /// Only the conductor reads the sockets.
     background: bool,
+    /// The program asked for a descriptor.
+    has_wakeup: bool,
 }
 
 impl Subscriber {
@@ -61,6 +64,7 @@ impl Subscriber {
             poller: Poller::default(),
             wake_epoch: 0,
             background,
+            has_wakeup: false,
         }
     }
 
@@ -91,11 +95,13 @@ impl Subscriber {
     /// Runs `sleep` while the background thread receives, and calls the
     /// [waker](Self::set_waker) when something comes.
     pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
+        let was_away = self.owner_state.is_away();
         // The flag before the wake-up: the conductor looks at it when it runs.
         self.owner_state.set_away(true);
         self.conductor.receiver_waker.wake();
         sleep();
-        self.owner_state.set_away(false);
+        // An armed descriptor leaves the sockets to the conductor beyond this sleep.
+        self.owner_state.set_away(was_away);
     }
 
     #[inline]
@@ -132,6 +138,52 @@ impl Subscriber {
         }
         self.owner_state.event.clear();
         self.owner_state.set_parked(false);
+        if self.owner_state.is_away() {
+            // The conductor left the sockets to this sleep; an armed descriptor needs it again.
+            self.conductor.receiver_waker.wake();
+        }
+    }
+
+    /// Ends a poll of a subscriber with a descriptor: after an empty one, arms the descriptor and
+    /// leaves the sockets to the conductor; after others, leaves it readable.
+    #[cold]
+    fn update_wakeup(&self, work: usize) {
+        let Some(event) = self.owner_state.wakeup() else { return };
+        if work > 0 || !self.queue.is_empty() {
+            event.notify();
+            self.owner_state.set_away(false);
+        } else if !event.is_armed() {
+            event.clear();
+            event.arm();
+            if !self.owner_state.is_away() {
+                // The flag before the wake-up: the conductor looks at it when it runs.
+                self.owner_state.set_away(true);
+                self.conductor.receiver_waker.wake();
+            }
+            // Deliveries from before the event was armed have not signalled it.
+            if self.owner_state.wake_epoch() != self.wake_epoch {
+                event.notify();
+            }
+        }
+    }
+
+    #[inline]
+    fn poll_queue<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        if self.queue.is_empty() {
+            self.refill();
+        }
+        // No guard without deliveries: an idle poll reports nothing.
+        if self.queue.is_empty() || limit == 0 {
+            return 0;
+        }
+        let Self { owner, queue, clock, .. } = self;
+        // The sessions are not locked while the handler runs: the conductor may receive meanwhile.
+        let guard = PollGuard { owner, queue, clock };
+        let mut delivered = 0;
+        while delivered < limit && !guard.queue.is_empty() {
+            delivered += guard.queue.deliver(limit - delivered, &mut handler);
+        }
+        delivered
     }
 }
 
@@ -155,22 +207,12 @@ impl Drop for PollGuard<'_> {
 
 impl Subscribe for Subscriber {
     #[inline]
-    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        if self.queue.is_empty() {
-            self.refill();
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
+        let work = self.poll_queue(limit, handler);
+        if self.has_wakeup {
+            self.update_wakeup(work);
         }
-        // No guard without deliveries: an idle poll reports nothing.
-        if self.queue.is_empty() || limit == 0 {
-            return 0;
-        }
-        let Self { owner, queue, clock, .. } = self;
-        // The sessions are not locked while the handler runs: the conductor may receive meanwhile.
-        let guard = PollGuard { owner, queue, clock };
-        let mut delivered = 0;
-        while delivered < limit && !guard.queue.is_empty() {
-            delivered += guard.queue.deliver(limit - delivered, &mut handler);
-        }
-        delivered
+        work
     }
 
     fn wait(&mut self, work: usize) {
@@ -187,6 +229,12 @@ impl Subscribe for Subscriber {
 
     fn longest_wait(&self) -> Duration {
         LONGEST_WAIT
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        let event = self.owner_state.open_wakeup()?;
+        self.has_wakeup = true;
+        Ok(event.as_fd())
     }
 
     fn streams(&self) -> usize {

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// The most words that one sleep can watch.
 pub const WORDS_MAX: usize = 128;
 
+/// A count for [`wake`]: every thread that sleeps on the word.
+pub const ALL: u32 = i32::MAX as u32;
+
 /// Sleeps while `word` holds `expected`, at most `limit`. May wake early.
 pub fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
     wait_by(libc::FUTEX_WAIT, word, expected, Some(limit));

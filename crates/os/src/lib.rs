@@ -1,10 +1,9 @@
 //! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
-//! Sockets: `udp`, `tcp`, `raw_io`. Sleeping: `poll`, `event` (eventfd), `timerfd`, `futex`,
-//! `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks: `lock`
-//! (files),
-//! `biased` with `barrier`. Host and process: `interface`, `topology`, `affinity`, `priority`,
-//! `process`, `directory`, `disk_space`.
+//! Sockets: `udp`, `tcp`, `raw_io`. Sleeping: `poll`, `epoll`, `event` (eventfd), `timerfd`,
+//! `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks:
+//! `lock` (files), `biased` with `barrier`. Host and process: `interface`, `topology`, `affinity`,
+//! `priority`, `process`, `directory`, `disk_space`.
 
 pub mod affinity;
 pub mod barrier;
@@ -12,6 +11,7 @@ pub mod biased;
 mod directory;
 mod directory_watch;
 mod disk_space;
+pub mod epoll;
 pub mod event;
 mod file;
 pub mod futex;

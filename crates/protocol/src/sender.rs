@@ -137,6 +137,12 @@ impl Sender {
         }
     }
 
+    /// First sequence that the window has to keep, `None` if it may overwrite all. Once it has
+    /// changed, a refused message may find room.
+    pub fn retain_from(&self) -> Option<u64> {
+        self.session.retain_from()
+    }
+
     /// The bytes of the message staged last; empty without one.
     #[inline(always)]
     pub fn staged(&mut self) -> &mut [u8] {

@@ -66,7 +66,8 @@ impl Transport for Domain {
     }
 
     fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
-        Publisher::open(self.settings(), self.state.key().cloned(), topic)
+        let (key, wakeups) = (self.state.key().cloned(), Arc::clone(self.state.wakeups()));
+        Publisher::open(self.settings(), key, wakeups, topic)
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {

@@ -6,6 +6,7 @@ use crate::local_session::DomainKey;
 use crate::settings::{DomainSettings, Visibility};
 use crate::subscription::Subscription;
 use crate::telemetry::Telemetry;
+use crate::wakeup_thread::Wakeups;
 use lanecast_base::AgentRunner;
 use lanecast_os::DirectoryWatch;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ pub(crate) struct DomainState {
     subscribers: Subscribers,
     telemetry: Arc<Telemetry>,
     conductor: Mutex<Option<AgentRunner>>,
+    wakeups: Arc<Wakeups>,
 }
 
 impl std::fmt::Debug for DomainState {
@@ -33,6 +35,7 @@ impl DomainState {
             subscribers: Subscribers::default(),
             telemetry: Arc::new(telemetry),
             conductor: Mutex::new(None),
+            wakeups: Arc::default(),
         }
     }
 
@@ -43,6 +46,11 @@ impl DomainState {
     /// Key of the in-process registry; `None` without local joins.
     pub(crate) const fn key(&self) -> Option<&DomainKey> {
         self.key.as_ref()
+    }
+
+    /// The wake-up thread of descriptors.
+    pub(crate) const fn wakeups(&self) -> &Arc<Wakeups> {
+        &self.wakeups
     }
 
     /// A new subscription, for which the conductor joins other processes' sessions.

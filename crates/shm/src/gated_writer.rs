@@ -10,12 +10,16 @@ use crate::segment::Segment;
 use crate::settings::DomainSettings;
 use crate::slot_roster::SlotRoster;
 use crate::stall_detector::{GatingReader, StallDetector};
+use crate::wakeup_thread::{Wakeup, Wakeups};
+use crate::watched_end::WatchedEnd;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{Position, WaitStep, Waiter, spin};
 use lanecast_transport::{
     BackPressureReason, ClaimError, Completion, IncompleteReason, PublisherEvent, TopicId,
 };
 use lanecast_wire::shm::FRAME_ALIGN;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,10 +41,19 @@ pub(crate) struct GatedWriter {
     /// Bytes of the last claim that was refused, until `poll_events` tells of the room.
     refused: Option<u64>,
     session: Arc<LocalSession>,
+    wakeups: Arc<Wakeups>,
+    /// The descriptor, if the program asked for one.
+    wakeup: Option<Wakeup>,
+    /// The last claim was refused, and the descriptor becomes readable when there is room.
+    is_refused: bool,
 }
 
 impl GatedWriter {
-    pub(crate) fn new(settings: &DomainSettings, session: Arc<LocalSession>) -> Self {
+    pub(crate) fn new(
+        settings: &DomainSettings,
+        session: Arc<LocalSession>,
+        wakeups: Arc<Wakeups>,
+    ) -> Self {
         let segment = session.segment().clone();
         segment.ring().wait.store(settings.publisher_wait.code(), Ordering::Relaxed);
         Self {
@@ -53,6 +66,9 @@ impl GatedWriter {
             checked_at: None,
             refused: None,
             session,
+            wakeups,
+            wakeup: None,
+            is_refused: false,
         }
     }
 
@@ -91,7 +107,7 @@ impl GatedWriter {
     /// Checks that the bytes up to `end` may be written; evicts dead readers that prevent it.
     #[inline(always)]
     pub(crate) fn check_space(&mut self, end: Position) -> Result<(), ClaimError> {
-        if self.ring.has_space(end) || self.evict_for_space(end) {
+        if self.ring.is_within_limit(end) || self.find_space(end) {
             Ok(())
         } else {
             Err(ClaimError::BackPressured(BackPressureReason::WindowFull))
@@ -101,8 +117,70 @@ impl GatedWriter {
     /// Waits until the bytes up to `end` may be written.
     #[inline(always)]
     pub(crate) fn wait_for_space(&mut self, end: Position) {
+        if !self.ring.is_within_limit(end) {
+            self.wait_beyond_limit(end);
+        }
+    }
+
+    /// Reads the cursors for space up to `end`; evicts dead readers that prevent it.
+    #[cold]
+    #[inline(never)]
+    fn find_space(&mut self, end: Position) -> bool {
+        let found = self.ring.has_space(end) || self.evict_for_space(end) || self.await_room(end);
+        if found {
+            self.settle_wakeup();
+        }
+        found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_beyond_limit(&mut self, end: Position) {
         if !self.ring.has_space(end) {
             self.wait_back_pressured(end);
+        }
+        self.settle_wakeup();
+    }
+
+    /// The descriptor that is readable when there is room for a refused claim.
+    ///
+    /// # Errors
+    /// If the system has no descriptor or thread for it.
+    pub(crate) fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        if self.wakeup.is_none() {
+            let end = WatchedEnd::publisher(Arc::clone(&self.session))?;
+            self.wakeup = Some(self.wakeups.watch(end)?);
+        }
+        let wakeup = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(wakeup.descriptor())
+    }
+
+    /// Arms the descriptor, if there is one, after a claim up to `end` found no space; returns
+    /// whether there is space now.
+    fn await_room(&mut self, end: Position) -> bool {
+        let Some(wakeup) = &self.wakeup else { return false };
+        self.is_refused = true;
+        if !wakeup.event().is_armed() {
+            wakeup.event().clear();
+            wakeup.event().arm();
+            self.ring.announce_wait();
+            // It checks for dead subscribers from now on.
+            wakeup.wake_thread();
+            if self.ring.has_space(end) {
+                return true;
+            }
+        }
+        // The next claim that fits comes by the cold path, and settles the descriptor.
+        self.ring.forget_limit();
+        false
+    }
+
+    /// Makes the descriptor unreadable again after a claim succeeded.
+    fn settle_wakeup(&mut self) {
+        if core::mem::take(&mut self.is_refused)
+            && let Some(wakeup) = &self.wakeup
+        {
+            wakeup.end().settle();
         }
     }
 
@@ -185,6 +263,10 @@ impl GatedWriter {
             let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
             let interval = self.stall_detector.interval(Instant::now());
             self.ring.sleep(left.min(interval).min(SLEEP_MAX), |_| false);
+            // The sleep has withdrawn the announcement of an armed descriptor.
+            if let Some(wakeup) = &self.wakeup {
+                wakeup.event().notify();
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use crate::ring_reader::{Next, RingReader};
 use crate::segment::{Segment, SessionFiles};
 use crate::slot_lease::SlotLease;
 use crate::wake_signal::WakeSignal;
+use crate::watched_end::WatchedWord;
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_os::MapMode;
@@ -60,6 +61,8 @@ pub(crate) struct Image {
     /// overwritten while it is read.
     copy: Option<CopyBuffer>,
     end: Option<End>,
+    /// The slot's wake word, for the wake-up thread; made when the subscriber has a descriptor.
+    watched: Option<Arc<WatchedWord>>,
     // Last: the slot is released after the reader has left it.
     _lease: SlotLease,
 }
@@ -142,6 +145,7 @@ impl Image {
             publisher,
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),
             end: None,
+            watched: None,
             _lease: lease,
         }
     }
@@ -355,6 +359,28 @@ impl Image {
     pub(crate) fn prepare_sleep(&self) -> Option<(&AtomicU32, u32, bool)> {
         let (expected, covered) = self.reader.prepare_sleep()?;
         Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
+    }
+
+    /// The slot's wake word, for the wake-up thread.
+    pub(crate) fn watched_word(&mut self) -> Arc<WatchedWord> {
+        let (memory, index) = (self.reader.memory(), self.reader.index());
+        Arc::clone(self.watched.get_or_insert_with(|| WatchedWord::slot(memory.clone(), index)))
+    }
+
+    /// Announces sleep, without a fence: see [`RingReader::announce_sleep`].
+    pub(crate) fn announce_sleep(&self) {
+        self.reader.announce_sleep();
+        self.reader.count_sleep();
+    }
+
+    /// Whether a poll has something to do.
+    pub(crate) fn has_news(&self) -> bool {
+        let memory = self.reader.memory();
+        let topics = memory.ring().topics.load(Ordering::Relaxed).min(memory.limits().topics_max);
+        self.end.is_some()
+            || topics as usize != self.streams.len()
+            || self.is_publisher_gone()
+            || self.reader.has_news()
     }
 
     /// Withdraws the announcement of sleep.

@@ -111,6 +111,10 @@ mod subscription;
 mod telemetry;
 #[cfg(not(loom))]
 mod wake_signal;
+#[cfg(not(loom))]
+mod wakeup_thread;
+#[cfg(not(loom))]
+mod watched_end;
 
 #[cfg(not(loom))]
 pub use {

@@ -5,6 +5,7 @@
 //! overwrites too early, is reported as a data race. Run by `make test`:
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-shm --lib`.
 
+mod descriptor;
 mod memory;
 
 use self::memory::{Bodies, Model};

@@ -32,6 +32,7 @@ pub(crate) trait Memory {
     fn heavy_fence(&self) -> bool;
     /// Sleeps while `word` holds `expected`, at most `limit`.
     fn sleep(&self, word: &AtomicU32, expected: u32, limit: Duration);
-    /// Wakes the thread that sleeps on `word`.
+    /// Wakes the threads that sleep on `word`: an end's own, and the wake-up thread of its
+    /// descriptor.
     fn wake(&self, word: &AtomicU32);
 }

@@ -8,10 +8,14 @@ use crate::local_session::{DomainKey, LocalSession};
 use crate::memory::Memory;
 use crate::session::{self, NamedFiles, NewSession, UnnamedFiles};
 use crate::settings::{DomainSettings, SlowConsumerPolicy};
+use crate::wakeup_thread::Wakeups;
 use lanecast_base::sync::Ordering;
 use lanecast_transport::{ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId};
 use lanecast_wire::shm::TopicEntry;
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A publisher over shared memory: one session, one ring, one or several topics.
@@ -31,6 +35,7 @@ impl Publisher {
     pub(crate) fn open(
         settings: &DomainSettings,
         domain: Option<DomainKey>,
+        wakeups: Arc<Wakeups>,
         topic: &str,
     ) -> Result<Self, OpenError> {
         let NewSession { number, segment, files } = session::create(settings)?;
@@ -47,7 +52,7 @@ impl Publisher {
             None => local.session().source(),
         };
         let mut publisher = Self {
-            writer: GatedWriter::new(settings, local.session().clone()),
+            writer: GatedWriter::new(settings, local.session().clone(), wakeups),
             topics: Vec::new(),
             source,
             is_closed: false,
@@ -99,6 +104,8 @@ impl Publish for Publisher {
         // `LocalSession::has_any_topic`: the entry is written before it is counted.
         self.writer.segment().ring().topics.store(index + 1, Ordering::Release);
         self.writer.count_topic();
+        // A sleeping subscriber of several topics learns of this one.
+        self.writer.ring().notify_readers();
         self.topics.push(name.to_owned());
         if let Some(files) = &self.files {
             files.touch();
@@ -119,6 +126,10 @@ impl Publish for Publisher {
 
     fn batch(&mut self) -> ShmBatch<'_> {
         ShmBatch::new(&mut self.writer)
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.writer.wakeup()
     }
 
     fn session(&self) -> SessionId {

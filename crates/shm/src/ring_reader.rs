@@ -229,21 +229,36 @@ impl<M: Memory> RingReader<M> {
     /// [`cancel_sleep`](Self::cancel_sleep). The flag tells whether the writer is sure to see the
     /// announcement; if not, the sleep must be short.
     pub(crate) fn prepare_sleep(&self) -> Option<(u32, bool)> {
-        let bit = 1u64 << self.index;
         let slot = self.memory.slot(self.index);
         // Relaxed: the fence below orders this load before the `peek`, and a later wake-up changes
         // the word.
         let expected = slot.wake.load(Ordering::Relaxed);
-        self.memory.gate().sleepers.fetch_or(bit, Ordering::Relaxed);
+        self.announce_sleep();
         // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
         let covered = self.memory.heavy_fence();
-        if self.peek() != Next::Empty || self.is_closed() || self.is_evicted() {
+        if self.has_news() {
             self.cancel_sleep();
             return None;
         }
-        let sleeps = &slot.sleeps;
-        sleeps.store(sleeps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.count_sleep();
         Some((expected, covered))
+    }
+
+    /// Announces sleep: the writer's next commit changes the slot's wake word. The caller passes a
+    /// heavy fence and then checks [`has_news`](Self::has_news) before it sleeps.
+    pub(crate) fn announce_sleep(&self) {
+        self.memory.gate().sleepers.fetch_or(1 << self.index, Ordering::Relaxed);
+    }
+
+    /// Whether there is a message, or the session has ended.
+    pub(crate) fn has_news(&self) -> bool {
+        self.peek() != Next::Empty || self.is_closed() || self.is_evicted()
+    }
+
+    /// Counts a sleep, for inspection.
+    pub(crate) fn count_sleep(&self) {
+        let sleeps = &self.memory.slot(self.index).sleeps;
+        sleeps.store(sleeps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Withdraws the announcement of sleep.

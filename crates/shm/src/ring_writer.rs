@@ -78,17 +78,28 @@ impl<M: Memory> RingWriter<M> {
         self.at
     }
 
+    /// Whether the bytes up to `end` may be written, by the limit computed last time alone.
+    #[inline(always)]
+    pub(crate) fn is_within_limit(&self, end: Position) -> bool {
+        !end.is_past(self.limit)
+    }
+
+    /// Makes the next claim read the cursors, whatever its length.
+    pub(crate) const fn forget_limit(&mut self) {
+        self.limit = self.at;
+    }
+
     /// Whether the bytes up to `end` may be written; reads the cursors only beyond the limit.
     #[inline(always)]
     pub(crate) fn has_space(&mut self, end: Position) -> bool {
-        !end.is_past(self.limit) || self.has_space_after_update(end)
+        self.is_within_limit(end) || self.has_space_after_update(end)
     }
 
     #[cold]
     #[inline(never)]
     fn has_space_after_update(&mut self, end: Position) -> bool {
         self.update_limit();
-        !end.is_past(self.limit)
+        self.is_within_limit(end)
     }
 
     /// Computes the limit from the readers' cursors.
@@ -165,6 +176,12 @@ impl<M: Memory> RingWriter<M> {
         // PAIRS(head): release here, acquire in `RingReader::join`, which starts reading there.
         ring.head.store(next.get(), Ordering::Release);
         ring.messages.store(self.messages, Ordering::Relaxed);
+        self.notify_readers();
+    }
+
+    /// Wakes the readers that sleep or are about to, after a change that they wait for.
+    #[inline(always)]
+    pub(crate) fn notify_readers(&self) {
         // PAIRS(asymmetric): commit, fence, sleepers here; sleepers, fence, commit in `sleep`.
         light_fence();
         if self.memory.gate().sleepers.load(Ordering::Relaxed) != 0 {
@@ -230,6 +247,15 @@ impl<M: Memory> RingWriter<M> {
             }
         }
         None
+    }
+
+    /// Announces that the writer waits for readers, who then change its wake word. The caller
+    /// checks after this, not before, that it has to wait.
+    pub(crate) fn announce_wait(&self) {
+        self.memory.gate().publisher_waits.store(1, Ordering::Relaxed);
+        // PAIRS(asymmetric): flag, fence, cursors here; cursor, fence, flag in `RingReader`.
+        // Without coverage the wake-up thread looks by itself.
+        self.memory.heavy_fence();
     }
 
     /// Sleeps until a reader moves or joins, or `limit` has passed; not at all if `done`.

@@ -190,7 +190,7 @@ impl Memory for Segment {
     }
 
     fn wake(&self, word: &AtomicU32) {
-        futex::wake(word, 1);
+        futex::wake(word, futex::ALL);
     }
 }
 

@@ -5,11 +5,15 @@ use crate::image::Image;
 use crate::local_registry::LocalSubscriber;
 use crate::subscription::Subscription;
 use crate::wake_signal::WakeSignal;
+use crate::wakeup_thread::Wakeup;
+use crate::watched_end::{WatchedEnd, WatchedWord};
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, Waiter, spin};
-use lanecast_os::futex;
+use lanecast_os::{barrier, futex};
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +37,8 @@ pub struct Subscriber {
     /// Epoch of `signal` up to which its causes are handled.
     seen_epoch: u32,
     waiter: Waiter,
+    /// The descriptor, if the program asked for one.
+    wakeup: Option<Wakeup>,
     domain: Arc<DomainState>,
 }
 
@@ -47,6 +53,7 @@ impl Subscriber {
             signal: Arc::clone(subscription.signal()),
             subscription,
             seen_epoch: 0,
+            wakeup: None,
             domain,
         }
     }
@@ -73,6 +80,39 @@ impl Subscriber {
     fn take_images(&mut self, epoch: u32) {
         self.seen_epoch = epoch;
         self.images.append(&mut self.subscription.take());
+        self.watch_images();
+    }
+
+    /// Passes the words that wake this subscriber to the wake-up thread, if there is a descriptor.
+    fn watch_images(&mut self) {
+        let Some(wakeup) = &self.wakeup else { return };
+        let signal = WatchedWord::signal(Arc::clone(&self.signal));
+        let images = self.images.iter_mut().map(Image::watched_word);
+        wakeup.watch(std::iter::once(signal).chain(images).collect());
+        // New sessions have not announced sleep: the next empty poll does that for all.
+        wakeup.event().notify();
+    }
+
+    /// Ends a poll of a subscriber with a descriptor: after an empty one, arms the descriptor;
+    /// after others, leaves it readable.
+    #[cold]
+    fn update_wakeup(&self, work: usize) {
+        let Some(event) = self.wakeup.as_ref().map(Wakeup::event) else { return };
+        if work > 0 {
+            event.notify();
+        } else if !event.is_armed() {
+            event.clear();
+            event.arm();
+            self.images.iter().for_each(Image::announce_sleep);
+            // Without coverage the wake-up thread makes the subscriber look, each millisecond.
+            // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the
+            // writers.
+            barrier::heavy_fence();
+            let is_awaited = self.signal.epoch() != self.seen_epoch;
+            if is_awaited || self.images.iter().any(Image::has_news) {
+                event.notify();
+            }
+        }
     }
 
     #[inline(always)]
@@ -102,6 +142,7 @@ impl Subscriber {
         let evicted = self.images.iter().filter(|image| image.was_evicted());
         self.evicted_from.extend(evicted.map(Image::session));
         self.images.retain(|image| !image.has_ended());
+        self.watch_images();
     }
 
     /// Sleeps until there is a message or another event, at most for a tenth of a second.
@@ -129,8 +170,9 @@ impl Subscriber {
         if prepared == self.images.len() {
             futex::wait_any(&words[..(prepared + 1).min(futex::WORDS_MAX)], limit);
         }
-        for image in &self.images[..prepared] {
-            image.cancel_sleep();
+        // An armed descriptor relies on the announcements.
+        if !self.wakeup.as_ref().is_some_and(|wakeup| wakeup.event().is_armed()) {
+            self.images[..prepared].iter().for_each(Image::cancel_sleep);
         }
     }
 }
@@ -142,7 +184,11 @@ impl Subscribe for Subscriber {
         if epoch != self.seen_epoch {
             self.take_images(epoch);
         }
-        self.poll_from(limit, &mut handler)
+        let work = self.poll_from(limit, &mut handler);
+        if self.wakeup.is_some() {
+            self.update_wakeup(work);
+        }
+        work
     }
 
     #[inline]
@@ -160,6 +206,15 @@ impl Subscribe for Subscriber {
 
     fn longest_wait(&self) -> Duration {
         LONGEST_WAIT
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        if self.wakeup.is_none() {
+            self.wakeup = Some(self.domain.wakeups().watch(WatchedEnd::subscriber()?)?);
+            self.watch_images();
+        }
+        let wakeup = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(wakeup.descriptor())
     }
 
     fn streams(&self) -> usize {

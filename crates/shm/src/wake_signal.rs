@@ -14,7 +14,8 @@ impl WakeSignal {
     pub(crate) fn wake(&self) {
         // PAIRS(wake-epoch): release here, acquire in `epoch`.
         self.epoch.fetch_add(1, Ordering::Release);
-        futex::wake(&self.epoch, 1);
+        // All: the subscriber and the domain's wake-up thread may sleep on it at once.
+        futex::wake(&self.epoch, futex::ALL);
     }
 
     /// Wake-ups so far, modulo 2^32. Their causes are visible afterwards.

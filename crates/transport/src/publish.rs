@@ -4,6 +4,8 @@ use crate::claim::{Batch, Claim, ClaimError};
 use crate::completion::Completion;
 use crate::publisher_event::PublisherEvent;
 use crate::stream::{SessionId, TopicId};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// A publisher: one session, one or several topics, messages in one order.
@@ -101,6 +103,23 @@ pub trait Publish: Send + 'static {
     fn send(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
         self.send_on(TopicId::FIRST, bytes)
     }
+
+    /// A descriptor for event loops (`poll`, `epoll`, mio, tokio's `AsyncFd`): readable when there
+    /// may be room for a claim that was refused.
+    ///
+    /// It is unreadable until a claim returns
+    /// [`BackPressured`](ClaimError::BackPressured). Then it becomes readable when a subscriber has
+    /// made room, has left, or has died; no progress is missed, whether it comes before or after
+    /// the loop goes to sleep. The next claim makes it unreadable again: it succeeds, or is
+    /// refused and waits for further progress. Claims too long to ever succeed do not count.
+    ///
+    /// The descriptor is the same for each call, and lives as long as the publisher: a loop adds it
+    /// once, on any thread. Never read it. Publishers that never asked pay nothing; with a
+    /// descriptor, a refused claim costs a few microseconds.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor, or the system refuses a thread.
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>>;
 
     /// The id of the session.
     fn session(&self) -> SessionId;

@@ -2,6 +2,8 @@
 
 use crate::event::Event;
 use crate::publish::Publish;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// A subscriber to all present and future publishers of its topics.
@@ -18,6 +20,28 @@ pub trait Subscribe: Send + 'static {
 
     /// The longest time of a [`wait`](Self::wait), so that a loop can check a stop flag in between.
     fn longest_wait(&self) -> Duration;
+
+    /// A descriptor for event loops (`poll`, `epoll`, mio, tokio's `AsyncFd`): readable when there
+    /// may be something to poll.
+    ///
+    /// It is readable from the start, and a [`poll`](Self::poll) that returns 0 makes it
+    /// unreadable. From then on the next event makes it readable: a message, `Joined`, `Lost` or
+    /// `Left`. No event is missed, whether it comes before or after the loop goes to sleep, and
+    /// from which thread or process it comes. It stays readable until a poll returns 0, so a loop
+    /// may poll once for each time it is readable (level-triggered), or poll until 0 before it
+    /// sleeps (edge-triggered). Rarely it is readable without an event; the poll then returns 0.
+    ///
+    /// The descriptor is the same for each call, and lives as long as the subscriber: a loop adds
+    /// it once, on any thread, and polls on the subscriber's. Never read it. To keep it apart from
+    /// the borrow, duplicate it (`try_clone_to_owned`).
+    ///
+    /// Subscribers that never asked pay nothing. With a descriptor, each poll that returns 0 after
+    /// one with events costs a few microseconds; further ones cost a load. [`wait`](Self::wait)
+    /// may be used beside it.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor, or the system refuses a thread.
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>>;
 
     /// Number of joined streams.
     fn streams(&self) -> usize;

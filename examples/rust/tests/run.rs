@@ -186,6 +186,13 @@ fn stalled_sender_hides_its_stall_from_one_measurement_only() {
 }
 
 #[test]
+fn one_event_loop_serves_all_its_ends() {
+    let text = run("event_loop");
+    assert!(text.starts_with("sent 20000 requests, refused "), "{text}");
+    assert!(text.contains("read 10000 orders and 10000 quotes"), "{text}");
+}
+
+#[test]
 fn pollset_with_sockets_hears_both() {
     let text = run("pollset_with_sockets");
     assert!(text.contains("from the pipe:   message 5") && text.contains("datagram 5"), "{text}");

@@ -4,6 +4,7 @@
 //! memory and on the network. A message is written in place in the network's retention window, and
 //! its commit copies it into shared memory.
 
+use crate::both::wakeup::BothWakeup;
 use crate::error::TopicError;
 use crate::{net, shm};
 use lanecast_net::{NetBatch, NetClaim};
@@ -12,7 +13,9 @@ use lanecast_transport::{
     Batch, Claim, ClaimError, Completion, IncompleteSubscriber, Publish, PublisherEvent, SessionId,
     SubscriberId, SubscriberInfo, TopicId,
 };
+use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// Interval of polling one transport while waiting on the other.
@@ -24,12 +27,13 @@ pub(crate) struct BothPublisher {
     near: shm::Publisher,
     far: net::Publisher,
     source: String,
+    wakeup: BothWakeup,
 }
 
 impl BothPublisher {
     pub(crate) fn new(near: shm::Publisher, far: net::Publisher) -> Self {
         let source = format!("{}+{}", near.source(), far.source());
-        Self { near, far, source }
+        Self { near, far, source, wakeup: BothWakeup::default() }
     }
 
     pub(crate) fn flush(&mut self) {
@@ -76,6 +80,10 @@ impl Publish for BothPublisher {
     fn batch(&mut self) -> BothBatch<'_> {
         let longest = self.longest_message();
         BothBatch { near: self.near.batch(), far: self.far.batch(), last: None, longest }
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.wakeup.open(self.near.wakeup(), self.far.wakeup())
     }
 
     fn session(&self) -> SessionId {

@@ -3,9 +3,12 @@
 //! A publisher in reach of shared memory is not received from the network as well: the network
 //! transport ignores advertisements from its own domain.
 
+use crate::both::wakeup::BothWakeup;
 use crate::{net, shm};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_transport::{Event, Subscribe};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Subscribers over shared memory and the network.
@@ -16,12 +19,19 @@ pub(crate) struct BothSubscriber {
     /// Whether the network is polled first; alternates, so that neither starves the other.
     far_first: bool,
     waiter: Waiter,
+    wakeup: BothWakeup,
 }
 
 impl BothSubscriber {
     pub(crate) fn new(near: shm::Subscriber, far: net::Subscriber, wait: WaitStrategy) -> Self {
         far.set_waker(near.waker());
-        Self { near, far, far_first: false, waiter: Waiter::new(wait) }
+        Self {
+            near,
+            far,
+            far_first: false,
+            waiter: Waiter::new(wait),
+            wakeup: BothWakeup::default(),
+        }
     }
 
     pub(crate) fn rejoin(&mut self) {
@@ -60,6 +70,10 @@ impl Subscribe for BothSubscriber {
 
     fn longest_wait(&self) -> Duration {
         self.near.longest_wait()
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.wakeup.open(self.near.wakeup(), self.far.wakeup())
     }
 
     fn streams(&self) -> usize {

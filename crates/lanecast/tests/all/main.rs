@@ -1,4 +1,5 @@
 //! The integration tests of this crate, in one program.
 
 mod presets;
+mod tokio_loop;
 mod ways;

@@ -58,6 +58,16 @@ impl ArmedEvent {
         fence(Ordering::SeqCst);
     }
 
+    /// Whether the event is armed: nothing has been notified since.
+    pub fn is_armed(&self) -> bool {
+        self.is_armed.load(Ordering::Relaxed)
+    }
+
+    /// Disarms the event without a signal. A notification at the same time may still signal it.
+    pub fn disarm(&self) {
+        self.is_armed.store(false, Ordering::Relaxed);
+    }
+
     /// Called by the other thread after it changed the value that the owner may wait for.
     pub fn notify(&self) {
         // PAIRS(armed-event): change, fence, load of the flag here; arm, fence, check in `arm`.
@@ -72,6 +82,11 @@ impl ArmedEvent {
     /// this, not before.
     pub fn clear(&self) {
         self.event.clear();
+    }
+
+    /// Sleeps until the event is signalled, and leaves it signalled. May wake early.
+    pub fn wait_uncleared(&self) {
+        self.event.wait(None);
     }
 
     /// Sleeps until the event is signalled, at most `limit`, and clears it. May wake early.

@@ -151,6 +151,10 @@ impl Publish for Recording {
         Never
     }
 
+    fn wakeup(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
     fn session(&self) -> SessionId {
         SessionId(1)
     }
@@ -273,6 +277,10 @@ impl Subscribe for Playing {
     }
 
     fn wait(&mut self, _work: usize) {}
+
+    fn wakeup(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
 
     fn longest_wait(&self) -> Duration {
         Duration::ZERO

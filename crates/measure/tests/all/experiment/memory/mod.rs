@@ -258,6 +258,10 @@ impl Publish for MemoryPublisher {
         MemoryBatch { publisher: self, messages: Vec::new() }
     }
 
+    fn wakeup(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
     fn session(&self) -> SessionId {
         self.stream.session
     }
@@ -400,6 +404,10 @@ impl Subscribe for MemorySubscriber {
             let (deadline, index) = (Instant::now() + self.longest_wait(), self.index);
             self.hub.wait_until(deadline, |state| !state.queues[index].items.is_empty());
         }
+    }
+
+    fn wakeup(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
+        Err(std::io::ErrorKind::Unsupported.into())
     }
 
     fn longest_wait(&self) -> Duration {

@@ -1,0 +1,125 @@
+//! Descriptors of ends in the model: a third thread sleeps on the words that wake an end, and
+//! signals the end's event. A signal that is missing ends the model in a deadlock.
+
+use super::{LENGTH, LONG, LONGEST, check_sleep, publish, read, read_all, start};
+use crate::loom::memory::Model;
+use crate::memory::Memory;
+use crate::ring_reader::RingReader;
+use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_os::event::ArmedEvent;
+use lanecast_wire::shm::frame_bytes;
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+/// Added to the word by the end itself, to end its watcher.
+const STOP: u32 = 1 << 16;
+
+/// The wake-up thread, for one word: as `WatchedWord::take_change` and `WatchedEnd::notify`.
+fn watch(
+    model: &Arc<Model>,
+    event: &Arc<ArmedEvent>,
+    word: fn(&Arc<Model>) -> &AtomicU32,
+    is_publisher: bool,
+) -> JoinHandle<()> {
+    let (model, event) = (Arc::clone(model), Arc::clone(event));
+    thread::spawn(move || {
+        let mut seen = 0;
+        while seen < STOP {
+            model.sleep(word(&model), seen, LONG);
+            seen = word(&model).load(Ordering::Relaxed);
+            if is_publisher {
+                model.gate().publisher_waits.store(0, Ordering::Relaxed);
+            }
+            event.notify();
+        }
+    })
+}
+
+fn stop(model: &Arc<Model>, word: &AtomicU32, watcher: JoinHandle<()>) {
+    word.fetch_add(STOP, Ordering::Relaxed);
+    model.wake(word);
+    watcher.join().unwrap();
+}
+
+/// After an empty poll, as `Subscriber::update_wakeup`.
+fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
+    if event.is_armed() {
+        return;
+    }
+    event.clear();
+    event.arm();
+    reader.announce_sleep();
+    reader.memory().heavy_fence();
+    if reader.has_news() {
+        event.notify();
+    }
+}
+
+#[test]
+fn a_message_signals_a_descriptor_that_an_empty_poll_armed() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = Arc::new(ArmedEvent::new().unwrap());
+        let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
+        let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
+        while read(&mut reader, &model.bodies).is_none() {
+            arm(&reader, &event);
+            // Not cleared: the descriptor stays readable until the next empty poll.
+            event.wait_uncleared();
+        }
+        sender.join().unwrap();
+        stop(&model, &model.slot(0).wake, watcher);
+    });
+}
+
+#[test]
+fn the_close_signals_an_armed_descriptor() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = Arc::new(ArmedEvent::new().unwrap());
+        let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
+        let sender = thread::spawn(move || writer.close());
+        while !reader.is_closed() {
+            arm(&reader, &event);
+            event.wait_uncleared();
+        }
+        sender.join().unwrap();
+        stop(&model, &model.slot(0).wake, watcher);
+    });
+}
+
+#[test]
+fn a_reading_signals_the_descriptor_of_a_refused_claim() {
+    check_sleep(|| {
+        let (model, mut writer) = start(2, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = Arc::new(ArmedEvent::new().unwrap());
+        let watcher = watch(&model, &event, |model| &model.gate().publisher_wake, true);
+        assert!(publish(&mut writer, 1));
+        let sender = thread::spawn({
+            let event = Arc::clone(&event);
+            move || {
+                let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
+                // As `GatedWriter::await_room`.
+                while !writer.has_space(end) {
+                    if !event.is_armed() {
+                        event.clear();
+                        event.arm();
+                        writer.announce_wait();
+                        if writer.has_space(end) {
+                            break;
+                        }
+                    }
+                    writer.forget_limit();
+                    event.wait_uncleared();
+                }
+                assert!(publish(&mut writer, 2));
+            }
+        });
+        read_all(&mut reader, &model.bodies, 1, 2);
+        sender.join().unwrap();
+        stop(&model, &model.gate().publisher_wake, watcher);
+    });
+}

@@ -1,0 +1,162 @@
+//! A publisher or subscriber whose program sleeps on a descriptor, as the wake-up thread sees it.
+//!
+//! Publishers and subscribers wake each other by futex words in shared memory, on which a
+//! descriptor cannot wait. The domain's [`WakeupThread`](crate::wakeup_thread::WakeupThread) sleeps
+//! on these words and makes the end's descriptor readable.
+
+use crate::local_session::LocalSession;
+use crate::memory::Memory;
+use crate::ring_writer::bits;
+use crate::segment::Segment;
+use crate::wake_signal::WakeSignal;
+use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_os::event::ArmedEvent;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The event of one end, and the words that wake it.
+#[derive(Debug)]
+pub(crate) struct WatchedEnd {
+    event: ArmedEvent,
+    words: Mutex<Vec<Arc<WatchedWord>>>,
+    /// The session, if the end is its publisher.
+    session: Option<Arc<LocalSession>>,
+    /// Orders the thread's signal with the publisher's [`settle`](Self::settle).
+    signalling: Mutex<()>,
+}
+
+/// A futex word that the wake-up thread sleeps on.
+#[derive(Debug)]
+pub(crate) struct WatchedWord {
+    place: WordPlace,
+    /// Value up to which the changes are handled. Written by the wake-up thread alone.
+    seen: AtomicU32,
+}
+
+/// Location of a futex word; keeps its memory mapped.
+#[derive(Debug)]
+enum WordPlace {
+    /// Wakes a subscriber for anything but messages.
+    Signal(Arc<WakeSignal>),
+    /// Wakes the subscriber in a slot of a session.
+    Slot(Segment, usize),
+    /// Wakes a session's publisher.
+    Publisher(Segment),
+}
+
+impl WatchedWord {
+    fn new(place: WordPlace) -> Arc<Self> {
+        let word = Self { place, seen: AtomicU32::new(0) };
+        word.take_change();
+        Arc::new(word)
+    }
+
+    /// The word of a subscriber's signal.
+    pub(crate) fn signal(signal: Arc<WakeSignal>) -> Arc<Self> {
+        Self::new(WordPlace::Signal(signal))
+    }
+
+    /// The wake word of slot `index`.
+    pub(crate) fn slot(segment: Segment, index: usize) -> Arc<Self> {
+        Self::new(WordPlace::Slot(segment, index))
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        match &self.place {
+            WordPlace::Signal(signal) => signal.word(),
+            WordPlace::Slot(segment, index) => &segment.slot(*index).wake,
+            WordPlace::Publisher(segment) => &segment.gate().publisher_wake,
+        }
+    }
+
+    /// The value to sleep on: of the last [`take_change`](Self::take_change).
+    pub(crate) fn seen(&self) -> u32 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Whether the word has changed since the last call.
+    pub(crate) fn take_change(&self) -> bool {
+        // Relaxed, both: the event orders what follows, see `ArmedEvent::notify`.
+        let value = self.word().load(Ordering::Relaxed);
+        let has_changed = value != self.seen();
+        self.seen.store(value, Ordering::Relaxed);
+        has_changed
+    }
+}
+
+impl WatchedEnd {
+    /// A subscriber, whose descriptor is readable until its first empty poll.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor.
+    pub(crate) fn subscriber() -> io::Result<Self> {
+        let end = Self::new(None, Vec::new())?;
+        end.event.arm();
+        end.event.notify();
+        Ok(end)
+    }
+
+    /// The publisher of `session`.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor.
+    pub(crate) fn publisher(session: Arc<LocalSession>) -> io::Result<Self> {
+        let word = WatchedWord::new(WordPlace::Publisher(session.segment().clone()));
+        Self::new(Some(session), vec![word])
+    }
+
+    fn new(session: Option<Arc<LocalSession>>, words: Vec<Arc<WatchedWord>>) -> io::Result<Self> {
+        let event = ArmedEvent::new()?;
+        Ok(Self { event, words: Mutex::new(words), session, signalling: Mutex::new(()) })
+    }
+
+    pub(crate) const fn event(&self) -> &ArmedEvent {
+        &self.event
+    }
+
+    pub(crate) fn words(&self) -> MutexGuard<'_, Vec<Arc<WatchedWord>>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the descriptor readable if the end is armed; called after one of its words changed.
+    pub(crate) fn notify(&self) {
+        let _signalling = self.signalling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &self.session {
+            // Spares subscribers the system call at every step until the next refused claim. An end
+            // that arms at the same time is seen by the event below, which is signalled then.
+            session.segment().gate().publisher_waits.store(0, Ordering::Relaxed);
+        }
+        self.event.notify();
+    }
+
+    /// Makes a publisher's descriptor unreadable after a claim succeeded.
+    pub(crate) fn settle(&self) {
+        // With the lock: a signal that is on its way would make the descriptor readable for good.
+        let _signalling = self.signalling.lock().unwrap_or_else(PoisonError::into_inner);
+        self.event.disarm();
+        self.event.clear();
+    }
+
+    /// Whether the end is a publisher that waits for room, and may have to evict a subscriber for
+    /// it: one that died, or, with a policy against slow ones, any.
+    pub(crate) fn has_to_evict(&self) -> bool {
+        let Some(session) = self.session.as_ref().filter(|_| self.event.is_armed()) else {
+            return false;
+        };
+        let (ring, segment) = (session.segment().ring(), session.segment());
+        let used = segment.gate().used.load(Ordering::Relaxed);
+        session.evicts()
+            || bits(used, segment.slots()).any(|index| {
+                // Relaxed: the publisher checks anew what it acts on.
+                let lease = segment.slot(index).lease.load(Ordering::Relaxed);
+                !lease.is_multiple_of(2)
+                    && lease != ring.evicted[index].load(Ordering::Relaxed)
+                    && !session.is_slot_owner_alive(index)
+            })
+    }
+
+    /// Whether the end is a publisher that waits for room.
+    pub(crate) fn awaits_room(&self) -> bool {
+        self.session.is_some() && self.event.is_armed()
+    }
+}
