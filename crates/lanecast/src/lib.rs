@@ -44,6 +44,7 @@ mod delegate;
 mod error;
 mod layers;
 mod locality;
+mod messages;
 mod publisher;
 mod settings;
 mod subscriber;
@@ -65,6 +66,7 @@ pub use lanecast_transport::{
     SessionId, Shared, Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, Transport,
 };
 pub use layers::to_toml;
+pub use messages::{Interruption, Messages};
 pub use publisher::Publisher;
 pub use settings::{SETTINGS, Setting};
 pub use subscriber::Subscriber;
