@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run ci test test-long check deny oldest bench rivals rivals-smoke docs page python guide system fuzz tsan \
+.PHONY: help run ci test test-long check deny oldest bench rivals rivals-smoke hello docs page python guide system fuzz tsan \
 	miri mutants clean cargo linters
 
 # With all members' features, so that what it depends on is not built again for the tests.
@@ -66,7 +66,10 @@ rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without th
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue \
 	$(if $(BUILT),--lanecast $(BUILT)/lanecast)
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
-	cd bench/rivals && cargo test --quiet --locked -p rivals
+	cd bench/rivals && cargo test --quiet --locked -p rivals -p rivals-hello
+
+hello: cargo ## The shortest program of lanecast and of each peer, compiled, compared and run
+	PROFILE=dev bash bench/rivals/run.sh --hello
 
 docs: cargo ## The reference documentation, in target/doc
 	$(DOC)

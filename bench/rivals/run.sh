@@ -103,25 +103,62 @@ build_nats() {
     echo "NATS is left out: its server needs the Go module proxy and a Go that it likes" >&2
 }
 
-# Aeron's C driver and client. They need CMake from 3.30 and libclang, which PyPI has.
-build_aeron() {
+# CMake from 3.30 and libclang, which Aeron's C sources need and PyPI has. Changes PATH.
+prepare_aeron() {
   local tools=$here/target/tools
   if [[ ! -f $tools/ready ]]; then
     if ! python3 -m venv "$tools" >&2 ||
       ! "$tools/bin/pip" install -q cmake==4.4.4 libclang==18.1.1 >&2; then
       echo "Aeron is not built: apt-get install python3-venv, and let pip reach PyPI" >&2
-      return
+      return 1
     fi
     touch "$tools/ready"
   fi
-  local libclang
-  libclang=$(find "$tools/lib" -name libclang.so -printf '%h' -quit)
-  PATH=$tools/bin:$PATH LIBCLANG_PATH=$libclang \
-    BINDGEN_EXTRA_CLANG_ARGS=-I$(cc -print-file-name=include) build -p rivals-aeron && return
+  export PATH=$tools/bin:$PATH
+  LIBCLANG_PATH=$(find "$tools/lib" -name libclang.so -printf '%h' -quit)
+  BINDGEN_EXTRA_CLANG_ARGS=-I$(cc -print-file-name=include)
+  export LIBCLANG_PATH BINDGEN_EXTRA_CLANG_ARGS
+}
+
+# Aeron's C driver and client.
+build_aeron() {
+  prepare_aeron || return 0
+  build -p rivals-aeron && return
   echo "Aeron is left out: its sources need apt-get install g++ libbsd-dev uuid-dev" >&2
   rm -f "$folder/rivals-aeron"
 }
 
+# The same hello in lanecast and each peer that can be built: compared with the guide's page, and run
+# in a network namespace, because Zenoh's ends find each other by multicast.
+say_hello() {
+  local features=lanecast word skip=()
+  for word in iceoryx2 zmq nats zenoh aeron; do
+    if [[ $word == aeron ]] && ! prepare_aeron; then continue; fi
+    if build -p rivals-hello --features "$features,$word"; then
+      features+=,$word
+    else
+      echo "$word is left out: README.md says what it needs" >&2
+    fi
+  done
+  build_nats
+  export PATH=$folder:$PATH
+  local test=(cargo test --quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml"
+    -p rivals-hello --features "$features" --)
+  command -v nats-server >/dev/null || skip+=(--skip nats_says_hello)
+  local network='ip link set lo up && ip link add hello type veth peer name other &&
+    ip addr add 10.77.0.1/24 dev hello && ip link set hello up && ip link set other up'
+  if unshare --map-root-user --net bash -c "$network" 2>/dev/null; then
+    unshare --map-root-user --net bash -c "$network && exec \"\$@\"" hello "${test[@]}" "${skip[@]}"
+  else
+    echo "Zenoh is not run: that needs root and apt-get install iproute2" >&2
+    "${test[@]}" "${skip[@]}" --skip zenoh_says_hello
+  fi
+}
+
+if asked_for --hello "$@"; then
+  say_hello
+  exit
+fi
 if asked_for --help "$@" || asked_for -h "$@"; then
   build -p rivals
   exec "$folder/rivals" "$@"
