@@ -36,7 +36,7 @@ named! {
         /// Round trips, seen by the side that answers.
         Pong = "pong",
         /// The baseline of bare sockets.
-        Floor = "floor",
+        Baseline = "baseline",
         /// One repetition of bursts from a few publishers to many subscribers.
         Fanout = "fanout",
     }

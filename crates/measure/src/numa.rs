@@ -153,16 +153,16 @@ mod tests {
     }
 
     fn seats(topology: &Topology, numa: Numa, threads: usize) -> (Option<usize>, Vec<usize>) {
-        let seating = NumaPlacement::choose(topology, numa, threads).expect("there are CPUs");
-        (seating.node, seating.cpus)
+        let placement = NumaPlacement::choose(topology, numa, threads).expect("there are CPUs");
+        (placement.node, placement.cpus)
     }
 
     #[test]
     fn one_node_is_said_to_be_one() {
         let small = machine(&[(&[0, 1], true)], None);
-        let seating = NumaPlacement::choose(&small, Numa::Auto, 3).expect("there are CPUs");
-        assert_eq!((seating.node, &seating.cpus[..]), (Some(0), &[0, 1, 0][..]));
-        assert!(seating.why.contains("one node"), "{}", seating.why);
+        let placement = NumaPlacement::choose(&small, Numa::Auto, 3).expect("there are CPUs");
+        assert_eq!((placement.node, &placement.cpus[..]), (Some(0), &[0, 1, 0][..]));
+        assert!(placement.why.contains("one node"), "{}", placement.why);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn a_missing_numa_node_is_refused() {
         let two = machine(&[(&[0, 1], true), (&[2], true), (&[], true)], None);
         let there = vec![0, 1];
         for asked in [2, 7] {

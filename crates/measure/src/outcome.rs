@@ -79,7 +79,7 @@ pub struct Figures {
     /// Missing message numbers after the first one received.
     pub lost: u64,
     /// Messages that the transport reported as lost.
-    pub told_lost: u64,
+    pub reported_lost: u64,
     /// Messages whose number had come before.
     pub duplicated: u64,
     /// Messages that arrived with other content than was written.
@@ -99,7 +99,7 @@ pub struct Figures {
 impl Figures {
     /// Whether every message from the first one on arrived once and undamaged.
     pub fn is_complete(&self) -> bool {
-        self.lost == 0 && self.told_lost == 0 && self.duplicated == 0 && self.damaged == 0
+        self.lost == 0 && self.reported_lost == 0 && self.duplicated == 0 && self.damaged == 0
     }
 }
 

@@ -94,7 +94,7 @@ pub fn subscriber_end(result: &SubscriberResult) -> String {
         "Rcv: num_rcv_msgs={}, num_rx_msgs={}, num_unrec_loss={}, \n",
         result.figures.received,
         known(result.recovered),
-        result.figures.told_lost,
+        result.figures.reported_lost,
     )
 }
 
@@ -150,10 +150,10 @@ pub fn stream_result(result: &StreamResult) -> String {
 fn counts(figures: &Figures) -> String {
     let first = figures.first_number.map_or_else(|| "none".to_owned(), |number| number.to_string());
     format!(
-        "lost={}, told_lost={}, duplicated={}, damaged={}, unchecked={}, warmup={}, \
+        "lost={}, reported_lost={}, duplicated={}, damaged={}, unchecked={}, warmup={}, \
          first_number={first}, duration_ns={}, result_rate={:.6}, ",
         figures.lost,
-        figures.told_lost,
+        figures.reported_lost,
         figures.duplicated,
         figures.damaged,
         figures.unchecked,

@@ -17,7 +17,7 @@ pub(crate) struct StreamStats {
     expected: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
-    pub(crate) told_lost: u64,
+    pub(crate) reported_lost: u64,
     pub(crate) duplicated: u64,
     pub(crate) damaged: u64,
     /// Messages without a number, or with one that no measuring publisher writes.
@@ -43,7 +43,7 @@ impl StreamStats {
             expected: NONE_SEEN,
             received: 0,
             lost: 0,
-            told_lost: 0,
+            reported_lost: 0,
             duplicated: 0,
             damaged: 0,
             unchecked: 0,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_first_message_is_not_lost() {
+    fn messages_before_the_first_received_one_are_not_lost() {
         let stats = counted(&[500, 501]);
         assert_eq!((stats.lost, stats.first_number, stats.warm_up()), (0, Some(500), 0));
     }

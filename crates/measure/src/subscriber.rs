@@ -204,7 +204,7 @@ impl Reader<'_> {
             Event::Lost(gap) => {
                 self.switch_to(gap.stream);
                 let tally = &mut self.stats[self.current];
-                tally.told_lost = tally.told_lost.saturating_add(gap.count.unwrap_or(1));
+                tally.reported_lost = tally.reported_lost.saturating_add(gap.count.unwrap_or(1));
                 (self.notify)(Notice::Lost(gap));
             }
             Event::Left(stream, why) => {
@@ -304,7 +304,7 @@ fn sum(stats: &[StreamStats]) -> Figures {
         received: total(|tally| tally.received),
         warmup: total(StreamStats::warm_up),
         lost: total(|tally| tally.lost),
-        told_lost: total(|tally| tally.told_lost),
+        reported_lost: total(|tally| tally.reported_lost),
         duplicated: total(|tally| tally.duplicated),
         damaged: total(|tally| tally.damaged),
         unchecked: total(|tally| tally.unchecked),

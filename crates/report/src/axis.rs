@@ -117,19 +117,6 @@ pub(crate) fn places(label: &str, names: Vec<String>) -> Axis {
     Axis { label: label.to_owned(), scale: Scale::Linear, from: -0.5, to, ticks }
 }
 
-impl Axis {
-    /// Position of `value` from 0 to 1, clamped.
-    pub(crate) fn place(&self, value: f64) -> f64 {
-        let share = match self.scale {
-            Scale::Linear => (value - self.from) / (self.to - self.from),
-            Scale::Logarithmic => {
-                (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
-            }
-        };
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn an_empty_distribution_draws_nothing() {
         let empty = Distribution { buckets: vec![(5, 0)], ..Distribution::default() };
         assert!(!empty.has_buckets() && empty.curve().is_empty());
         assert_eq!(empty.least(), None);

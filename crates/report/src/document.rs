@@ -223,6 +223,19 @@ pub(crate) struct Axis {
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
+impl Axis {
+    /// Position of `value` from 0 to 1, clamped.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+            Scale::Logarithmic => {
+                (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
+            }
+        };
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_no_rows() {
+    fn an_empty_histogram_has_no_rows() {
         assert!(plotted(&write(&Distribution::default())).is_empty());
     }
 }

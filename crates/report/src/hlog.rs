@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn a_written_histogram_log_can_be_read() {
         let times = sample();
         let entry = Entry {
             tag: "a.jsonl:3, actual".to_owned(),

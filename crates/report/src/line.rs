@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     Rings,
     Ping,
     Pong,
-    Floor,
+    Baseline,
     Fanout,
     /// An interval of a HdrHistogram log: no measurement line, but shown like one.
     Log,
@@ -60,7 +60,7 @@ impl Kind {
         ("rings", Self::Rings),
         ("ping", Self::Ping),
         ("pong", Self::Pong),
-        ("floor", Self::Floor),
+        ("baseline", Self::Baseline),
         ("fanout", Self::Fanout),
     ];
 
@@ -187,7 +187,7 @@ impl Line {
                 let publisher = publisher.map(|whose| (whose, "publisher.".to_owned()));
                 publisher.into_iter().chain(subscribers).collect()
             }
-            Kind::Ping | Kind::Floor => {
+            Kind::Ping | Kind::Baseline => {
                 let receiver = self.at("receiver");
                 let receiver = receiver.map(|_| ("receiver's ".to_owned(), "receiver.".to_owned()));
                 own().into_iter().chain(receiver).collect()
@@ -220,11 +220,11 @@ impl Line {
                 // Missing messages count as lost, whether or not the transport reported them.
                 let sent = self.sum(&["sent", "warmup"]);
                 let missing = sent.saturating_sub(self.whole("received").unwrap_or(sent));
-                let unreported = missing.saturating_sub(self.sum(&["told_lost"]));
-                self.sum(&["told_lost", "duplicated", "damaged"]).saturating_add(unreported)
+                let unreported = missing.saturating_sub(self.sum(&["reported_lost"]));
+                self.sum(&["reported_lost", "duplicated", "damaged"]).saturating_add(unreported)
             }
-            Kind::Pong => self.sum(&["told_lost", "duplicated", "damaged"]),
-            Kind::Floor => self.sum(&["lost"]),
+            Kind::Pong => self.sum(&["reported_lost", "duplicated", "damaged"]),
+            Kind::Baseline => self.sum(&["lost"]),
             Kind::Fanout => self.sum(&["lost", "excess"]),
             Kind::Pipes | Kind::Rings => self.sum(&["lost", "duplicated", "disordered", "damaged"]),
             _ => 0,
@@ -234,7 +234,7 @@ impl Line {
     /// A subscriber may see a loss itself or be told of it by the transport: the larger one counts.
     fn wrong_of_subscriber(&self, path: &str) -> u64 {
         let of = |name: &str| self.whole(&format!("{path}{name}")).unwrap_or(0);
-        let lost = of("lost").max(of("told_lost"));
+        let lost = of("lost").max(of("reported_lost"));
         lost.saturating_add(of("duplicated")).saturating_add(of("damaged"))
     }
 

@@ -55,10 +55,9 @@ pub(crate) fn read(sources: &[Source]) -> Result<Lines, ReadError> {
 
 /// The measurement line in `text`; none if its kind is unknown.
 fn parse(text: &str) -> Result<Option<Line>, String> {
-    let members: Value = serde_json::from_str(text).map_err(|error| in_words(text, &error))?;
-    if !members.is_object() {
-        return Err(NO_OBJECT.to_owned());
-    }
+    let mut members: Value = serde_json::from_str(text).map_err(|error| in_words(text, &error))?;
+    let Some(object) = members.as_object_mut() else { return Err(NO_OBJECT.to_owned()) };
+    schema::rename_former(object);
     match members.get("schema").and_then(Value::as_u64) {
         None => return Err("no measurement line: it has no \"schema\" (see --json)".to_owned()),
         Some(schema) if schema > SCHEMA => {

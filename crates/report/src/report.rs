@@ -128,7 +128,7 @@ fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
         vec![(name.to_owned(), line.whole("duration_ns"), path.to_owned())]
     };
     match line.kind {
-        Kind::Subscriber | Kind::Ping | Kind::Floor => latencies("", ""),
+        Kind::Subscriber | Kind::Ping | Kind::Baseline => latencies("", ""),
         Kind::Run => (0..line.list("subscribers").len())
             .flat_map(|at| latencies(&format!("/{at}"), &format!("subscribers[{at}].")))
             .collect(),

@@ -1,7 +1,7 @@
 //! Names and shapes of all members of measurement lines, as `docs/protocol/measurements.md` lists
 //! them. The reader checks each line against this table; sections then read members by path.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The highest schema number this version reads, and the one it writes.
 pub(crate) const SCHEMA: u64 = 1;
@@ -26,10 +26,10 @@ const MEMBERS: [(Shape, &str); 7] = [
         Shape::Whole,
         "schema started_unix_ns cpus threads_per_core numa_nodes l2_bytes l3_bytes memory_bytes \
          size sent warmup duration_ns rate_asked burst largest_burst back_pressured \
-         subscribers_at_start subscribers_at_end received lost told_lost duplicated damaged \
+         subscribers_at_start subscribers_at_end received lost reported_lost duplicated damaged \
          unchecked first_number spin recovered buckets width_ns overflows loops ts_min_ns \
          ts_max_ns long_gaps repetition repetitions most_in_flight answered most_at_once \
-         datagram_bytes count owed excess publishers subscribers messages node published \
+         datagram_bytes count expected excess publishers subscribers messages node published \
          delivered cpu p50_ns p90_ns p99_ns p99_9_ns p99_99_ns p99_999_ns samples disordered \
          batch signals capacity ran_on pinned online elapsed_ns involuntary_switches \
          voluntary_switches waited_ns stolen_ns longest_gap_ns producers pair pairs receivers \
@@ -53,7 +53,7 @@ const MEMBERS: [(Shape, &str); 7] = [
     (
         Shape::Object,
         "host lateness calls cpus interference latency actual intended linear gaps topics \
-         receiver case baseline publisher reference proposal seating server command_latency \
+         receiver case baseline publisher reference proposal numa_placement server command_latency \
          turn_latency",
     ),
     (
@@ -94,6 +94,25 @@ impl Shape {
 fn shapes(name: &str) -> Vec<Shape> {
     let has = |names: &str| names.split(' ').any(|known| known == name);
     MEMBERS.iter().filter(|(_, names)| has(names)).map(|(shape, _)| *shape).collect()
+}
+
+/// Former and present names: of a member, or of a kind.
+const RENAMED: [(&str, &str); 3] =
+    [("told_lost", "reported_lost"), ("owed", "expected"), ("seating", "numa_placement")];
+const RENAMED_KIND: (&str, &str) = ("floor", "baseline");
+
+/// Gives the members of a line from an earlier version their present names.
+pub(crate) fn rename_former(members: &mut Map<String, Value>) {
+    for (former, present) in RENAMED {
+        if let Some(value) = members.remove(former) {
+            members.insert(present.to_owned(), value);
+        }
+    }
+    if let Some(kind) = members.get_mut("kind")
+        && *kind == RENAMED_KIND.0
+    {
+        *kind = RENAMED_KIND.1.into();
+    }
 }
 
 /// Checks the shapes of all known members in `value`. Unknown members are skipped, so that lines of

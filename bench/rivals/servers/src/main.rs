@@ -206,7 +206,7 @@ fn show(peer: &str, results: &[FanoutResult], own: f64) {
     let (Some(least), Some(most), Some(first)) = (all.first(), all.last(), results.first()) else {
         return;
     };
-    let each = first.owed as f64 / (first.bursts.count as u64 * first.bursts.messages) as f64;
+    let each = first.expected as f64 / (first.bursts.count as u64 * first.bursts.messages) as f64;
     let lost: u64 = results.iter().map(|result| result.lost).sum();
     println!(
         "  {peer:<9} {least:>9.0} / {median:>9.0} / {most:>9.0} {:>18.0} {lost:>10} {:>10.2}×",

@@ -107,7 +107,7 @@ struct Measured {
     #[serde(flatten)]
     result: FanoutResult,
     numa: String,
-    seating: NumaPlacement,
+    numa_placement: NumaPlacement,
     /// The server's own figures.
     server: Option<server::ServerReport>,
     raise: PriorityChange,
@@ -118,22 +118,26 @@ pub(super) fn run(arguments: &FanoutArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
         return server::serve(usize::try_from(cpu).ok(), stop);
     }
     let topology = Topology::of_this_host();
-    let seating = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
-        Ok(seating) => seating,
+    let placement = match NumaPlacement::choose(&topology, arguments.numa, SEATS) {
+        Ok(placement) => placement,
         Err(error) => {
             warn(&error.to_string());
             return Ok(ExitCode::from(2));
         }
     };
     if arguments.own_session {
-        return arguments.measure(seating, stop);
+        return arguments.measure(placement, stop);
     }
-    arguments.conduct(&seating, stop)
+    arguments.conduct(&placement, stop)
 }
 
 impl FanoutArgs {
     /// The one case that is asked for, in this process.
-    fn measure(&self, seating: NumaPlacement, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
+    fn measure(
+        &self,
+        placement: NumaPlacement,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<ExitCode> {
         let head = Head::now();
         priority::leave_session()?;
         let raise = PriorityChange::by(PriorityRequest::Auto);
@@ -146,13 +150,19 @@ impl FanoutArgs {
         let (publishers, count) = (usize::from(*publishers), usize::from(self.bursts));
         let bursts = Bursts { publishers, count, messages: self.burst };
         let (result, server) = match through {
-            Through::Server => server::run(&load, bursts, &seating, stop)?,
+            Through::Server => server::run(&load, bursts, &placement, stop)?,
             Through::Embedded => {
-                let cpus = [0, 1].map(|number| cpu_of(&seating, number));
+                let cpus = [0, 1].map(|number| cpu_of(&placement, number));
                 (fanout::embedded(&load, bursts, [cpus[0].as_slice(), cpus[1].as_slice()])?, None)
             }
         };
-        let measured = Measured { result, numa: self.numa.to_string(), seating, server, raise };
+        let measured = Measured {
+            result,
+            numa: self.numa.to_string(),
+            numa_placement: placement,
+            server,
+            raise,
+        };
         print_line(&head.line(Kind::Fanout, &measured)?)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -160,7 +170,7 @@ impl FanoutArgs {
     /// Everything, each in a process of its own, again and again.
     fn conduct(
         &self,
-        seating: &NumaPlacement,
+        placement: &NumaPlacement,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<ExitCode> {
         let command = Head::now().command;
@@ -189,7 +199,7 @@ impl FanoutArgs {
         }
         progress.finish();
         if !self.json {
-            print(&shown(&lines, seating))?;
+            print(&shown(&lines, placement))?;
         }
         Ok(ExitCode::from(if has_lost { INCOMPLETE } else { 0 }))
     }
@@ -222,7 +232,7 @@ impl FanoutArgs {
 }
 
 /// The runs as a table.
-fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
+fn shown(lines: &[Value], placement: &NumaPlacement) -> String {
     let mut table = TextTable::new(&[
         ">publishers",
         "wanted",
@@ -257,7 +267,7 @@ fn shown(lines: &[Value], seating: &NumaPlacement) -> String {
             time(&server["p99_ns"]),
         ]);
     }
-    format!("{}\nPlacement: {}\n", render(&table), seating.why)
+    format!("{}\nPlacement: {}\n", render(&table), placement.why)
 }
 
 fn burst(text: &str) -> Result<u64, String> {

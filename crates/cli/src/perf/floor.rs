@@ -147,7 +147,7 @@ pub(super) fn run(arguments: &FloorArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
         progress.begin(&case.to_string(), arguments.expected(case));
         match socket_baseline::run(&arguments.settings(*case, raise)?, stop) {
             Ok(result) => {
-                record.keep(head.line(Kind::Floor, &result)?, result.is_complete());
+                record.keep(head.line(Kind::Baseline, &result)?, result.is_complete());
                 if !result.is_complete() {
                     warn(&format!("{case}: {} messages were lost", result.lost));
                 }

@@ -242,7 +242,7 @@ fn verdict(result: &PingResult, arguments: &PingArgs) -> ExitCode {
         "of {} messages {} came back: {} told lost, {} repeated, {} damaged",
         result.sent + result.warmup,
         traffic.received,
-        traffic.told_lost,
+        traffic.reported_lost,
         traffic.duplicated,
         traffic.damaged
     ));

@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
         return Ok(ExitCode::SUCCESS);
     }
     let (traffic, answered) = (&result.traffic, result.answered);
-    let (received, lost) = (traffic.received, traffic.told_lost);
+    let (received, lost) = (traffic.received, traffic.reported_lost);
     print_error(&format!(
         "{received} messages came and {lost} were lost; {answered} were sent back"
     ));

@@ -16,18 +16,21 @@ fn everything_arrives_through_the_server_and_without() {
         assert!(line["delivered_per_second"].as_f64().unwrap() > 0.0, "{line}");
         assert!(line["latency"]["samples"].as_u64().unwrap() > 0, "{line}");
         let is_served = line["through"] == "lanecast";
-        assert_eq!(line["server"]["delivered"] == line["owed"], is_served, "{line}");
+        assert_eq!(line["server"]["delivered"] == line["expected"], is_served, "{line}");
         assert!(
             !is_served || line["server"]["command_latency"]["samples"].as_u64().unwrap() > 0,
             "{line}"
         );
     }
-    let owed = |wanted: &str| -> Vec<u64> {
+    let expected = |wanted: &str| -> Vec<u64> {
         let lines = lines.iter().filter(|line| line["wanted"] == wanted);
-        lines.map(|line| line["owed"].as_u64().unwrap()).collect()
+        lines.map(|line| line["expected"].as_u64().unwrap()).collect()
     };
-    assert_eq!(owed("all"), [20_000; 4]);
-    assert!(owed("quarter").iter().all(|owed| (600..1_400).contains(owed)), "{lines:?}");
+    assert_eq!(expected("all"), [20_000; 4]);
+    assert!(
+        expected("quarter").iter().all(|expected| (600..1_400).contains(expected)),
+        "{lines:?}"
+    );
 }
 
 #[test]

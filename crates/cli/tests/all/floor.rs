@@ -13,12 +13,12 @@ const SHORT: &str = "-A -1 -a -1 -n 40 -r 2000 -w 5 --time 2ms";
 fn every_transport_is_measured_both_ways_and_told_as_lines_text_and_page() {
     let stage = Stage::new();
     let text = stage.run(&format!("perf floor {SHORT} -o floor.jsonl -o floor.html")).good();
-    for part in ["Round trips, from the intended time", "The floor, one way", "bare tcp"] {
+    for part in ["Round trips, from the intended time", "Bare sockets, one way", "bare tcp"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let lines = lines(&std::fs::read_to_string(stage.path("floor.jsonl")).unwrap());
     for line in &lines {
-        assert_eq!((&line["kind"], &line["lost"]), (&"floor".into(), &0.into()), "{line}");
+        assert_eq!((&line["kind"], &line["lost"]), (&"baseline".into(), &0.into()), "{line}");
         assert_eq!(line["sent"], line["received"], "{line}");
         assert!(line["clock"].is_string() && line["receiver"]["cpus"]["ran_on"].is_u64());
         assert_eq!(line["cpus"]["choice"], "none");
@@ -27,7 +27,7 @@ fn every_transport_is_measured_both_ways_and_told_as_lines_text_and_page() {
     assert_eq!((of("experiment", "round-trip"), of("transport", "tcp")), (6, 3));
     assert!(of("way", "several") == 2 && of("way", "gathered") == 1);
     let page = std::fs::read_to_string(stage.path("floor.html")).unwrap();
-    assert!(page.contains("Round trips by percentile") && page.contains("The floor, one way"));
+    assert!(page.contains("Round trips by percentile") && page.contains("Bare sockets, one way"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn every_transport_is_measured_beside_bare_sockets_and_the_document() {
     }
     let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
     let of = |kind: &'static str| lines.iter().filter(move |line| line["kind"] == kind);
-    assert_eq!([of("floor").count(), of("ping").count(), of("pong").count()], [6, 4, 4]);
+    assert_eq!([of("baseline").count(), of("ping").count(), of("pong").count()], [6, 4, 4]);
     for line in of("ping") {
         assert_eq!((&line["sent"], &line["received"]), (&300.into(), &305.into()), "{line}");
         let published = line["reference"].as_array().unwrap();

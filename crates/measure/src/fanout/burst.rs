@@ -3,6 +3,7 @@
 use super::load::Wanted;
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
 use serde::Serialize;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// Bursts of messages.
@@ -16,6 +17,33 @@ pub struct Bursts {
     pub messages: u64,
 }
 
+impl Bursts {
+    /// Messages of a publisher in a burst.
+    pub(super) fn share(&self, number: usize) -> u64 {
+        let publishers = self.publishers as u64;
+        self.messages / publishers + u64::from((number as u64) < self.messages % publishers)
+    }
+
+    /// Starts each burst after the one before has arrived; returns their total time.
+    pub(super) fn time(&self, deliveries: &DeliveryCount, barrier: &Barrier) -> Duration {
+        let mut took = Duration::ZERO;
+        for _ in 0..self.count {
+            barrier.wait();
+            // All are ready, and none begins before the clock: it may take this thread a while to
+            // go on where CPUs are few.
+            let start = Instant::now();
+            barrier.wait();
+            // All is expected when the publishers are through.
+            barrier.wait();
+            if !deliveries.wait(|deliveries| deliveries.in_flight() == 0) {
+                deliveries.end();
+            }
+            took += start.elapsed();
+        }
+        took
+    }
+}
+
 /// Time without deliveries after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Interval of polling.
@@ -24,7 +52,7 @@ const NAP: Duration = Duration::from_micros(50);
 /// Deliveries expected and arrived, shared by publishers and subscribers.
 #[derive(Debug)]
 pub(super) struct DeliveryCount {
-    owed: AtomicU64,
+    expected: AtomicU64,
     arrived: AtomicU64,
     is_over: AtomicBool,
     /// Most deliveries in flight.
@@ -37,14 +65,14 @@ impl DeliveryCount {
             Wanted::All => 200_000,
             Wanted::Quarter => 20_000,
         };
-        let (owed, arrived) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { owed, arrived, is_over: AtomicBool::new(false), window }
+        let (expected, arrived) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { expected, arrived, is_over: AtomicBool::new(false), window }
     }
 
     /// Adds `count` expected deliveries.
     #[inline]
     pub(super) fn expect(&self, count: u64) {
-        self.owed.fetch_add(count, Ordering::Relaxed);
+        self.expected.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Adds `count` arrived deliveries.
@@ -56,8 +84,8 @@ impl DeliveryCount {
     /// Deliveries in flight.
     #[inline]
     pub(super) fn in_flight(&self) -> u64 {
-        let owed = self.owed.load(Ordering::Relaxed);
-        owed.saturating_sub(self.arrived.load(Ordering::Relaxed))
+        let expected = self.expected.load(Ordering::Relaxed);
+        expected.saturating_sub(self.arrived.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -90,8 +118,8 @@ impl DeliveryCount {
         true
     }
 
-    pub(super) fn owed(&self) -> u64 {
-        self.owed.load(Ordering::Relaxed)
+    pub(super) fn expected(&self) -> u64 {
+        self.expected.load(Ordering::Relaxed)
     }
 
     pub(super) fn arrived(&self) -> u64 {

@@ -134,11 +134,11 @@ fn run(
     let (clock, orders) = (Clock::host(), matcher.load.orders());
     for _ in 0..bursts {
         begin(barrier);
-        let mut owed = 0;
+        let mut expected = 0;
         for (number, order) in (0..share).zip(orders.iter().cycle()) {
             matcher.find(order.bytes());
             // By the definition of the load, not by the index: a difference shows as a loss.
-            owed += matcher.load.recipients(order);
+            expected += matcher.load.recipients(order);
             if matcher.ids.is_empty() {
                 continue;
             }
@@ -148,7 +148,7 @@ fn run(
             }
         }
         producer.flush();
-        deliveries.expect(owed);
+        deliveries.expect(expected);
         barrier.wait();
     }
 }

@@ -27,7 +27,7 @@ pub struct FanoutResult {
     /// Deliveries a second, to all subscribers together.
     pub delivered_per_second: f64,
     /// Expected deliveries.
-    pub owed: u64,
+    pub expected: u64,
     /// Expected deliveries that did not arrive.
     pub lost: u64,
     /// Unexpected deliveries.
@@ -51,7 +51,7 @@ impl FanoutResult {
         (took, deliveries): (Duration, &DeliveryCount),
         latency: &Recorder,
     ) -> Self {
-        let (owed, arrived) = (deliveries.owed(), deliveries.arrived());
+        let (expected, arrived) = (deliveries.expected(), deliveries.arrived());
         let seconds = took.as_secs_f64().max(1e-9);
         Self {
             through,
@@ -61,9 +61,9 @@ impl FanoutResult {
             seconds,
             published_per_second: (bursts.count as u64 * bursts.messages) as f64 / seconds,
             delivered_per_second: arrived as f64 / seconds,
-            owed,
-            lost: owed.saturating_sub(arrived),
-            excess: arrived.saturating_sub(owed),
+            expected,
+            lost: expected.saturating_sub(arrived),
+            excess: arrived.saturating_sub(expected),
             latency: latency.distribution(),
             clock: Clock::host().name(),
             publisher_cpus: Vec::new(),

@@ -99,33 +99,6 @@ pub(super) fn begin(barrier: &Barrier) {
     barrier.wait();
 }
 
-impl Bursts {
-    /// Messages of a publisher in a burst.
-    pub(super) fn share(&self, number: usize) -> u64 {
-        let publishers = self.publishers as u64;
-        self.messages / publishers + u64::from((number as u64) < self.messages % publishers)
-    }
-
-    /// Starts each burst after the one before has arrived; returns their total time.
-    pub(super) fn time(&self, deliveries: &DeliveryCount, barrier: &Barrier) -> Duration {
-        let mut took = Duration::ZERO;
-        for _ in 0..self.count {
-            barrier.wait();
-            // All are ready, and none begins before the clock: it may take this thread a while to
-            // go on where CPUs are few.
-            let start = Instant::now();
-            barrier.wait();
-            // All is owed when the publishers are through.
-            barrier.wait();
-            if !deliveries.wait(|deliveries| deliveries.in_flight() == 0) {
-                deliveries.end();
-            }
-            took += start.elapsed();
-        }
-        took
-    }
-}
-
 /// A publisher of bursts through a server.
 struct Publisher<'a, S> {
     protocol: &'a S,
@@ -165,22 +138,22 @@ impl<S: ServerProtocol> Publisher<'_, S> {
     fn burst(&mut self, orders: &[super::Order], share: u64, out: &mut Vec<u8>) -> io::Result<()> {
         let clock = Clock::host();
         out.clear();
-        let mut owed = 0;
+        let mut expected = 0;
         for (number, order) in (0..share).zip(orders.iter().cycle()) {
             let at = self.protocol.publish(self.load, order, out);
-            owed += self.load.recipients(order);
+            expected += self.load.recipients(order);
             if number % STAMPED == 0 {
                 stamp(&mut out[at..], clock.ticks());
             }
             if out.len() >= GATHERED {
-                self.send(out, &mut owed)?;
+                self.send(out, &mut expected)?;
             }
         }
-        self.send(out, &mut owed)
+        self.send(out, &mut expected)
     }
 
-    fn send(&mut self, out: &mut Vec<u8>, owed: &mut u64) -> io::Result<()> {
-        self.deliveries.expect(std::mem::take(owed));
+    fn send(&mut self, out: &mut Vec<u8>, expected: &mut u64) -> io::Result<()> {
+        self.deliveries.expect(std::mem::take(expected));
         self.stream.write_all(out)?;
         out.clear();
         if self.deliveries.is_full() && !self.deliveries.wait(|deliveries| !deliveries.is_full()) {

@@ -60,11 +60,12 @@ fn without_a_server_everything_arrives() {
             let orders = load.orders();
             let share = |number| {
                 let share = bursts.share(number) as usize;
-                let owed = orders.iter().cycle().take(share).map(|order| load.recipients(order));
-                owed.sum::<u64>()
+                let expected =
+                    orders.iter().cycle().take(share).map(|order| load.recipients(order));
+                expected.sum::<u64>()
             };
-            let owed: u64 = 2 * (0..publishers).map(share).sum::<u64>();
-            assert_eq!((result.owed, result.lost, result.excess), (owed, 0, 0));
+            let expected: u64 = 2 * (0..publishers).map(share).sum::<u64>();
+            assert_eq!((result.expected, result.lost, result.excess), (expected, 0, 0));
             assert!(result.delivered_per_second > 0.0 && result.latency.is_some());
         }
     }
@@ -118,7 +119,7 @@ fn frames(from: &mut TcpStream, partial: &mut Vec<u8>) -> std::io::Result<Vec<Ve
 }
 
 #[test]
-fn what_a_server_loses_is_counted() {
+fn messages_lost_by_a_server_are_counted() {
     for (loses, lost) in [(0, 0), (1_000, 5)] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("bound");
@@ -126,7 +127,7 @@ fn what_a_server_loses_is_counted() {
         let load = Load { wanted: Wanted::All, subscribers: 1 };
         let bursts = Bursts { publishers: 1, count: 1, messages: 5_000 };
         let result = over_sockets(&Commands, at, &load, bursts, [&[], &[]]).expect("it runs");
-        assert_eq!((result.owed, result.lost, result.excess), (5_000, lost, 0));
+        assert_eq!((result.expected, result.lost, result.excess), (5_000, lost, 0));
         assert_eq!(result.through, "lanecast");
         assert_eq!(server.join().expect("it ends").expect("nobody else hangs up"), 0);
     }

@@ -208,8 +208,8 @@ impl<P: Publish> Responder<'_, P> {
             Event::Lost(gap) => {
                 let count = gap.count.unwrap_or(1);
                 let traffic = self.of(gap.stream.session);
-                traffic.told_lost = traffic.told_lost.saturating_add(count);
-                self.all.told_lost = self.all.told_lost.saturating_add(count);
+                traffic.reported_lost = traffic.reported_lost.saturating_add(count);
+                self.all.reported_lost = self.all.reported_lost.saturating_add(count);
                 (self.notify)(Notice::Lost(gap));
             }
             Event::Left(stream, why) => self.leave(stream, *why),

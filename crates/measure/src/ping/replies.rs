@@ -86,7 +86,7 @@ impl<'a> Replies<'a> {
                 (self.notify)(Notice::Joined(stream));
             }
             Event::Lost(gap) => {
-                let lost = &mut self.traffic.told_lost;
+                let lost = &mut self.traffic.reported_lost;
                 *lost = lost.saturating_add(gap.count.unwrap_or(1));
                 (self.notify)(Notice::Lost(gap));
             }
@@ -122,7 +122,7 @@ impl<'a> Replies<'a> {
 
     /// Messages that came back or were reported lost.
     pub(super) const fn accounted(&self) -> u64 {
-        self.traffic.received.saturating_add(self.traffic.told_lost)
+        self.traffic.received.saturating_add(self.traffic.reported_lost)
     }
 
     pub(super) fn traffic(&self) -> Traffic {

@@ -15,7 +15,7 @@ pub struct Traffic {
     /// Messages among them that came by retransmission, if the transport counts them.
     pub recovered: Option<u64>,
     /// Messages that the transport reported as lost.
-    pub told_lost: u64,
+    pub reported_lost: u64,
     /// Repeated messages.
     pub duplicated: u64,
     /// Messages that came back with another length.
@@ -25,7 +25,10 @@ pub struct Traffic {
 impl Traffic {
     /// Whether `sent` messages have come, each of them once.
     pub const fn is_complete(&self, sent: u64) -> bool {
-        self.received == sent && self.told_lost == 0 && self.duplicated == 0 && self.damaged == 0
+        self.received == sent
+            && self.reported_lost == 0
+            && self.duplicated == 0
+            && self.damaged == 0
     }
 }
 
@@ -111,6 +114,6 @@ pub struct PongResult {
 impl PongResult {
     /// Whether every message that came was sent back, and none was lost.
     pub const fn is_complete(&self) -> bool {
-        self.traffic.told_lost == 0 && self.answered == self.traffic.received
+        self.traffic.reported_lost == 0 && self.answered == self.traffic.received
     }
 }

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_small_is_left_alone() {
+    fn messages_shorter_than_a_stamp_are_unchanged() {
         let mut bytes = [7; STAMP - 1];
         Stamp { actual: 1, intended: 2 }.put(&mut bytes);
         assert_eq!((bytes, Stamp::read(&bytes)), ([7; STAMP - 1], None));

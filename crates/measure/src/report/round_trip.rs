@@ -138,6 +138,6 @@ fn counts(traffic: &Traffic) -> String {
         "num_rcv_msgs={}, num_rx_msgs={}, num_unrec_loss={}, ",
         traffic.received,
         traffic.recovered.unwrap_or(0),
-        traffic.told_lost
+        traffic.reported_lost
     )
 }

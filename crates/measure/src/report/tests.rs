@@ -170,7 +170,7 @@ fn the_publisher_s_result_starts_with_the_documented_lines() {
 
 #[test]
 fn a_stream_s_end_is_the_documented_line_and_ours() {
-    let counts = "lost=0, told_lost=0, duplicated=0, damaged=0, unchecked=0, warmup=10000, \
+    let counts = "lost=0, reported_lost=0, duplicated=0, damaged=0, unchecked=0, warmup=10000, \
                   first_number=0, duration_ns=9999997986, result_rate=250000.050350, \
                   ended='closed', \n";
     assert_eq!(

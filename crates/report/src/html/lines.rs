@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_but_white_space_is_added(text in "[\\[\\]{}\":, a\\\\é]{0,60}") {
+        fn layout_adds_only_white_space(text in "[\\[\\]{}\":, a\\\\é]{0,60}") {
             let (shown, is_shortened) = readable(&text);
             let bare = |text: &str| text.replace(char::is_whitespace, "");
             prop_assert!(!is_shortened);

@@ -113,7 +113,7 @@ fn lost(group: &[&Line]) -> Words {
 fn placements(groups: &Groups<'_>) -> Vec<Words> {
     let mut told: Vec<&str> = Vec::new();
     let placed = groups.values().flatten().filter_map(|line| {
-        let why = line.text("seating.why")?;
+        let why = line.text("numa_placement.why")?;
         let is_new = !told.contains(&why);
         told.push(why);
         is_new.then(|| Words::from("Placement: ").line(line.id, why).text("."))

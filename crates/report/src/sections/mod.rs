@@ -1,12 +1,12 @@
 //! The sections of a report. A section without lines is left out.
 
+mod baseline;
 mod batches;
 mod chart;
 mod comparison;
 mod difference;
 mod doctor;
 mod fanout;
-mod floor;
 mod histogram;
 mod jitter;
 mod latency;
@@ -39,7 +39,7 @@ pub(crate) fn document(lines: &Lines) -> Document {
         rate::numa,
         rate::others,
         round_trips::section,
-        floor::section,
+        baseline::section,
         pipes::section,
         rings::section,
         fanout::section,

@@ -30,7 +30,9 @@ const COUNTS: [ColumnOf<Line>; 18] = [
     (">asked", Line::asked),
     (">sent", |line| line.count("sent")),
     (">came back", |line| line.count("received")),
-    (">lost", |line| line.count(if line.kind == Kind::Floor { "lost" } else { "told_lost" })),
+    (">lost", |line| {
+        line.count(if line.kind == Kind::Baseline { "lost" } else { "reported_lost" })
+    }),
     (">repeated", |line| line.count("duplicated")),
     (">damaged", |line| line.count("damaged")),
     (">recovered", |line| line.count("recovered")),
@@ -49,7 +51,7 @@ const ANSWERS: [ColumnOf<Line>; 8] = [
     ("over", |line| name(line).into()),
     (">received", |line| line.count("received")),
     (">sent back", |line| line.count("answered")),
-    (">lost", |line| line.count("told_lost")),
+    (">lost", |line| line.count("reported_lost")),
     (">at once", |line| line.count("most_at_once")),
     (">back-pressured", |line| line.count("back_pressured")),
     (">CPU", |line| line.count("cpus.ran_on")),
@@ -61,7 +63,7 @@ type Reference<'a> = (&'a Line, String);
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let is_timed = |line: &&Line| match line.kind {
         Kind::Ping => true,
-        Kind::Floor => line.at("latency").is_some(),
+        Kind::Baseline => line.at("latency").is_some(),
         _ => false,
     };
     let lines: Vec<&Line> = cases.lines.iter().filter(is_timed).collect();
@@ -104,7 +106,7 @@ fn intro(has_document: bool) -> String {
 /// Transport and wait strategy, such as `shm, spin`.
 fn name(line: &Line) -> String {
     let of = |path| line.text(path).unwrap_or("unknown");
-    let bare = if line.kind == Kind::Floor { "bare " } else { "" };
+    let bare = if line.kind == Kind::Baseline { "bare " } else { "" };
     format!("{bare}{}, {}", of("transport"), of("wait"))
 }
 

@@ -34,7 +34,7 @@ const KINDS: [(Kind, &str, &str); 14] = [
     (Kind::Fanout, "run of fan-out", "runs of fan-out"),
     (Kind::Ping, "run of round trips", "runs of round trips"),
     (Kind::Pong, "side that answered", "sides that answered"),
-    (Kind::Floor, "look at the floor", "looks at the floor"),
+    (Kind::Baseline, "run of bare sockets", "runs of bare sockets"),
     (Kind::Doctor, "examination of the machine", "examinations of the machine"),
     (Kind::Log, "interval of a log", "intervals of logs"),
     (Kind::Skipped, "experiment left out", "experiments left out"),
@@ -103,8 +103,8 @@ fn gap(cases: &Cases<'_>) -> Option<Tile> {
 
 /// Messages lost, repeated or damaged, summed over all lines.
 fn wrong(cases: &Cases<'_>) -> Option<Tile> {
-    use Kind::{Fanout, Floor, Ping, Pipes, Rings, Run, Subscriber};
-    let counted = [Run, Subscriber, Ping, Floor, Fanout, Pipes, Rings];
+    use Kind::{Baseline, Fanout, Ping, Pipes, Rings, Run, Subscriber};
+    let counted = [Run, Subscriber, Ping, Baseline, Fanout, Pipes, Rings];
     let lines = cases.lines.iter().filter(|line| counted.contains(&line.kind));
     let lines: Vec<&Line> = lines.collect();
     let worst = lines.iter().max_by_key(|line| line.wrong())?;

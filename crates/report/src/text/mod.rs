@@ -184,7 +184,7 @@ mod tests {
     use crate::document::Section;
 
     #[test]
-    fn nothing_is_wider_than_the_terminal_and_nothing_reaches_it_raw() {
+    fn output_fits_the_terminal_without_raw_control_characters() {
         let long = "words ".repeat(60);
         let mut table = Table::new("caption", &["name", ">number"]);
         table.rows.push(vec![long.as_str().into(), "12".into()]);

@@ -178,7 +178,7 @@ fn extremes_are_rendered() {
     for times in [times.as_str(), empty, "{\"buckets\":[[5,0]]}", "{\"buckets\":[[9,1],[3,1]]}"] {
         let subscriber = format!(
             "{{\"schema\":1,\"kind\":\"subscriber\",\"rate\":0.0,\"lost\":{most},\
-             \"told_lost\":{most},\"duplicated\":{most},\
+             \"reported_lost\":{most},\"duplicated\":{most},\
              \"latency\":{{\"actual\":{times},\"intended\":{times}}},\
              \"linear\":{{\"counts\":[{most},0,{most}],\"width_ns\":{most},\"buckets\":{most}}}}}"
         );

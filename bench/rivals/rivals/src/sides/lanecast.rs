@@ -38,7 +38,7 @@ struct SubscriberResult {
     warmup: u64,
     lost: u64,
     #[serde(default)]
-    told_lost: u64,
+    reported_lost: u64,
     #[serde(default)]
     damaged: u64,
     rate: f64,
@@ -161,7 +161,7 @@ fn read(text: &str, expected: u64) -> Result<Measurement> {
     let result: SubscriberResult = serde_json::from_str(text.trim())
         .with_context(|| format!("not the expected result: {text}"))?;
     let received = result.received.saturating_sub(result.warmup);
-    let noticed = result.lost + result.told_lost;
+    let noticed = result.lost + result.reported_lost;
     Ok(Measurement {
         rate: result.rate,
         received,

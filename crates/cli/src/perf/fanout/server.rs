@@ -77,11 +77,11 @@ pub(super) fn serve(cpu: Option<usize>, stop: &dyn Fn() -> bool) -> anyhow::Resu
 pub(super) fn run(
     load: &Load,
     bursts: Bursts,
-    seating: &NumaPlacement,
+    placement: &NumaPlacement,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<(FanoutResult, Option<ServerReport>)> {
     let deadline = || Deadline { until: Instant::now() + PATIENCE, stop };
-    let [own, publishers, subscribers] = [0, 1, 2].map(|number| cpu_of(seating, number));
+    let [own, publishers, subscribers] = [0, 1, 2].map(|number| cpu_of(placement, number));
     let cpu = own.map_or("-1".to_owned(), |cpu| cpu.to_string());
     let words = ["perf", "fanout", &format!("--serve={cpu}")].map(str::to_owned);
     let mut server = ChildProcess::start("server", &words)?;

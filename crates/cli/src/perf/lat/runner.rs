@@ -106,7 +106,7 @@ impl<'a> Runner<'a> {
             clock: Clock::host(),
         };
         let result = socket_baseline::run(&settings, stop)?;
-        Ok(vec![(self.head.line(Kind::Floor, &result)?, result.is_complete())])
+        Ok(vec![(self.head.line(Kind::Baseline, &result)?, result.is_complete())])
     }
 
     fn carried(
@@ -202,5 +202,5 @@ fn is_complete(line: &Value) -> bool {
     let came_back = line.get("sent").and_then(Value::as_u64).is_none_or(|sent| {
         line["received"].as_u64() == Some(sent + line["warmup"].as_u64().unwrap_or(0))
     });
-    ["told_lost", "duplicated", "damaged"].into_iter().all(is_none) && answered && came_back
+    ["reported_lost", "duplicated", "damaged"].into_iter().all(is_none) && answered && came_back
 }

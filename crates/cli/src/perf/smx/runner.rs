@@ -212,5 +212,5 @@ fn embedded(mut result: Value) -> Value {
 
 /// Whether a receiver got every message once, as it was written.
 fn is_complete(subscriber: &Value) -> bool {
-    ["lost", "told_lost", "duplicated", "damaged"].iter().all(|count| subscriber[count] == 0)
+    ["lost", "reported_lost", "duplicated", "damaged"].iter().all(|count| subscriber[count] == 0)
 }

@@ -117,7 +117,7 @@ fn a_pong_tells_its_options_and_counts() {
     );
     let result = PongResult {
         topics: Topics::default(),
-        traffic: Traffic { recovered: None, told_lost: 7, ..traffic() },
+        traffic: Traffic { recovered: None, reported_lost: 7, ..traffic() },
         answered: 500_005,
         most_at_once: 9,
         back_pressured: 4,

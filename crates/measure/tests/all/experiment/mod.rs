@@ -186,7 +186,7 @@ fn lost_repeated_and_damaged_messages_are_found() {
     let (sent, read, told) = run(&Memory::new(64, fate), &sending, &reading);
     assert_eq!(sent.sent, 1000);
     let figures = &read.figures;
-    assert_eq!((figures.lost, figures.told_lost), (4, 1), "the told one is missing, too");
+    assert_eq!((figures.lost, figures.reported_lost), (4, 1), "the told one is missing, too");
     assert_eq!((figures.duplicated, figures.damaged), (1, 1));
     assert_eq!(figures.received, 1100 - 4 + 1);
     assert_eq!(figures.warmup, 99);

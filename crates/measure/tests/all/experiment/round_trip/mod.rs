@@ -126,7 +126,7 @@ fn the_schedule_is_kept_and_a_full_window_waited_out() {
 }
 
 #[test]
-fn what_is_lost_or_repeated_on_either_way_is_found() {
+fn lost_and_repeated_messages_are_found_in_both_directions() {
     fn fate(number: u64) -> Fate {
         match number {
             60 => Fate::IsLost,
@@ -139,8 +139,8 @@ fn what_is_lost_or_repeated_on_either_way_is_found() {
         let settings = Settings { linger: Duration::from_millis(50), ..pinging(24, 200, threads) };
         let (pinged, ponged) = run(&Memory::new(1000, fate), &settings);
         // There: two of 250 are lost, one comes twice. Back: the same of what is left.
-        assert_eq!((ponged.traffic.received, ponged.traffic.told_lost), (249, 1));
-        assert_eq!((pinged.traffic.received, pinged.traffic.told_lost), (248, 1));
+        assert_eq!((ponged.traffic.received, ponged.traffic.reported_lost), (249, 1));
+        assert_eq!((pinged.traffic.received, pinged.traffic.reported_lost), (248, 1));
         assert_eq!(pinged.traffic.duplicated, 2);
         assert_eq!(pinged.linear.samples, 248 - 50 - 2, "repeated ones have no round trip");
         assert!(!pinged.is_complete() && !ponged.is_complete());

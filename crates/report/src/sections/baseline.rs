@@ -36,11 +36,11 @@ const COLUMNS: [ColumnOf<Line>; 13] = [
 ];
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
-    let lines = cases.of_kind(Kind::Floor).filter(|line| line.is("experiment", "one-way"));
+    let lines = cases.of_kind(Kind::Baseline).filter(|line| line.is("experiment", "one-way"));
     let table = Table::of("One way, as many messages as possible", &COLUMNS, lines).block()?;
     let intro = "Bare sockets over the loopback interface, between two threads of one process: the \
                  sender never has more under way than the receiver has room for, and every message \
                  is numbered and counted. No protocol over these sockets can be faster than this \
                  machine was here. No card and no cable is in the way.";
-    Some(Section::new("floor", "The floor, one way", vec![Block::Words(intro.into()), table]))
+    Some(Section::new("baseline", "Bare sockets, one way", vec![Block::Words(intro.into()), table]))
 }
