@@ -59,6 +59,7 @@ fn good_and_bad_subscribers(transport: &str) -> Result<()> {
     source.tells("reached")?;
     source.end()?;
     ensure!(source.tells("drained")? == "true", "the good ones have not read everything");
+    ensure!(source.tells("silent")? == "2", "the publisher is told of the two bad ones");
     for reader in [&mut fast, &mut slow] {
         check_whole(&reader.parts()?, count)?;
     }

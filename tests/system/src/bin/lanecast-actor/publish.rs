@@ -5,7 +5,7 @@ use crate::orders::{Order, Orders};
 use crate::words::Words;
 use anyhow::{Result, ensure};
 use lanecast_net::{Network, Publisher};
-use lanecast_transport::{Claim, Publish, TopicId};
+use lanecast_transport::{Claim, DepartureReason, IncompleteReason, Publish, TopicId};
 use std::time::{Duration, Instant};
 
 /// The longest wait for subscribers, and for what they have not read.
@@ -42,7 +42,11 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     println!("sent={}", speech.sent);
     let linger = words.get("linger")?.map_or(PATIENCE, Duration::from_millis);
     println!("pressed={}", speech.publisher.back_pressured());
-    println!("drained={}", speech.publisher.close(linger).is_complete());
+    let completion = speech.publisher.close(linger);
+    println!("drained={}", !completion.timed_out());
+    let timed_out = IncompleteReason::Departed(DepartureReason::TimedOut);
+    let silent = completion.incomplete().iter().filter(|one| one.reason == timed_out);
+    println!("silent={}", silent.count());
     Ok(())
 }
 
