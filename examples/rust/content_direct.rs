@@ -6,9 +6,7 @@
 //! Between processes it is the same code, and between hosts with `LANECAST_TRANSPORTS=shm+rm`.
 #![forbid(unsafe_code)]
 
-use lanecast::Context;
-use lanecast_content::{ContentSettings, Event, Publisher, Subscriber};
-use lanecast_filter::message_type::MessageType;
+use lanecast::prelude::*;
 use lanecast_market::Day;
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -18,28 +16,27 @@ type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 const FILTERS: [&str; 3] =
     ["/55 = 'IBM' and /35 in ('D','G')", "/150 = 'F' and /32 * /31 > 1000000", "/1 like '^C00'"];
 
-fn publish(mut publisher: Publisher<Context>) -> Outcome {
+fn publish(mut publisher: FilterablePublisher) -> Outcome {
     let start = Instant::now();
     while publisher.filters() < FILTERS.len() {
         if start.elapsed() > Duration::from_secs(20) {
             return Err("the subscribers did not come".into());
         }
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         std::thread::yield_now();
     }
     let mut day = Day::new(100_000);
-    let mut wanted = 0;
     while day.advance().is_some() {
-        wanted += usize::from(publisher.publish(day.message())? > 0);
+        publisher.send(day.message())?;
     }
-    println!("published {wanted} messages of 100000: nobody wanted the others");
+    println!("published 100000 messages, and evaluated each once for all filters");
     println!("{}", publisher.close(Duration::from_secs(20)));
     Ok(())
 }
 
 fn subscribe(context: &Context, filter: &str) -> Outcome {
-    let mut feed =
-        Subscriber::new(context, "market", filter, &ContentSettings::new(MessageType::Fix))?;
+    let topic = context.topic("market").message_type(MessageType::Fix);
+    let mut feed = topic.filter(filter).subscriber()?;
     let (mut messages, mut running) = (0, true);
     while running {
         let work = feed.poll(64, |event| match event {
@@ -55,7 +52,8 @@ fn subscribe(context: &Context, filter: &str) -> Outcome {
 
 fn main() -> Outcome {
     let context = Context::new()?;
-    let publisher = Publisher::new(&context, "market", ContentSettings::new(MessageType::Fix))?;
+    let topic = context.topic("market").message_type(MessageType::Fix);
+    let publisher = topic.filterable().publisher()?;
     std::thread::scope(|scope| {
         let subscribers = FILTERS.map(|filter| {
             let context = context.clone();

@@ -1,8 +1,6 @@
-//! Errors of publishers and subscribers.
+//! Errors of opening publishers and subscribers.
 
 use lanecast_filter::FilterError;
-use lanecast_filter::malformed::Malformed;
-use lanecast_transport::ClaimError;
 
 /// Failure to open a publisher or subscriber; `E` is the error of the transport.
 #[derive(Debug, thiserror::Error)]
@@ -16,27 +14,13 @@ pub enum OpenError<E> {
     /// The filter depends on the time, which publishers do not evaluate.
     #[error("the filter depends on the time: leave that to a content server")]
     TimeDependent,
+    /// The patterns of the filter exceed the limits of this subscriber's own settings.
+    #[error("bad filter: {0}")]
+    Limits(String),
 }
 
 impl<E> From<FilterError> for OpenError<E> {
     fn from(error: FilterError) -> Self {
         Self::Filter(error)
-    }
-}
-
-/// Failure to publish a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PublishError {
-    /// The message is malformed, so filters cannot be evaluated.
-    #[error("bad message: {0}")]
-    Malformed(Malformed),
-    /// The transport has no room, or is closed.
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-}
-
-impl From<Malformed> for PublishError {
-    fn from(error: Malformed) -> Self {
-        Self::Malformed(error)
     }
 }

@@ -59,6 +59,11 @@ impl Filters {
         }
     }
 
+    /// The most filters at a time.
+    pub(crate) fn most(&self) -> usize {
+        self.settings.filters_max.min(MARKS_MAX)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.marks.len()
     }
@@ -95,7 +100,7 @@ impl Filters {
     }
 
     fn add(&mut self, text: &str) -> Result<u16, String> {
-        let most = self.settings.filters_max.min(MARKS_MAX);
+        let most = self.most();
         if self.marks.len() >= most {
             return Err(format!("there are {most} filters already, which is the most"));
         }
@@ -106,9 +111,7 @@ impl Filters {
         }
         let mut memory = self.patterns.reservation();
         memory.try_grow(filter.pattern_bytes()).map_err(|Exhausted(limit)| {
-            format!(
-                "the patterns of all filters may subscribe {limit} bytes together; use fewer here"
-            )
+            format!("the patterns of all filters may take {limit} bytes together; use fewer here")
         })?;
         let mark = self.free.last().copied().unwrap_or(self.active.len() as u16);
         let filed = self.index.insert(mark.into(), &filter, &mut self.fields);

@@ -1,46 +1,41 @@
-//! Publisher: matches messages against the filters of all subscribers.
+//! Publisher: carries every message to subscribers without a filter, and matching ones to those
+//! with one.
 
-use crate::error::{OpenError, PublishError};
-use crate::filters::Filters;
+use crate::claim::{FilterableBatch, FilterableClaim};
+use crate::error::OpenError;
+use crate::matching::Matching;
 use crate::settings::ContentSettings;
-use crate::topics::{control_topic, data_topic};
+use lanecast_os::epoll::Epoll;
 use lanecast_transport::{
-    Claim, ClaimError, Completion, Event, Publish, SessionId, Subscribe, Transport,
+    Claim, ClaimError, Completion, IncompleteSubscriber, Publish, PublisherEvent, SessionId,
+    Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, Transport,
 };
-use lanecast_wire::content::ContentFrame;
-use std::collections::VecDeque;
-use std::time::Duration;
-use zerocopy::little_endian::U16;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
-/// Most control messages per poll.
-const CONTROL_POLL_LIMIT: usize = 64;
-/// Messages published between two polls of the control topic.
-const CONTROL_POLL_INTERVAL: u32 = 32;
-/// Longest reason of a refusal, in characters.
-const REASON_MAX: usize = 300;
+/// Interval of serving filter requests while waiting.
+const SERVE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Publishes messages that match a filter, with the marks of all filters they match.
+/// A publisher that serves filters: subscribers without a filter receive every message, those with
+/// one the messages that match it. Each message is evaluated once, however many filters there are,
+/// and not at all while there is none.
 ///
-/// An idle publisher has to call [`poll_subscribers`](Self::poll_subscribers) regularly, or new
-/// subscribers wait for their filter.
-#[derive(Debug)]
+/// It is a publisher like any other: claims are written in place and evaluated when they are
+/// committed. A message that cannot be read as the message type of its settings matches no filter,
+/// and [counts](Self::malformed_messages). Only the topic it was opened with serves filters; an
+/// [added](Publish::add_topic) one reaches its subscribers whole, filtered at their end.
+///
+/// Filter requests are handled by claims, waits, `poll_events` and
+/// [`serve_filters`](Self::serve_filters). An idle
+/// publisher has to call the latter regularly, or new filters wait for its next message.
 pub struct Publisher<C: Transport> {
-    data: C::Publisher,
-    control: C::Subscriber,
-    filters: Filters,
-    /// Control events not yet handled.
-    control_events: VecDeque<(SessionId, ControlEvent)>,
-    /// Messages until the next poll of the control topic.
-    until_poll: u32,
-    malformed_frames: u64,
-    found: Vec<u32>,
-    marks: Vec<U16>,
-}
-
-#[derive(Debug)]
-enum ControlEvent {
-    FilterRequested(String),
-    Disconnected,
+    /// The session with every message.
+    all: C::Publisher,
+    matching: Matching<C>,
+    /// The descriptors of both sessions, once asked for.
+    wakeup: Option<Epoll>,
 }
 
 impl<C: Transport> Publisher<C> {
@@ -54,181 +49,178 @@ impl<C: Transport> Publisher<C> {
         topic: &str,
         settings: ContentSettings,
     ) -> Result<Self, OpenError<C::Error>> {
-        // The control topic opens first: a subscriber that finds the data topic can send its filter
-        // at once.
-        let control =
-            transport.subscriber(&[&control_topic(topic)]).map_err(OpenError::Transport)?;
-        let data = transport.publisher(&data_topic(topic)).map_err(OpenError::Transport)?;
-        Ok(Self {
-            data,
-            control,
-            filters: Filters::new(topic, settings),
-            control_events: VecDeque::new(),
-            until_poll: 0,
-            malformed_frames: 0,
-            found: Vec::new(),
-            marks: Vec::new(),
-        })
+        let matching = Matching::new(transport, topic, settings)?;
+        let all = transport.publisher(&Stream::unfiltered_topic(topic));
+        Ok(Self { all: all.map_err(OpenError::Transport)?, matching, wakeup: None })
     }
 
-    /// Number of active filters.
+    /// Number of different filters in force.
     pub fn filters(&self) -> usize {
-        self.filters.len()
+        self.matching.filters()
     }
 
-    /// Number of malformed control messages.
+    /// Number of malformed filter requests.
     pub const fn malformed_frames(&self) -> u64 {
-        self.malformed_frames
+        self.matching.malformed_frames()
+    }
+
+    /// Number of published messages that could not be read as the topic's message type while there
+    /// were filters, and so matched none.
+    pub const fn malformed_messages(&self) -> u64 {
+        self.matching.malformed_messages()
+    }
+
+    /// A descriptor that is readable when there may be filter requests to
+    /// [serve](Self::serve_filters), for event loops of idle publishers; see
+    /// [`Subscribe::wakeup`].
+    ///
+    /// # Errors
+    ///
+    /// If the process has no free descriptor, or the system refuses a thread.
+    pub fn requests_wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.matching.control().wakeup()
     }
 
     /// Handles filter requests and departures of subscribers, without blocking; returns their
     /// number.
-    pub fn poll_subscribers(&mut self) -> usize {
-        self.until_poll = CONTROL_POLL_INTERVAL;
-        if self.control_events.is_empty() {
-            self.poll_control();
-        }
-        let mut done = 0;
-        while let Some((session, event)) = self.control_events.pop_front() {
-            if !self.handle(session, &event) {
-                self.control_events.push_front((session, event));
-                break;
-            }
-            done += 1;
-        }
-        done
-    }
-
-    /// Publishes `message` if it matches a filter and there is room. Returns the number of matching
-    /// filters.
-    ///
-    /// # Errors
-    ///
-    /// If filters are active and the message is malformed, or a [`ClaimError`]; retry after
-    /// `BackPressured`.
-    pub fn try_publish(&mut self, message: &[u8]) -> Result<usize, PublishError> {
-        self.match_filters(message)?;
-        self.write(message, |data, length| data.try_claim(length))
-    }
-
-    /// As [`try_publish`](Self::try_publish), but waits for room by the publisher's wait strategy.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_publish`](Self::try_publish), except `BackPressured`.
-    pub fn publish(&mut self, message: &[u8]) -> Result<usize, PublishError> {
-        self.match_filters(message)?;
-        self.write(message, |data, length| data.claim(length))
-    }
-
-    /// Closes the publisher; lingers at most `linger` until all subscribers have read everything,
-    /// and reports which have.
-    pub fn close(self, linger: Duration) -> Completion {
-        self.data.close(linger)
-    }
-
-    /// Finds the marks of the filters that `message` satisfies.
-    #[inline]
-    fn match_filters(&mut self, message: &[u8]) -> Result<(), PublishError> {
-        match self.until_poll.checked_sub(1) {
-            Some(left) => self.until_poll = left,
-            None => drop(self.poll_subscribers()),
-        }
-        self.filters.matches(message, &mut self.found)?;
-        self.marks.clear();
-        self.marks.extend(self.found.iter().map(|mark| U16::new(*mark as u16)));
-        Ok(())
-    }
-
-    #[inline]
-    fn write<'a>(
-        &'a mut self,
-        body: &[u8],
-        claim: impl FnOnce(&'a mut C::Publisher, usize) -> Result<Room<'a, C>, ClaimError>,
-    ) -> Result<usize, PublishError> {
-        if self.marks.is_empty() {
-            return Ok(0);
-        }
-        let frame = ContentFrame::Message { marks: &self.marks, body };
-        let mut room = claim(&mut self.data, frame.len())?;
-        frame.write(&mut room);
-        room.commit();
-        Ok(self.marks.len())
-    }
-
-    fn poll_control(&mut self) {
-        let (control_events, malformed_frames) =
-            (&mut self.control_events, &mut self.malformed_frames);
-        self.control.poll(CONTROL_POLL_LIMIT, |event| match event {
-            Event::Message(message) => match ContentFrame::read(message.bytes()) {
-                Some(ContentFrame::Wanted { filter }) => {
-                    let wants = ControlEvent::FilterRequested(filter.to_owned());
-                    // An overwritten request is repeated by its subscriber.
-                    if message.is_intact() {
-                        control_events.push_back((message.stream().session, wants));
-                    }
-                }
-                _ => *malformed_frames += 1,
-            },
-            Event::Left(stream, _) => {
-                control_events.push_back((stream.session, ControlEvent::Disconnected))
-            }
-            // Subscribers repeat lost requests until they are answered.
-            _ => {}
-        });
-    }
-
-    /// Handles a control event. Returns false if there is no room for the answer.
-    fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
-        let ControlEvent::FilterRequested(text) = event else { return self.withdraw(session) };
-        let in_force = |mark| ContentFrame::InForce { mark, session: session.0 };
-        if let Some((mark, mark_of)) = self.filters.mark_of(session) {
-            if mark_of == text {
-                return self.send(&in_force(mark));
-            }
-            if !self.withdraw(session) {
-                return false;
-            }
-        }
-        match self.filters.subscribe(session, text) {
-            Ok(mark) => {
-                let is_told = self.send(&in_force(mark));
-                // An unconfirmed mark would be added to every matching message for no reader.
-                if !is_told {
-                    self.filters.release(session);
-                }
-                is_told
-            }
-            Err(reason) => {
-                let reason: String = reason.chars().take(REASON_MAX).collect();
-                self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
-            }
-        }
-    }
-
-    fn withdraw(&mut self, session: SessionId) -> bool {
-        if let Some(mark) = self.filters.sole_mark(session)
-            && !self.send(&ContentFrame::Withdrawn { mark })
-        {
-            return false;
-        }
-        self.filters.release(session);
-        true
-    }
-
-    /// Sends a frame. Returns false if there is no room now; errors that retrying cannot mend drop
-    /// the frame.
-    fn send(&mut self, frame: &ContentFrame<'_>) -> bool {
-        match self.data.try_claim(frame.len()) {
-            Ok(mut claim) => {
-                frame.write(&mut claim);
-                claim.commit();
-                true
-            }
-            Err(error) => !matches!(error, ClaimError::BackPressured(_)),
-        }
+    pub fn serve_filters(&mut self) -> usize {
+        self.matching.serve()
     }
 }
 
-/// A claimed buffer of a transport.
-type Room<'a, C> = <<C as Transport>::Publisher as Publish>::Claim<'a>;
+impl<C: Transport + 'static> Publish for Publisher<C> {
+    type Claim<'a> = FilterableClaim<'a, C>;
+    type Batch<'a> = FilterableBatch<'a, C>;
+    type TopicError = <C::Publisher as Publish>::TopicError;
+
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, Self::TopicError> {
+        self.all.add_topic(name)
+    }
+
+    #[inline]
+    fn try_claim_on(
+        &mut self,
+        topic: TopicId,
+        len: usize,
+    ) -> Result<FilterableClaim<'_, C>, ClaimError> {
+        if topic == TopicId::FIRST {
+            self.matching.serve_sometimes();
+            self.matching.reserve(len, |session, len| session.try_claim(len).map(Claim::abort))?;
+        }
+        let room = self.all.try_claim_on(topic, len)?;
+        Ok(FilterableClaim::new(room, &mut self.matching, topic))
+    }
+
+    #[inline]
+    fn claim_on(
+        &mut self,
+        topic: TopicId,
+        len: usize,
+    ) -> Result<FilterableClaim<'_, C>, ClaimError> {
+        if topic == TopicId::FIRST {
+            self.matching.serve_sometimes();
+            self.matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))?;
+        }
+        let room = self.all.claim_on(topic, len)?;
+        Ok(FilterableClaim::new(room, &mut self.matching, topic))
+    }
+
+    fn batch(&mut self) -> FilterableBatch<'_, C> {
+        self.matching.serve_sometimes();
+        FilterableBatch::new(self.all.batch(), &mut self.matching)
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        let set = match self.wakeup.take() {
+            Some(set) => set,
+            None => {
+                let set = Epoll::new()?;
+                set.add(self.all.wakeup()?, 0)?;
+                set.add(self.matching.session().wakeup()?, 1)?;
+                set
+            }
+        };
+        let set: &Epoll = self.wakeup.insert(set);
+        Ok(set.as_fd())
+    }
+
+    fn session(&self) -> SessionId {
+        self.all.session()
+    }
+
+    fn source(&self) -> &str {
+        self.all.source()
+    }
+
+    fn longest_message(&self) -> usize {
+        self.all.longest_message().min(self.matching.longest_message())
+    }
+
+    fn subscribers(&self) -> usize {
+        self.all.subscribers() + self.matching.subscribers()
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            self.matching.serve();
+            let missing = count.saturating_sub(self.all.subscribers());
+            let left = timeout.saturating_sub(start.elapsed());
+            let wait = left.min(SERVE_INTERVAL);
+            if self.matching.session().wait_for_subscribers(missing, wait) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+
+    fn poll_events(&mut self, mut handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.matching.serve();
+        let all = self.all.poll_events(&mut handler);
+        let matching = self.matching.session().poll_events(|event| match event {
+            PublisherEvent::SubscriberJoined(info) => {
+                handler(PublisherEvent::SubscriberJoined(&filtering(info.clone())));
+            }
+            PublisherEvent::SubscriberLeft(info, reason) => {
+                handler(PublisherEvent::SubscriberLeft(&filtering(info.clone()), reason));
+            }
+            other => handler(other),
+        });
+        all + matching
+    }
+
+    fn drain(&mut self, timeout: Duration) -> Completion {
+        let start = Instant::now();
+        self.matching.serve();
+        let mut completion = self.all.drain(timeout);
+        let left = timeout.saturating_sub(start.elapsed());
+        let matching = self.matching.session().drain(left);
+        completion.add_complete(matching.complete());
+        completion.add_omitted(matching.omitted());
+        for IncompleteSubscriber { subscriber, reason } in matching.incomplete() {
+            completion.add_incomplete(filtering(subscriber.clone()), *reason);
+        }
+        completion
+    }
+
+    fn close(mut self, linger: Duration) -> Completion {
+        // Both sessions are drained before either is closed: dropping them then closes them.
+        self.drain(linger)
+    }
+}
+
+/// A subscriber with a filter, with an id that none without has.
+fn filtering(info: SubscriberInfo) -> SubscriberInfo {
+    SubscriberInfo { id: SubscriberId(info.id.0 | 1 << 62), ..info }
+}
+
+impl<C: Transport> fmt::Debug for Publisher<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("source", &self.all.source())
+            .field("filters", &self.filters())
+            .finish_non_exhaustive()
+    }
+}

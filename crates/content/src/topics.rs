@@ -1,8 +1,15 @@
-//! Transport topics of one content topic.
+//! Transport topics of one content topic; `Stream::unfiltered_topic` names the third.
 
-/// Topic of the published messages.
-pub(crate) fn data_topic(topic: &str) -> String {
-    format!("{topic}?content")
+const CONTENT: &str = "?content";
+
+/// Topic of the matching messages.
+pub(crate) fn content_topic(topic: &str) -> String {
+    format!("{topic}{CONTENT}")
+}
+
+/// The topic whose matching messages `topic` carries, if it carries any.
+pub(crate) fn topic_of_content(topic: &str) -> Option<&str> {
+    topic.strip_suffix(CONTENT)
 }
 
 /// Topic of the filter requests of subscribers.

@@ -64,6 +64,10 @@ impl Batch for AnyBatch<'_> {
         delegate!(self, Self, batch => batch.try_add(topic, len))
     }
 
+    fn last(&mut self) -> &mut [u8] {
+        delegate!(self, Self, batch => batch.last())
+    }
+
     fn len(&self) -> usize {
         delegate!(self, Self, batch => batch.len())
     }

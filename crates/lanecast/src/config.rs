@@ -14,6 +14,8 @@ pub struct Config {
     pub shm: lanecast_shm::DomainSettings,
     /// Settings of the transports between hosts.
     pub net: lanecast_net::NetSettings,
+    /// Settings of publishers that serve filters, and of subscribers with one.
+    pub filter: lanecast_content::ContentSettings,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
 }

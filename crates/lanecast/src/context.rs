@@ -2,18 +2,24 @@
 
 use crate::config::{Config, ConfigError};
 use crate::error::Error;
+use crate::exact_topics::ExactTopics;
 use crate::layers::{self, FILE_VARIABLE};
-use crate::locality::Locality;
 use crate::publisher::Publisher;
 use crate::settings;
 use crate::subscriber::Subscriber;
+use crate::topic::Topic;
 use crate::transports::Transports;
 use lanecast_base::WaitStrategy;
-use lanecast_net::{NetTransport, Network};
-use lanecast_os::private_directory;
-use lanecast_shm::{Domain, Visibility};
-use lanecast_transport::Transport;
+use lanecast_content::ContentSettings;
+use lanecast_net::NetSettings;
+use lanecast_shm::DomainSettings;
+use lanecast_transport::{Stream, Transport};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest name of a topic on every transport, in bytes.
+const TOPIC_NAME_MAX: usize = 252;
 
 /// A program's handle on lanecast: makes publishers and subscribers.
 ///
@@ -29,15 +35,8 @@ use std::path::{Path, PathBuf};
 /// last handle.
 #[derive(Clone, Debug)]
 pub struct Context {
-    transports: OpenTransports,
+    transports: ExactTopics,
     config: Config,
-}
-
-#[derive(Clone, Debug)]
-enum OpenTransports {
-    Shm(Domain),
-    Net(NetTransport),
-    Both(Domain, NetTransport),
 }
 
 impl Context {
@@ -66,11 +65,7 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
-        Ok(match &self.transports {
-            OpenTransports::Shm(domain) => domain.publisher(topic)?.into(),
-            OpenTransports::Net(network) => network.publisher(topic)?.into(),
-            OpenTransports::Both(domain, network) => Publisher::over_both(domain, network, topic)?,
-        })
+        self.transports.publisher(topic)
     }
 
     /// A subscriber to all present and future publishers of `topic`.
@@ -86,22 +81,18 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn subscriber_to(&self, topics: &[&str]) -> Result<Subscriber, Error> {
-        Ok(match &self.transports {
-            OpenTransports::Shm(domain) => domain.subscriber(topics)?.into(),
-            OpenTransports::Net(network) => network.subscriber(topics)?.into(),
-            OpenTransports::Both(domain, network) => {
-                let near = domain.subscriber(topics)?;
-                Subscriber::over_both(near, network.subscriber(topics)?, self.subscriber_wait())
-            }
-        })
+        // Publishers that serve filters have every message on a topic of its own. A name without
+        // room for the suffix has no such publisher.
+        let unfiltered = topics.iter().map(|topic| Stream::unfiltered_topic(topic));
+        let unfiltered: Vec<String> =
+            unfiltered.filter(|topic| topic.len() <= TOPIC_NAME_MAX).collect();
+        let all = topics.iter().copied().chain(unfiltered.iter().map(String::as_str));
+        self.transports.subscriber(&all.collect::<Vec<_>>())
     }
 
-    /// The wait strategy of subscribers: that of shared memory if both transports are in use.
-    const fn subscriber_wait(&self) -> WaitStrategy {
-        match self.transports {
-            OpenTransports::Shm(_) | OpenTransports::Both(..) => self.config.shm.subscriber_wait,
-            OpenTransports::Net(_) => self.config.net.subscriber_wait,
-        }
+    /// A topic, to open publishers that serve filters and subscribers with one.
+    pub fn topic<'a>(&'a self, name: &'a str) -> Topic<'a> {
+        Topic::new(&self.transports, name, self.config.filter.clone())
     }
 }
 
@@ -127,7 +118,25 @@ impl Transport for Context {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     files: Vec<PathBuf>,
-    values: Vec<(String, String)>,
+    changes: Vec<Change>,
+}
+
+/// A change by the program.
+#[derive(Clone)]
+enum Change {
+    /// A setting by its name, in text.
+    Named(String, String),
+    /// Settings by their types.
+    Typed(Arc<dyn Fn(&mut Config) + Send + Sync>),
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(key, value) => write!(f, "{key} = {value}"),
+            Self::Typed(_) => f.write_str("typed settings"),
+        }
+    }
 }
 
 impl Builder {
@@ -145,8 +154,50 @@ impl Builder {
     pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Result<Self, ConfigError> {
         let value = value.to_string();
         settings::set(&mut Config::default(), key, &value, "the program")?;
-        self.values.push((key.to_owned(), value));
+        self.changes.push(Change::Named(key.to_owned(), value));
         Ok(self)
+    }
+
+    /// Sets the transports, over files and the environment.
+    #[must_use]
+    pub fn transports(self, transports: Transports) -> Self {
+        self.typed(move |config| config.transports = transports)
+    }
+
+    /// Sets fields of the settings of shared memory, over files and the environment. The checks are
+    /// those of [`set`](Self::set), when the context is built.
+    ///
+    /// ```
+    /// use lanecast::shm::SlowConsumerPolicy;
+    /// use std::time::Duration;
+    ///
+    /// let builder = lanecast::Context::builder().shm(|shm| {
+    ///     shm.window_bytes = 64 << 20;
+    ///     shm.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(500));
+    /// });
+    /// assert_eq!(builder.config()?.shm.window_bytes, 64 << 20);
+    /// # Ok::<(), lanecast::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn shm(self, change: impl Fn(&mut DomainSettings) + Send + Sync + 'static) -> Self {
+        self.typed(move |config| change(&mut config.shm))
+    }
+
+    /// As [`shm`](Self::shm), for the transports between hosts.
+    #[must_use]
+    pub fn net(self, change: impl Fn(&mut NetSettings) + Send + Sync + 'static) -> Self {
+        self.typed(move |config| change(&mut config.net))
+    }
+
+    /// As [`shm`](Self::shm), for filters.
+    #[must_use]
+    pub fn filter(self, change: impl Fn(&mut ContentSettings) + Send + Sync + 'static) -> Self {
+        self.typed(move |config| change(&mut config.filter))
+    }
+
+    fn typed(mut self, change: impl Fn(&mut Config) + Send + Sync + 'static) -> Self {
+        self.changes.push(Change::Typed(Arc::new(change)));
+        self
     }
 
     /// Makes both sides wait by `strategy`.
@@ -154,7 +205,8 @@ impl Builder {
     pub fn wait(mut self, strategy: WaitStrategy) -> Self {
         for transport in ["shm", "net"] {
             for end in ["publisher", "subscriber"] {
-                self.values.push((format!("{transport}.{end}_wait"), strategy.to_string()));
+                let key = format!("{transport}.{end}_wait");
+                self.changes.push(Change::Named(key, strategy.to_string()));
             }
         }
         self
@@ -183,8 +235,16 @@ impl Builder {
             &mut config,
             variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
         )?;
-        for (key, value) in &self.values {
-            settings::set(&mut config, key, value, "the program")?;
+        for change in &self.changes {
+            match change {
+                Change::Named(key, value) => {
+                    settings::set(&mut config, key, value, "the program")?;
+                }
+                Change::Typed(change) => {
+                    change(&mut config);
+                    settings::check(&config, "the program")?;
+                }
+            }
         }
         Ok(config)
     }
@@ -195,31 +255,7 @@ impl Builder {
     /// See [`Error`].
     pub fn build(self) -> Result<Context, Error> {
         let config = self.config()?;
-        let transports = open(config.transports, &config)?;
+        let transports = ExactTopics::open(&config)?;
         Ok(Context { transports, config })
     }
-}
-
-fn open(transports: Transports, config: &Config) -> Result<OpenTransports, Error> {
-    let Some(kind) = transports.kind() else {
-        return Ok(OpenTransports::Shm(Domain::open(config.shm.clone())?));
-    };
-    let mut settings = config.net.clone();
-    if config.shm.visibility == Visibility::Host {
-        // Tools find counters in this directory; without it there is no place for them.
-        let directory = &config.shm.directory;
-        let is_ours = private_directory(directory, config.shm.access).is_ok();
-        settings.counters = is_ours.then(|| directory.clone());
-    }
-    if !transports.has_shm() {
-        return Ok(OpenTransports::Net(NetTransport::new(Network::open(settings)?, kind)));
-    }
-    let (net, shm) = (settings.topics_max, config.shm.topics_max);
-    if net < shm as usize {
-        return Err(Error::Topics { net, shm });
-    }
-    let domain = Domain::open(config.shm.clone())?;
-    let locality = Locality::of(&config.shm).map_err(Error::Locality)?;
-    (settings.host, settings.domain) = (locality.host, locality.domain);
-    Ok(OpenTransports::Both(domain, NetTransport::new(Network::open(settings)?, kind)))
 }

@@ -1,6 +1,7 @@
 //! Errors of contexts, publishers and subscribers.
 
 use crate::config::ConfigError;
+use lanecast_content::OpenError;
 use std::io;
 
 /// Errors of making a context, publisher or subscriber.
@@ -16,6 +17,9 @@ pub enum Error {
     /// The transports between hosts cannot be set up.
     #[error(transparent)]
     Net(#[from] lanecast_net::OpenError),
+    /// The filter of a subscriber cannot be used.
+    #[error("{0}")]
+    Filter(String),
     /// The network allows fewer topics than shared memory.
     #[error(
         "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \
@@ -30,6 +34,15 @@ pub enum Error {
     /// The kernel does not reveal the boot id or the directory's identity.
     #[error("cannot identify this host and directory (is /proc mounted?): {0}")]
     Locality(io::Error),
+}
+
+impl From<OpenError<Self>> for Error {
+    fn from(error: OpenError<Self>) -> Self {
+        match error {
+            OpenError::Transport(error) => error,
+            other => Self::Filter(other.to_string()),
+        }
+    }
 }
 
 /// Errors of adding a topic.

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ConfigError};
 use crate::settings::{self, SETTINGS, Setting};
+#[cfg(feature = "um")]
 use crate::um::{flat, xml};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -14,20 +15,29 @@ const PREFIX: &str = "LANECAST_";
 /// Variables with this prefix for the content commands, which are not settings.
 const OTHERS: [&str; 2] = ["LANECAST_SERVER", "LANECAST_PASSWORD"];
 
-/// Applies a file: TOML, or a file of Ultra Messaging as XML or as flat `scope option value`
-/// lines, whose options with a counterpart are translated.
+/// Part of the error of a file that is not TOML, in programs that read no others.
+const HINT: &str = if cfg!(feature = "um") {
+    ""
+} else {
+    "\n(files of Ultra Messaging are read with the feature `um` of the crate lanecast only)"
+};
+
+/// Applies a file: TOML or, with the feature `um`, a file of Ultra Messaging as XML or as flat
+/// `scope option value` lines, whose options with a counterpart are translated.
 pub(crate) fn apply_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+    #[cfg(feature = "um")]
     if flat::is_flat(&text) {
         return flat::apply(config, &text, path);
     }
+    #[cfg(feature = "um")]
     if xml::is_xml(&text) {
         return xml::apply(config, &text, path);
     }
     let table = DeTable::parse(&text).map_err(|error| ConfigError::Syntax {
         path: path.to_owned(),
-        message: error.to_string().trim_end().to_owned(),
+        message: format!("{}{HINT}", error.to_string().trim_end()),
     })?;
     apply_table(config, table.get_ref(), "", path, &text)
 }

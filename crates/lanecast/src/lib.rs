@@ -42,13 +42,16 @@ mod config;
 mod context;
 mod delegate;
 mod error;
+mod exact_topics;
 mod layers;
 mod locality;
 mod messages;
 mod publisher;
 mod settings;
 mod subscriber;
+mod topic;
 mod transports;
+#[cfg(feature = "um")]
 mod um;
 mod wait_set;
 
@@ -57,8 +60,11 @@ pub use claim::{AnyBatch, AnyClaim};
 pub use config::{Config, ConfigError};
 pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
+pub use exact_topics::ExactTopics;
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
+pub use lanecast_content::{ContentSettings, FilterableBatch, FilterableClaim};
+pub use lanecast_filter::message_type::{Format, MessageType};
 pub use lanecast_ring as ring;
 pub use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, DepartureReason, Event,
@@ -70,6 +76,7 @@ pub use messages::{Interruption, Messages};
 pub use publisher::Publisher;
 pub use settings::{SETTINGS, Setting};
 pub use subscriber::Subscriber;
+pub use topic::{FilterablePublisher, FilterableTopic, FilteredSubscriber, FilteredTopic, Topic};
 pub use transports::{ParseTransportsError, Transports};
 pub use wait_set::WaitSet;
 
@@ -87,7 +94,7 @@ pub mod net {
 pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
-        Publish, Publisher, PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitSet,
-        WaitStrategy,
+        FilterablePublisher, FilteredSubscriber, MessageType, Publish, Publisher, PublisherEvent,
+        Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
     };
 }

@@ -1,6 +1,7 @@
 //! The table of settings: the source of defaults, help texts, the reference page and `lanecast
 //! config`.
 
+mod filter;
 mod net;
 mod net_accept;
 mod setting;
@@ -15,8 +16,9 @@ use crate::transports::Transports;
 /// All settings, in the order of the reference page.
 pub const SETTINGS: &[Setting] = &ALL;
 
-const ALL: [Setting; 1 + shm::SHM.len() + net_accept::ACCEPT.len() + net::NET.len()] =
-    joined([&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET]);
+const PARTS: [&[Setting]; 5] =
+    [&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET, filter::FILTER];
+const ALL: [Setting; count(PARTS)] = joined(PARTS);
 
 /// The setting named `key`.
 pub(crate) fn find(key: &str) -> Option<&'static Setting> {
@@ -37,6 +39,12 @@ pub(crate) fn set(
         message,
         values: setting.values,
     })
+}
+
+/// Checks each value of `config` as [`set`] would check its text.
+pub(crate) fn check(config: &Config, place: &str) -> Result<(), ConfigError> {
+    let mut same = config.clone();
+    SETTINGS.iter().try_for_each(|it| set(&mut same, it.key, &it.value(config), place))
 }
 
 /// The error for a setting that does not exist, with the nearest name.
@@ -81,8 +89,18 @@ const TRANSPORTS: Setting = Setting {
     get: |config| config.transports.to_string(),
 };
 
+/// Number of settings in the parts of the table.
+const fn count(parts: [&[Setting]; 5]) -> usize {
+    let (mut part, mut count) = (0, 0);
+    while part < parts.len() {
+        count += parts[part].len();
+        part += 1;
+    }
+    count
+}
+
 /// Concatenates the parts of the table at compile time.
-const fn joined<const N: usize>(parts: [&[Setting]; 4]) -> [Setting; N] {
+const fn joined<const N: usize>(parts: [&[Setting]; 5]) -> [Setting; N] {
     let mut all = [TRANSPORTS; N];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {

@@ -106,11 +106,6 @@ impl<'a> NetBatch<'a> {
     pub(crate) const fn new(session: OwnerGuard<'a, SendSession>) -> Self {
         Self { session, count: 0 }
     }
-
-    /// The bytes of the last added message; empty without one.
-    pub fn last(&self) -> &[u8] {
-        self.session.sender.staged_bytes()
-    }
 }
 
 impl Batch for NetBatch<'_> {
@@ -118,6 +113,11 @@ impl Batch for NetBatch<'_> {
         self.session.stage(topic, len)?;
         self.count += 1;
         Ok(self.session.sender.staged())
+    }
+
+    fn last(&mut self) -> &mut [u8] {
+        // A claim dropped before this batch leaves its bytes, which are not the batch's.
+        if self.count == 0 { &mut [] } else { self.session.sender.staged() }
     }
 
     fn len(&self) -> usize {

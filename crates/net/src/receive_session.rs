@@ -207,7 +207,7 @@ impl ReceiveSession {
         self.first = Some((first, several || first != slot));
         Arc::new(Stream {
             session: SessionId(self.source.session),
-            topic: topic.name().to_owned(),
+            topic: Stream::visible_topic(topic.name()).to_owned(),
             topic_id: TopicId(topic.number().unwrap_or_default()),
             pid: self.source.pid,
             source: self.source.to_string(),

@@ -104,6 +104,8 @@ pub struct ShmBatch<'a> {
     writer: &'a mut GatedWriter,
     /// Position of the next message.
     end: Position,
+    /// Position and length of the last message.
+    last: (Position, usize),
     first_length: u32,
     count: usize,
 }
@@ -111,7 +113,7 @@ pub struct ShmBatch<'a> {
 impl<'a> ShmBatch<'a> {
     pub(crate) fn new(writer: &'a mut GatedWriter) -> Self {
         let end = writer.ring().at();
-        Self { writer, end, first_length: 0, count: 0 }
+        Self { writer, end, last: (end, 0), first_length: 0, count: 0 }
     }
 
     /// Checks that there is space for a message of `len` bytes on `topic`. The space stays free
@@ -136,12 +138,21 @@ impl Batch for ShmBatch<'_> {
             self.first_length = length;
         }
         self.end = end;
+        self.last = (at, len);
         self.count += 1;
+        Ok(self.last())
+    }
+
+    fn last(&mut self) -> &mut [u8] {
+        let (at, len) = self.last;
+        if len == 0 {
+            return &mut [];
+        }
         let body = self.writer.segment().byte(at.plus(FRAME_HEADER));
-        // SAFETY: the ring has space up to `end` and is mapped twice; readers read the bytes after
-        // the first message's commit word only; the slice borrows the batch, which borrows the
-        // only writer.
-        Ok(unsafe { core::slice::from_raw_parts_mut(body.as_ptr(), len) })
+        // SAFETY: `try_add` checked that the ring has space for these bytes, and the ring is mapped
+        // twice; readers read the bytes after the first message's commit word only; the slice
+        // borrows the batch, which borrows the only writer.
+        unsafe { core::slice::from_raw_parts_mut(body.as_ptr(), len) }
     }
 
     fn len(&self) -> usize {

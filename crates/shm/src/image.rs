@@ -261,7 +261,7 @@ impl Image {
             let wanted = name.filter(|name| self.wanted.contains(name));
             self.streams.push(wanted.map(|topic| Stream {
                 session: SessionId(self.session),
-                topic,
+                topic: Stream::visible_topic(&topic).to_owned(),
                 topic_id: TopicId(number),
                 pid: self.pid,
                 source: self.source.clone(),

@@ -34,6 +34,9 @@ pub trait Batch {
     /// As for [`Publish::try_claim`](crate::Publish::try_claim). The messages added before stay.
     fn try_add(&mut self, topic: crate::TopicId, len: usize) -> Result<&mut [u8], ClaimError>;
 
+    /// The bytes of the message added last, which may still be changed; empty without one.
+    fn last(&mut self) -> &mut [u8];
+
     /// Number of messages in the batch.
     fn len(&self) -> usize;
 

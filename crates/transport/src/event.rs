@@ -16,6 +16,16 @@ pub enum Event<'a> {
     Lost(Gap<'a>),
     /// The stream ended: once per stream, after all its other events.
     Left(&'a Stream, CloseReason),
+    /// The filter of this subscriber holds: from here on every matching message of the stream
+    /// arrives. Only subscribers with a filter get this event and the next two.
+    FilterActive(&'a Stream),
+    /// The publisher refused the filter, with the reason in words: none of its messages arrive. The
+    /// request is not repeated.
+    FilterRefused(&'a Stream, &'a str),
+    /// The filter no longer holds at the publisher, because messages were lost or the publisher
+    /// took this subscriber for dead. Matching messages may be missing until the next
+    /// [`FilterActive`](Self::FilterActive).
+    FilterInactive(&'a Stream),
 }
 
 /// A message, read in place: valid inside the handler's call.
@@ -62,6 +72,14 @@ impl<'a> Message<'a> {
     #[inline(always)]
     pub const fn new(bytes: &'a [u8], stream: &'a Stream, lease: Lease<'a>) -> Self {
         Self { bytes, stream, lease }
+    }
+
+    /// The message as a layer above the transport presents it: with `bytes`, a part of its
+    /// payload, as a message of `stream`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn presented(self, bytes: &'a [u8], stream: &'a Stream) -> Self {
+        Self { bytes, stream, ..self }
     }
 
     /// The payload as published; [`is_intact`](Self::is_intact) checks after the use that it was

@@ -42,6 +42,22 @@ pub struct Stream {
     pub source: String,
 }
 
+impl Stream {
+    /// The topic on which a publisher that serves filters sends every message, for subscribers
+    /// without a filter. Its streams bear the name `topic`.
+    pub fn unfiltered_topic(topic: &str) -> String {
+        format!("{topic}{UNFILTERED}")
+    }
+
+    /// The name that subscribers see for `topic`, a topic of a transport.
+    pub fn visible_topic(topic: &str) -> &str {
+        topic.strip_suffix(UNFILTERED).unwrap_or(topic)
+    }
+}
+
+/// Suffix of the topics with all messages of publishers that serve filters.
+const UNFILTERED: &str = "?all";
+
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} from {}", self.topic, self.source)

@@ -5,7 +5,7 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version of the layout.
-pub const CONTENT_VERSION: u8 = 1;
+pub const CONTENT_VERSION: u8 = 2;
 /// A message, and which filters it meets.
 pub const CONTENT_MESSAGE: u8 = 1;
 /// Marks matching messages from here on.
@@ -31,6 +31,7 @@ pub struct ContentHeader {
 
 const HEADER: usize = size_of::<ContentHeader>();
 const SESSION: usize = size_of::<U64>();
+const NUMBER: usize = size_of::<U64>();
 const _: () = assert!(HEADER == 4);
 
 /// A control message between subscriber and publisher.
@@ -38,6 +39,8 @@ const _: () = assert!(HEADER == 4);
 pub enum ContentFrame<'a> {
     /// A message that some want.
     Message {
+        /// The publisher's count of its messages on the topic, matching or not, from 0.
+        number: u64,
         /// The marks of the filters that it meets.
         marks: &'a [U16],
         /// The message.
@@ -82,8 +85,9 @@ impl<'a> ContentFrame<'a> {
         Some(match header.kind {
             CONTENT_MESSAGE => {
                 let count = usize::from(number);
+                let (number, rest) = U64::read_from_prefix(rest).ok()?;
                 let (marks, body) = <[U16]>::ref_from_prefix_with_elems(rest, count).ok()?;
-                Self::Message { marks, body }
+                Self::Message { number: number.get(), marks, body }
             }
             CONTENT_IN_FORCE => {
                 let session = U64::read_from_bytes(rest).ok()?.get();
@@ -103,12 +107,19 @@ impl<'a> ContentFrame<'a> {
     pub const fn len(&self) -> usize {
         HEADER
             + match self {
-                Self::Message { marks, body } => 2 * marks.len() + body.len(),
+                Self::Message { marks, body, .. } => {
+                    Self::message_len(marks.len(), body.len()) - HEADER
+                }
                 Self::InForce { .. } => SESSION,
                 Self::Refused { reason, .. } => SESSION + reason.len(),
                 Self::Wanted { filter } => filter.len(),
                 Self::Withdrawn { .. } => 0,
             }
+    }
+
+    /// Bytes of a message frame with so many marks and a message of `body` bytes.
+    pub const fn message_len(marks: usize, body: usize) -> usize {
+        HEADER + NUMBER + 2 * marks + body
     }
 
     /// Whether it would write nothing, which is never so.
@@ -124,28 +135,32 @@ impl<'a> ContentFrame<'a> {
     /// of two bytes can say.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
-        let session = match self {
-            Self::InForce { session, .. } | Self::Refused { session, .. } => U64::new(*session),
+        let long = match self {
+            Self::InForce { session: long, .. }
+            | Self::Refused { session: long, .. }
+            | Self::Message { number: long, .. } => U64::new(*long),
             _ => U64::ZERO,
         };
-        let (kind, number, parts): (u8, u16, [&[u8]; 2]) = match self {
-            Self::Message { marks, body } => {
+        let (kind, number, parts): (u8, u16, [&[u8]; 3]) = match self {
+            Self::Message { marks, body, .. } => {
                 let count = u16::try_from(marks.len()).expect("no more marks than 65,535");
-                (CONTENT_MESSAGE, count, [marks.as_bytes(), body])
+                (CONTENT_MESSAGE, count, [long.as_bytes(), marks.as_bytes(), body])
             }
-            Self::InForce { mark, .. } => (CONTENT_IN_FORCE, *mark, [session.as_bytes(), &[]]),
+            Self::InForce { mark, .. } => (CONTENT_IN_FORCE, *mark, [long.as_bytes(), &[], &[]]),
             Self::Refused { reason, .. } => {
-                (CONTENT_REFUSED, 0, [session.as_bytes(), reason.as_bytes()])
+                (CONTENT_REFUSED, 0, [long.as_bytes(), reason.as_bytes(), &[]])
             }
-            Self::Withdrawn { mark } => (CONTENT_WITHDRAWN, *mark, [&[], &[]]),
-            Self::Wanted { filter } => (CONTENT_WANTED, 0, [filter.as_bytes(), &[]]),
+            Self::Withdrawn { mark } => (CONTENT_WITHDRAWN, *mark, [&[], &[], &[]]),
+            Self::Wanted { filter } => (CONTENT_WANTED, 0, [filter.as_bytes(), &[], &[]]),
         };
         let header = ContentHeader { version: CONTENT_VERSION, kind, number: number.into() };
         let (head, rest) = out.split_at_mut(HEADER);
         head.copy_from_slice(header.as_bytes());
-        let (first, second) = rest.split_at_mut(parts[0].len());
+        let (first, rest) = rest.split_at_mut(parts[0].len());
         first.copy_from_slice(parts[0]);
+        let (second, third) = rest.split_at_mut(parts[1].len());
         second.copy_from_slice(parts[1]);
+        third.copy_from_slice(parts[2]);
     }
 }
 
@@ -164,19 +179,19 @@ mod tests {
         let marks = [U16::new(3), U16::new(0x102)];
         for (frame, bytes) in [
             (
-                ContentFrame::Message { marks: &marks, body: b"a=1" },
-                &[1, 1, 2, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
+                ContentFrame::Message { number: 0x304, marks: &marks, body: b"a=1" },
+                &[2, 1, 2, 0, 4, 3, 0, 0, 0, 0, 0, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
             ),
             (
                 ContentFrame::InForce { mark: 7, session: 0x102 },
-                &[1, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0],
+                &[2, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0],
             ),
             (
                 ContentFrame::Refused { session: 1 << 56, reason: "no" },
-                &[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
+                &[2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
             ),
-            (ContentFrame::Withdrawn { mark: 0x201 }, &[1, 4, 1, 2]),
-            (ContentFrame::Wanted { filter: "/a" }, &[1, 5, 0, 0, b'/', b'a']),
+            (ContentFrame::Withdrawn { mark: 0x201 }, &[2, 4, 1, 2]),
+            (ContentFrame::Wanted { filter: "/a" }, &[2, 5, 0, 0, b'/', b'a']),
         ] {
             assert_eq!(written(&frame), bytes);
             assert_eq!(ContentFrame::read(bytes), Some(frame));
@@ -187,14 +202,15 @@ mod tests {
     fn invalid_frames_are_refused() {
         for bytes in [
             &[][..],
-            &[1, 1, 0],
-            &[2, 1, 0, 0],
-            &[1, 1, 2, 0, 0, 0, 0],
-            &[1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
-            &[1, 4, 0, 0, 0],
-            &[1, 5, 1, 0, b'/'],
-            &[1, 6, 0, 0],
+            &[2, 1, 0],
+            &[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
+            &[2, 4, 0, 0, 0],
+            &[2, 5, 1, 0, b'/'],
+            &[2, 6, 0, 0],
         ] {
             assert_eq!(ContentFrame::read(bytes), None, "{bytes:?}");
         }

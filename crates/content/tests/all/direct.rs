@@ -1,37 +1,38 @@
 //! Publishers and subscribers with filters, over each transport.
 
 use crate::stage::{Stage, until};
-use lanecast::{Context, Publish, Subscribe};
-use lanecast_content::{ContentSettings, Event, Publisher, Subscriber};
-use lanecast_filter::message_type::MessageType;
+use lanecast::{
+    Batch, Claim, Context, Event, FilterablePublisher, FilteredSubscriber, Publish, Subscribe,
+    TopicId,
+};
 use lanecast_market::{Day, MarketEvent};
 
-fn settings() -> ContentSettings {
-    ContentSettings::new(MessageType::Fix)
+fn subscriber(context: &Context, filter: &str) -> FilteredSubscriber {
+    context.topic("market").filter(filter).subscriber().expect("a subscriber")
 }
 
-fn subscriber(context: &Context, filter: &str) -> Subscriber<Context> {
-    Subscriber::new(context, "market", filter, &settings()).expect("a subscriber")
+fn publisher(context: &Context) -> FilterablePublisher {
+    context.topic("market").filterable().publisher().expect("a publisher")
 }
 
 /// Polls once and appends the messages to `messages`.
-fn read(subscriber: &mut Subscriber<Context>, messages: &mut Vec<Vec<u8>>) {
+fn read(subscriber: &mut impl Subscribe, messages: &mut Vec<Vec<u8>>) {
     subscriber.poll(64, |event| match event {
         Event::Message(message) => messages.push(message.bytes().to_vec()),
         Event::Lost(gap) => panic!("{gap:?}"),
-        Event::FilterLost(stream) => panic!("{stream} has forgotten this subscriber"),
+        Event::FilterInactive(stream) => panic!("{stream} has forgotten this subscriber"),
         _ => {}
     });
 }
 
 /// Polls both sides until all filters are active.
-fn settle(publisher: &mut Publisher<Context>, subscribers: &mut [Subscriber<Context>]) {
+fn settle(publisher: &mut FilterablePublisher, subscribers: &mut [FilteredSubscriber]) {
     until("all filters are in force", || {
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         let mut early = Vec::new();
         subscribers.iter_mut().for_each(|subscriber| read(subscriber, &mut early));
         assert!(early.is_empty());
-        subscribers.iter().all(|subscriber| subscriber.active_publishers() == 1)
+        subscribers.iter().all(|subscriber| subscriber.active_streams() == 1)
     });
 }
 
@@ -41,9 +42,19 @@ fn all_matching_messages_arrive(stage: &Stage) {
     let symbol = day.symbol(0).to_owned();
     let quotes = format!("/35 = 'S' and /55 = '{symbol}'");
     let filters = [&*quotes, "/35 = 'D' and /38 >= 5000", "/150 = 'F'", &*quotes, "/35 = 'none'"];
-    let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
+    let mut publisher = publisher(&stage.publishers);
     let mut subscribers = filters.map(|filter| subscriber(&stage.subscribers, filter));
+    let mut plain = stage.subscribers.subscriber("market").expect("a subscriber");
+    let (mut sent, mut plain_came) = (Vec::new(), Vec::new());
     settle(&mut publisher, &mut subscribers);
+    until("the plain one is there", || {
+        plain.poll(64, |event| {
+            if let Event::Joined(stream) = event {
+                assert_eq!(stream.topic, "market");
+            }
+        });
+        publisher.subscribers() == filters.len() + 1 && plain.streams() == 1
+    });
     assert_eq!(publisher.filters(), 4);
     let (mut wanted, mut came) = (vec![Vec::new(); 5], vec![Vec::new(); 5]);
     let mut published = 0;
@@ -58,34 +69,38 @@ fn all_matching_messages_arrive(stage: &Stage) {
                 wanted.push(message.to_vec());
             }
         }
-        let matches = usize::from(is_quote) + usize::from(is_large) + usize::from(is_trade);
+        let matches = is_quote || is_large || is_trade;
+        sent.push(message.to_vec());
         until("there is room", || {
-            let result = publisher.try_publish(message);
+            let result = publisher.try_send(message);
             if result.is_err() {
                 subscribers.iter_mut().zip(&mut came).for_each(|(s, came)| read(s, came));
+                read(&mut plain, &mut plain_came);
             }
-            assert!(result.as_ref().is_err() || result == Ok(matches), "{result:?}");
             result.is_ok()
         });
-        published += usize::from(matches > 0);
+        published += usize::from(matches);
     }
     assert!(published > 1_000 && published < 10_000, "{published}");
     until("all has come", || {
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         subscribers.iter_mut().zip(&mut came).for_each(|(s, came)| read(s, came));
+        read(&mut plain, &mut plain_came);
         came.iter().zip(&wanted).all(|(came, wanted)| came.len() >= wanted.len())
+            && plain_came.len() >= sent.len()
     });
     assert!(came == wanted);
+    assert!(plain_came == sent);
     assert_eq!(
         publisher.malformed_frames()
-            + subscribers.iter().map(Subscriber::malformed_frames).sum::<u64>(),
+            + subscribers.iter().map(FilteredSubscriber::malformed_frames).sum::<u64>(),
         0
     );
 }
 
 /// Subscribers come and go; unused filters are removed and their marks reused.
 fn departed_subscribers_are_removed(stage: &Stage) {
-    let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
+    let mut publisher = publisher(&stage.publishers);
     let message = |number: u32| format!("35=D\u{1}38={number}\u{1}");
     for round in 0..5 {
         let mut subscribers = vec![
@@ -96,12 +111,12 @@ fn departed_subscribers_are_removed(stage: &Stage) {
         settle(&mut publisher, &mut subscribers);
         assert_eq!(publisher.filters(), 2);
         drop(subscribers.pop());
-        publisher.publish(message(round).as_bytes()).expect("room");
-        publisher.publish(message(3).as_bytes()).expect("room");
+        publisher.send(message(round).as_bytes()).expect("room");
+        publisher.send(message(3).as_bytes()).expect("room");
         for (subscriber, count) in subscribers.iter_mut().zip([1, 1]) {
             let mut came = Vec::new();
             until("a message has come", || {
-                publisher.poll_subscribers();
+                publisher.serve_filters();
                 read(subscriber, &mut came);
                 came.len() >= count
             });
@@ -109,11 +124,12 @@ fn departed_subscribers_are_removed(stage: &Stage) {
         }
         drop(subscribers);
         until("they are forgotten", || {
-            publisher.poll_subscribers();
+            publisher.serve_filters();
             publisher.filters() == 0
         });
-        assert_eq!(publisher.publish(message(3).as_bytes()), Ok(0));
-        assert_eq!(publisher.publish(b"nobody reads this"), Ok(0));
+        // Without filters no message is read, so none is malformed.
+        assert_eq!(publisher.send(b"not FIX"), Ok(()));
+        assert_eq!(publisher.malformed_messages(), 0);
     }
 }
 
@@ -121,11 +137,11 @@ fn departed_subscribers_are_removed(stage: &Stage) {
 fn publishers_may_come_later(stage: &Stage) {
     let mut subscribers = ["/38 = 1", "/38 = 2"].map(|text| subscriber(&stage.subscribers, text));
     for _ in 0..3 {
-        let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
+        let mut publisher = publisher(&stage.publishers);
         settle(&mut publisher, &mut subscribers);
-        assert_eq!(publisher.publish(b"38=1\x01"), Ok(1));
-        assert_eq!(publisher.publish(b"38=3\x01"), Ok(0));
-        assert_eq!(publisher.publish(b"38=2\x01"), Ok(1));
+        assert_eq!(publisher.send(b"38=1\x01"), Ok(()));
+        assert_eq!(publisher.send(b"38=3\x01"), Ok(()));
+        assert_eq!(publisher.send(b"38=2\x01"), Ok(()));
         for (number, subscriber) in (1..).zip(&mut subscribers) {
             let mut came = Vec::new();
             until("its message has come", || {
@@ -137,33 +153,32 @@ fn publishers_may_come_later(stage: &Stage) {
         drop(publisher);
         until("the publisher is gone", || {
             subscribers.iter_mut().for_each(|subscriber| read(subscriber, &mut Vec::new()));
-            subscribers.iter().all(|subscriber| subscriber.publishers() == 0)
+            subscribers.iter().all(|subscriber| subscriber.streams() == 0)
         });
     }
 }
 
 /// Malformed filters, too many filters, and malformed frames are refused.
 fn the_hostile_are_refused(stage: &Stage) {
-    let few = ContentSettings { filters_max: 2, ..settings() };
-    let mut publisher = Publisher::new(&stage.publishers, "market", few).expect("one");
+    let mut publisher = publisher(&stage.publishers);
     let mut raw = stage.subscribers.publisher("market?filters").expect("a publisher");
     let mut feed = stage.subscribers.subscriber("market?content").expect("a subscriber");
     until("they have met", || {
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         feed.poll(64, |_| ());
         raw.subscribers() == 1 && feed.streams() == 1
     });
-    let deep = format!("\u{1}\u{5}\0\0{}/38 = 1", "not ".repeat(900));
-    let long = format!("\u{1}\u{5}\0\0/38 = '{}'", "x".repeat(5_000));
-    for bytes in ["", "x", "\u{1}\u{5}\0\0/38 = ", &deep, &long] {
+    let deep = format!("\u{2}\u{5}\0\0{}/38 = 1", "not ".repeat(900));
+    let long = format!("\u{2}\u{5}\0\0/38 = '{}'", "x".repeat(5_000));
+    for bytes in ["", "x", "\u{2}\u{5}\0\0/38 = ", &deep, &long] {
         raw.send(bytes.as_bytes()).expect("room");
     }
     let mut refusals = 0;
     until("all are answered", || {
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         feed.poll(64, |event| {
             if let lanecast::Event::Message(message) = event {
-                assert_eq!(message.bytes()[..2], [1, 3], "refused");
+                assert_eq!(message.bytes()[..2], [2, 3], "refused");
                 refusals += 1;
             }
         });
@@ -174,37 +189,38 @@ fn the_hostile_are_refused(stage: &Stage) {
     let mut third = subscriber(&stage.subscribers, "/38 = 3");
     let mut reason = String::new();
     until("the third is refused", || {
-        publisher.poll_subscribers();
+        publisher.serve_filters();
         third.poll(64, |event| {
-            if let Event::Refused(_, why) = event {
+            if let Event::FilterRefused(_, why) = event {
                 reason = why.to_owned();
             }
         });
         !reason.is_empty()
     });
     assert_eq!(reason, "there are 2 filters already, which is the most");
-    assert!(publisher.publish(b"no tags here").is_err());
-    assert_eq!(publisher.publish(b"38=2\x01"), Ok(1));
+    assert_eq!(publisher.send(b"no tags here"), Ok(()));
+    assert_eq!(publisher.malformed_messages(), 1);
+    assert_eq!(publisher.send(b"38=2\x01"), Ok(()));
 }
 
 /// A subscriber that was ejected as slow is notified, requests its filter again, and is served. 8.|
 /// Many times the subscriber's buffer.
 fn who_was_left_behind_is_served_again(stage: &Stage) {
-    let mut publisher = Publisher::new(&stage.publishers, "market", settings()).expect("one");
+    let mut publisher = publisher(&stage.publishers);
     let mut subscriber = [subscriber(&stage.subscribers, "/38 = 1")];
     settle(&mut publisher, &mut subscriber);
     let [mut subscriber] = subscriber;
     // Many times what is kept for it.
     let long = format!("38=1\u{1}58={}\u{1}", "x".repeat(1_000));
     for _ in 0..1_000 {
-        assert_eq!(publisher.publish(long.as_bytes()), Ok(1));
+        assert_eq!(publisher.send(long.as_bytes()), Ok(()));
     }
     let mut told = Vec::new();
-    let mut hear = |publisher: &mut Publisher<Context>| {
-        publisher.poll_subscribers();
+    let mut hear = |publisher: &mut FilterablePublisher| {
+        publisher.serve_filters();
         subscriber.poll(64, |event| match event {
             Event::Lost(_) => told.push("lost"),
-            Event::FilterLost(_) => told.push("lapsed"),
+            Event::FilterInactive(_) => told.push("lapsed"),
             Event::FilterActive(_) => told.push("in force"),
             Event::Left(..) => told.push("left"),
             Event::Message(message) if message.bytes() == b"38=1\x01" => told.push("short"),
@@ -217,7 +233,7 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
         told.clone()
     };
     until("it is served again", || hear(&mut publisher).ends_with(&["in force"]));
-    assert_eq!(publisher.publish(b"38=1\x01"), Ok(1));
+    assert_eq!(publisher.send(b"38=1\x01"), Ok(()));
     until("it hears what follows", || hear(&mut publisher).ends_with(&["short"]));
     assert_eq!(told, ["lost", "lapsed", "left", "in force", "short"]);
 }
@@ -236,11 +252,79 @@ fn publishers_eject_stalled_subscribers() {
 fn malformed_filters_are_refused_at_once() {
     let stage = Stage::new("shm");
     let refusal = |filter: &str| {
-        let subscriber = Subscriber::new(&stage.subscribers, "market", filter, &settings());
+        let subscriber = stage.subscribers.topic("market").filter(filter).subscriber();
         subscriber.expect_err("no filter").to_string()
     };
     assert!(refusal("/38 =").starts_with("bad filter: "));
     assert!(refusal("/52 < unix_timestamp()").contains("depends on the time"));
+}
+
+/// A publisher that serves no filters: the subscriber evaluates its filter itself, and both kinds of
+/// publishers are heard side by side, each message once.
+fn publishers_without_filters_are_filtered_here(stage: &Stage) {
+    let mut plain = stage.publishers.publisher("market").expect("a publisher");
+    let mut filterable = publisher(&stage.publishers);
+    let mut subscriber = subscriber(&stage.subscribers, "/38 >= 5");
+    let mut everything = stage.subscribers.subscriber("market").expect("a subscriber");
+    let mut early = Vec::new();
+    until("all have met", || {
+        filterable.serve_filters();
+        read(&mut subscriber, &mut early);
+        read(&mut everything, &mut early);
+        let is_served = subscriber.active_streams() == 2 && everything.streams() == 2;
+        is_served && plain.subscribers() == 2 && filterable.subscribers() == 2
+    });
+    let (mut came, mut all_came) = (Vec::new(), Vec::new());
+    for number in 0..10 {
+        plain.send(format!("38={number}\u{1}").as_bytes()).expect("room");
+        filterable.send(format!("38={number}\u{1}58=f\u{1}").as_bytes()).expect("room");
+    }
+    plain.send(b"not FIX").expect("room");
+    until("all has come", || {
+        read(&mut subscriber, &mut came);
+        read(&mut everything, &mut all_came);
+        came.len() >= 10 && all_came.len() >= 21 && subscriber.malformed_messages() == 1
+    });
+    came.sort_unstable();
+    let wanted = (5..10).flat_map(|n| [format!("38={n}\u{1}"), format!("38={n}\u{1}58=f\u{1}")]);
+    assert_eq!(came, wanted.map(String::into_bytes).collect::<Vec<_>>());
+    assert_eq!(all_came.len(), 21);
+}
+
+/// Claims written in place, chained and aborted, and batches are evaluated once they are published.
+fn claims_and_batches_are_evaluated(stage: &Stage) {
+    let mut publisher = publisher(&stage.publishers);
+    let mut subscribers = [subscriber(&stage.subscribers, "/38 = 1")];
+    settle(&mut publisher, &mut subscribers);
+    let mut claim = publisher.try_claim(5).expect("room");
+    claim.copy_from_slice(b"38=1\x01");
+    let mut claim = claim.commit_and_claim_next(5).expect("room");
+    claim.copy_from_slice(b"38=1\x01");
+    claim.abort();
+    let mut claim = publisher.claim(10).expect("room");
+    claim.copy_from_slice(b"38=1\x0158=2\x01");
+    claim.commit();
+    let mut batch = publisher.batch();
+    for body in [&b"38=1\x0158=3\x01"[..], b"38=2\x01", b"38=1\x0158=4\x01"] {
+        batch.try_add(TopicId::FIRST, body.len()).expect("room").copy_from_slice(body);
+        assert_eq!(batch.last(), body);
+    }
+    assert_eq!(batch.publish(), 3);
+    let mut batch = publisher.batch();
+    batch.try_add(TopicId::FIRST, 5).expect("room").copy_from_slice(b"38=1\x01");
+    drop(batch);
+    let longest = publisher.longest_message();
+    let too_long = lanecast::ClaimError::TooLong { longest };
+    assert_eq!(publisher.try_send(&vec![0; longest + 1]), Err(too_long));
+    publisher.send(b"38=1\x0158=5\x01").expect("room");
+    let mut came = Vec::new();
+    let [subscriber] = &mut subscribers;
+    until("all has come", || {
+        read(subscriber, &mut came);
+        came.len() >= 5
+    });
+    let texts = ["", "58=2\u{1}", "58=3\u{1}", "58=4\u{1}", "58=5\u{1}"];
+    assert_eq!(came, texts.map(|text| format!("38=1\u{1}{text}").into_bytes()));
 }
 
 macro_rules! over_each_transport {
@@ -265,7 +349,18 @@ macro_rules! over_each_transport {
 
             #[test]
             fn the_hostile_are_refused() {
-                super::the_hostile_are_refused(&Stage::new($name));
+                let few = [("filter.filters_max", "2")];
+                super::the_hostile_are_refused(&Stage::with($name, &few));
+            }
+
+            #[test]
+            fn publishers_without_filters_are_filtered_here() {
+                super::publishers_without_filters_are_filtered_here(&Stage::new($name));
+            }
+
+            #[test]
+            fn claims_and_batches_are_evaluated() {
+                super::claims_and_batches_are_evaluated(&Stage::new($name));
             }
         })*
     };

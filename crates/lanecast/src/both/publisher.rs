@@ -245,6 +245,10 @@ impl Batch for BothBatch<'_> {
         Ok(room)
     }
 
+    fn last(&mut self) -> &mut [u8] {
+        self.far.last()
+    }
+
     fn len(&self) -> usize {
         self.far.len()
     }

@@ -47,6 +47,7 @@ fn a_path_in_a_file_is_relative_to_the_file() {
 }
 
 /// A file in XML as Ultra Messaging's tools read it.
+#[cfg(feature = "um")]
 fn um(topics: &str) -> String {
     format!(
         r#"<?xml version="1.0" encoding="UTF-8" ?>
@@ -84,6 +85,7 @@ fn um(topics: &str) -> String {
     )
 }
 
+#[cfg(feature = "um")]
 fn topic(name: &str, group: &str) -> String {
     format!(
         r#"<topic topicname="{name}"><options type="source">
@@ -92,6 +94,7 @@ fn topic(name: &str, group: &str) -> String {
     )
 }
 
+#[cfg(feature = "um")]
 #[test]
 fn xml_is_taken_over_as_far_as_it_applies() {
     let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.2")));
@@ -105,6 +108,7 @@ fn xml_is_taken_over_as_far_as_it_applies() {
     assert_eq!(apply("um.xml", &format!("\u{feff}\n{text}")).unwrap().net, config.net);
 }
 
+#[cfg(feature = "um")]
 #[test]
 fn topics_may_have_groups_of_their_own() {
     let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
@@ -127,6 +131,7 @@ fn topics_may_have_groups_of_their_own() {
     }
 }
 
+#[cfg(feature = "um")]
 #[test]
 fn xml_that_cannot_be_taken_over_names_the_line_and_the_option() {
     let two = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
@@ -208,6 +213,10 @@ fn the_written_file_reads_back_the_same() {
         ("net.busy_poll", "50us"),
         ("net.threading", "split"),
         ("net.cpus", "0,1"),
+        ("filter.message_type", "fix"),
+        ("filter.filters_max", "7"),
+        ("filter.patterns", "1MiB"),
+        ("filter.retry_interval", "50ms"),
     ] {
         settings::set(&mut config, key, value, "test").unwrap();
         assert_eq!(settings::find(key).unwrap().value(&config), value);
@@ -217,6 +226,7 @@ fn the_written_file_reads_back_the_same() {
     assert_eq!(apply("round.toml", &text).unwrap(), config, "{text}");
 }
 
+#[cfg(feature = "um")]
 #[test]
 fn files_of_ultra_messaging_are_taken_over_as_far_as_they_apply() {
     let text = "# comment\ncontext fd_management_type epoll\n\
@@ -259,5 +269,22 @@ fn the_network_is_set_in_words() {
             settings::set(&mut Config::default(), key, value, "here").unwrap_err().to_string();
         assert!(error.starts_with("here: ") && error.contains(key), "{error}");
         assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn typed_settings_have_the_checks_and_words_of_their_names() {
+    let builder = || crate::Context::builder().transports(Transports::SHM);
+    let config = builder().net(|net| net.hops = 3).config().unwrap();
+    assert_eq!((config.net.hops, config.transports), (3, Transports::SHM));
+    let short = Duration::from_millis(1);
+    for (typed, key, text) in [
+        (builder().shm(move |shm| shm.liveness = short), "shm.liveness", "1ms"),
+        (builder().shm(|shm| shm.directory = PathBuf::new()), "shm.directory", ""),
+        (builder().net(|net| net.hops = 0), "net.hops", "0"),
+        (builder().filter(|filter| filter.filters_max = 0), "filter.filters_max", "0"),
+    ] {
+        let named = settings::set(&mut Config::default(), key, text, "the program");
+        assert_eq!(typed.config().unwrap_err().to_string(), named.unwrap_err().to_string());
     }
 }

@@ -34,6 +34,7 @@ impl Stage {
                 ("shm.directory", directory.path().join("domain").display().to_string()),
                 ("shm.window", "64KiB".into()),
                 ("net.window", "64KiB".into()),
+                ("filter.message_type", "fix".into()),
                 // A machine that is busy elsewhere for seconds is not dead.
                 ("net.liveness", "20s".into()),
                 ("net.resolver_group", group(port)),

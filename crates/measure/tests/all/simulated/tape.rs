@@ -227,6 +227,10 @@ impl Batch for Never {
         Err(ClaimError::Closed)
     }
 
+    fn last(&mut self) -> &mut [u8] {
+        &mut []
+    }
+
     fn len(&self) -> usize {
         0
     }

@@ -352,6 +352,10 @@ impl Batch for MemoryBatch<'_> {
         Ok(self.messages.last_mut().expect("one was just added"))
     }
 
+    fn last(&mut self) -> &mut [u8] {
+        self.messages.last_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+
     fn len(&self) -> usize {
         self.messages.len()
     }

@@ -1,0 +1,166 @@
+//! Claims and batches of a publisher that serves filters.
+
+use crate::matching::Matching;
+use lanecast_transport::{Batch, Claim, ClaimError, Publish, TopicId, Transport};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// A claimed buffer of a transport.
+type Room<'a, C> = <<C as Transport>::Publisher as Publish>::Claim<'a>;
+
+/// Room for one message; its commit evaluates the filters. Dropping it without commit aborts it.
+pub struct FilterableClaim<'a, C: Transport + 'static> {
+    room: Room<'a, C>,
+    matching: &'a mut Matching<C>,
+    topic: TopicId,
+}
+
+impl<'a, C: Transport + 'static> FilterableClaim<'a, C> {
+    #[inline]
+    pub(crate) const fn new(
+        room: Room<'a, C>,
+        matching: &'a mut Matching<C>,
+        topic: TopicId,
+    ) -> Self {
+        Self { room, matching, topic }
+    }
+
+    #[inline]
+    fn publish_matching(&mut self) {
+        if self.topic == TopicId::FIRST {
+            self.matching.publish(&self.room);
+        }
+    }
+}
+
+impl<C: Transport + 'static> Claim for FilterableClaim<'_, C> {
+    #[inline]
+    fn commit(mut self) {
+        self.publish_matching();
+        self.room.commit();
+    }
+
+    #[inline]
+    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
+        self.publish_matching();
+        let Self { room, matching, topic } = self;
+        if topic != TopicId::FIRST {
+            return Ok(Self { room: room.commit_and_claim_next(len)?, matching, topic });
+        }
+        matching.serve_sometimes();
+        // This message goes out before the wait for room, whatever the next one needs.
+        if len > matching.longest_message() {
+            room.commit();
+            return Err(ClaimError::TooLong { longest: matching.longest_message() });
+        }
+        let room = room.commit_and_claim_next(len)?;
+        matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))?;
+        Ok(Self { room, matching, topic })
+    }
+}
+
+impl<C: Transport + 'static> fmt::Debug for FilterableClaim<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterableClaim")
+            .field("length", &self.room.len())
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Transport + 'static> Deref for FilterableClaim<'_, C> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.room
+    }
+}
+
+impl<C: Transport + 'static> DerefMut for FilterableClaim<'_, C> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.room
+    }
+}
+
+/// Several messages that become visible together, to subscribers with and without filters. Dropping
+/// it without publishing aborts all of them.
+///
+/// While there are filters, the messages of a batch together may be as long as one message.
+pub struct FilterableBatch<'a, C: Transport + 'static> {
+    all: <C::Publisher as Publish>::Batch<'a>,
+    matching: &'a mut Matching<C>,
+    /// Topic of the last message, whose bytes may still change: it is not evaluated yet.
+    last: Option<TopicId>,
+    /// Bytes of the messages on the topic with filters, and their count.
+    bytes: usize,
+    count: usize,
+    /// Frames of the matching messages, one after another, and their lengths.
+    frames: Vec<u8>,
+    lengths: Vec<usize>,
+    /// Number of evaluated messages.
+    evaluated: u64,
+}
+
+impl<'a, C: Transport + 'static> FilterableBatch<'a, C> {
+    pub(crate) fn new(
+        all: <C::Publisher as Publish>::Batch<'a>,
+        matching: &'a mut Matching<C>,
+    ) -> Self {
+        Self {
+            all,
+            matching,
+            last: None,
+            bytes: 0,
+            count: 0,
+            frames: Vec::new(),
+            lengths: Vec::new(),
+            evaluated: 0,
+        }
+    }
+
+    fn evaluate_last(&mut self) {
+        if self.last.take() == Some(TopicId::FIRST) {
+            let (frames, lengths) = (&mut self.frames, &mut self.lengths);
+            self.matching.collect(self.evaluated, self.all.last(), frames, lengths);
+            self.evaluated += 1;
+        }
+    }
+}
+
+impl<C: Transport + 'static> Batch for FilterableBatch<'_, C> {
+    fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
+        self.evaluate_last();
+        if topic == TopicId::FIRST {
+            self.matching.reserve_batch(self.count + 1, self.bytes + len, len)?;
+        }
+        let room = self.all.try_add(topic, len)?;
+        if topic == TopicId::FIRST {
+            self.count += 1;
+            self.bytes += len;
+        }
+        self.last = Some(topic);
+        Ok(room)
+    }
+
+    fn last(&mut self) -> &mut [u8] {
+        self.all.last()
+    }
+
+    fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn publish(mut self) -> usize {
+        self.evaluate_last();
+        self.matching.publish_batch(self.evaluated, &self.frames, &self.lengths);
+        self.all.publish()
+    }
+}
+
+impl<C: Transport + 'static> fmt::Debug for FilterableBatch<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterableBatch").field("count", &self.count).finish_non_exhaustive()
+    }
+}

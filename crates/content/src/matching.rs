@@ -1,0 +1,303 @@
+//! The session of matching messages, and the filters that decide which these are.
+
+use crate::error::OpenError;
+use crate::filters::Filters;
+use crate::settings::ContentSettings;
+use crate::topics::{content_topic, control_topic};
+use lanecast_transport::{
+    Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId, Transport,
+};
+use lanecast_wire::content::ContentFrame;
+use std::collections::VecDeque;
+use zerocopy::little_endian::U16;
+
+/// Most control messages per poll.
+const CONTROL_POLL_LIMIT: usize = 64;
+/// Messages published between two polls of the control topic.
+const CONTROL_POLL_INTERVAL: u32 = 32;
+/// Longest reason of a refusal, in characters.
+const REASON_MAX: usize = 300;
+/// Room that a transport may take for one message beside its bytes.
+const FRAME_OVERHEAD: usize = 64;
+
+/// The second session of a publisher that serves filters.
+pub(crate) struct Matching<C: Transport> {
+    session: C::Publisher,
+    control: C::Subscriber,
+    filters: Filters,
+    /// Control events not yet handled.
+    control_events: VecDeque<(SessionId, ControlEvent)>,
+    /// Messages until the next poll of the control topic.
+    until_poll: u32,
+    malformed_frames: u64,
+    malformed_messages: u64,
+    /// Number of the next message.
+    next_number: u64,
+    /// The longest message whose frame fits with all marks.
+    longest: usize,
+    found: Vec<u32>,
+    marks: Vec<U16>,
+}
+
+#[derive(Debug)]
+enum ControlEvent {
+    FilterRequested(String),
+    Disconnected,
+}
+
+impl<C: Transport> Matching<C> {
+    pub(crate) fn new(
+        transport: &C,
+        topic: &str,
+        settings: ContentSettings,
+    ) -> Result<Self, OpenError<C::Error>> {
+        // The control topic opens first: a subscriber that finds the session can send its filter at
+        // once.
+        let control =
+            transport.subscriber(&[&control_topic(topic)]).map_err(OpenError::Transport)?;
+        let session = transport.publisher(&content_topic(topic)).map_err(OpenError::Transport)?;
+        let filters = Filters::new(topic, settings);
+        let overhead = ContentFrame::message_len(filters.most(), 0);
+        Ok(Self {
+            longest: session.longest_message().saturating_sub(overhead),
+            session,
+            control,
+            filters,
+            control_events: VecDeque::new(),
+            until_poll: 0,
+            malformed_frames: 0,
+            malformed_messages: 0,
+            next_number: 0,
+            found: Vec::new(),
+            marks: Vec::new(),
+        })
+    }
+
+    pub(crate) fn filters(&self) -> usize {
+        self.filters.len()
+    }
+
+    pub(crate) const fn malformed_frames(&self) -> u64 {
+        self.malformed_frames
+    }
+
+    pub(crate) const fn malformed_messages(&self) -> u64 {
+        self.malformed_messages
+    }
+
+    pub(crate) const fn longest_message(&self) -> usize {
+        self.longest
+    }
+
+    pub(crate) fn subscribers(&self) -> usize {
+        self.session.subscribers()
+    }
+
+    pub(crate) const fn control(&mut self) -> &mut C::Subscriber {
+        &mut self.control
+    }
+
+    pub(crate) const fn session(&mut self) -> &mut C::Publisher {
+        &mut self.session
+    }
+
+    /// Serves filter requests if some messages have passed since the last time.
+    #[inline]
+    pub(crate) fn serve_sometimes(&mut self) {
+        match self.until_poll.checked_sub(1) {
+            Some(left) => self.until_poll = left,
+            None => drop(self.serve()),
+        }
+    }
+
+    /// Handles filter requests and departures of subscribers; returns their number.
+    pub(crate) fn serve(&mut self) -> usize {
+        self.until_poll = CONTROL_POLL_INTERVAL;
+        if self.control_events.is_empty() {
+            self.poll_control();
+        }
+        let mut done = 0;
+        while let Some((session, event)) = self.control_events.pop_front() {
+            if !self.handle(session, &event) {
+                self.control_events.push_front((session, event));
+                break;
+            }
+            done += 1;
+        }
+        done
+    }
+
+    /// Has `claim` check that there is room for the frame of a message of `len` bytes, if any
+    /// filter could want it. The room stays free until the message is committed, because only this
+    /// publisher writes to the session.
+    #[inline]
+    pub(crate) fn reserve(
+        &mut self,
+        len: usize,
+        claim: impl FnOnce(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+    ) -> Result<(), ClaimError> {
+        if len > self.longest {
+            return Err(ClaimError::TooLong { longest: self.longest });
+        }
+        match self.filters.len() {
+            0 => Ok(()),
+            filters => claim(&mut self.session, ContentFrame::message_len(filters, len)),
+        }
+    }
+
+    /// Checks that there is room for the frames of a batch, `bytes` of messages in all, with one
+    /// of `len` bytes as its last.
+    pub(crate) fn reserve_batch(
+        &mut self,
+        frames: usize,
+        bytes: usize,
+        len: usize,
+    ) -> Result<(), ClaimError> {
+        if len > self.longest {
+            return Err(ClaimError::TooLong { longest: self.longest });
+        }
+        if self.filters.len() == 0 {
+            return Ok(());
+        }
+        let each = FRAME_OVERHEAD + ContentFrame::message_len(self.filters.len(), 0);
+        self.session.try_claim(frames * each + bytes).map(Claim::abort)
+    }
+
+    /// The frame of the message `number`, if `body` matches any filter.
+    #[inline]
+    fn evaluate<'a>(&'a mut self, number: u64, body: &'a [u8]) -> Option<ContentFrame<'a>> {
+        if self.filters.matches(body, &mut self.found).is_err() {
+            self.malformed_messages += 1;
+            return None;
+        }
+        if self.found.is_empty() {
+            return None;
+        }
+        self.marks.clear();
+        self.marks.extend(self.found.iter().map(|mark| U16::new(*mark as u16)));
+        Some(ContentFrame::Message { number, marks: &self.marks, body })
+    }
+
+    /// Publishes `body` to the subscribers whose filters it matches; there is
+    /// [room](Self::reserve).
+    #[inline]
+    pub(crate) fn publish(&mut self, body: &[u8]) {
+        let number = self.next_number;
+        self.next_number += 1;
+        if self.evaluate(number, body).is_none() {
+            return;
+        }
+        let frame = ContentFrame::Message { number, marks: &self.marks, body };
+        // Only a closed session refuses: its room was reserved.
+        if let Ok(mut room) = self.session.claim(frame.len()) {
+            frame.write(&mut room);
+            room.commit();
+        }
+    }
+
+    /// Appends the frame of a batch's message, the one after `before` others, to `frames` and its
+    /// length to `lengths`, if any filter matches.
+    pub(crate) fn collect(
+        &mut self,
+        before: u64,
+        body: &[u8],
+        frames: &mut Vec<u8>,
+        lengths: &mut Vec<usize>,
+    ) {
+        let number = self.next_number + before;
+        let Some(frame) = self.evaluate(number, body) else { return };
+        let start = frames.len();
+        frames.resize(start + frame.len(), 0);
+        frame.write(&mut frames[start..]);
+        lengths.push(frame.len());
+    }
+
+    /// Publishes the collected frames of a batch of `count` messages together; there is
+    /// [room](Self::reserve_batch).
+    pub(crate) fn publish_batch(&mut self, count: u64, mut frames: &[u8], lengths: &[usize]) {
+        self.next_number += count;
+        let mut batch = self.session.batch();
+        for length in lengths {
+            let (frame, rest) = frames.split_at(*length);
+            match batch.try_add(TopicId::FIRST, frame.len()) {
+                Ok(room) => room.copy_from_slice(frame),
+                Err(error) => debug_assert_eq!(error, ClaimError::Closed, "room was reserved"),
+            }
+            frames = rest;
+        }
+        batch.publish();
+    }
+
+    fn poll_control(&mut self) {
+        let (control_events, malformed_frames) =
+            (&mut self.control_events, &mut self.malformed_frames);
+        self.control.poll(CONTROL_POLL_LIMIT, |event| match event {
+            Event::Message(message) => match ContentFrame::read(message.bytes()) {
+                Some(ContentFrame::Wanted { filter }) => {
+                    let wants = ControlEvent::FilterRequested(filter.to_owned());
+                    // An overwritten request is repeated by its subscriber.
+                    if message.is_intact() {
+                        control_events.push_back((message.stream().session, wants));
+                    }
+                }
+                _ => *malformed_frames += 1,
+            },
+            Event::Left(stream, _) => {
+                control_events.push_back((stream.session, ControlEvent::Disconnected))
+            }
+            // Subscribers repeat lost requests until they are answered.
+            _ => {}
+        });
+    }
+
+    /// Handles a control event. Returns false if there is no room for the answer.
+    fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
+        let ControlEvent::FilterRequested(text) = event else { return self.withdraw(session) };
+        let in_force = |mark| ContentFrame::InForce { mark, session: session.0 };
+        if let Some((mark, mark_of)) = self.filters.mark_of(session) {
+            if mark_of == text {
+                return self.send(&in_force(mark));
+            }
+            if !self.withdraw(session) {
+                return false;
+            }
+        }
+        match self.filters.subscribe(session, text) {
+            Ok(mark) => {
+                let is_told = self.send(&in_force(mark));
+                // An unconfirmed mark would be added to every matching message for no reader.
+                if !is_told {
+                    self.filters.release(session);
+                }
+                is_told
+            }
+            Err(reason) => {
+                let reason: String = reason.chars().take(REASON_MAX).collect();
+                self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
+            }
+        }
+    }
+
+    fn withdraw(&mut self, session: SessionId) -> bool {
+        if let Some(mark) = self.filters.sole_mark(session)
+            && !self.send(&ContentFrame::Withdrawn { mark })
+        {
+            return false;
+        }
+        self.filters.release(session);
+        true
+    }
+
+    /// Sends a frame. Returns false if there is no room now; errors that retrying cannot mend drop
+    /// the frame.
+    fn send(&mut self, frame: &ContentFrame<'_>) -> bool {
+        match self.session.try_claim(frame.len()) {
+            Ok(mut claim) => {
+                frame.write(&mut claim);
+                claim.commit();
+                true
+            }
+            Err(error) => !matches!(error, ClaimError::BackPressured(_)),
+        }
+    }
+}
