@@ -113,7 +113,7 @@ fn main() -> Result<(), Failure> {
         let [bare, ours] = medians.map(median);
         let ratio = median(ratios);
         println!(
-            "{name}: p50 {:.1} us, bare eventfd {:.1} us, ratio {:.2} ({:.2}..{:.2}), {PAIRS} pairs",
+            "{name}: p50 {:.1} us, eventfd {:.1} us, ratio {:.2} ({:.2}..{:.2}), {PAIRS} pairs",
             ours as f64 / 1e3,
             bare as f64 / 1e3,
             ratio as f64 / 1e3,

@@ -224,8 +224,8 @@ impl SendSession {
         self.sender.poll_events(handler)
     }
 
-    /// Wakes a parked conductor after the owner has driven the session: it sleeps on the sockets and
-    /// deadlines from before, and receivers may have come since.
+    /// Wakes a parked conductor after the owner has driven the session: it sleeps on the sockets
+    /// and deadlines from before, and receivers may have come since.
     pub(crate) fn wake_conductor(&self) {
         self.waker.wake_soon_if_parked();
     }
