@@ -1,5 +1,5 @@
-//! A publisher that tells who came, who went, why, and who has not read everything. It starts itself
-//! as three subscribers: one reads all, one leaves early, and one is killed.
+//! A publisher that tells who came, who went, why, and who has not read everything. It starts
+//! itself as three subscribers: one reads all, one leaves early, and one is killed.
 //!
 //! Run it: `cargo run -p lanecast-examples --example who_reads`
 #![forbid(unsafe_code)]

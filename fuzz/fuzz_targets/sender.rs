@@ -66,7 +66,9 @@ impl Stage {
         };
         let mut sender = Sender::new(settings, 0);
         assert_eq!((sender.add_topic("a"), sender.add_topic("b")), (Ok(0), Ok(1)));
-        [HONEST_LINK, HOSTILE_LINK].into_iter().for_each(|link| sender.connect(0, link, address(link as u16)));
+        for link in [HONEST_LINK, HOSTILE_LINK] {
+            sender.connect(0, link, address(link as u16));
+        }
         let group = matches!(distribution, Distribution::Multicast(_));
         let stream = distribution == Distribution::Stream;
         let settings = receiver::ReceiverSettings {

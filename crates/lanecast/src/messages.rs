@@ -1,18 +1,18 @@
 //! A subscription as a blocking iterator over owned messages.
 
-use crate::subscriber::Subscriber;
 use lanecast_transport::{CloseReason, Event, LossReason, Stream, Subscribe};
 use std::collections::VecDeque;
 
-/// Iterator over the messages of a [`Subscriber`], made by [`Subscriber::messages`].
+/// Iterator over the messages of a subscriber, made by
+/// [`Subscriber::messages`](crate::Subscriber::messages).
 ///
 /// [`next`](Iterator::next) waits by the subscriber's strategy, without a limit, and copies each
 /// message. The iterator ends when every publisher that joined has closed its stream; before the
 /// first publisher joins it waits. Losses and streams that end otherwise are
 /// [`Interruption`]s, after which the iteration may go on.
 #[derive(Debug)]
-pub struct Messages {
-    subscriber: Subscriber,
+pub struct Messages<S> {
+    subscriber: S,
     /// Items of the latest poll that were not returned yet: at most one message.
     pending: VecDeque<Result<Vec<u8>, Interruption>>,
     /// Joined streams; `None` before the first.
@@ -43,36 +43,13 @@ pub enum Interruption {
     },
 }
 
-impl Subscriber {
-    /// The messages as a blocking iterator, for programs that read one topic and do nothing else.
-    ///
-    /// [`poll`](Subscribe::poll) reads messages in place, reports publishers that come and go, and
-    /// lets one thread serve several subscribers.
-    ///
-    /// ```
-    /// use lanecast::prelude::*;
-    /// # let directory = std::env::temp_dir();
-    /// # let directory = directory.join(format!("lanecast-items-{}", std::process::id()));
-    /// # let context = Context::builder().set("shm.directory", directory.display())?.build()?;
-    ///
-    /// let subscriber = context.subscriber("hello")?;
-    /// let mut publisher = context.publisher("hello")?;
-    /// assert!(publisher.wait_for_subscribers(1, std::time::Duration::from_secs(5)));
-    /// publisher.send(b"Hello, world")?;
-    /// drop(publisher); // closes the stream, which ends the loop
-    ///
-    /// for message in subscriber.messages() {
-    ///     assert_eq!(message?, b"Hello, world");
-    /// }
-    /// # std::fs::remove_dir_all(directory)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub const fn messages(self) -> Messages {
-        Messages { subscriber: self, pending: VecDeque::new(), open: None }
+impl<S: Subscribe> Messages<S> {
+    pub(crate) const fn new(subscriber: S) -> Self {
+        Self { subscriber, pending: VecDeque::new(), open: None }
     }
 }
 
-impl Iterator for Messages {
+impl<S: Subscribe> Iterator for Messages<S> {
     type Item = Result<Vec<u8>, Interruption>;
 
     fn next(&mut self) -> Option<Self::Item> {

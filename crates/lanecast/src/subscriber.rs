@@ -2,6 +2,7 @@
 
 use crate::both::subscriber::BothSubscriber;
 use crate::delegate::delegate;
+use crate::messages::Messages;
 use lanecast_base::WaitStrategy;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
@@ -38,6 +39,33 @@ impl Subscriber {
             Inner::Net(_) => {}
             Inner::Both(subscriber) => subscriber.rejoin(),
         }
+    }
+
+    /// The messages as a blocking iterator, for programs that read one topic and do nothing else.
+    ///
+    /// [`poll`](Subscribe::poll) reads messages in place, reports publishers that come and go, and
+    /// lets one thread serve several subscribers.
+    ///
+    /// ```
+    /// use lanecast::prelude::*;
+    /// # let directory = std::env::temp_dir();
+    /// # let directory = directory.join(format!("lanecast-items-{}", std::process::id()));
+    /// # let context = Context::builder().set("shm.directory", directory.display())?.build()?;
+    ///
+    /// let subscriber = context.subscriber("hello")?;
+    /// let mut publisher = context.publisher("hello")?;
+    /// assert!(publisher.wait_for_subscribers(1, std::time::Duration::from_secs(5)));
+    /// publisher.send(b"Hello, world")?;
+    /// drop(publisher); // closes the stream, which ends the loop
+    ///
+    /// for message in subscriber.messages() {
+    ///     assert_eq!(message?, b"Hello, world");
+    /// }
+    /// # std::fs::remove_dir_all(directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn messages(self) -> Messages<Self> {
+        Messages::new(self)
     }
 }
 

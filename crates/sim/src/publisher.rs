@@ -55,7 +55,7 @@ pub struct Publisher {
     numbers: Vec<Option<u32>>,
     timer: WakeTimer,
     rng: SimRng,
-    /// What the session's events have told of its subscribers.
+    /// Subscribers, as the session's events have reported them.
     pub roster: Roster,
     polls: u64,
 }

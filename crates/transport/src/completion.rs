@@ -3,11 +3,12 @@
 use crate::publisher_event::{DepartureReason, SubscriberInfo};
 use core::fmt;
 
-/// Report of [`Publish::drain`](crate::Publish::drain) and [`Publish::close`](crate::Publish::close):
-/// the subscribers that have read everything, and those that have not.
+/// Report of [`Publish::drain`](crate::Publish::drain) and
+/// [`Publish::close`](crate::Publish::close): the subscribers that have read everything, and those
+/// that have not.
 ///
-/// A transport remembers a bounded number of departed subscribers; [`omitted`](Self::omitted) counts
-/// those beyond it that had not read everything.
+/// A transport remembers a bounded number of departed subscribers; [`omitted`](Self::omitted)
+/// counts those beyond it that had not read everything.
 #[must_use = "subscribers may not have read everything"]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {

@@ -57,7 +57,8 @@ impl<P: Publish> Shared<P> {
         self.lock().send(bytes)
     }
 
-    /// As [`Publish::poll_events`]. The handler runs under the lock: it must not call this publisher.
+    /// As [`Publish::poll_events`]. The handler runs under the lock: it must not call this
+    /// publisher.
     pub fn poll_events(&self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
         self.lock().poll_events(handler)
     }

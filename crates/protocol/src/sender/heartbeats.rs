@@ -127,7 +127,7 @@ impl Heartbeats {
         }
         let topics: Vec<u32> = match (complete, receiver) {
             (false, _) => Vec::new(),
-            (true, None) => (0..session.packetizer.topic_count() as u32).collect(),
+            (true, None) => (0..session.packetizer.topics.len() as u32).collect(),
             (true, Some(at)) => {
                 session.receivers[at].subscriptions.iter().map(|known| known.topic).collect()
             }

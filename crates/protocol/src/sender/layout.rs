@@ -31,6 +31,13 @@ impl TopicState {
         let zero = Position::default();
         Self { staged: zero, published: zero, last: NOWHERE, subscribed }
     }
+
+    /// Counts a message that is not written; returns what [`last`](Self::last) was.
+    pub(super) const fn count_unwritten(&mut self) -> usize {
+        self.staged.fragment = self.staged.fragment.wrapping_add(1);
+        self.staged.message = self.staged.message.wrapping_add(1);
+        core::mem::replace(&mut self.last, NOT_LAID)
+    }
 }
 
 /// Write position: where the next item goes.

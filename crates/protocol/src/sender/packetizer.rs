@@ -15,8 +15,8 @@ use lanecast_wire::net::{
 };
 use std::mem::offset_of;
 use std::ops::Range;
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{Immutable, IntoBytes};
 
 const BLOCK: usize = size_of::<BlockHeader>();
 const ITEM: usize = size_of::<ItemHeader>();
@@ -102,11 +102,6 @@ impl Packetizer {
     /// Published position of a topic.
     pub(super) fn position(&self, topic: u32) -> Position {
         self.topics[topic as usize].published
-    }
-
-    /// Number of topics.
-    pub(super) const fn topic_count(&self) -> usize {
-        self.topics.len()
     }
 
     /// Fast path of nearly all messages: stages one in the open block of its topic. False, without
@@ -270,10 +265,7 @@ impl Packetizer {
         if self.at.topic == topic {
             self.end_block();
         }
-        let state = &mut self.topics[topic as usize];
-        state.staged.fragment = state.staged.fragment.wrapping_add(1);
-        state.staged.message = state.staged.message.wrapping_add(1);
-        if std::mem::replace(&mut state.last, NOT_LAID) == NOWHERE {
+        if self.topics[topic as usize].count_unwritten() == NOWHERE {
             self.touched.push(topic);
         }
     }
@@ -321,9 +313,9 @@ impl Packetizer {
             session: self.session.into(),
             sequence: self.window.next().into(),
         };
-        self.write(start, &header);
+        self.window.write(start, &header);
         let data = DataHeader { skipped: 0.into(), retained: 0.into() };
-        self.write(start + size_of::<FrameHeader>(), &data);
+        self.window.write(start + size_of::<FrameHeader>(), &data);
         self.mark_is_stale = true;
         self.at =
             WriteAt { position, start, used: DATA_OFFSET, topic: MANY, only: MANY, ..self.at };
@@ -339,7 +331,7 @@ impl Packetizer {
             piece: fragment.into(),
             message: message.into(),
         };
-        self.write(at, &header);
+        self.window.write(at, &header);
         let is_first = self.at.used == DATA_OFFSET;
         self.at.only = if is_first || self.at.only == topic { topic } else { MANY };
         self.at.used += BLOCK;
@@ -353,7 +345,7 @@ impl Packetizer {
         }
         let length = self.at.start + self.at.used - self.at.block - BLOCK;
         let at = self.at.block + offset_of!(BlockHeader, length);
-        self.write(at, &[U16::new(length as u16), U16::new(self.at.count)]);
+        self.window.write(at, &[U16::new(length as u16), U16::new(self.at.count)]);
         self.at.topic = MANY;
         self.mark_is_stale = true;
     }
@@ -374,7 +366,7 @@ impl Packetizer {
         self.previous = length;
         let start = self.at.start;
         self.window.bytes[start + used..start + length].fill(0);
-        self.write(start + offset_of!(FrameHeader, length), &U16::new(length as u16));
+        self.window.write(start + offset_of!(FrameHeader, length), &U16::new(length as u16));
         self.window.close(self.at.position, length, self.at.only);
         let (next, end) = (self.window.next(), self.window.end());
         self.mark_is_stale = true;
@@ -386,7 +378,7 @@ impl Packetizer {
     fn write_item(&mut self, topic: u32, flags: u16, len: usize) -> Range<usize> {
         let item = self.at.start + self.at.used;
         let header = ItemHeader { length: (len as u16).into(), flags: flags.into() };
-        self.write(item, &header);
+        self.window.write(item, &header);
         self.at.used += item_bytes(len);
         self.at.count += 1;
         let state = &mut self.topics[topic as usize];
@@ -451,12 +443,6 @@ impl Packetizer {
             self.begin_block(topic);
         }
         (self.limit - self.at.used - ITEM) & !3
-    }
-
-    #[inline(always)]
-    fn write<T: IntoBytes + Immutable + ?Sized>(&mut self, at: usize, part: &T) {
-        let part = part.as_bytes();
-        self.window.bytes[at..at + part.len()].copy_from_slice(part);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::Nanos;
 use crate::sequence::{ahead, before, later};
 use lanecast_wire::net::{Blocks, DATA_OFFSET, DataHeader, FrameHeader};
 use std::ops::Range;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// [`Slot::topic`] of a datagram with blocks of several topics.
 pub(super) const MANY: u32 = u32::MAX;
@@ -167,6 +167,13 @@ impl Window {
     pub(super) const fn rewind(&mut self, next: u64, end: u64) {
         self.next = next;
         self.end = end;
+    }
+
+    /// Writes `part` at an offset of the bytes.
+    #[inline(always)]
+    pub(super) fn write<T: IntoBytes + Immutable + ?Sized>(&mut self, at: usize, part: &T) {
+        let part = part.as_bytes();
+        self.bytes[at..at + part.len()].copy_from_slice(part);
     }
 
     /// The bytes of a retained datagram.
