@@ -55,7 +55,7 @@ pub struct Publisher {
     numbers: Vec<Option<u32>>,
     timer: WakeTimer,
     rng: SimRng,
-    /// Subscribers, as the session's events have reported them.
+    /// Subscribers, by the session's events.
     pub roster: Roster,
     polls: u64,
 }

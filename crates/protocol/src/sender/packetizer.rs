@@ -39,7 +39,7 @@ pub(super) struct Packetizer {
     /// A block or datagram was begun or ended since `mark`, so all of `mark` is stale.
     mark_is_stale: bool,
     last: LastStaged,
-    staged: usize,
+    pub(super) staged: usize,
     /// Messages counted without being written, since the count was last taken.
     unsubscribed: usize,
     flush_later: bool,
@@ -154,20 +154,6 @@ impl Packetizer {
         }
         self.staged += 1;
         Ok(())
-    }
-
-    /// Whether a message could be staged now; false while others are.
-    pub(super) fn has_room_for(&mut self, topic: u32, len: usize, floor: Option<u64>) -> bool {
-        let has_room = self.staged == 0 && self.stage(topic, len, floor).is_ok();
-        if has_room {
-            self.unstage();
-        }
-        has_room
-    }
-
-    /// Bytes published from a sequence on, with headers.
-    pub(super) fn bytes_since(&self, sequence: u64) -> u64 {
-        self.window.bytes_since(sequence) + self.mark.used as u64
     }
 
     /// The bytes of the last staged message; empty without one.

@@ -78,7 +78,10 @@ impl Sender {
         let mut events = session.membership.poll(&mut handler);
         if let Some((topic, len)) = session.refused {
             let retain_from = session.retain_from();
-            if session.packetizer.has_room_for(topic, len, retain_from) {
+            let packetizer = &mut session.packetizer;
+            // Staged and discarded: the batch of a caller that has one open stays whole.
+            if packetizer.staged == 0 && packetizer.stage(topic, len, retain_from).is_ok() {
+                packetizer.unstage();
                 session.refused = None;
                 events += 1;
                 handler(PublisherEvent::Writable);
@@ -109,7 +112,7 @@ impl Sender {
             } else if session.has_read_all(known) {
                 completion.add_complete(1);
             } else {
-                let bytes = session.packetizer.bytes_since(known.consumed);
+                let bytes = session.packetizer.window.bytes_since(known.consumed);
                 let reason = IncompleteReason::Behind { messages: None, bytes };
                 completion.add_incomplete(info.clone(), reason);
             }
