@@ -3,10 +3,11 @@
 //! Path of a filter: a subscriber sends it on the control topic; the publisher indexes it
 //! (`filters`), assigns it a mark (its number), and confirms the mark on the content topic. Path of
 //! a message: the publisher carries it to the subscribers without a filter, in a session that has
-//! every message; its commit matches it once against all filters and, if it satisfies any, publishes
-//! it once in a second session (`matching`), with the marks of these filters. Subscribers read their
-//! messages in place and skip the others by their marks. `docs/protocol/content.md` specifies the
-//! protocol. A subscriber evaluates its filter itself on the messages of publishers that serve none.
+//! every message; its commit matches it once against all filters and, if it satisfies any,
+//! publishes it once in a second session (`matching`), with the marks of these filters. Subscribers
+//! read their messages in place and skip the others by their marks. `docs/protocol/content.md`
+//! specifies the protocol. A subscriber evaluates its filter itself on the messages of publishers
+//! that serve none.
 //!
 //! Over multicast and shared memory each matching message is sent once. Over unicast and TCP each
 //! connection carries the messages of all filters: where that is too much traffic, a content server

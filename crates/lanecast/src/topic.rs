@@ -12,8 +12,8 @@ pub type FilterablePublisher = lanecast_content::Publisher<ExactTopics>;
 /// A subscriber with a filter; see [`lanecast_content::Subscriber`].
 pub type FilteredSubscriber = lanecast_content::Subscriber<ExactTopics>;
 
-/// A topic of a context, made by [`Context::topic`](crate::Context::topic): opens publishers that serve filters and
-/// subscribers that have one.
+/// A topic of a context, made by [`Context::topic`](crate::Context::topic): opens publishers that
+/// serve filters and subscribers that have one.
 ///
 /// ```
 /// use lanecast::prelude::*;
@@ -24,7 +24,7 @@ pub type FilteredSubscriber = lanecast_content::Subscriber<ExactTopics>;
 ///
 /// let mut is_active = false;
 /// while !is_active {
-///     orders.serve_filters(); // an idle publisher answers requests here, a busy one as it publishes
+///     orders.serve_filters(); // an idle publisher answers here, a busy one as it publishes
 ///     feed.poll(8, |event| is_active |= matches!(event, Event::FilterActive(_)));
 /// }
 /// orders.send(br#"{"symbol": "ABC", "qty": 5}"#)?;

@@ -170,7 +170,7 @@ impl Publish for Publisher {
 
     fn drain(&mut self, timeout: Duration) -> Completion {
         self.drive_until(timeout, |session| session.sender.is_drained());
-        self.owner.lock().sender.completion()
+        self.owner.lock().sender.subscribers().completion()
     }
 
     fn close(mut self, linger: Duration) -> Completion {

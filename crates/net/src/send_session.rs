@@ -122,7 +122,7 @@ impl SendSession {
                     }
                     return Err(claim_error(refused));
                 }
-                self.sender.forget_refusal();
+                self.sender.subscribers().forget_refusal();
             }
             Err(refused) => return Err(claim_error(refused)),
         }
@@ -159,7 +159,7 @@ impl SendSession {
                 Err(refused) => return Err(claim_error(refused)),
             }
         }
-        self.sender.forget_refusal();
+        self.sender.subscribers().forget_refusal();
         self.staged += item_bytes(len);
         self.room_event.on_claimed();
         let now = self.now();
@@ -213,7 +213,7 @@ impl SendSession {
         let now = self.now();
         // Not at every call: a read is a system call, and the program may poll in a loop.
         if now.wrapping_sub(self.last_receive) > RECEIVE_INTERVAL {
-            if self.sender.was_refused() {
+            if self.sender.subscribers().was_refused() {
                 self.make_room();
             } else {
                 // A program that polls counts as active: the conductor sends no batch for it.
@@ -221,11 +221,16 @@ impl SendSession {
             }
             self.wake_conductor();
         }
-        self.sender.poll_events(handler)
+        self.sender.subscribers().poll_events(handler)
     }
 
+<<<<<<< HEAD
     /// Wakes a parked conductor after the owner has driven the session: it sleeps on the sockets
     /// and deadlines from before, and receivers may have come since.
+=======
+    /// Wakes a parked conductor, which sleeps on the sockets and deadlines from before the owner
+    /// drove the session.
+>>>>>>> f9fc5452 ([protocol] Keep each impl of the sender's subscribers with its type)
     pub(crate) fn wake_conductor(&self) {
         self.waker.wake_soon_if_parked();
     }

@@ -35,6 +35,7 @@ pub use connections::UNJOINED_MAX;
 pub use counters::SenderCounters;
 pub use error::{StageError, TopicError};
 pub use plan::Transmit;
+pub use subscribers::Subscribers;
 
 use crate::Nanos;
 use handshake::Handshake;
@@ -430,7 +431,12 @@ impl Sender {
     /// Whether every receiver has reported that it has read everything published.
     pub fn is_drained(&self) -> bool {
         let mut counted = self.session.receivers.iter().filter(|receiver| receiver.counts());
-        counted.all(|receiver| self.session.has_read_all(receiver))
+        counted.all(|receiver| subscribers::has_read_all(&self.session, receiver))
+    }
+
+    /// The subscribers: events, and the report on what they have read.
+    pub const fn subscribers(&mut self) -> Subscribers<'_> {
+        Subscribers::new(&mut self.session)
     }
 
     /// Whether published messages were not sent yet.

@@ -129,6 +129,8 @@ impl GatedWriter {
         let found = self.ring.has_space(end) || self.evict_for_space(end) || self.await_room(end);
         if found {
             self.settle_wakeup();
+        } else {
+            self.refused = Some(end.since(self.ring.at()));
         }
         found
     }
@@ -188,9 +190,7 @@ impl GatedWriter {
     #[inline(never)]
     fn evict_for_space(&mut self, end: Position) -> bool {
         self.count_back_pressure();
-        let has_space = self.evict_if_due(end);
-        self.refused = (!has_space).then(|| end.since(self.ring.at()));
-        has_space
+        self.evict_if_due(end)
     }
 
     fn count_back_pressure(&self) {
@@ -346,7 +346,12 @@ impl GatedWriter {
         let mut events = self.roster.membership.poll(&mut handler);
         if let Some(bytes) = self.refused {
             let end = self.ring.at().plus(bytes);
-            if self.ring.has_space(end) || self.evict_if_due(end) {
+            let has_space = self.ring.has_space(end) || self.evict_if_due(end);
+            if self.is_refused {
+                // The next claim comes by the cold path still, and settles the descriptor.
+                self.ring.forget_limit();
+            }
+            if has_space {
                 self.refused = None;
                 events += 1;
                 handler(PublisherEvent::Writable);

@@ -28,7 +28,7 @@ impl Roster {
     /// sender has counted too; those that are there are the sender's receivers.
     pub fn poll(&mut self, sender: &mut Sender, settings: &SenderSettings) -> Verdict {
         let mut verdict = Ok(());
-        sender.poll_events(|event| {
+        sender.subscribers().poll_events(|event| {
             let noted = match event {
                 PublisherEvent::SubscriberJoined(info) => self.join(info.id),
                 PublisherEvent::SubscriberLeft(info, reason) => self.leave(info.id, reason),

@@ -196,7 +196,7 @@ impl Run {
         let publisher = &mut self.world.publisher;
         let Some(sender) = &mut publisher.sender else { return Ok(()) };
         publisher.roster.poll(sender, &self.world.scenario.sender)?;
-        let report = sender.completion();
+        let report = sender.subscribers().completion();
         let (timed_out, drained) = (report.timed_out(), sender.is_drained());
         ensure!(!timed_out || !drained, "all is read, but the report says: {report}");
         let told = report.complete() + report.incomplete().len() + report.omitted();

@@ -259,8 +259,8 @@ fn malformed_filters_are_refused_at_once() {
     assert!(refusal("/52 < unix_timestamp()").contains("depends on the time"));
 }
 
-/// A publisher that serves no filters: the subscriber evaluates its filter itself, and both kinds of
-/// publishers are heard side by side, each message once.
+/// A publisher that serves no filters: the subscriber evaluates its filter itself, and both kinds
+/// of publishers are heard side by side, each message once.
 fn publishers_without_filters_are_filtered_here(stage: &Stage) {
     let mut plain = stage.publishers.publisher("market").expect("a publisher");
     let mut filterable = publisher(&stage.publishers);

@@ -6,6 +6,7 @@ use super::layout::Position;
 use super::missing::MissingRanges;
 use super::receiver_state::{AwaitedNames, Peer, ReceiverState, Subscription};
 use super::session::Session;
+use super::subscribers;
 use super::token_bucket::TokenBucket;
 use crate::sequence::{before, later};
 use crate::{Nanos, SECOND, rng};
@@ -121,7 +122,7 @@ impl Handshake {
             known.subscribe(Subscription { topic: *topic, begin });
             session.packetizer.set_subscribed(*topic, true);
         }
-        session.note_subscriber(at);
+        subscribers::note(session, at);
         // The plan may have skipped datagrams of the new topics.
         session.planned = None;
         session.refresh_limits();
@@ -173,7 +174,7 @@ fn admit(
     let start = stream_start(session, frame);
     // Any other start than the one asked for counts as a loss.
     let resumes = frame.flags & flag::RESUME != 0 && start == frame.sequence;
-    let has_lost = session.has_lost_before(receiver, resumes);
+    let has_lost = subscribers::has_lost_before(session, receiver, resumes);
     // A number from the network: bounded before it is added to sequences.
     let window = join.window.get().clamp(1, 1 << 24);
     let share = session.repair_rate();
@@ -316,7 +317,7 @@ pub(super) fn on_topic_added(session: &mut Session, topic: u32) {
             let echo = known.echo;
             known.subscribe(Subscription { topic, begin: Position::default() });
             session.packetizer.set_subscribed(topic, true);
-            session.note_subscriber(at);
+            subscribers::note(session, at);
             welcome(session, at, echo, &[topic]);
         }
     }

@@ -10,6 +10,7 @@ use super::heartbeat_timer::HeartbeatTimer;
 use super::packetizer::Packetizer;
 use super::plan::Planned;
 use super::receiver_state::{Peer, ReceiverState};
+use super::subscribers;
 use super::window::Window;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
@@ -185,7 +186,7 @@ impl Session {
 
     /// Removes a receiver, and remembers what it has not read.
     pub(super) fn remove(&mut self, at: usize, reason: DepartureReason) -> ReceiverState {
-        self.note_departure(at, reason);
+        subscribers::note_departure(self, at, reason);
         let removed = self.receivers.remove(at);
         if let Peer::Connection(number) = removed.peer {
             // The connection may join again; its time without a receiver begins now.

@@ -2,7 +2,6 @@
 //!
 //! A receiver is a subscriber from its first subscribed topic on.
 
-use super::Sender;
 use super::departed::Departed;
 use super::receiver_state::{Peer, ReceiverState};
 use super::session::Session;
@@ -12,69 +11,21 @@ use lanecast_transport::{
     SubscriberId, SubscriberInfo,
 };
 
-impl Session {
-    /// Notes that the receiver is a subscriber, once it is subscribed to a topic.
-    pub(super) fn note_subscriber(&mut self, at: usize) {
-        let known = &self.receivers[at];
-        if known.subscriber.is_some() || !known.counts() {
-            return;
-        }
-        self.subscribers += 1;
-        let id = SubscriberId(self.subscribers);
-        let address = match known.peer {
-            Peer::Address(address) => Some(address),
-            Peer::Connection(number) => self.connections.get(number).map(|known| known.from),
-        };
-        let address = address.map_or_else(String::new, |address| address.to_string());
-        self.membership.join(SubscriberInfo { id, address, pid: None, name: None });
-        self.receivers[at].subscriber = Some(id);
-    }
-
-    /// Whether the receiver has reported that it has read everything published.
-    pub(super) fn has_read_all(&self, receiver: &ReceiverState) -> bool {
-        let packetizer = &self.packetizer;
-        !packetizer.has_open() && !before(receiver.consumed, packetizer.visible())
-    }
-
-    /// Notes the departure of a receiver, and remembers one that may come back.
-    pub(super) fn note_departure(&mut self, at: usize, reason: DepartureReason) {
-        let known = &self.receivers[at];
-        // Without a topic it had nothing to read, and can have lost nothing.
-        let Some(subscriber) = known.subscriber else { return };
-        let progress = if known.has_lost {
-            Progress::Lost
-        } else if self.has_read_all(known) {
-            Progress::ReadAllOf(self.counters.messages)
-        } else {
-            Progress::Behind
-        };
-        if reason != DepartureReason::Left {
-            let (receiver, has_lost) = (known.receiver, known.has_lost);
-            let unsubscribed = self.counters.unsubscribed;
-            self.departed.add(Departed { receiver, subscriber, unsubscribed, has_lost });
-        }
-        self.membership.depart(subscriber, Departure { reason, progress });
-    }
-
-    /// A receiver joins: returns whether it has lost messages in an earlier membership, or since.
-    ///
-    /// `resumes`: the stream continues where the receiver left off. Messages without subscribers
-    /// are never retained, so a change of their count means a loss even then.
-    pub(super) fn has_lost_before(&mut self, receiver: u64, resumes: bool) -> bool {
-        // Unknown here is new, and a new receiver has lost nothing.
-        let Some(known) = self.departed.take(receiver) else { return false };
-        // The new membership reports what the former one had not read.
-        self.membership.forget(known.subscriber);
-        let is_whole = resumes && known.unsubscribed == self.counters.unsubscribed;
-        known.has_lost || !is_whole
-    }
+/// The subscribers of a [`Sender`](super::Sender), for its publisher.
+#[derive(Debug)]
+pub struct Subscribers<'a> {
+    session: &'a mut Session,
 }
 
-impl Sender {
+impl<'a> Subscribers<'a> {
+    pub(super) const fn new(session: &'a mut Session) -> Self {
+        Self { session }
+    }
+
     /// Gives pending events to `handler`: subscribers that joined and left, and room after a
     /// refused message; returns their number.
-    pub fn poll_events(&mut self, mut handler: impl FnMut(PublisherEvent<'_>)) -> usize {
-        let session = &mut self.session;
+    pub fn poll_events(self, mut handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        let session = self.session;
         let mut events = session.membership.poll(&mut handler);
         if let Some((topic, len)) = session.refused {
             let retain_from = session.retain_from();
@@ -96,20 +47,20 @@ impl Sender {
     }
 
     /// Forgets a refusal: the caller has waited for the room, and got it.
-    pub const fn forget_refusal(&mut self) {
+    pub const fn forget_refusal(self) {
         self.session.refused = None;
     }
 
     /// The subscribers that have read everything published, and those that have not.
     pub fn completion(&self) -> Completion {
-        let session = &self.session;
+        let session = &*self.session;
         let mut completion = session.membership.completion(session.counters.messages);
         for known in &session.receivers {
             let info = known.subscriber.and_then(|id| session.membership.get(id));
             let Some(info) = info else { continue };
             if known.has_lost {
                 completion.add_incomplete(info.clone(), IncompleteReason::LostMessages);
-            } else if session.has_read_all(known) {
+            } else if has_read_all(session, known) {
                 completion.add_complete(1);
             } else {
                 let bytes = session.packetizer.window.bytes_since(known.consumed);
@@ -119,4 +70,60 @@ impl Sender {
         }
         completion
     }
+}
+
+/// Notes that the receiver is a subscriber, once it is subscribed to a topic.
+pub(super) fn note(session: &mut Session, at: usize) {
+    let known = &session.receivers[at];
+    if known.subscriber.is_some() || !known.counts() {
+        return;
+    }
+    session.subscribers += 1;
+    let id = SubscriberId(session.subscribers);
+    let address = match known.peer {
+        Peer::Address(address) => Some(address),
+        Peer::Connection(number) => session.connections.get(number).map(|known| known.from),
+    };
+    let address = address.map_or_else(String::new, |address| address.to_string());
+    session.membership.join(SubscriberInfo { id, address, pid: None, name: None });
+    session.receivers[at].subscriber = Some(id);
+}
+
+/// Whether the receiver has reported that it has read everything published.
+pub(super) fn has_read_all(session: &Session, receiver: &ReceiverState) -> bool {
+    let packetizer = &session.packetizer;
+    !packetizer.has_open() && !before(receiver.consumed, packetizer.visible())
+}
+
+/// Notes the departure of a receiver, and remembers one that may come back.
+pub(super) fn note_departure(session: &mut Session, at: usize, reason: DepartureReason) {
+    let known = &session.receivers[at];
+    // Without a topic it had nothing to read, and can have lost nothing.
+    let Some(subscriber) = known.subscriber else { return };
+    let progress = if known.has_lost {
+        Progress::Lost
+    } else if has_read_all(session, known) {
+        Progress::ReadAllOf(session.counters.messages)
+    } else {
+        Progress::Behind
+    };
+    if reason != DepartureReason::Left {
+        let (receiver, has_lost) = (known.receiver, known.has_lost);
+        let unsubscribed = session.counters.unsubscribed;
+        session.departed.add(Departed { receiver, subscriber, unsubscribed, has_lost });
+    }
+    session.membership.depart(subscriber, Departure { reason, progress });
+}
+
+/// A receiver joins: returns whether it has lost messages in an earlier membership, or since.
+///
+/// `resumes`: the stream continues where the receiver left off. Messages without subscribers are
+/// never retained, so a change of their count means a loss even then.
+pub(super) fn has_lost_before(session: &mut Session, receiver: u64, resumes: bool) -> bool {
+    // Unknown here is new, and a new receiver has lost nothing.
+    let Some(known) = session.departed.take(receiver) else { return false };
+    // The new membership reports what the former one had not read.
+    session.membership.forget(known.subscriber);
+    let is_whole = resumes && known.unsubscribed == session.counters.unsubscribed;
+    known.has_lost || !is_whole
 }

@@ -51,8 +51,8 @@ fn is_subscribed(sender: &Sender, topic: u32) -> bool {
 }
 
 /// Number of receivers that have lost messages, or are gone without having read everything.
-fn left_behind(sender: &Sender) -> usize {
-    let report = sender.completion();
+fn left_behind(sender: &mut Sender) -> usize {
+    let report = sender.subscribers().completion();
     let still_reads = |it: &&IncompleteSubscriber| {
         it.has_left() || matches!(it.reason, IncompleteReason::Behind { .. })
     };

@@ -107,7 +107,7 @@ fn silent(read: u64) -> (Sender, u64) {
     }
     let read = start.wrapping_add(read);
     hear_on(&mut sender, 3, &status(1, read, read.wrapping_add(64)));
-    assert_eq!((sender.receivers(), left_behind(&sender)), (1, 0));
+    assert_eq!((sender.receivers(), left_behind(&mut sender)), (1, 0));
     (0..=8).for_each(|quarters| sender.on_time(quarters * SECOND / 4));
     assert_eq!(sender.receivers(), 0);
     (sender, start)
@@ -115,12 +115,12 @@ fn silent(read: u64) -> (Sender, u64) {
 
 #[test]
 fn who_falls_silent_is_left_behind_unless_it_has_read_everything() {
-    let (sender, _) = silent(1);
-    assert_eq!(left_behind(&sender), 1);
+    let (mut sender, _) = silent(1);
+    assert_eq!(left_behind(&mut sender), 1);
     let (mut sender, _) = silent(2);
-    assert_eq!(left_behind(&sender), 0);
+    assert_eq!(left_behind(&mut sender), 0);
     publish(&mut sender, 0, 10);
-    assert_eq!(left_behind(&sender), 1, "it has not read this one");
+    assert_eq!(left_behind(&mut sender), 1, "it has not read this one");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
         let back = join(1, 0, flag::RESUME, start.wrapping_add(1), &["a"]);
         let (frame, _) = Frame::split(&back).expect("a frame");
         sender.on_stream_frame(3 * SECOND, 2, &frame);
-        assert_eq!((sender.receivers(), left_behind(&sender)), (1, usize::from(missed)));
+        assert_eq!((sender.receivers(), left_behind(&mut sender)), (1, usize::from(missed)));
     }
 }
 
@@ -146,9 +146,9 @@ fn who_leaves_is_not_left_behind_and_who_tells_of_a_loss_is() {
     publish(&mut sender, 0, 10);
     let mut bytes = status(1, start, start.wrapping_add(64));
     hear(&mut sender, 2, address(1), &bytes);
-    assert_eq!(left_behind(&sender), 0);
+    assert_eq!(left_behind(&mut sender), 0);
     // The field `lost`, behind the frame's header.
     bytes[24 + 36] = 3;
     (0..2).for_each(|_| hear(&mut sender, 2, address(1), &bytes));
-    assert_eq!(left_behind(&sender), 1);
+    assert_eq!(left_behind(&mut sender), 1);
 }

@@ -6,7 +6,7 @@ use lanecast_transport::{DepartureReason, PublisherEvent};
 /// Polls: id of the subscriber, and reason of its departure; `(0, None)` for room.
 fn events(sender: &mut Sender) -> Vec<(u64, Option<DepartureReason>)> {
     let mut events = Vec::new();
-    sender.poll_events(|event| {
+    sender.subscribers().poll_events(|event| {
         events.push(match event {
             PublisherEvent::SubscriberJoined(info) => (info.id.0, None),
             PublisherEvent::SubscriberLeft(info, reason) => (info.id.0, Some(reason)),
@@ -23,7 +23,7 @@ fn receivers_are_told_by_topic_address_and_reason() {
     assert_eq!(events(&mut sender), [], "it subscribes to no topic of the session");
     sender.add_topic("unknown").expect("room");
     let mut addresses = Vec::new();
-    sender.poll_events(|event| {
+    sender.subscribers().poll_events(|event| {
         if let PublisherEvent::SubscriberJoined(info) = event {
             addresses.push(info.address.clone());
         }
@@ -61,7 +61,7 @@ fn an_ejected_receiver_is_evicted_and_a_replaced_one_has_died() {
     }
     let evicted = Some(DepartureReason::Evicted);
     assert_eq!(events(&mut sender), [(2, evicted), (0, None)], "which makes room, too");
-    let report = sender.completion();
+    let report = sender.subscribers().completion();
     assert!(!report.is_complete() && !report.timed_out(), "{report}");
 }
 
@@ -93,7 +93,7 @@ fn a_report_tells_how_far_each_receiver_is() {
     publish(&mut sender, 0, 100);
     let end = start.wrapping_add(2);
     hear(&mut sender, 2, address(1), &status(1, end, end.wrapping_add(64)));
-    let report = sender.completion();
+    let report = sender.subscribers().completion();
     let [behind] = report.incomplete() else { panic!("one is behind: {report}") };
     let IncompleteReason::Behind { bytes, .. } = behind.reason else { panic!("{report}") };
     assert!((200..400).contains(&bytes) && report.complete() == 1, "{report}");
@@ -101,7 +101,7 @@ fn a_report_tells_how_far_each_receiver_is() {
     // Both leave: one having read everything, the other after the first datagram.
     hear(&mut sender, 2, address(1), &leave(1));
     hear(&mut sender, 2, address(2), &leave(2));
-    let report = sender.completion();
+    let report = sender.subscribers().completion();
     let [early] = report.incomplete() else { panic!("one left early: {report}") };
     assert!(early.has_left() && report.is_complete() && report.complete() == 1, "{report}");
 }
@@ -116,6 +116,6 @@ fn the_last_progress_of_a_receiver_comes_with_its_leave() {
         assert!(writer.add(&LeaveBody { receiver: 1.into() }));
     });
     hear(&mut sender, 2, address(1), &last);
-    let report = sender.completion();
+    let report = sender.subscribers().completion();
     assert_eq!((report.complete(), report.incomplete().len()), (1, 0), "{report}");
 }
