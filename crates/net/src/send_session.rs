@@ -224,13 +224,8 @@ impl SendSession {
         self.sender.subscribers().poll_events(handler)
     }
 
-<<<<<<< HEAD
-    /// Wakes a parked conductor after the owner has driven the session: it sleeps on the sockets
-    /// and deadlines from before, and receivers may have come since.
-=======
     /// Wakes a parked conductor, which sleeps on the sockets and deadlines from before the owner
     /// drove the session.
->>>>>>> f9fc5452 ([protocol] Keep each impl of the sender's subscribers with its type)
     pub(crate) fn wake_conductor(&self) {
         self.waker.wake_soon_if_parked();
     }

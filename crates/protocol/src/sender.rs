@@ -431,7 +431,7 @@ impl Sender {
     /// Whether every receiver has reported that it has read everything published.
     pub fn is_drained(&self) -> bool {
         let mut counted = self.session.receivers.iter().filter(|receiver| receiver.counts());
-        counted.all(|receiver| subscribers::has_read_all(&self.session, receiver))
+        counted.all(|receiver| self.session.has_read_all(receiver))
     }
 
     /// The subscribers: events, and the report on what they have read.

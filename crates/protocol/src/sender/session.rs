@@ -5,17 +5,16 @@ use super::config::{Distribution, Pacing, SenderSettings};
 use super::connections::Connections;
 use super::control_queue::{self, ControlQueue};
 use super::counters::SenderCounters;
-use super::departed::DepartedReceivers;
+use super::departed::{Departed, DepartedReceivers};
 use super::heartbeat_timer::HeartbeatTimer;
 use super::packetizer::Packetizer;
 use super::plan::Planned;
 use super::receiver_state::{Peer, ReceiverState};
-use super::subscribers;
 use super::window::Window;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
 use crate::{MICROSECOND, Nanos};
-use lanecast_transport::{DepartureReason, Membership};
+use lanecast_transport::{Departure, DepartureReason, Membership, Progress};
 use lanecast_wire::net::{DATAGRAM_MIN, EjectBody, FRAME_MAX, FrameWriter, Kind, flag};
 use std::collections::BTreeMap;
 
@@ -186,7 +185,7 @@ impl Session {
 
     /// Removes a receiver, and remembers what it has not read.
     pub(super) fn remove(&mut self, at: usize, reason: DepartureReason) -> ReceiverState {
-        subscribers::note_departure(self, at, reason);
+        self.note_departure(at, reason);
         let removed = self.receivers.remove(at);
         if let Peer::Connection(number) = removed.peer {
             // The connection may join again; its time without a receiver begins now.
@@ -208,6 +207,32 @@ impl Session {
         self.refresh_limits();
         self.refresh_round_trip();
         removed
+    }
+
+    /// Notes the departure of a receiver, and remembers one that may come back.
+    fn note_departure(&mut self, at: usize, reason: DepartureReason) {
+        let known = &self.receivers[at];
+        // Without a topic it had nothing to read, and can have lost nothing.
+        let Some(subscriber) = known.subscriber else { return };
+        let progress = if known.has_lost {
+            Progress::Lost
+        } else if self.has_read_all(known) {
+            Progress::ReadAllOf(self.counters.messages)
+        } else {
+            Progress::Behind
+        };
+        if reason != DepartureReason::Left {
+            let (receiver, has_lost) = (known.receiver, known.has_lost);
+            let unsubscribed = self.counters.unsubscribed;
+            self.departed.add(Departed { receiver, subscriber, unsubscribed, has_lost });
+        }
+        self.membership.depart(subscriber, Departure { reason, progress });
+    }
+
+    /// Whether the receiver has reported that it has read everything published.
+    pub(super) fn has_read_all(&self, receiver: &ReceiverState) -> bool {
+        let packetizer = &self.packetizer;
+        !packetizer.has_open() && !before(receiver.consumed, packetizer.visible())
     }
 
     /// Recomputes what flow control allows, from the receivers' reports.

@@ -2,13 +2,10 @@
 //!
 //! A receiver is a subscriber from its first subscribed topic on.
 
-use super::departed::Departed;
-use super::receiver_state::{Peer, ReceiverState};
+use super::receiver_state::Peer;
 use super::session::Session;
-use crate::sequence::before;
 use lanecast_transport::{
-    Completion, Departure, DepartureReason, IncompleteReason, Progress, PublisherEvent,
-    SubscriberId, SubscriberInfo,
+    Completion, IncompleteReason, PublisherEvent, SubscriberId, SubscriberInfo,
 };
 
 /// The subscribers of a [`Sender`](super::Sender), for its publisher.
@@ -60,7 +57,7 @@ impl<'a> Subscribers<'a> {
             let Some(info) = info else { continue };
             if known.has_lost {
                 completion.add_incomplete(info.clone(), IncompleteReason::LostMessages);
-            } else if has_read_all(session, known) {
+            } else if session.has_read_all(known) {
                 completion.add_complete(1);
             } else {
                 let bytes = session.packetizer.window.bytes_since(known.consumed);
@@ -87,32 +84,6 @@ pub(super) fn note(session: &mut Session, at: usize) {
     let address = address.map_or_else(String::new, |address| address.to_string());
     session.membership.join(SubscriberInfo { id, address, pid: None, name: None });
     session.receivers[at].subscriber = Some(id);
-}
-
-/// Whether the receiver has reported that it has read everything published.
-pub(super) fn has_read_all(session: &Session, receiver: &ReceiverState) -> bool {
-    let packetizer = &session.packetizer;
-    !packetizer.has_open() && !before(receiver.consumed, packetizer.visible())
-}
-
-/// Notes the departure of a receiver, and remembers one that may come back.
-pub(super) fn note_departure(session: &mut Session, at: usize, reason: DepartureReason) {
-    let known = &session.receivers[at];
-    // Without a topic it had nothing to read, and can have lost nothing.
-    let Some(subscriber) = known.subscriber else { return };
-    let progress = if known.has_lost {
-        Progress::Lost
-    } else if has_read_all(session, known) {
-        Progress::ReadAllOf(session.counters.messages)
-    } else {
-        Progress::Behind
-    };
-    if reason != DepartureReason::Left {
-        let (receiver, has_lost) = (known.receiver, known.has_lost);
-        let unsubscribed = session.counters.unsubscribed;
-        session.departed.add(Departed { receiver, subscriber, unsubscribed, has_lost });
-    }
-    session.membership.depart(subscriber, Departure { reason, progress });
 }
 
 /// A receiver joins: returns whether it has lost messages in an earlier membership, or since.
