@@ -54,7 +54,7 @@ fn subscribe(context: &Context) -> Result<(), Box<dyn Error>> {
                 println!("read   {}", String::from_utf8_lossy(message.bytes()));
             }
             // Nothing is lost in silence.
-            Event::Lost(gap) => println!("lost   {:?}: {}", gap.count, gap.why.describe()),
+            Event::Lost(gap) => println!("lost   {}: {}", gap.count, gap.why.describe()),
             Event::Left(stream, why) => {
                 println!("left   {stream}: {why}");
                 running = false;

@@ -14,6 +14,7 @@
 mod body;
 mod claims;
 mod life;
+mod numbers;
 mod order;
 mod pressure;
 mod publisher_events;
@@ -35,6 +36,9 @@ pub use life::{
     a_panicking_handler_has_consumed_its_message, any_order_of_starting_will_do,
     pending_messages_come_before_left, publishers_come_and_go, streams_join_and_leave_exactly_once,
     two_publishers_are_two_streams,
+};
+pub use numbers::{
+    late_subscribers_see_the_publisher_s_numbers, messages_are_numbered_on_their_topics,
 };
 pub use order::{
     every_subscriber_sees_everything, late_subscribers_start_at_the_live_edge, order_is_kept,
@@ -71,6 +75,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! { @each $stage =>
             order_is_kept order_is_kept_across_topics the_shortest_and_the_longest_arrive
             every_subscriber_sees_everything late_subscribers_start_at_the_live_edge
+            messages_are_numbered_on_their_topics late_subscribers_see_the_publisher_s_numbers
             streams_join_and_leave_exactly_once pending_messages_come_before_left
             any_order_of_starting_will_do publishers_come_and_go two_publishers_are_two_streams
             a_dropped_subscriber_holds_nobody_up a_panicking_handler_has_consumed_its_message

@@ -4,6 +4,7 @@ use lanecast_transport::{
     BackPressureReason, ClaimError, CloseReason, Event, LossReason, Publish, SessionId, Stream,
     Subscribe,
 };
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Longest wait of a case. Threads that spin for each other need a turn of the scheduler for each
@@ -21,6 +22,8 @@ pub enum Entry {
         session: SessionId,
         /// The topic's name.
         topic: String,
+        /// The message's number.
+        number: u64,
         /// The payload.
         bytes: Vec<u8>,
     },
@@ -28,10 +31,10 @@ pub enum Entry {
     Lost {
         /// The stream.
         stream: Stream,
-        /// The first message, as the subscriber counts them.
+        /// Number of the first message.
         first: u64,
-        /// The number, if known.
-        count: Option<u64>,
+        /// How many.
+        count: u64,
         /// The reason.
         why: LossReason,
     },
@@ -63,6 +66,7 @@ impl Record {
             Event::Message(message) => Entry::Message {
                 session: message.stream().session,
                 topic: message.stream().topic.clone(),
+                number: message.number(),
                 bytes: message.bytes().to_vec(),
             },
             Event::Lost(gap) => {
@@ -126,10 +130,11 @@ impl Record {
     }
 
     /// Panics unless every stream joined before its messages, once, and left after, at most
-    /// once, and nothing was lost.
+    /// once, its messages have consecutive numbers, and nothing was lost.
     pub fn check_lives(&self) {
         let mut alive: Vec<(SessionId, &str)> = Vec::new();
         let mut ever: Vec<(SessionId, &str)> = Vec::new();
+        let mut next: BTreeMap<(SessionId, &str), u64> = BTreeMap::new();
         for entry in &self.entries {
             match entry {
                 Entry::Joined(stream) => {
@@ -138,9 +143,11 @@ impl Record {
                     ever.push(key);
                     alive.push(key);
                 }
-                Entry::Message { session, topic, .. } => {
+                Entry::Message { session, topic, number, .. } => {
                     let key = (*session, topic.as_str());
                     assert!(alive.contains(&key), "a message of {topic} outside its life");
+                    let due = next.insert(key, number + 1).unwrap_or(*number);
+                    assert_eq!(*number, due, "number of a message of {topic}");
                 }
                 Entry::Lost { stream, first, count, why } => panic!(
                     "{stream} lost messages: {count:?} from {first} on, {why:?}; {}",

@@ -116,7 +116,7 @@ pub fn lost(gap: &Gap<'_>) -> String {
         gap.stream.topic,
         gap.stream.source,
         gap.first,
-        known(gap.count),
+        gap.count,
         gap.why.describe(),
     )
 }

@@ -204,7 +204,7 @@ impl Reader<'_> {
             Event::Lost(gap) => {
                 self.switch_to(gap.stream);
                 let tally = &mut self.stats[self.current];
-                tally.reported_lost = tally.reported_lost.saturating_add(gap.count.unwrap_or(1));
+                tally.reported_lost = tally.reported_lost.saturating_add(gap.count);
                 (self.notify)(Notice::Lost(gap));
             }
             Event::Left(stream, why) => {

@@ -27,8 +27,9 @@ pub(crate) struct QueuedDelivery {
 pub(crate) struct DeliveryQueue {
     pub(crate) buffer: Box<[u8]>,
     pub(crate) deliveries: VecDeque<QueuedDelivery>,
-    /// Bytes of the first delivery that the handler has had.
+    /// Bytes and messages of the first delivery that the handler has had.
     consumed: usize,
+    consumed_messages: u64,
     /// Joined streams, by session and topic slot.
     streams: Vec<((u32, u32), Arc<Stream>)>,
 }
@@ -39,6 +40,7 @@ impl DeliveryQueue {
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             deliveries: VecDeque::new(),
             consumed: 0,
+            consumed_messages: 0,
             streams: Vec::new(),
         }
     }
@@ -63,11 +65,11 @@ impl DeliveryQueue {
         {
             // Copied: the queue's borrow has to end before a handler runs.
             let (session, slot) = (queued.session, slot(&queued.delivery));
-            let items = match &queued.delivery {
-                Delivery::Borrowed { start, end, .. } => {
-                    &self.buffer[*start as usize..*end as usize]
+            let (first, items) = match &queued.delivery {
+                Delivery::Borrowed { first, start, end, .. } => {
+                    (*first, &self.buffer[*start as usize..*end as usize])
                 }
-                Delivery::Owned { items, .. } => &**items,
+                Delivery::Owned { first, items, .. } => (*first, &**items),
                 Delivery::Message { .. } => {
                     events += 1;
                     self.deliver_message(session, slot, handler);
@@ -83,7 +85,9 @@ impl DeliveryQueue {
                 self.pop();
                 continue;
             };
-            events += deliver_items(items, &mut self.consumed, limit - events, stream, handler);
+            let consumed = (&mut self.consumed, &mut self.consumed_messages);
+            let run = (items, first);
+            events += deliver_items(run, consumed, limit - events, stream, handler);
             // A limit may end in the middle: the rest stays first in the queue.
             if self.consumed >= items.len() {
                 self.pop();
@@ -93,7 +97,7 @@ impl DeliveryQueue {
     }
 
     fn pop(&mut self) -> Option<QueuedDelivery> {
-        self.consumed = 0;
+        (self.consumed, self.consumed_messages) = (0, 0);
         self.deliveries.pop_front()
     }
 
@@ -102,8 +106,10 @@ impl DeliveryQueue {
         // Popped before the handler runs: its panic must not deliver the message again.
         let queued = self.pop();
         let Some(stream) = stream(&self.streams, session, slot) else { return };
-        if let Some(QueuedDelivery { delivery: Delivery::Message { bytes, .. }, .. }) = queued {
-            handler(Event::Message(Message::new(&bytes, stream, Lease::FOR_GOOD)));
+        if let Some(QueuedDelivery { delivery: Delivery::Message { number, bytes, .. }, .. }) =
+            queued
+        {
+            handler(Event::Message(Message::new(&bytes, stream, number, Lease::FOR_GOOD)));
         }
     }
 
@@ -135,11 +141,12 @@ impl DeliveryQueue {
     }
 }
 
-/// Delivers the messages of `items` from byte `consumed` on, at most `limit`.
+/// Delivers the messages of `items`, the first of which has number `first`, but for the bytes and
+/// messages `consumed`; at most `limit`.
 #[inline]
 fn deliver_items<F: FnMut(Event<'_>)>(
-    items: &[u8],
-    consumed: &mut usize,
+    (items, first): (&[u8], u64),
+    (consumed, consumed_messages): (&mut usize, &mut u64),
     limit: usize,
     stream: &Stream,
     handler: &mut F,
@@ -153,8 +160,10 @@ fn deliver_items<F: FnMut(Event<'_>)>(
         };
         // Before the handler runs: its panic must not deliver the message again.
         *consumed = items.len() - rest.rest().len();
+        let number = first.wrapping_add(*consumed_messages);
+        *consumed_messages += 1;
         count += 1;
-        handler(Event::Message(Message::new(item.bytes, stream, Lease::FOR_GOOD)));
+        handler(Event::Message(Message::new(item.bytes, stream, number, Lease::FOR_GOOD)));
     }
     count
 }

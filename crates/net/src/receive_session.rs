@@ -226,7 +226,7 @@ impl ReceiveSession {
                     unix_ns: unix_ns(),
                     after_ns: 0,
                     first: *first,
-                    count: *count,
+                    count: Some(*count),
                     end: LossOutcome::Reported(loss_reason(*why)),
                 });
             }

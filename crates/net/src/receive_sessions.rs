@@ -385,8 +385,8 @@ impl ReceiveSessions {
 /// Copies a delivery out of `buffer`.
 fn into_owned(queued: QueuedDelivery, buffer: &[u8]) -> QueuedDelivery {
     let delivery = match queued.delivery {
-        Delivery::Borrowed { slot, start, end } => {
-            Delivery::Owned { slot, items: buffer[start as usize..end as usize].into() }
+        Delivery::Borrowed { slot, first, start, end } => {
+            Delivery::Owned { slot, first, items: buffer[start as usize..end as usize].into() }
         }
         other => other,
     };

@@ -133,7 +133,7 @@ impl Batch for ShmBatch<'_> {
         let at = self.end;
         let end = at.plus(frame_bytes(len as u64));
         let length = len as u32;
-        self.writer.ring().stage(at, topic.0, length);
+        self.writer.ring().stage(at, topic.0, length, frame_bytes(len as u64));
         if self.count == 0 {
             self.first_length = length;
         }
@@ -164,5 +164,12 @@ impl Batch for ShmBatch<'_> {
             self.writer.ring().commit_batch(self.first_length, self.end, self.count as u64);
         }
         self.count
+    }
+}
+
+impl Drop for ShmBatch<'_> {
+    fn drop(&mut self) {
+        // A published batch has none left.
+        self.writer.ring().unstage();
     }
 }

@@ -31,8 +31,6 @@ const SLEEP_MAX: Duration = Duration::from_millis(10);
 pub(crate) struct GatedWriter {
     ring: RingWriter<Segment>,
     longest: u32,
-    /// Number of topics.
-    topics: u32,
     waiter: Waiter,
     stall_detector: StallDetector,
     roster: SlotRoster,
@@ -59,7 +57,6 @@ impl GatedWriter {
         Self {
             longest: segment.limits().longest_message,
             ring: RingWriter::new(segment, settings.first_position()),
-            topics: 0,
             waiter: Waiter::new(settings.publisher_wait),
             stall_detector: StallDetector::new(settings.liveness, settings.slow_consumer),
             roster: SlotRoster::new(),
@@ -89,7 +86,7 @@ impl GatedWriter {
 
     /// Counts another topic: messages on it are accepted from then on.
     pub(crate) fn count_topic(&mut self) {
-        self.topics += 1;
+        self.ring.add_topic();
     }
 
     /// Checks that `len` bytes on `topic` can ever be sent.
@@ -98,7 +95,7 @@ impl GatedWriter {
         if len > self.longest as usize {
             return Err(ClaimError::TooLong { longest: self.longest as usize });
         }
-        if topic.0 >= self.topics {
+        if topic.0 as usize >= self.ring.topics() {
             return Err(ClaimError::NoSuchTopic);
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::error::JoinError;
 use crate::liveness::publisher_process;
 use crate::local_session::LocalSession;
 use crate::memory::Memory;
+use crate::numbered_stream::NumberedStream;
 use crate::remote_publisher::RemotePublisher;
 use crate::ring_reader::{Next, RingReader};
 use crate::segment::{Segment, SessionFiles};
@@ -45,7 +46,7 @@ pub(crate) struct JoinRequest {
 pub(crate) struct Image {
     reader: RingReader<Segment>,
     /// Streams by topic number; `None` for unwanted topics.
-    streams: Vec<Option<Stream>>,
+    streams: Vec<Option<NumberedStream>>,
     /// Streams below this number have been announced.
     announced: usize,
     /// Bytes after which the cursor is shown to the publisher.
@@ -168,15 +169,23 @@ impl Image {
             // Pass first: a handler that panics has consumed its message. The publisher sees the
             // new cursor only after the handler has returned.
             self.reader.pass(frame.length);
-            if let Some(Some(stream)) = self.streams.get(frame.topic as usize) {
+            let topic = frame.topic.topic() as usize;
+            if let Some(Some(numbered)) = self.streams.get_mut(topic) {
+                let Some(number) = numbered.pass(frame.topic) else {
+                    self.reader.unpass(frame.length);
+                    return work + self.end_broken(handler);
+                };
+                let stream = &numbered.stream;
                 let body = self.reader.memory().byte(frame.body);
                 let length = frame.length as usize;
                 if let Some(copy) = &mut self.copy {
                     let Some(bytes) = copy.copy(body, length, &self.reader) else {
+                        numbered.next = number;
                         self.reader.unpass(frame.length);
                         return work + self.end_broken(handler);
                     };
-                    handler(Event::Message(Message::new(bytes, stream, Lease::FOR_GOOD)));
+                    let message = Message::new(bytes, stream, number, Lease::FOR_GOOD);
+                    handler(Event::Message(message));
                 } else {
                     // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is
                     // eight times the checked length; the publisher writes them only after this
@@ -185,10 +194,10 @@ impl Image {
                     let ring = self.reader.memory().ring();
                     let lease = &ring.evicted[self.reader.index()];
                     let lease = Lease::until(lease, self.reader.lease());
-                    handler(Event::Message(Message::new(bytes, stream, lease)));
+                    handler(Event::Message(Message::new(bytes, stream, number, lease)));
                 }
                 work += 1;
-            } else if frame.topic as usize >= self.streams.len() {
+            } else if topic >= self.streams.len() {
                 self.reader.unpass(frame.length);
                 work += self.new_topic(handler);
                 if self.has_ended() {
@@ -259,19 +268,22 @@ impl Image {
         for number in self.streams.len() as u32..count {
             let name = segment.read_topic(number);
             let wanted = name.filter(|name| self.wanted.contains(name));
-            self.streams.push(wanted.map(|topic| Stream {
+            let stream = wanted.map(|topic| Stream {
                 session: SessionId(self.session),
                 topic: Stream::visible_topic(&topic).to_owned(),
                 topic_id: TopicId(number),
                 pid: self.pid,
                 source: self.source.clone(),
-            }));
+            });
+            let next = self.reader.first_number_max(number);
+            let numbered = stream.map(|stream| NumberedStream::new(stream, next));
+            self.streams.push(numbered);
         }
         let mut joined = 0;
         while let Some(stream) = self.streams.get(self.announced) {
             // Count first: a handler that panics has got the event.
             self.announced += 1;
-            if let Some(stream) = stream {
+            if let Some(NumberedStream { stream, .. }) = stream {
                 handler(Event::Joined(stream));
                 joined += 1;
             }
@@ -308,20 +320,26 @@ impl Image {
     #[inline(never)]
     fn report_end<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
         let Some(end) = &mut self.end else { return 0 };
-        let (first, reason, mut events) = (self.reader.messages(), end.reason, 0);
+        let (reason, mut events) = (end.reason, 0);
         // Count first, both: a handler that panics has got the event.
         while let Some(why) = end.lost
             && let Some(stream) = self.streams.get(end.lost_reported)
         {
+            let number = end.lost_reported as u32;
             end.lost_reported += 1;
-            if let Some(stream) = stream {
-                handler(Event::Lost(Gap { stream, first, count: None, why }));
+            if let Some(NumberedStream { stream, next: first, .. }) = stream {
+                let (first, published) = (*first, self.reader.count(number));
+                // Nothing came after the stream's last message: the loss is of other streams.
+                let Some(count) = published.checked_sub(first).filter(|count| *count > 0) else {
+                    continue;
+                };
+                handler(Event::Lost(Gap { stream, first, count, why }));
                 events += 1;
             }
         }
         while let Some(stream) = self.streams.get(end.left_reported) {
             end.left_reported += 1;
-            if let Some(stream) = stream {
+            if let Some(NumberedStream { stream, .. }) = stream {
                 handler(Event::Left(stream, reason));
                 events += 1;
             }

@@ -82,6 +82,8 @@ mod local_session;
 mod loom;
 mod memory;
 #[cfg(not(loom))]
+mod numbered_stream;
+#[cfg(not(loom))]
 mod publisher;
 #[cfg(not(loom))]
 mod remote_publisher;

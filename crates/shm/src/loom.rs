@@ -20,7 +20,7 @@ use lanecast_wire::shm::frame_bytes;
 use loom::sync::Arc;
 use loom::thread;
 
-const TOPIC: u32 = 7;
+const TOPIC: u32 = 0;
 const LENGTH: u32 = 8;
 const LONGEST: u32 = 8;
 const LONG: std::time::Duration = std::time::Duration::from_secs(1);
@@ -57,7 +57,7 @@ fn publish(writer: &mut Writer, number: u64) -> bool {
 fn read(reader: &mut Reader, bodies: &Bodies) -> Option<u64> {
     match reader.peek() {
         Next::Frame(frame) => {
-            assert_eq!((frame.topic, frame.length), (TOPIC, LENGTH));
+            assert_eq!((frame.topic.topic(), frame.length), (TOPIC, LENGTH));
             reader.pass(frame.length);
             let number = bodies.read(frame.body);
             // Messages are numbered from 1 and take 16 bytes: a stale one has another number.
@@ -86,7 +86,9 @@ fn read_all(reader: &mut Reader, bodies: &Bodies, first: u64, count: u64) {
 
 fn start(frames: usize, slots: usize) -> (Arc<Model>, Writer) {
     let model = Arc::new(Model::new(frames, slots));
-    let writer = RingWriter::new(Arc::clone(&model), Position::new(0));
+    let mut writer = RingWriter::new(Arc::clone(&model), Position::new(0));
+    writer.add_topic();
+    model.ring().topics.store(1, Ordering::Relaxed);
     (model, writer)
 }
 
@@ -134,7 +136,7 @@ fn a_batch_becomes_visible_as_a_whole() {
             assert!(writer.has_space(first.plus(2 * bytes)));
             for index in 0..2 {
                 let at = first.plus(index * bytes);
-                writer.stage(at, TOPIC, LENGTH);
+                writer.stage(at, TOPIC, LENGTH, bytes);
                 writer.memory().bodies.write(at, index + 1);
             }
             writer.commit_batch(LENGTH, first.plus(2 * bytes), 2);
@@ -225,6 +227,28 @@ fn a_joining_reader_is_gated_on_or_starts_later() {
         // From its first position on, it finds every message, whole and in order.
         while read(&mut reader, &model.bodies).is_some() {}
         assert_eq!(reader.at().get(), model.head());
+    });
+}
+
+#[test]
+fn a_joining_reader_learns_the_number_of_its_first_message() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        assert!(publish(&mut writer, 1));
+        let sender = thread::spawn(move || {
+            let _ = publish(&mut writer, 2) && publish(&mut writer, 3);
+        });
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let most = reader.first_number_max(TOPIC);
+        sender.join().unwrap();
+        let Next::Frame(frame) = reader.peek() else {
+            assert_eq!((reader.at().get(), most), (model.head(), 3), "it joined behind all three");
+            return;
+        };
+        // The messages' own numbers start at 1, and their topic's at 0.
+        let number = read(&mut reader, &model.bodies).map(|number| number - 1);
+        assert_eq!(frame.topic.number_up_to(most), number);
+        assert_eq!(reader.count(TOPIC), 3);
     });
 }
 

@@ -5,7 +5,7 @@
 //! checker runs the same code as products, on its own memory.
 
 use lanecast_base::Position;
-use lanecast_base::sync::AtomicU32;
+use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, Slot};
 use std::time::Duration;
 
@@ -21,6 +21,13 @@ pub(crate) trait Memory {
     fn gate(&self) -> &GateLive;
     /// One subscriber's words; `index` is below [`slots`](Self::slots).
     fn slot(&self, index: usize) -> &Slot;
+    /// Number of entries of the topic table.
+    fn topics_max(&self) -> u32;
+    /// The messages that are committed on `topic`.
+    ///
+    /// # Panics
+    /// If the topic table has no such entry.
+    fn count(&self, topic: u32) -> &AtomicU64;
     /// The header of the frame at `at`.
     fn frame(&self, at: Position) -> &FrameHeader;
     /// Hints that the bytes at `at` will be read soon.

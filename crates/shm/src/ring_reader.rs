@@ -3,15 +3,24 @@
 //! Owned by an image, used on the subscriber's thread.
 
 use crate::memory::Memory;
+use crate::ring_writer::UNCOUNTED_MAX;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
-use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, Word, frame_bytes, next_lease};
+use lanecast_wire::shm::{
+    FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, TopicWord, Word, frame_bytes, next_lease,
+};
 
 /// Distance of prefetched headers: in frames, and at least in bytes.
 const AHEAD_FRAMES: u64 = 24;
 const AHEAD_BYTES: u64 = 1024;
 /// Bytes between reads of the writer's head, since each takes the cache line from the writer.
 const HEAD_READ_EVERY_BYTES: u64 = 4096;
+
+/// The writer's head may move this far while the topics' counts are read: fewer frames than half of
+/// the numbers that 16 bits distinguish.
+const COUNTING_BYTES_MAX: u64 = (UNCOUNTED_MAX as u64 - 1) * FRAME_ALIGN;
+/// Attempts to read the counts. Each fails only if the writer has filled half a megabyte meanwhile.
+const COUNTING_ATTEMPTS_MAX: u32 = 1_000;
 
 /// One reader's state, private to the reader.
 #[derive(Debug)]
@@ -25,6 +34,9 @@ pub(crate) struct RingReader<M> {
     released: Position,
     messages: u64,
     longest: u32,
+    /// Each topic's count of messages when this reader joined: at least the number of its first
+    /// message from there on, and less than 2^16 more. Topics added later have none.
+    counts: Vec<u64>,
     /// The writer's head at the last read of it.
     written: Position,
     /// Position from which the head may be read again.
@@ -37,7 +49,7 @@ pub(crate) struct Frame {
     /// Position of its first byte.
     pub(crate) body: Position,
     pub(crate) length: u32,
-    pub(crate) topic: u32,
+    pub(crate) topic: TopicWord,
 }
 
 /// State of the ring at the reader's position.
@@ -67,10 +79,7 @@ impl<M: Memory> RingReader<M> {
         slot.lease.store(lease, Ordering::Release);
         // PAIRS(join): lease, fence, head here; head, fence, leases in the writer.
         fence(Ordering::SeqCst);
-        // PAIRS(head): acquire here, release in `RingWriter::publish`.
-        let head = ring.head.load(Ordering::Acquire);
-        // The head is untrusted: frames are read at aligned positions only.
-        let at = Position::new(head & !(FRAME_ALIGN - 1));
+        let (at, counts) = read_counts(&memory);
         let reader = Self {
             memory,
             index,
@@ -79,6 +88,7 @@ impl<M: Memory> RingReader<M> {
             released: at,
             messages: 0,
             longest,
+            counts,
             written: at,
             next_head_read: at.plus(HEAD_READ_EVERY_BYTES),
         };
@@ -103,10 +113,14 @@ impl<M: Memory> RingReader<M> {
         self.at
     }
 
-    /// Messages passed so far.
-    #[inline(always)]
-    pub(crate) const fn messages(&self) -> u64 {
-        self.messages
+    /// The largest number that the first message of `topic` can have after the join.
+    pub(crate) fn first_number_max(&self, topic: u32) -> u64 {
+        self.counts.get(topic as usize).copied().unwrap_or(0)
+    }
+
+    /// Number of messages that are committed on `topic` by now; the topic table has it.
+    pub(crate) fn count(&self, topic: u32) -> u64 {
+        self.memory.count(topic).load(Ordering::Relaxed)
     }
 
     /// The next message, without passing it.
@@ -124,7 +138,7 @@ impl<M: Memory> RingReader<M> {
         if evicted == self.lease {
             return Next::Broken;
         }
-        let topic = frame.topic.load(Ordering::Relaxed);
+        let topic = TopicWord(frame.topic.load(Ordering::Relaxed));
         Next::Frame(Frame { body: self.at.plus(FRAME_HEADER), length, topic })
     }
 
@@ -280,4 +294,29 @@ impl<M: Memory> RingReader<M> {
         slot.lease.store(self.lease.wrapping_add(1), Ordering::Release);
         self.notify_writer();
     }
+}
+
+/// The writer's head, and after it the count of each topic's messages.
+fn read_counts<M: Memory>(memory: &M) -> (Position, Vec<u64>) {
+    let ring = memory.ring();
+    let mut counts = Vec::new();
+    // PAIRS(head): acquire here, release in `RingWriter::advance`: the counts have every message
+    // before the head, and `topics` has its topic.
+    let mut head = ring.head.load(Ordering::Acquire);
+    for _ in 0..COUNTING_ATTEMPTS_MAX {
+        let topics = ring.topics.load(Ordering::Relaxed).min(memory.topics_max());
+        counts.clear();
+        counts.extend((0..topics).map(|topic| memory.count(topic).load(Ordering::Relaxed)));
+        // PAIRS(count): acquire here, release in `RingWriter::advance`.
+        fence(Ordering::Acquire);
+        let now = ring.head.load(Ordering::Acquire);
+        if now.wrapping_sub(head) <= COUNTING_BYTES_MAX {
+            break;
+        }
+        // No writer is so fast so often: in damaged memory the first message shows it.
+        counts.clear();
+        head = now;
+    }
+    // The head is untrusted: frames are read at aligned positions only.
+    (Position::new(head & !(FRAME_ALIGN - 1)), counts)
 }

@@ -1,5 +1,8 @@
 //! The publisher's side of the ring: commits messages, and keeps clear of the gating readers.
 //!
+//! Messages are numbered on their topics: a frame has the low bits of its message's number, and
+//! the ring file a count of each topic's messages, from which a joining reader learns the others.
+//!
 //! One writer; every reader sees every message; the slowest reader gates the writer
 //! (receiver-paced). The writer reads the cursors only when it reaches the limit computed last
 //! time, so most messages cost no shared reads.
@@ -14,7 +17,7 @@ use crate::memory::Memory;
 use lanecast_base::Position;
 use lanecast_base::sync::{Ordering, fence, light_fence};
 use lanecast_wire::shm::{
-    FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, Word, frame_bytes,
+    FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, TopicWord, Word, frame_bytes,
 };
 use std::time::Duration;
 
@@ -37,9 +40,26 @@ pub(crate) struct RingWriter<M> {
     /// Messages and the empty word behind them may reach up to here.
     limit: Position,
     messages: u64,
+    /// Number of the next message of each topic.
+    next_numbers: Vec<u64>,
+    /// The staged messages of a batch, in order.
+    staged: Vec<StagedRun>,
     /// Last evicted lease of each slot: a private copy of the words that readers see.
     evicted: [u64; SUBSCRIBERS_MAX as usize],
 }
+
+/// Staged messages of one topic, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct StagedRun {
+    topic: u32,
+    count: u32,
+    /// Position after the last one.
+    end: Position,
+}
+
+/// Most messages between two stores of the head, so that a joining reader can tell a number from
+/// its low 16 bits: half of what they distinguish, the other half is the reader's.
+pub(crate) const UNCOUNTED_MAX: u32 = 1 << 15;
 
 /// Reason of a reader's eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +81,15 @@ impl<M: Memory> RingWriter<M> {
         // Relaxed, both: readers join only after the first topic is counted, which comes later.
         ring.state.store(STATE_OPEN, Ordering::Relaxed);
         let limit = start.plus(memory.window() - SLACK);
-        Self { memory, at: start, limit, messages: 0, evicted: [0; SUBSCRIBERS_MAX as usize] }
+        Self {
+            memory,
+            at: start,
+            limit,
+            messages: 0,
+            next_numbers: Vec::new(),
+            staged: Vec::new(),
+            evicted: [0; SUBSCRIBERS_MAX as usize],
+        }
     }
 
     pub(crate) const fn memory(&self) -> &M {
@@ -70,6 +98,17 @@ impl<M: Memory> RingWriter<M> {
 
     pub(crate) const fn memory_mut(&mut self) -> &mut M {
         &mut self.memory
+    }
+
+    /// Adds the next topic, without messages.
+    pub(crate) fn add_topic(&mut self) {
+        self.next_numbers.push(0);
+    }
+
+    /// Number of topics.
+    #[inline(always)]
+    pub(crate) const fn topics(&self) -> usize {
+        self.next_numbers.len()
     }
 
     /// Position of the next message.
@@ -134,28 +173,58 @@ impl<M: Memory> RingWriter<M> {
     }
 
     /// Publishes the message written at [`at`](Self::at), `bytes` long in the ring.
+    ///
+    /// # Panics
+    /// If the topic was not added.
     #[inline(always)]
     pub(crate) fn commit(&mut self, topic: u32, length: u32, bytes: u64) {
+        let number = self.take_number(topic);
         let next = self.at.plus(bytes);
         let memory = &self.memory;
         memory.prefetch_for_writing(next.plus(AHEAD_BYTES));
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
         let frame = memory.frame(self.at);
-        frame.topic.store(topic, Ordering::Relaxed);
+        frame.topic.store(TopicWord::new(topic, number).0, Ordering::Relaxed);
         // PAIRS(commit): release here, acquire in `RingReader::peek`: the message and the empty
         // word behind it are written before the commit word.
         frame.commit.store(Word::message(length).0, Ordering::Release);
-        self.publish(next, 1);
+        self.advance(topic, number.wrapping_add(1), next);
+        self.publish(1);
     }
 
-    /// Prepares a message at `at` that [`commit_batch`](Self::commit_batch) makes visible. All but
-    /// the first get their commit word at once, since readers stop before the first.
+    #[inline(always)]
+    fn take_number(&mut self, topic: u32) -> u64 {
+        let next = &mut self.next_numbers[topic as usize];
+        let number = *next;
+        *next = number.wrapping_add(1);
+        number
+    }
+
+    /// Prepares a message at `at`, `bytes` long in the ring, that
+    /// [`commit_batch`](Self::commit_batch) makes visible. All but the first get their commit word
+    /// at once, since readers stop before the first.
     #[inline]
-    pub(crate) fn stage(&mut self, at: Position, topic: u32, length: u32) {
+    pub(crate) fn stage(&mut self, at: Position, topic: u32, length: u32, bytes: u64) {
+        let number = self.take_number(topic);
+        let end = at.plus(bytes);
+        match self.staged.last_mut() {
+            Some(run) if run.topic == topic && run.count < UNCOUNTED_MAX => {
+                (run.count, run.end) = (run.count + 1, end);
+            }
+            _ => self.staged.push(StagedRun { topic, count: 1, end }),
+        }
         let frame = self.memory.frame(at);
-        frame.topic.store(topic, Ordering::Relaxed);
+        frame.topic.store(TopicWord::new(topic, number).0, Ordering::Relaxed);
         if at != self.at {
             frame.commit.store(Word::message(length).0, Ordering::Relaxed);
+        }
+    }
+
+    /// Discards staged messages: the next ones get their numbers.
+    pub(crate) fn unstage(&mut self) {
+        for run in self.staged.drain(..) {
+            let next = &mut self.next_numbers[run.topic as usize];
+            *next = next.wrapping_sub(u64::from(run.count));
         }
     }
 
@@ -165,17 +234,32 @@ impl<M: Memory> RingWriter<M> {
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
         // PAIRS(commit): release here, acquire in `RingReader::peek`: the whole batch is visible.
         memory.frame(self.at).commit.store(Word::message(first_length).0, Ordering::Release);
-        self.publish(next, count);
+        let mut staged = std::mem::take(&mut self.staged);
+        for run in staged.drain(..) {
+            let counted = self.memory.count(run.topic).load(Ordering::Relaxed);
+            self.advance(run.topic, counted.wrapping_add(u64::from(run.count)), run.end);
+        }
+        // Its memory serves the next batch.
+        self.staged = staged;
+        self.publish(count);
+    }
+
+    /// Counts committed messages of `topic`, and moves the head behind them.
+    #[inline(always)]
+    fn advance(&mut self, topic: u32, count: u64, next: Position) {
+        self.at = next;
+        // PAIRS(count): release here, acquire fence in `read_counts`: a reader of this count finds
+        // the head before it, which bounds how far the count can be ahead of a position.
+        self.memory.count(topic).store(count, Ordering::Release);
+        // PAIRS(head): release here, acquire in `read_counts`: a reader that starts at this head
+        // finds every message before it counted.
+        self.memory.ring().head.store(next.get(), Ordering::Release);
     }
 
     #[inline(always)]
-    fn publish(&mut self, next: Position, count: u64) {
-        self.at = next;
+    fn publish(&mut self, count: u64) {
         self.messages = self.messages.wrapping_add(count);
-        let ring = self.memory.ring();
-        // PAIRS(head): release here, acquire in `RingReader::join`, which starts reading there.
-        ring.head.store(next.get(), Ordering::Release);
-        ring.messages.store(self.messages, Ordering::Relaxed);
+        self.memory.ring().messages.store(self.messages, Ordering::Relaxed);
         self.notify_readers();
     }
 

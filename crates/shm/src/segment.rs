@@ -3,7 +3,7 @@
 use crate::error::JoinError;
 use crate::memory::Memory;
 use lanecast_base::Position;
-use lanecast_base::sync::AtomicU32;
+use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
 use lanecast_wire::shm::{
     FrameHeader, GATE_LIVE_OFFSET, GateHeader, GateLive, Limits, RING_LIVE_OFFSET, RingHeader,
@@ -25,6 +25,7 @@ pub(crate) struct Segment {
     data: NonNull<u8>,
     mask: u64,
     live: NonNull<RingLive>,
+    counts: NonNull<AtomicU64>,
     gate_live: NonNull<GateLive>,
     slots: NonNull<Slot>,
     limits: Limits,
@@ -57,6 +58,8 @@ impl Segment {
         let gate = Mapping::new(gate, gate_len, MapMode::ReadWrite)?;
         // SAFETY: the head is at least TOPICS_OFFSET long, and RingLive ends before that.
         let live = unsafe { head.start().add(RING_LIVE_OFFSET) }.cast();
+        // SAFETY: the head ends at the data, which lie behind a count for each topic.
+        let counts = unsafe { head.start().add(limits.counts_offset() as usize) }.cast();
         // SAFETY: the gate is at least SLOTS_OFFSET long, and GateLive ends before that.
         let gate_live = unsafe { gate.start().add(GATE_LIVE_OFFSET) }.cast();
         // SAFETY: as above.
@@ -65,6 +68,7 @@ impl Segment {
             data: data.start(),
             mask: limits.window_bytes - 1,
             live,
+            counts,
             gate_live,
             slots,
             limits,
@@ -155,6 +159,19 @@ impl Memory for Segment {
         let slot = unsafe { self.slots.add(index) };
         // SAFETY: the mapping lives as long as `self`; all atomics.
         unsafe { slot.as_ref() }
+    }
+
+    fn topics_max(&self) -> u32 {
+        self.limits.topics_max
+    }
+
+    #[inline(always)]
+    fn count(&self, topic: u32) -> &AtomicU64 {
+        assert!(topic < self.limits.topics_max, "the topic table has the entry");
+        // SAFETY: there is a count for each entry of the topic table, in the head mapping.
+        let count = unsafe { self.counts.add(topic as usize) };
+        // SAFETY: the mapping lives as long as `self`; all atomics.
+        unsafe { count.as_ref() }
     }
 
     #[inline(always)]

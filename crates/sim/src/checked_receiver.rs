@@ -157,13 +157,15 @@ impl CheckedReceiver {
                     fabric.note(self.socket, What::Joins { slot: *slot });
                     self.ledgers[*slot as usize].join(truth)?;
                 }
-                Delivery::Borrowed { slot, start, end } => {
+                Delivery::Borrowed { slot, first, start, end } => {
                     let items = &buffer[*start as usize..*end as usize];
-                    self.read_items(fabric, truth, *slot, items)?;
+                    self.read_items(fabric, truth, *slot, (*first, items))?;
                 }
-                Delivery::Owned { slot, items } => self.read_items(fabric, truth, *slot, items)?,
-                Delivery::Message { slot, bytes } => {
-                    self.read(fabric, truth, (*slot, bytes, None))?;
+                Delivery::Owned { slot, first, items } => {
+                    self.read_items(fabric, truth, *slot, (*first, items))?;
+                }
+                Delivery::Message { slot, number, bytes } => {
+                    self.read(fabric, truth, (*slot, *number, bytes, None))?;
                 }
                 Delivery::Lost { slot, first, count, why } => {
                     let (slot, first, count) = (*slot, *first, *count);
@@ -193,11 +195,12 @@ impl CheckedReceiver {
         fabric: &mut Fabric,
         truth: &Truth,
         slot: u32,
-        items: &[u8],
+        (first, items): (u64, &[u8]),
     ) -> Verdict {
-        for item in Items::new(items) {
+        for (number, item) in (first..).zip(Items::new(items)) {
             ensure!(item.flags.is_whole(), "a piece is handed on as a message");
-            self.read(fabric, truth, (slot, item.bytes, Some(item.flags.goes_on())))?;
+            let goes_on = Some(item.flags.goes_on());
+            self.read(fabric, truth, (slot, number, item.bytes, goes_on))?;
         }
         Ok(())
     }
@@ -206,11 +209,10 @@ impl CheckedReceiver {
         &mut self,
         fabric: &mut Fabric,
         truth: &Truth,
-        (slot, bytes, more): (u32, &[u8], Option<bool>),
+        (slot, number, bytes, more): (u32, u64, &[u8], Option<bool>),
     ) -> Verdict {
-        let number = crate::payload::Payloads::number(bytes);
         fabric.note(self.socket, What::Reads { slot, number, bytes: bytes.len() });
-        self.ledgers[slot as usize].read_message(truth, bytes, more)
+        self.ledgers[slot as usize].read_message(truth, (number, bytes), more)
     }
 
     /// Checks that the reason of a loss is possible.

@@ -17,9 +17,9 @@ pub enum What {
     Hears { kind: Kind, flags: u16, sequence: u64, body: usize },
     Publishes { topic: u32, number: u64, bytes: usize },
     IsRefused(&'static str),
-    Reads { slot: u32, number: Option<u64>, bytes: usize },
+    Reads { slot: u32, number: u64, bytes: usize },
     Joins { slot: u32 },
-    Loss { slot: u32, first: u64, count: Option<u64> },
+    Loss { slot: u32, first: u64, count: u64 },
     Leaves { slot: u32, why: String },
     Fault(String),
 }

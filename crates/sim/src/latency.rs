@@ -295,7 +295,7 @@ impl Run {
                     self.read(&buffer[start as usize..end as usize]);
                 }
                 Delivery::Owned { items, .. } => self.read(&items),
-                Delivery::Lost { count, .. } => self.waits.lost += count.unwrap_or(1),
+                Delivery::Lost { count, .. } => self.waits.lost += count,
                 Delivery::Joined { .. } | Delivery::Message { .. } | Delivery::Left { .. } => {}
             }
         }

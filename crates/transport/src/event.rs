@@ -39,6 +39,7 @@ pub enum Event<'a> {
 pub struct Message<'a> {
     bytes: &'a [u8],
     stream: &'a Stream,
+    number: u64,
     lease: Lease<'a>,
 }
 
@@ -68,10 +69,10 @@ impl<'a> Lease<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A message of `stream`; made by transports.
+    /// Message `number` of `stream`; made by transports.
     #[inline(always)]
-    pub const fn new(bytes: &'a [u8], stream: &'a Stream, lease: Lease<'a>) -> Self {
-        Self { bytes, stream, lease }
+    pub const fn new(bytes: &'a [u8], stream: &'a Stream, number: u64, lease: Lease<'a>) -> Self {
+        Self { bytes, stream, number, lease }
     }
 
     /// The message as a layer above the transport presents it: with `bytes`, a part of its
@@ -93,6 +94,16 @@ impl<'a> Message<'a> {
     #[inline(always)]
     pub const fn stream(&self) -> &'a Stream {
         self.stream
+    }
+
+    /// Number of this message among those that its publisher has published on its topic, from 0:
+    /// the same for every subscriber, however late it joined, and over every transport.
+    ///
+    /// Each message of a stream has the number after its predecessor's, unless [`Event::Lost`]
+    /// reports those in between.
+    #[inline(always)]
+    pub const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Copies the payload, to keep it or pass it on.
@@ -136,6 +147,7 @@ impl fmt::Debug for Message<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
             .field("stream", &self.stream)
+            .field("number", &self.number)
             .field("length", &self.bytes.len())
             .finish_non_exhaustive()
     }
@@ -154,14 +166,18 @@ impl fmt::Display for Overwritten {
 impl std::error::Error for Overwritten {}
 
 /// A range of messages that this subscriber lost.
+///
+/// The stream's next message, if one comes, has the number `first + count`. A publisher that
+/// [died](CloseReason::Died) may have published more than its subscribers ever learn of: no gap
+/// tells of messages that no number shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<'a> {
     /// The stream.
     pub stream: &'a Stream,
-    /// The first lost message, counted from 0 at this subscriber's first message of the session.
+    /// [Number](Message::number) of the first lost message.
     pub first: u64,
-    /// The number of messages, if the transport knows it.
-    pub count: Option<u64>,
+    /// How many messages are lost, at least 1.
+    pub count: u64,
     /// The reason.
     pub why: LossReason,
 }
@@ -201,11 +217,12 @@ impl LossReason {
 pub enum CloseReason {
     /// The publisher closed the stream.
     Closed,
-    /// The publisher's process ended without closing it.
+    /// The publisher's process ended without closing it, or fell silent before this subscriber
+    /// knew the number of its last messages.
     Died,
     /// The publisher evicted this subscriber, which had stalled.
     Evicted,
-    /// The publisher's memory is damaged.
+    /// The publisher's memory is damaged, or its messages contradict each other.
     Damaged,
     /// The publisher refused this subscriber.
     Refused,
@@ -245,7 +262,8 @@ mod tests {
             pid: 1,
             source: "shm:1".into(),
         };
-        let message = Message::new(b"whole", &stream, Lease::until(&evicted, 3));
+        let message = Message::new(b"whole", &stream, 7, Lease::until(&evicted, 3));
+        assert_eq!(message.number(), 7);
         let mut buffer = b"what was before".to_vec();
         assert_eq!(
             (message.to_vec(), message.copy_into(&mut buffer)),

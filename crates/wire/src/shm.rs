@@ -5,6 +5,7 @@
 //! 0      RingHeader    never changes                     0      GateHeader   never changes
 //! 1024   RingLive      counters, state, evictions        256    GateLive     sleepers, waiting
 //! 4096   TopicEntry[]  names                             1024   Slot[]       one per subscriber
+//! then   u64[]         messages of each topic
 //! data   frames, a power of two of bytes
 //! ```
 
@@ -12,7 +13,7 @@ mod frame;
 mod gate;
 mod ring;
 
-pub use frame::{COMMITTED, FRAME_ALIGN, FRAME_HEADER, FrameHeader, Word, frame_bytes};
+pub use frame::{COMMITTED, FRAME_ALIGN, FRAME_HEADER, FrameHeader, TopicWord, Word, frame_bytes};
 pub use gate::{
     GATE_LIVE_OFFSET, GateHeader, GateLive, SLOT_BYTES, SLOTS_OFFSET, Slot, gate_bytes,
     lease_deaths, lease_owners, next_lease,
@@ -36,7 +37,7 @@ pub const WINDOW_MIN: u64 = 64 << 10;
 pub const WINDOW_MAX: u64 = 1 << 30;
 /// The largest message is this part of the window.
 pub const WINDOW_PARTS: u64 = 8;
-/// The most topics of one session.
+/// The most topics of one session: a topic's number takes 16 bits of a frame's header.
 pub const TOPICS_MAX: u32 = 65_536;
 /// The alignment of the data within the ring file: the largest page size in use.
 pub const DATA_ALIGN: u64 = 64 << 10;

@@ -102,16 +102,12 @@ impl Listener<'_> {
                 self.has_lost = true;
                 let (stream, first, why) = (gap.stream, gap.first, gap.why.describe());
                 warn(&match gap.count {
-                    Some(1) => format!("lost message {first} of {stream}: {why}"),
-                    Some(count) => {
+                    1 => format!("lost message {first} of {stream}: {why}"),
+                    count => {
                         let last = first.saturating_add(count - 1);
                         let count = grouped(count);
                         format!("lost {count} messages of {stream}, {first} to {last}: {why}")
                     }
-                    None => format!(
-                        "lost messages of {stream} from {first} on, perhaps none; how many is told \
-                         should its publisher be heard again: {why}"
-                    ),
                 });
             }
             _ => {}

@@ -206,7 +206,7 @@ impl<P: Publish> Responder<'_, P> {
         match event {
             Event::Joined(stream) => self.join(stream, monitor),
             Event::Lost(gap) => {
-                let count = gap.count.unwrap_or(1);
+                let count = gap.count;
                 let traffic = self.of(gap.stream.session);
                 traffic.reported_lost = traffic.reported_lost.saturating_add(count);
                 self.all.reported_lost = self.all.reported_lost.saturating_add(count);

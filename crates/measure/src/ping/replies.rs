@@ -87,7 +87,7 @@ impl<'a> Replies<'a> {
             }
             Event::Lost(gap) => {
                 let lost = &mut self.traffic.reported_lost;
-                *lost = lost.saturating_add(gap.count.unwrap_or(1));
+                *lost = lost.saturating_add(gap.count);
                 (self.notify)(Notice::Lost(gap));
             }
             Event::Left(stream, why) => {

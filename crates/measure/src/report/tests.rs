@@ -211,15 +211,11 @@ fn a_beginning_is_the_documented_line() {
         source: "shm:aa".into(),
     };
     assert_eq!(joined(&stream), "rcv event BOS, topic_name='smx_perf', source=shm:aa, \n");
-    let gap = Gap {
-        stream: &stream,
-        first: 12,
-        count: None,
-        why: lanecast_transport::LossReason::Damaged,
-    };
+    let gap =
+        Gap { stream: &stream, first: 12, count: 3, why: lanecast_transport::LossReason::Damaged };
     assert_eq!(
         lost(&gap),
-        "rcv event LOST, topic_name='smx_perf', source=shm:aa, first=12, count=unknown, \
+        "rcv event LOST, topic_name='smx_perf', source=shm:aa, first=12, count=3, \
          why='the stream's memory is damaged', \n"
     );
 }

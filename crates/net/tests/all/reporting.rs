@@ -52,7 +52,7 @@ impl Pair {
         let (messages, lost) = (&mut self.messages, &mut self.lost);
         let work = self.subscriber.poll(64, |event| match event {
             Event::Message(_) => *messages += 1,
-            Event::Lost(gap) => *lost += gap.count.expect("a count"),
+            Event::Lost(gap) => *lost += gap.count,
             _ => {}
         });
         while let Some(report) = self.subscriber.next_gap() {

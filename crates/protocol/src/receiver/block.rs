@@ -56,23 +56,24 @@ impl BlockShape {
 }
 
 impl Block<'_> {
-    /// Delivery of the items in `range`.
+    /// Delivery of the items in `range`, the first of which is message `first`.
     #[inline]
-    pub(super) fn run(&self, slot: u32, range: Range<usize>) -> Delivery {
+    pub(super) fn run(&self, slot: u32, first: u64, range: Range<usize>) -> Delivery {
         match self.at {
             Some(at) => Delivery::Borrowed {
                 slot,
+                first,
                 start: at + range.start as u32,
                 end: at + range.end as u32,
             },
             // A queued block: the buffer that it came in may be overwritten.
-            None => self.copy(slot, range),
+            None => self.copy(slot, first, range),
         }
     }
 
     /// As [`run`](Self::run), copied.
-    pub(super) fn copy(&self, slot: u32, range: Range<usize>) -> Delivery {
-        Delivery::Owned { slot, items: self.items[range].into() }
+    pub(super) fn copy(&self, slot: u32, first: u64, range: Range<usize>) -> Delivery {
+        Delivery::Owned { slot, first, items: self.items[range].into() }
     }
 }
 

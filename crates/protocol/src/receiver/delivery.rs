@@ -2,7 +2,8 @@
 
 use lanecast_transport::{CloseReason, LossReason};
 
-/// One delivery. Deliveries of a topic are in order.
+/// One delivery. Deliveries of a topic are in order; messages have the numbers of the sender's
+/// count on the topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The session has this topic.
@@ -14,6 +15,8 @@ pub enum Delivery {
     Borrowed {
         /// The topic.
         slot: u32,
+        /// Number of the first message.
+        first: u64,
         /// Offset of the first byte.
         start: u32,
         /// Offset after the last byte.
@@ -23,6 +26,8 @@ pub enum Delivery {
     Owned {
         /// The topic.
         slot: u32,
+        /// Number of the first message.
+        first: u64,
         /// The items.
         items: Box<[u8]>,
     },
@@ -30,6 +35,8 @@ pub enum Delivery {
     Message {
         /// The topic.
         slot: u32,
+        /// Number of the message.
+        number: u64,
         /// The message.
         bytes: Box<[u8]>,
     },
@@ -37,10 +44,10 @@ pub enum Delivery {
     Lost {
         /// The topic.
         slot: u32,
-        /// Number of the first, counted from this receiver's first message on the topic.
+        /// Number of the first message.
         first: u64,
-        /// Number of messages; `None` if unknown, and perhaps 0.
-        count: Option<u64>,
+        /// Number of messages.
+        count: u64,
         /// Reason of the loss.
         why: LossReason,
     },

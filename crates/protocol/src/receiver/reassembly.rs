@@ -22,8 +22,6 @@ pub struct TopicReassembly {
     /// Number of the next fragment, and of its message.
     fragment: u64,
     message: u64,
-    /// Number of the first message of the application.
-    first_message: u64,
     /// Sequence before which no datagram has the next fragment, nor any later one.
     floor: u64,
     /// No block was delivered yet.
@@ -34,8 +32,8 @@ pub struct TopicReassembly {
     /// Discards fragments up to the end of the message: it was reported as lost.
     skipping: bool,
     assembly: Option<Assembly>,
-    /// Blocks were dropped because they contradict earlier ones. Their messages are lost, unless
-    /// later numbers tell how many.
+    /// Blocks were dropped because they contradict earlier ones. Later numbers tell how many
+    /// messages are lost; without any, the topic ends as damaged.
     contradicted: bool,
     batch: HeldBatch,
     /// Blocks after the next fragment, in order.
@@ -56,7 +54,6 @@ impl TopicReassembly {
             is_requested: true,
             fragment: 0,
             message: 0,
-            first_message: 0,
             floor: 0,
             is_fresh: true,
             jump_allowed: false,
@@ -83,8 +80,7 @@ impl TopicReassembly {
 
     pub(super) fn begin(&mut self, number: u32, head: Head) {
         self.number = Some(number);
-        (self.fragment, self.message, self.first_message) =
-            (head.fragment, head.message, head.message);
+        (self.fragment, self.message) = (head.fragment, head.message);
         self.floor = head.sequence;
     }
 
@@ -252,8 +248,7 @@ impl TopicReassembly {
 
     fn report_lost(&mut self, first: u64, count: u64, why: LossReason, output: &mut Output<'_>) {
         output.counters.lost += count;
-        let first = first.wrapping_sub(self.first_message);
-        output.out.push(Delivery::Lost { slot: output.slot, first, count: Some(count), why });
+        output.out.push(Delivery::Lost { slot: output.slot, first, count, why });
     }
 
     /// Delivers a block that begins with the next fragment.
@@ -262,7 +257,7 @@ impl TopicReassembly {
         let within = self.skipping || self.assembly.is_some();
         let shape = block.shape;
         if shape.plain && !within && self.batch.is_empty() && block.message == self.message {
-            output.out.push(block.run(output.slot, 0..block.items.len()));
+            output.out.push(block.run(output.slot, self.message, 0..block.items.len()));
             output.counters.messages += shape.count;
             self.message = block.message.wrapping_add(shape.count);
         } else if !self.deliver_fragments(block, within, output) {
@@ -292,12 +287,12 @@ impl TopicReassembly {
         self.message = block.message;
         if !begins && !within {
             self.skipping = true;
-            if self.is_fresh {
-                self.first_message = self.message.wrapping_add(1);
-            } else {
+            if !self.is_fresh {
                 self.report_lost(self.message, 1, output.loss_reason, output);
             }
         }
+        // Numbers of the messages at `start` and at `safe`.
+        let (mut first, mut held) = (self.message, self.message);
         let (mut start, mut safe, mut at) = (0, 0, 0);
         let mut items = Items::new(block.items);
         while let Some(item) = items.next() {
@@ -305,33 +300,37 @@ impl TopicReassembly {
             if item.flags.is_whole() {
                 self.message = self.message.wrapping_add(1);
                 output.counters.messages += 1;
-                safe = if item.flags.goes_on() { safe } else { end };
+                if !item.flags.goes_on() {
+                    (safe, held) = (end, self.message);
+                }
             } else {
-                self.emit(block, start, safe, at, output);
+                self.emit(block, (start, first), (safe, held), at, output);
                 self.take_fragment(item, output);
                 (start, safe) = (end, end);
+                (first, held) = (self.message, self.message);
             }
             at = end;
         }
-        self.emit(block, start, safe, at, output);
+        self.emit(block, (start, first), (safe, held), at, output);
         true
     }
 
-    /// Delivers items `start..safe`, and holds back `safe..end`, whose batch continues.
+    /// Delivers items `start..safe`, and holds back `safe..end`, whose batch continues. Both have
+    /// the number of their first message.
     fn emit(
         &mut self,
         block: &Block<'_>,
-        start: usize,
-        safe: usize,
+        (start, first): (usize, u64),
+        (safe, held): (usize, u64),
         end: usize,
         output: &mut Output<'_>,
     ) {
         if safe > start {
             self.batch.flush(output);
-            output.out.push(block.run(output.slot, start..safe));
+            output.out.push(block.run(output.slot, first, start..safe));
         }
         if end > safe {
-            self.batch.hold_back(block.copy(output.slot, safe..end), end - safe, output);
+            self.batch.hold_back(block.copy(output.slot, held, safe..end), end - safe, output);
         }
     }
 
@@ -352,7 +351,8 @@ impl TopicReassembly {
             Some(whole) if whole.bytes.len() == whole.total => {
                 output.assemblies.release(whole.total);
                 output.counters.messages += 1;
-                let delivery = Delivery::Message { slot: output.slot, bytes: whole.bytes.into() };
+                let (slot, number) = (output.slot, self.message);
+                let delivery = Delivery::Message { slot, number, bytes: whole.bytes.into() };
                 if item.flags.goes_on() {
                     self.batch.hold_back(delivery, whole.total, output);
                 } else {
@@ -411,10 +411,15 @@ impl TopicReassembly {
         self.has_left
     }
 
-    /// Continues after the end: messages are counted from here.
+    /// Continues after the end.
     pub(super) fn begin_again(&mut self) {
-        self.first_message = self.message.wrapping_add(u64::from(self.skipping));
         self.has_left = false;
+    }
+
+    /// Whether blocks were dropped because they contradict earlier ones, and no number has told
+    /// since how many messages they had.
+    pub(super) const fn is_contradicted(&self) -> bool {
+        self.contradicted
     }
 
     /// Whether lost datagrams up to `sequence` may have had messages that no number shows.
@@ -422,23 +427,12 @@ impl TopicReassembly {
         self.number.is_some() && !before(sequence, self.floor)
     }
 
-    /// Ends the topic: delivers everything received and reports the losses.
-    pub(super) fn end(
-        &mut self,
-        tracker: &GapTracker,
-        last_lost: Option<u64>,
-        output: &mut Output<'_>,
-    ) {
+    /// Ends the topic: delivers everything received and reports the losses whose number is known.
+    pub(super) fn end(&mut self, tracker: &GapTracker, output: &mut Output<'_>) {
         self.release(tracker, output);
         self.batch.flush(output);
         let first = self.message.wrapping_add(u64::from(self.skipping));
-        let had_begun = self.drop_assembly(output);
-        let uncertain = last_lost.is_some_and(|sequence| self.is_uncertain(sequence));
-        if uncertain || self.contradicted {
-            let why = if uncertain { output.loss_reason } else { LossReason::Damaged };
-            let (slot, first) = (output.slot, first.wrapping_sub(self.first_message));
-            output.out.push(Delivery::Lost { slot, first, count: None, why });
-        } else if had_begun {
+        if self.drop_assembly(output) {
             self.report_lost(first, 1, output.loss_reason, output);
             // If the session is revived, the rest of this message must not be lost once more.
             self.skipping = true;

@@ -240,10 +240,13 @@ impl Session {
         let since = *self.liveness.drained_at.get_or_insert(now);
         let waits = now < since.saturating_add(self.liveness.timeout);
         // After a loss, a later Session frame may report how many messages it had.
-        if waits && self.last_lost.is_some_and(|lost| self.topics.are_uncertain(lost)) {
+        let is_uncertain = self.last_lost.is_some_and(|lost| self.topics.are_uncertain(lost));
+        if waits && is_uncertain {
             return;
         }
-        self.finish(now, CloseReason::Closed, out);
+        // A sender repeats them until it has heard from all receivers: this one is gone.
+        let why = if is_uncertain { CloseReason::Died } else { CloseReason::Closed };
+        self.finish(now, why, out);
     }
 
     /// Ends the session: delivers everything received, reports losses and leaves every topic.
@@ -258,8 +261,11 @@ impl Session {
         // Nothing more will come: what is missing now is lost.
         self.lose(now, first, distance(first, head), reason);
         let gaps = (&self.tracker, self.loss_reason);
-        let slots = self.topics.end(gaps, self.last_lost, &mut self.counters, out);
-        out.extend(slots.map(|slot| Delivery::Left { slot, why }));
+        let slots = self.topics.end(gaps, &mut self.counters, out);
+        out.extend(slots.map(|slot| match self.topics.get(slot).is_contradicted() {
+            true => Delivery::Left { slot, why: CloseReason::Damaged },
+            false => Delivery::Left { slot, why },
+        }));
         (self.phase, self.liveness.close_reason) = (Phase::Closed, Some(why));
         self.joining.stop();
         if why == CloseReason::Closed {

@@ -268,7 +268,6 @@ impl Topics {
     pub(super) fn end(
         &mut self,
         (tracker, loss_reason): (&GapTracker, LossReason),
-        last_lost: Option<u64>,
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) -> impl Iterator<Item = u32> + Clone + use<> {
@@ -280,7 +279,7 @@ impl Topics {
             let mut output =
                 Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
             let topic = &mut self.topics[slot as usize];
-            topic.end(tracker, last_lost, &mut output);
+            topic.end(tracker, &mut output);
             // Blocks after the end are ignored.
             let number = topic.number().map(|number| number as usize);
             number.into_iter().for_each(|number| self.slots[number] = NO_SLOT);

@@ -16,6 +16,7 @@ pub(super) struct Model {
     ring: RingLive,
     gate: GateLive,
     slots: Vec<Slot>,
+    counts: Vec<AtomicU64>,
     headers: Vec<FrameHeader>,
     pub(super) bodies: Bodies,
     /// Sleepers: a change of any wake word wakes all, and each then checks its own word.
@@ -77,6 +78,7 @@ impl Model {
             ring: RingLive::new(),
             gate: GateLive::new(),
             slots: (0..slots).map(|_| Slot::new()).collect(),
+            counts: vec![AtomicU64::new(0)],
             headers: (0..frames).map(|_| header()).collect(),
             bodies: Bodies::new(frames),
             sleeping: Mutex::new(()),
@@ -111,6 +113,14 @@ impl Memory for Arc<Model> {
 
     fn slot(&self, index: usize) -> &Slot {
         &self.slots[index]
+    }
+
+    fn topics_max(&self) -> u32 {
+        self.counts.len() as u32
+    }
+
+    fn count(&self, topic: u32) -> &AtomicU64 {
+        &self.counts[topic as usize]
     }
 
     fn frame(&self, at: Position) -> &FrameHeader {

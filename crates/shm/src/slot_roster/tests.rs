@@ -1,5 +1,5 @@
 use super::*;
-use lanecast_base::sync::AtomicU32;
+use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_transport::PublisherEvent;
 use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, next_lease};
 use std::time::Duration;
@@ -30,6 +30,14 @@ impl Memory for Slots {
 
     fn slot(&self, index: usize) -> &Slot {
         &self.slots[index]
+    }
+
+    fn topics_max(&self) -> u32 {
+        0
+    }
+
+    fn count(&self, _: u32) -> &AtomicU64 {
+        unreachable!("the roster counts no message")
     }
 
     fn frame(&self, _: Position) -> &FrameHeader {

@@ -32,7 +32,9 @@ fn poll(subscriber: &mut Subscriber) -> Vec<String> {
         told.push(match event {
             Event::Joined(stream) => format!("joined {}", stream.source),
             Event::Message(message) => String::from_utf8_lossy(message.bytes()).into_owned(),
-            Event::Lost(gap) => format!("lost: {}", gap.why.describe()),
+            Event::Lost(gap) => {
+                format!("lost {}+{}: {}", gap.first, gap.count, gap.why.describe())
+            }
             Event::Left(stream, why) => format!("left {}: {why}", stream.source),
             other => format!("{other:?}"),
         });
@@ -174,13 +176,13 @@ fn an_evicted_subscriber_is_told_and_can_rejoin() {
     let mut publisher = domain.publisher("t").expect("a publisher");
     let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
     let joined = poll(&mut subscriber);
-    let start = Instant::now();
+    let (start, mut published) = (Instant::now(), 0);
     while publisher.subscribers() > 0 {
         assert!(start.elapsed() < LONG, "it is evicted");
-        let _ = publisher.try_send(&[0; 8000]);
+        published += u64::from(publisher.try_send(&[0; 8000]).is_ok());
     }
     let told = poll(&mut subscriber);
-    let lost = format!("lost: {}", LossReason::Evicted.describe());
+    let lost = format!("lost 0+{published}: {}", LossReason::Evicted.describe());
     let left = format!("left {}: {}", publisher.source(), CloseReason::Evicted);
     assert_eq!(told[told.len() - 2..], [lost, left]);
     assert!(poll(&mut subscriber).is_empty(), "it does not come back by itself");
@@ -198,9 +200,13 @@ fn a_panic_at_the_end_of_one_topic_does_not_lose_the_others_events() {
     settings.slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(5));
     let domain = Domain::open(settings).expect("a domain");
     let mut publisher = domain.publisher("t").expect("a publisher");
-    publisher.add_topic("u").expect("a topic");
-    let mut subscriber = domain.subscriber(&["t", "u"]).expect("a subscriber");
-    assert_eq!(poll(&mut subscriber).len(), 2);
+    let other = publisher.add_topic("u").expect("a topic");
+    let quiet = publisher.add_topic("v").expect("a topic");
+    publisher.send_on(quiet, b"before").expect("room");
+    let mut subscriber = domain.subscriber(&["t", "u", "v"]).expect("a subscriber");
+    assert_eq!(poll(&mut subscriber).len(), 3);
+    publisher.send_on(other, b"one").expect("room");
+    publisher.send_on(other, b"two").expect("room");
     let start = Instant::now();
     while publisher.subscribers() > 0 {
         assert!(start.elapsed() < LONG, "it is evicted");
@@ -212,6 +218,9 @@ fn a_panic_at_the_end_of_one_topic_does_not_lose_the_others_events() {
         let end = || {
             subscriber.poll(64, |event| {
                 told.push(match event {
+                    Event::Lost(gap) if gap.stream.topic == "u" => {
+                        format!("lost u {}+{}", gap.first, gap.count)
+                    }
                     Event::Lost(gap) => format!("lost {}", gap.stream.topic),
                     Event::Left(stream, _) => format!("left {}", stream.topic),
                     _ => return,
@@ -222,7 +231,7 @@ fn a_panic_at_the_end_of_one_topic_does_not_lose_the_others_events() {
         };
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(end));
     }
-    assert_eq!(told, ["lost t", "lost u", "left t", "left u"]);
+    assert_eq!(told, ["lost t", "lost u 0+2", "left t", "left u", "left v"], "v lost none");
 }
 
 /// Publishers open and close on some threads, subscribers on others: each pair joins once, and the

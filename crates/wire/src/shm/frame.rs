@@ -2,7 +2,7 @@
 
 use lanecast_base::sync::AtomicU32;
 
-/// The bytes before a message's first: commit word and topic number.
+/// The bytes before a message's first: commit word and topic word.
 pub const FRAME_HEADER: u64 = 8;
 /// Frames start at multiples of this, so that the header and the first eight bytes of a message
 /// always share a cache line.
@@ -19,7 +19,7 @@ const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 pub struct FrameHeader {
     /// The commit word, see [`Word`]: written last. Zero: nothing here yet.
     pub commit: AtomicU32,
-    /// The topic's number.
+    /// The topic and the message's number on it, see [`TopicWord`].
     pub topic: AtomicU32,
 }
 
@@ -56,6 +56,44 @@ impl Word {
         // One comparison for both: another kind makes the difference huge.
         let length = self.0.wrapping_sub(COMMITTED << LENGTH_BITS);
         if length <= longest { Some(length) } else { None }
+    }
+}
+
+/// A topic word: the topic's number in the low 16 bits, the low 16 bits of the message's number on
+/// that topic above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicWord(pub u32);
+
+impl TopicWord {
+    /// The word of message `number` on `topic` (less than 2^16).
+    #[inline(always)]
+    pub const fn new(topic: u32, number: u64) -> Self {
+        debug_assert!(topic < super::TOPICS_MAX);
+        Self(topic | (number as u32) << 16)
+    }
+
+    /// The topic's number.
+    #[inline(always)]
+    pub const fn topic(self) -> u32 {
+        self.0 & 0xffff
+    }
+
+    /// The low 16 bits of the message's number.
+    #[inline(always)]
+    pub const fn number(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Whether message `number` of the topic may have this word.
+    #[inline(always)]
+    pub const fn fits(self, number: u64) -> bool {
+        self.number() == number as u16
+    }
+
+    /// The largest number that fits and is at most `latest`.
+    pub const fn number_up_to(self, latest: u64) -> Option<u64> {
+        let behind = (latest as u16).wrapping_sub(self.number());
+        latest.checked_sub(behind as u64)
     }
 }
 

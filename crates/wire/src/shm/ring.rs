@@ -89,15 +89,24 @@ impl Limits {
         }
     }
 
+    /// Offset of the topics' message counts, one `u64` for each entry of the topic table.
+    pub const fn counts_offset(&self) -> u64 {
+        counts_offset(self.topics_max)
+    }
+
     /// The ring file's length.
     pub const fn file_bytes(&self) -> u64 {
         self.data_offset + self.window_bytes
     }
 }
 
-fn data_offset(topics_max: u32) -> u64 {
-    let table = TOPICS_OFFSET as u64 + u64::from(topics_max) * size_of::<TopicEntry>() as u64;
-    table.next_multiple_of(DATA_ALIGN)
+const fn counts_offset(topics_max: u32) -> u64 {
+    TOPICS_OFFSET as u64 + topics_max as u64 * size_of::<TopicEntry>() as u64
+}
+
+const fn data_offset(topics_max: u32) -> u64 {
+    let counts = topics_max as u64 * size_of::<u64>() as u64;
+    (counts_offset(topics_max) + counts).next_multiple_of(DATA_ALIGN)
 }
 
 impl RingHeader {

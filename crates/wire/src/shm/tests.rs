@@ -31,7 +31,7 @@ fn a_header_reads_back_and_its_first_bytes_are_golden() {
     let bytes = header().as_bytes().to_vec();
     assert_eq!(
         &bytes[..32],
-        b"LANERING\x01\0\0\0\x01\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\0\0\x11\0\0\0\0\0"
+        b"LANERING\x02\0\0\0\x01\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\0\0\x11\0\0\0\0\0"
     );
     let (read, limits) = RingHeader::read(&bytes).unwrap();
     assert_eq!(read.as_bytes(), bytes);
@@ -48,6 +48,10 @@ fn every_damaged_header_is_refused_with_the_reason() {
     assert_eq!(RingHeader::read(&[0; 40]).unwrap_err(), HeaderError::Short);
     assert_eq!(refuse(&|h| h.magic[0] = b'X'), HeaderError::Foreign);
     assert_eq!(refuse(&|h| h.version = U32::new(9)), HeaderError::Version { found: 9 });
+    assert_eq!(
+        refuse(&|h| h.version = U32::new(1)).to_string(),
+        "the layout is version 1, this program reads version 2: use one version"
+    );
     let damaged: [&dyn Fn(&mut RingHeader); 8] = [
         &|h| h.window_bytes = U64::new(3 << 20),
         &|h| h.window_bytes = U64::new(1 << 40),
@@ -97,6 +101,26 @@ fn a_lease_counts_owners_and_deaths() {
     assert_eq!([0, first, left, after_death].map(lease_owners), [0, 1, 1, 2]);
     assert_eq!([left, after_death, next_lease(after_death)].map(lease_deaths), [0, 1, 2]);
     assert!(!next_lease(u64::MAX).is_multiple_of(2), "a damaged one is followed by an odd one");
+}
+
+#[test]
+fn topic_words_carry_the_topic_and_the_low_bits_of_the_number() {
+    let word = TopicWord::new(2, 0x1_0005);
+    assert_eq!((word, word.topic(), word.number()), (TopicWord(0x0005_0002), 2, 5));
+    assert!(word.fits(5) && word.fits(0x7_0005) && !word.fits(6));
+    // The latest number with these bits, even across a change of the bits above them.
+    let found = [4, 5, 6, 0x1_0004, 0x1_0005, 0x2_0000].map(|latest| word.number_up_to(latest));
+    assert_eq!(found, [None, Some(5), Some(5), Some(5), Some(0x1_0005), Some(0x1_0005)]);
+    assert_eq!(TopicWord::new(TOPICS_MAX - 1, u64::MAX), TopicWord(u32::MAX));
+}
+
+#[test]
+fn the_counts_follow_the_topic_table() {
+    for topics in [1, 64, 240, TOPICS_MAX] {
+        let limits = Limits::new(1 << 20, topics, 64);
+        assert_eq!(limits.counts_offset(), 4096 + 256 * u64::from(topics));
+        assert!(limits.data_offset >= limits.counts_offset() + 8 * u64::from(topics));
+    }
 }
 
 #[test]

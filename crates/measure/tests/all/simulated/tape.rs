@@ -256,7 +256,12 @@ impl Playing {
         NOW.set(free.max(message.sent + TRANSIT_NS));
         Stall::befalls(self.tape.receiver, self.next);
         let bytes = &message.bytes[..message.len];
-        handler(Event::Message(Message::new(bytes, &self.stream, Lease::FOR_GOOD)));
+        handler(Event::Message(Message::new(
+            bytes,
+            &self.stream,
+            self.next as u64,
+            Lease::FOR_GOOD,
+        )));
         // The reader's last look at the clock.
         self.tape.written()[self.next].read = NOW.get();
         self.next += 1;

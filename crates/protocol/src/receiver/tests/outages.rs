@@ -120,7 +120,7 @@ fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
         let (frame, _) = Frame::split(&answer).expect("a frame");
         subscriber.receiver.on_frame(over + 2, &frame, 0, &mut out);
         let why = if stream { LossReason::Skipped } else { LossReason::Gone };
-        let lost = Delivery::Lost { slot: 0, first: 0, count: Some(4), why };
+        let lost = Delivery::Lost { slot: 0, first: 1, count: 4, why };
         assert_eq!(out, [Delivery::Joined { slot: 0 }, lost], "counted from where it had left");
         datagrams(&mut source, 1);
         subscriber.hear(over + 3, &source.datagrams[5].0);
@@ -161,7 +161,7 @@ fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
             hear(&source.datagrams[1].0);
         }
         let why = LossReason::Gone;
-        let lost = Delivery::Lost { slot: 0, first: 0, count: Some(UNSENT), why };
+        let lost = Delivery::Lost { slot: 0, first: 1, count: UNSENT, why };
         assert_eq!(out[..2], [Delivery::Joined { slot: 0 }, lost]);
         let is_end = matches!(out[2], Delivery::Left { why: CloseReason::Closed, .. });
         assert!(out.len() == 3 && is_end == closes, "{out:?}");
@@ -291,5 +291,5 @@ fn what_a_forgotten_receiver_missed_is_gone_even_before_its_welcome() {
     let mut out = Vec::new();
     subscriber.receiver.on_frame(6, &frame, size_of::<FrameHeader>(), &mut out);
     let why = LossReason::Gone;
-    assert_eq!(out[0], Delivery::Lost { slot: 0, first: 0, count: Some(3), why });
+    assert_eq!(out[0], Delivery::Lost { slot: 0, first: 0, count: 3, why });
 }

@@ -10,7 +10,8 @@ pub(super) struct Subscriber {
     /// Per slot: the next message, the messages reported as lost, and the reason of the end.
     pub(super) next: Vec<u64>,
     pub(super) lost: Vec<Vec<u64>>,
-    pub(super) uncounted: u64,
+    /// Per slot: the sender's number of the source's message 0.
+    bases: Vec<Option<u64>>,
     pub(super) joined: Vec<u32>,
     pub(super) left: Vec<Option<CloseReason>>,
     pub(super) out: Vec<Delivery>,
@@ -34,7 +35,7 @@ impl Subscriber {
             receiver: Receiver::new(settings, SESSION, address(), &wanted, 0),
             next: vec![0; names.len()],
             lost: vec![Vec::new(); names.len()],
-            uncounted: 0,
+            bases: vec![None; names.len()],
             joined: vec![0; names.len()],
             left: vec![None; names.len()],
             out: Vec::new(),
@@ -85,11 +86,11 @@ impl Subscriber {
         for delivery in std::mem::take(&mut self.out) {
             match delivery {
                 Delivery::Joined { slot } => self.joined[slot as usize] += 1,
-                Delivery::Borrowed { slot, start, end } => {
-                    self.take_items(slot, &buffer[start as usize..end as usize]);
+                Delivery::Borrowed { slot, first, start, end } => {
+                    self.take_items(slot, first, &buffer[start as usize..end as usize]);
                 }
-                Delivery::Owned { slot, items } => self.take_items(slot, &items),
-                Delivery::Message { slot, bytes } => self.take(slot, &bytes),
+                Delivery::Owned { slot, first, items } => self.take_items(slot, first, &items),
+                Delivery::Message { slot, number, bytes } => self.take(slot, number, &bytes),
                 Delivery::Lost { slot, first, count, .. } => self.lose(slot, first, count),
                 Delivery::Left { slot, why } => {
                     assert_eq!(self.left[slot as usize].replace(why), None, "left twice");
@@ -98,18 +99,19 @@ impl Subscriber {
         }
     }
 
-    fn take_items(&mut self, slot: u32, items: &[u8]) {
+    fn take_items(&mut self, slot: u32, first: u64, items: &[u8]) {
         let mut count = 0;
         for item in Items::new(items) {
             assert!(item.flags.is_whole());
-            self.take(slot, item.bytes);
+            self.take(slot, first + count, item.bytes);
             count += 1;
         }
         assert!(count > 0, "an empty run");
     }
 
-    fn take(&mut self, slot: u32, bytes: &[u8]) {
+    fn take(&mut self, slot: u32, told: u64, bytes: &[u8]) {
         let (topic, number) = identify(bytes);
+        self.check_base(slot, told, number);
         let name = self.receiver.topic(slot).name();
         assert_eq!(name, format!("topic {topic}"));
         assert_eq!(self.left[slot as usize], None, "a message after the end");
@@ -117,19 +119,24 @@ impl Subscriber {
         self.next[slot as usize] += 1;
     }
 
-    fn lose(&mut self, slot: u32, first: u64, count: Option<u64>) {
+    fn lose(&mut self, slot: u32, first: u64, count: u64) {
         assert_eq!(self.left[slot as usize], None, "a loss after the end");
-        assert_eq!(first, self.next[slot as usize], "a loss elsewhere");
-        let Some(count) = count else {
-            self.uncounted += 1;
-            return;
-        };
+        let told = first;
+        let first = self.next[slot as usize];
+        self.check_base(slot, told, first);
         assert!((1..1 << 30).contains(&count));
         self.lost[slot as usize].extend(first..first + count);
         self.next[slot as usize] = first + count;
     }
 
+    /// Checks that message `number` of the source has the sender's number `told`.
+    fn check_base(&mut self, slot: u32, told: u64, number: u64) {
+        let base = told.wrapping_sub(number);
+        let known = *self.bases[slot as usize].get_or_insert(base);
+        assert_eq!(base, known, "message {number} is numbered as another");
+    }
+
     pub(super) fn lost_any(&self) -> bool {
-        self.uncounted > 0 || self.lost.iter().any(|lost| !lost.is_empty())
+        self.lost.iter().any(|lost| !lost.is_empty())
     }
 }

@@ -78,7 +78,10 @@ fn a_reader_with_an_invalid_cursor_is_evicted_and_told() {
         let mut told = Vec::new();
         until("the end", || {
             subscriber.poll(64, |event| match event {
-                Event::Lost(gap) => told.push(format!("{:?}", gap.why)),
+                Event::Lost(gap) => {
+                    assert_eq!((gap.first, gap.count), (0, 101), "all that was published");
+                    told.push(format!("{:?}", gap.why));
+                }
                 Event::Left(_, why) => told.push(format!("left {why}")),
                 _ => {}
             });
@@ -196,13 +199,15 @@ fn an_invalid_commit_word_is_reported_as_damage() {
             subscriber.poll(64, |event| match event {
                 Event::Joined(_) => told.push("joined".to_owned()),
                 Event::Message(message) => told.push(format!("{} bytes", message.bytes().len())),
-                Event::Lost(gap) => told.push(format!("{:?} {}", gap.why, gap.first)),
+                Event::Lost(gap) => {
+                    told.push(format!("{:?} {}+{}", gap.why, gap.first, gap.count));
+                }
                 Event::Left(_, why) => told.push(format!("left {why}")),
                 _ => {}
             });
             told.len() >= 4
         });
-        assert_eq!(told, ["joined", "5 bytes", "Damaged 1", "left damaged"]);
+        assert_eq!(told, ["joined", "5 bytes", "Damaged 1+1", "left damaged"]);
         assert_eq!(subscriber.streams(), 0);
     }
 }

@@ -103,7 +103,7 @@ impl Witness {
             }
             Event::Lost(gap) => {
                 let (first, why) = (gap.first, gap.why.describe());
-                println!("lost={} {first} {} {why}", gap.stream.topic, gap.count.unwrap_or(0));
+                println!("lost={} {first} {} {why}", gap.stream.topic, gap.count);
             }
             Event::Left(stream, why) => self.part(stream, *why)?,
             _ => {}

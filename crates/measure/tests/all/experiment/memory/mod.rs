@@ -53,7 +53,7 @@ struct Queue {
 
 enum Item {
     Joined(Stream),
-    Message(Stream, Vec<u8>),
+    Message(Stream, u64, Vec<u8>),
     Lost(Stream, u64),
     Left(Stream, CloseReason),
 }
@@ -176,7 +176,7 @@ impl MemoryPublisher {
         self.published += 1;
         let stream = &self.stream;
         let mut state = self.transport.hub.lock();
-        let message = |bytes: &[u8]| Item::Message(stream.clone(), bytes.to_vec());
+        let message = |bytes: &[u8]| Item::Message(stream.clone(), number, bytes.to_vec());
         match (self.transport.fate)(number) {
             Fate::Vanishes => {}
             Fate::IsLost => state.tell(&stream.topic, || Item::Lost(stream.clone(), number)),
@@ -387,12 +387,13 @@ impl Subscribe for MemorySubscriber {
                     self.streams += 1;
                     handler(Event::Joined(stream));
                 }
-                Item::Message(stream, bytes) => {
-                    handler(Event::Message(Message::new(bytes, stream, Lease::FOR_GOOD)));
+                Item::Message(stream, number, bytes) => {
+                    let lease = Lease::FOR_GOOD;
+                    handler(Event::Message(Message::new(bytes, stream, *number, lease)));
                 }
                 Item::Lost(stream, first) => {
                     let why = LossReason::Evicted;
-                    handler(Event::Lost(Gap { stream, first: *first, count: Some(1), why }));
+                    handler(Event::Lost(Gap { stream, first: *first, count: 1, why }));
                 }
                 Item::Left(stream, why) => {
                     self.streams -= 1;
