@@ -212,6 +212,7 @@ fn a_topic_wanted_later_begins_where_its_join_was_heard() {
     let mut subscriber = Subscriber::new(settings, &source.names[..1]);
     (subscriber.next, subscriber.lost) = (vec![0; 2], vec![Vec::new(); 2]);
     (subscriber.joined, subscriber.left) = (vec![0; 2], vec![None; 2]);
+    subscriber.bases = vec![None; 2];
     let join = subscriber.transmit(1).expect("a Join");
     subscriber.hear(2, &source.welcome(&join));
     subscriber.receiver.subscribe("topic 1");

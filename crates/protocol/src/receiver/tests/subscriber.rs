@@ -11,7 +11,7 @@ pub(super) struct Subscriber {
     pub(super) next: Vec<u64>,
     pub(super) lost: Vec<Vec<u64>>,
     /// Per slot: the sender's number of the source's message 0.
-    bases: Vec<Option<u64>>,
+    pub(super) bases: Vec<Option<u64>>,
     pub(super) joined: Vec<u32>,
     pub(super) left: Vec<Option<CloseReason>>,
     pub(super) out: Vec<Delivery>,
@@ -103,7 +103,7 @@ impl Subscriber {
         let mut count = 0;
         for item in Items::new(items) {
             assert!(item.flags.is_whole());
-            self.take(slot, first + count, item.bytes);
+            self.take(slot, first.wrapping_add(count), item.bytes);
             count += 1;
         }
         assert!(count > 0, "an empty run");
