@@ -81,7 +81,7 @@ pub fn late_subscribers_see_the_publisher_s_numbers<C: Transport>(transport: &C)
     let writer = thread::spawn(move || {
         let mut sent = 0u64;
         while stopped.try_recv().is_err() {
-            publish(&mut publisher, if sent % 10 == 0 { other } else { TopicId::FIRST });
+            publish(&mut publisher, if sent.is_multiple_of(10) { other } else { TopicId::FIRST });
             sent += 1;
         }
         (publisher, publish)

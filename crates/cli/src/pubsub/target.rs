@@ -20,7 +20,7 @@ pub(super) enum Target {
     /// The context lives as long as its publisher.
     Transport {
         publisher: Box<Publisher>,
-        _context: Context,
+        _context: Box<Context>,
     },
     Server(Box<Client>),
 }
@@ -41,7 +41,7 @@ impl Target {
         while publisher.subscribers() < wanted && !stop() {
             let _ = publisher.wait_for_subscribers(wanted, CHECK_INTERVAL);
         }
-        Ok(Self::Transport { publisher: Box::new(publisher), _context: context })
+        Ok(Self::Transport { publisher: Box::new(publisher), _context: Box::new(context) })
     }
 
     pub(super) fn longest(&self) -> Longest {
