@@ -105,7 +105,7 @@ fn a_subscriber_evicted_while_it_writes_prints_whole_messages_only() {
     subscriber.stdout.take().unwrap().read_to_end(&mut out).unwrap();
     subscriber.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(subscriber.wait().unwrap().code(), Some(3), "{err}");
-    assert!(err.contains("lost messages") && err.contains("evicted"), "{err}");
+    assert!(err.contains(" messages of lines") && err.contains("stalled and was evicted"), "{err}");
     let out = String::from_utf8_lossy(&out);
     let printed: Vec<&str> = out.lines().collect();
     let torn = (0..).zip(&printed).find(|(number, printed)| **printed != line(*number));
