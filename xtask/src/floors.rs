@@ -9,8 +9,15 @@ use std::path::Path;
 const FLOORS: [&[&str]; 6] = [
     &["lanecast-base", "lanecast-wire"],
     &["lanecast-transport", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
-    &["lanecast-filter", "lanecast-journal", "lanecast-protocol"],
-    &["lanecast-content", "lanecast-net", "lanecast-shm", "lanecast-sow", "lanecast-store"],
+    &["lanecast-filter", "lanecast-journal", "lanecast-membership", "lanecast-protocol"],
+    &[
+        "lanecast-content",
+        "lanecast-group",
+        "lanecast-net",
+        "lanecast-shm",
+        "lanecast-sow",
+        "lanecast-store",
+    ],
     &[
         "lanecast",
         "lanecast-broker",

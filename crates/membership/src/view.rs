@@ -1,0 +1,65 @@
+//! Members, and the views that they agree on.
+
+use core::fmt;
+
+/// One incarnation of a member: random, never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u64);
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A member, as it presents itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemberInfo {
+    /// This incarnation.
+    pub id: MemberId,
+    /// When it started, in microseconds since 1970: a later one replaces an earlier one of the same name.
+    pub incarnation: u64,
+    /// Its name, for people; at most [`MemberInfo::LONGEST_NAME`] bytes.
+    pub name: String,
+}
+
+impl MemberInfo {
+    /// Longest name, in bytes.
+    pub const LONGEST_NAME: usize = 64;
+}
+
+/// A view's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ViewId {
+    /// Counts the views of a member; two views of one epoch share no member.
+    pub epoch: u64,
+    /// The member that leads the view.
+    pub coordinator: MemberId,
+}
+
+impl fmt::Display for ViewId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.epoch, self.coordinator)
+    }
+}
+
+/// The members of a group, as all of them agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// The view's identity.
+    pub id: ViewId,
+    /// Members by rank: the coordinator first, then by seniority.
+    pub members: Vec<MemberInfo>,
+}
+
+impl View {
+    /// Rank of a member.
+    pub fn rank(&self, id: MemberId) -> Option<usize> {
+        self.members.iter().position(|member| member.id == id)
+    }
+
+    /// Whether a member is in the view.
+    pub fn contains(&self, id: MemberId) -> bool {
+        self.rank(id).is_some()
+    }
+}
