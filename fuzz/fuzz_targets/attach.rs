@@ -4,9 +4,9 @@
 //! file), and eight bytes to put there.
 #![no_main]
 
-use lanecast_transport::{Transport, Event, Publish, SessionId, Subscribe};
 use lanecast_os::LockByte;
-use lanecast_shm::{Domain, Publisher, DomainSettings, clean, inspect};
+use lanecast_shm::{Domain, DomainSettings, Publisher, clean, inspect};
+use lanecast_transport::{Event, Publish, SessionId, Subscribe, Transport};
 use libfuzzer_sys::fuzz_target;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

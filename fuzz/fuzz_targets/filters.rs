@@ -4,14 +4,14 @@
 #![no_main]
 
 use lanecast_filter::fields::{FieldSet, Slot};
-use lanecast_filter::message_type::MessageType;
 use lanecast_filter::interpreter::{self, Environment, FieldSource};
+use lanecast_filter::message_type::MessageType;
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::ternary::Ternary;
 use lanecast_filter::value::Value;
-use lanecast_filter::{Filter, Index, FilterLimits, Message, Plan};
+use lanecast_filter::{Filter, FilterLimits, Index, Message, Plan};
 use lanecast_fuzz::{Grammar, Script};
 use libfuzzer_sys::fuzz_target;
 

@@ -5,8 +5,8 @@
 
 use lanecast_filter::difference::difference;
 use lanecast_filter::fields::FieldSet;
-use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::merge::merge;
+use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use libfuzzer_sys::fuzz_target;

@@ -74,7 +74,7 @@ impl Stage {
                 topic: topic.into(),
                 name: 0.into(),
                 reserved: 0.into(),
-                piece: NUMBER.into(),
+                fragment: NUMBER.into(),
                 message: NUMBER.into(),
             };
             assert!(writer.add_topic(entry, name));
@@ -91,7 +91,7 @@ impl Stage {
             topic: 0.into(),
             length: 8.into(),
             count: 1.into(),
-            piece: self.number.into(),
+            fragment: self.number.into(),
             message: self.number.into(),
         };
         let item = ItemHeader { length: 4.into(), flags: ItemFlags::WHOLE.into() };

@@ -17,7 +17,7 @@ pub struct Near<'a> {
     pub session: u64,
     /// The sequence.
     pub sequence: u64,
-    /// The piece and the message of a topic.
+    /// The fragment and the message of a topic.
     pub number: u64,
     /// Possible session ids and cookies.
     pub ids: &'a [u64],
@@ -143,7 +143,7 @@ const fn add(fits: bool) -> Option<()> {
 
 fn block(writer: &mut FrameWriter<'_>, script: &mut Script<'_>, near: &Near<'_>) -> Option<()> {
     let (topic, count) = (script.small(), script.byte() % 8);
-    let (piece, message) = (script.near(near.number), script.near(near.number));
+    let (fragment, message) = (script.near(near.number), script.near(near.number));
     let mut items = Vec::new();
     for _ in 0..count {
         let (flags, length) = (script.byte(), script.byte());
@@ -158,7 +158,7 @@ fn block(writer: &mut FrameWriter<'_>, script: &mut Script<'_>, near: &Near<'_>)
         topic: topic.into(),
         length: (items.len() as u16).into(),
         count: u16::from(count).into(),
-        piece: piece.into(),
+        fragment: fragment.into(),
         message: message.into(),
     };
     add(writer.room() >= size_of::<BlockHeader>() + items.len())?;
@@ -169,7 +169,7 @@ fn head(writer: &mut FrameWriter<'_>, script: &mut Script<'_>, near: &Near<'_>) 
     add(writer.add(&TopicHead {
         topic: script.small().into(),
         reserved: 0.into(),
-        piece: script.near(near.number).into(),
+        fragment: script.near(near.number).into(),
         message: script.near(near.number).into(),
     }))
 }
@@ -186,7 +186,7 @@ fn topic(writer: &mut FrameWriter<'_>, script: &mut Script<'_>, near: &Near<'_>)
         topic: script.small().into(),
         name: 0.into(),
         reserved: 0.into(),
-        piece: script.near(near.number).into(),
+        fragment: script.near(near.number).into(),
         message: script.near(near.number).into(),
     };
     add(writer.add_topic(entry, name(script, near)))

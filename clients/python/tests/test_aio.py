@@ -164,7 +164,7 @@ class Cut(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(await json_ids(everything, count), list(range(count)))
                 self.assertIsNone(await everything.next(0.01))
 
-    async def test_what_is_followed_is_resumed(self) -> None:
+    async def test_followed_subscriptions_are_resumed(self) -> None:
         with Server("--keep", "stock:json:/id") as server:
             cable = Cable(server.at, [])
             self.addCleanup(cable.close)

@@ -59,7 +59,7 @@ class Served(unittest.TestCase):
         self.client = Client.connect(self.server.at)
         self.addCleanup(self.client.close)
 
-    def test_what_is_published_comes_to_those_who_want_it(self) -> None:
+    def test_published_messages_come_to_their_subscribers(self) -> None:
         everything = self.client.subscribe("orders")
         some = self.client.subscribe("^ord", "/id > 990")
         with Client.connect(self.server.at) as publisher:
@@ -145,7 +145,7 @@ class Served(unittest.TestCase):
         with self.assertRaises(Refused):
             self.client.flush()
 
-    def test_what_the_server_refuses_is_an_error_with_its_reason(self) -> None:
+    def test_refusals_are_errors_with_their_reasons(self) -> None:
         with self.assertRaisesRegex(Refused, "cannot subscribe to t: .*bad filter"):
             self.client.subscribe("t", "/a = ")
         with self.assertRaisesRegex(Refused, "passing keeps no records"):
@@ -206,7 +206,7 @@ class Cut(unittest.TestCase):
             self.assertIsNone(everything.next(0.0))
         self.assertGreaterEqual(states.count("connected"), 15)
 
-    def test_what_is_followed_is_resumed(self) -> None:
+    def test_followed_subscriptions_are_resumed(self) -> None:
         with Server("--keep", "stock:json:/id") as server, Client.connect(server.at) as direct:
             direct.publish("stock", body(1))
             direct.publish("stock", body(2))
@@ -411,7 +411,7 @@ class Hostile(unittest.TestCase):
             Client.connect(serve(self, b""), Settings(timeout=0.2))
         self.assertTrue(issubclass(NoAnswer, Exception))
 
-    def test_nobody(self) -> None:
+    def test_no_listener(self) -> None:
         with self.assertRaisesRegex(ConnectError, "cannot connect to tcp://127.0.0.1:1: "):
             Client.connect(["127.0.0.1:1", "tcp://[::1]:1"], Settings(timeout=2.0))
 

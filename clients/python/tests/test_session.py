@@ -196,7 +196,7 @@ class Heard(unittest.TestCase):
             session.raise_refusal()
         session.raise_refusal()
 
-    def test_what_makes_no_sense_is_an_error(self) -> None:
+    def test_senseless_input_is_an_error(self) -> None:
         for frame in (
             b"\0\0\0\1x",
             b"\xff\xff\xff\xff",
@@ -211,7 +211,7 @@ class Heard(unittest.TestCase):
             with self.subTest(frame), self.assertRaises(ProtocolError):
                 session.receive(frame, 0.0)
 
-    def test_what_nobody_asked_for_does_no_harm(self) -> None:
+    def test_unrequested_replies_do_no_harm(self) -> None:
         session = logged_on(Settings())
         for frame in exchanges().values():
             if frame[4:].startswith((b'{"c":"ack"', b'{"c":"oof"', b'{"c":"group')):
@@ -220,7 +220,7 @@ class Heard(unittest.TestCase):
         session.receive(ack("", "persisted", seq=5) + b"\0\0\0\0", 0.0)
         self.assertEqual(session.output(), b"")
 
-    def test_who_reads_too_slowly_loses_the_subscription_alone(self) -> None:
+    def test_a_slow_reader_loses_the_subscription_alone(self) -> None:
         session = logged_on(Settings(queue_bytes_max=10_000))
         slow, quick = follow(session, "a"), follow(session, "a")
         for _ in range(50):

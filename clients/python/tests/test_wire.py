@@ -87,7 +87,7 @@ class Headers(unittest.TestCase):
         self.assertEqual(at, 40)
         self.assertEqual(wire.read_header(b"{}x"), ({}, 2))
 
-    def test_what_is_unknown_is_passed_over(self) -> None:
+    def test_unknown_members_are_passed_over(self) -> None:
         header, _ = wire.read_header(b'{"new":{"a":["}",{"b":"\\""}]} ,"c":"p","other":-1.5e3}x')
         self.assertEqual(header, {"cmd": "p"})
 
@@ -98,7 +98,7 @@ class Headers(unittest.TestCase):
         written = wire.write_header({"filter": text})
         self.assertEqual(wire.read_header(written)[0]["filter"], text)
 
-    def test_what_makes_no_sense_is_an_error(self) -> None:
+    def test_senseless_input_is_an_error(self) -> None:
         hostile = [
             b"", b"x", b"{", b'{"', b'{"c"', b'{"c":', b'{"c":"p', b'{"c":1', b'{"c":1,', b'{"z":[',
             b"{c:1}", b'{"c":1;}', b'{"c":"\\q"}', b'{"c":"\n"}', b'{"t":"a","topic":"b"}',

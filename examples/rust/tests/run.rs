@@ -222,7 +222,7 @@ fn fan_in_keeps_each_writers_order() {
 }
 
 #[test]
-fn who_reads_names_each_subscriber_and_why_it_went() {
+fn completion_names_each_subscriber_and_why_it_went() {
     let text = run("who_reads");
     assert_eq!(text.matches(" joined\n").count(), 3, "{text}");
     for told in [" is gone: left\n", " is gone: died\n", "complete: false\n"] {

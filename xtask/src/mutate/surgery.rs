@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_governed_stays() {
+    fn ungoverned_code_stays() {
         let far = "// PAIRS(a): x\n\n\n\n\n\na.load(Ordering::Acquire);\n";
         assert!(mutations(far).is_empty());
         assert!(mutations("// PAIRS(a): x\na.load(Ordering::Relaxed);\n").is_empty());

@@ -205,7 +205,7 @@ fn the_hostile_are_refused(stage: &Stage) {
 
 /// A subscriber that was ejected as slow is notified, requests its filter again, and is served. 8.|
 /// Many times the subscriber's buffer.
-fn who_was_left_behind_is_served_again(stage: &Stage) {
+fn a_subscriber_left_behind_is_served_again(stage: &Stage) {
     let mut publisher = publisher(&stage.publishers);
     let mut subscriber = [subscriber(&stage.subscribers, "/38 = 1")];
     settle(&mut publisher, &mut subscriber);
@@ -241,7 +241,7 @@ fn who_was_left_behind_is_served_again(stage: &Stage) {
 #[test]
 fn publishers_eject_stalled_subscribers() {
     for transports in ["threads", "shm"] {
-        who_was_left_behind_is_served_again(&Stage::with(
+        a_subscriber_left_behind_is_served_again(&Stage::with(
             transports,
             &[("shm.slow_consumer", "10ms")],
         ));

@@ -69,7 +69,7 @@ fn they_find_each_other_and_whoever_comes_back() {
 }
 
 #[test]
-fn who_is_not_in_the_list_is_not_heard() {
+fn peers_outside_the_list_are_not_heard() {
     let ([here, there], peers) = networks();
     let stranger = free(1);
     let list: Vec<SocketAddr> = addresses(&stranger).into_iter().chain(peers).collect();

@@ -124,7 +124,7 @@ fn loss_on_multicast_is_detected_recovered_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_recovered_is_told_and_logged() {
+fn losses_beyond_repair_are_reported_and_logged() {
     let directory = tempfile::tempdir().expect("a directory");
     let network = Network::open(NetSettings {
         artificial_loss: 300,

@@ -69,7 +69,7 @@ fn on_session(
     }
     session.read_header(now, sequence, header);
     for head in list::<TopicHead>(heads) {
-        let (fragment, message) = (head.piece.get(), head.message.get());
+        let (fragment, message) = (head.fragment.get(), head.message.get());
         learn(session, head.topic.get(), (Head { sequence, fragment, message }, false), out);
     }
     session.release(out);
@@ -171,7 +171,7 @@ fn on_welcome(
     }
     let mut new_topics = 0;
     for (entry, name) in topics(entries) {
-        let (fragment, message) = (entry.piece.get(), entry.message.get());
+        let (fragment, message) = (entry.fragment.get(), entry.message.get());
         let head = Head { sequence: start, fragment, message };
         if let Some(slot) = session.topics.begin(name, entry.topic.get(), head) {
             out.push(Delivery::Joined { slot });

@@ -183,7 +183,7 @@ impl Topics {
         };
         let block = Block {
             sequence: origin.sequence,
-            fragment: header.piece.get(),
+            fragment: header.fragment.get(),
             message: header.message.get(),
             shape,
             items: items.rest(),

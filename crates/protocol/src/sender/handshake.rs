@@ -298,7 +298,7 @@ fn find_begins(
         for (block, _) in session.packetizer.window.blocks(sequence) {
             let topic = block.topic.get();
             if missing.binary_search(&topic).is_ok() {
-                let (fragment, message) = (block.piece.get(), block.message.get());
+                let (fragment, message) = (block.fragment.get(), block.message.get());
                 begins.entry(topic).or_insert(Position { fragment, message });
             }
         }
@@ -357,7 +357,7 @@ fn welcome(session: &mut Session, at: usize, echo: u64, topics: &[u32]) {
                     topic: topic.into(),
                     name: 0.into(),
                     reserved: 0.into(),
-                    piece: begin.fragment.into(),
+                    fragment: begin.fragment.into(),
                     message: begin.message.into(),
                 };
                 fits = writer.add_topic(entry, &session.names[topic as usize]);

@@ -174,7 +174,7 @@ fn topic_head(session: &Session, topic: u32) -> TopicHead {
     TopicHead {
         topic: topic.into(),
         reserved: 0.into(),
-        piece: position.fragment.into(),
+        fragment: position.fragment.into(),
         message: position.message.into(),
     }
 }

@@ -314,7 +314,7 @@ impl Packetizer {
             topic: topic.into(),
             length: 0.into(),
             count: 0.into(),
-            piece: fragment.into(),
+            fragment: fragment.into(),
             message: message.into(),
         };
         self.window.write(at, &header);

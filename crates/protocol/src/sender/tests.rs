@@ -231,7 +231,7 @@ fn only_what_was_read_is_overwritten() {
 }
 
 #[test]
-fn who_wants_nothing_in_a_datagram_is_not_sent_it_and_holds_nobody_up() {
+fn a_receiver_without_interest_in_a_datagram_neither_gets_it_nor_delays_others() {
     let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     let_in(&mut sender, 1, 2, 0, &["b"]);
@@ -249,11 +249,11 @@ fn who_wants_nothing_in_a_datagram_is_not_sent_it_and_holds_nobody_up() {
     let (frame, _) = Frame::split(&data[0].1).expect("a frame");
     let (header, blocks) = frame.data().expect("a header");
     assert_eq!((header.skipped.get(), frame.sequence), (1_000, end));
-    assert_eq!(Blocks::new(blocks).map(|(block, _)| block.piece.get()).collect::<Vec<_>>(), [0]);
+    assert_eq!(Blocks::new(blocks).map(|(block, _)| block.fragment.get()).collect::<Vec<_>>(), [0]);
 }
 
 #[test]
-fn who_stands_still_for_too_long_is_ejected() {
+fn a_receiver_that_stands_still_is_ejected() {
     let mut settings = settings(Distribution::Multicast(group()));
     settings.pacing = Pacing::SlowestOrEject(200 * MILLISECOND);
     let mut sender = sender(settings);

@@ -14,12 +14,12 @@ pub struct BlockHeader {
     /// Items that follow.
     pub count: U16,
     /// The number of the first item, counted on the topic.
-    pub piece: U64,
+    pub fragment: U64,
     /// The number of the message that the first item belongs to, counted on the topic.
     pub message: U64,
 }
 
-/// Begins an item: a message, or a piece of one.
+/// Begins an item: a message, or a fragment of one.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ItemHeader {
@@ -34,9 +34,9 @@ pub struct ItemHeader {
 pub struct ItemFlags(pub u16);
 
 impl ItemFlags {
-    /// The first piece of a message.
+    /// The first fragment of a message.
     pub const BEGIN: u16 = 1;
-    /// The last piece of a message.
+    /// The last fragment of a message.
     pub const END: u16 = 2;
     /// The batch that the message belongs to goes on, on this topic.
     pub const MORE: u16 = 4;
@@ -85,7 +85,7 @@ pub const fn item_bytes(length: usize) -> usize {
 pub struct Item<'a> {
     /// Part of the message.
     pub flags: ItemFlags,
-    /// The message's bytes, or those of the piece.
+    /// The message's bytes, or those of the fragment.
     pub bytes: &'a [u8],
 }
 

@@ -57,8 +57,8 @@ body! {
         topic: U32,
         /// Zero.
         reserved: U32,
-        /// The next piece's number.
-        piece: U64,
+        /// The next fragment's number.
+        fragment: U64,
         /// The next message's number.
         message: U64,
     }
@@ -132,8 +132,8 @@ body! {
         name: U16,
         /// Zero.
         reserved: U16,
-        /// The number of its first piece at or after the Welcome's sequence.
-        piece: U64,
+        /// The number of its first fragment at or after the Welcome's sequence.
+        fragment: U64,
         /// The number of its first message at or after the Welcome's sequence.
         message: U64,
     }

@@ -41,7 +41,7 @@ fn items_are_padded_and_counted() {
         topic: 3.into(),
         length: 16.into(),
         count: 2.into(),
-        piece: 1.into(),
+        fragment: 1.into(),
         message: 1.into(),
     };
     let mut bytes = zerocopy::IntoBytes::as_bytes(&block).to_vec();
@@ -103,16 +103,16 @@ fn the_normative_page_states_the_layouts_of_the_code() {
     }
     same!(FrameHeader[24]: magic, version, kind, flags, length, session, sequence);
     same!(DataHeader[8]: skipped, retained);
-    same!(BlockHeader[24]: topic, length, count, piece, message);
+    same!(BlockHeader[24]: topic, length, count, fragment, message);
     same!(ItemHeader[4]: length, flags);
     same!(SessionBody[8]: receivers, reserved);
-    same!(TopicHead[24]: topic, reserved, piece, message);
+    same!(TopicHead[24]: topic, reserved, fragment, message);
     same!(NakBody[8]: receiver);
     same!(Range[16]: first, count, reserved);
     same!(JoinBody[32]: receiver, cookie, echo, window, tag);
     same!(ChallengeBody[24]: receiver, cookie, echo);
     same!(WelcomeBody[40]: receiver, echo, longest, window, receivers, pid, liveness_ms, reserved);
-    same!(TopicEntry[24]: topic, name, reserved, piece, message);
+    same!(TopicEntry[24]: topic, name, reserved, fragment, message);
     same!(StatusBody[48]: receiver, received, limit, echo, tag, lost, topics, round_trip);
     same!(EchoBody[16]: receiver, echo);
     same!(LeaveBody[8]: receiver);
@@ -176,7 +176,7 @@ fn the_normative_page_s_datagram_is_the_code_s() {
         topic: 2.into(),
         length: (item_bytes(6) as u16).into(),
         count: 1.into(),
-        piece: 0.into(),
+        fragment: 0.into(),
         message: 0.into(),
     };
     let item = ItemHeader { length: 6.into(), flags: ItemFlags::WHOLE.into() };

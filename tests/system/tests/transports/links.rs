@@ -127,7 +127,7 @@ fn a_deaf_publisher_hears_again() -> Result<()> {
 }
 
 #[test]
-fn who_starts_while_the_cable_is_cut_is_found_when_it_is_healed() -> Result<()> {
+fn a_publisher_started_while_the_cable_is_cut_is_found_later() -> Result<()> {
     each(|net, transport| {
         for publisher_first in [true, false] {
             net.cut(1)?;

@@ -141,7 +141,7 @@ fn a_restarted_publisher_is_a_new_stream() {
 }
 
 #[test]
-fn what_the_dead_leave_is_reclaimed() {
+fn resources_of_the_dead_are_reclaimed() {
     let scene = Scene::new();
     let mut publisher = Child::start(&scene.path(), "publisher");
     publisher.tells("publishing");

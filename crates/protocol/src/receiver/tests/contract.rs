@@ -30,7 +30,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_lost_is_told_exactly(
+    fn losses_are_reported_exactly(
         seed: u64,
         (first, base) in numbers(),
         disorder in 0u64..30,
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_asked_for_again_completes_everything(
+    fn repairs_complete_everything(
         seed: u64,
         (first, base) in numbers(),
         loss in 1u64..60,

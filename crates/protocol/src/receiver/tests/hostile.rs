@@ -131,7 +131,7 @@ fn a_range_of_none_is_nothing() {
 }
 
 #[test]
-fn who_leaves_without_a_connection_has_nothing_to_do() {
+fn leaving_without_a_connection_does_nothing() {
     let (_, mut receiver) = begun();
     receiver.disconnected();
     receiver.leave();
@@ -179,7 +179,7 @@ fn contradicting() -> (Source, Receiver, Vec<Delivery>) {
 }
 
 #[test]
-fn what_contradicts_is_told_as_lost_once_its_number_is_known() {
+fn contradicting_data_is_reported_lost_once_its_number_is_known() {
     let (source, mut receiver, mut out) = contradicting();
     let bytes = source.session_frame(flag::CLOSED);
     receiver.on_frame(6, &Frame::split(&bytes).expect("a frame").0, 0, &mut out);
@@ -188,7 +188,7 @@ fn what_contradicts_is_told_as_lost_once_its_number_is_known() {
 }
 
 #[test]
-fn what_contradicts_and_is_never_counted_ends_the_topic_as_damaged() {
+fn contradicting_data_without_a_count_ends_the_topic_as_damaged() {
     let (_, mut receiver, mut out) = contradicting();
     let end = settings().liveness * 2;
     (0..end).step_by(10_000_000).for_each(|now| receiver.on_time(now, &mut out));

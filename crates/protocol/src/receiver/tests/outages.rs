@@ -131,7 +131,7 @@ fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
 /// While no receiver is known messages take no datagrams, so their count says nothing of how many
 /// may be missing.
 #[test]
-fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
+fn data_sent_to_no_receiver_is_announced_by_the_next_head() {
     const UNSENT: u64 = 100_000;
     for closes in [true, false] {
         let mut source = Source::new(7, 1, 0);
@@ -151,8 +151,8 @@ fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
         };
         // The Welcome tells where its start is, which may be long before the present.
         hear(&source.welcome(&join));
-        let TopicState { piece, message } = &mut source.topics[0];
-        (*piece, *message) = (*piece + UNSENT, *message + UNSENT);
+        let TopicState { fragment, message } = &mut source.topics[0];
+        (*fragment, *message) = (*fragment + UNSENT, *message + UNSENT);
         if closes {
             hear(&source.session_frame(flag::CLOSED));
         } else {
@@ -169,7 +169,7 @@ fn what_was_sent_to_no_receiver_is_told_by_the_next_head_however_much_it_was() {
 }
 
 #[test]
-fn who_stood_still_waits_a_little_before_it_gives_anything_up() {
+fn a_receiver_that_stood_still_waits_before_it_gives_up() {
     let mut source = Source::new(7, 1, 0);
     let mut subscriber = Subscriber::joined(settings(), &source);
     for _ in 0..2 {
@@ -203,7 +203,7 @@ fn a_forgotten_receiver_says_nothing_else_until_it_knows_where_it_goes_on() {
 }
 
 #[test]
-fn what_was_published_into_the_void_is_counted_as_lost() {
+fn messages_published_without_receivers_are_counted_as_lost() {
     const MESSAGES: u64 = 1 << 20;
     let source = Source::new(7, 1, 0);
     let mut subscriber = Subscriber::joined(settings(), &source);
@@ -225,7 +225,7 @@ fn what_was_published_into_the_void_is_counted_as_lost() {
         topic: 0.into(),
         name: 0.into(),
         reserved: 0.into(),
-        piece: MESSAGES.into(),
+        fragment: MESSAGES.into(),
         message: MESSAGES.into(),
     };
     let mut buffer = [0; 256];
@@ -279,12 +279,12 @@ fn topics_that_the_session_does_not_have_are_asked_for_again() {
 }
 
 #[test]
-fn what_a_forgotten_receiver_missed_is_gone_even_before_its_welcome() {
+fn messages_missed_by_a_forgotten_receiver_are_gone_before_its_welcome() {
     let mut source = Source::new(7, 1, 0);
     let mut subscriber = Subscriber::joined(settings(), &source);
     subscriber.hear(5, &source.forgets());
     // No receiver was joined when these three were published.
-    source.topics[0] = TopicState { piece: 3, message: 3 };
+    source.topics[0] = TopicState { fragment: 3, message: 3 };
     source.publish(0, 9, false);
     source.close();
     let (frame, _) = Frame::split(&source.datagrams[0].0).expect("a frame");

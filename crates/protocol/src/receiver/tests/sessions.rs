@@ -66,7 +66,7 @@ fn a_loss_is_told_when_the_time_for_recovery_is_over() {
 }
 
 #[test]
-fn what_the_sender_no_longer_keeps_is_lost_at_once() {
+fn data_that_the_sender_dropped_is_lost_at_once() {
     let (source, mut subscriber) = alternating(6, settings());
     hear(&mut subscriber, &source, 5, &[0, 5]);
     subscriber.hear(6, &gone(source.sequence(1), 2));
@@ -126,7 +126,7 @@ fn a_closed_session_ends_when_all_has_come_and_says_so() {
 }
 
 #[test]
-fn what_brings_the_application_nothing_needs_no_reading() {
+fn frames_without_events_need_no_reading() {
     let (source, mut subscriber) = alternating(2, settings());
     hear(&mut subscriber, &source, 5, &[0, 1]);
     let read = |subscriber: &mut Subscriber, now| {
@@ -184,7 +184,7 @@ fn a_join_is_repeated_and_answers_a_challenge() {
 }
 
 #[test]
-fn what_an_earlier_join_asked_for_is_heard_while_more_is_asked_for() {
+fn topics_of_an_earlier_join_are_heard_while_more_are_joined() {
     let mut source = Source::new(0, 2, 40);
     let mut subscriber = Subscriber::new(settings(), &source.names);
     // There is only one topic at first.

@@ -39,7 +39,7 @@ struct OpenBlock {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct TopicState {
-    pub(super) piece: u64,
+    pub(super) fragment: u64,
     pub(super) message: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Source {
     first: u64,
     pub(super) topics: Vec<TopicState>,
     pub(super) names: Vec<String>,
-    /// The frames sent so far, and the messages (topic, number from 0) that have a piece in each.
+    /// The frames sent so far, and the messages (topic, number from 0) that have a fragment in each.
     pub(super) datagrams: Vec<(Vec<u8>, Inside)>,
     open: Vec<OpenBlock>,
     used: usize,
@@ -58,7 +58,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(first: u64, topics: u32, base: u64) -> Self {
-        let state = TopicState { piece: base.wrapping_mul(3), message: base };
+        let state = TopicState { fragment: base.wrapping_mul(3), message: base };
         Self {
             first,
             topics: vec![state; topics as usize],
@@ -93,11 +93,11 @@ impl Source {
         } else {
             let mut whole = (bytes.len() as u32).to_le_bytes().to_vec();
             whole.extend(bytes);
-            let pieces: Vec<_> = whole.chunks(150).collect();
-            for (at, piece) in pieces.iter().enumerate() {
+            let fragments: Vec<_> = whole.chunks(150).collect();
+            for (at, fragment) in fragments.iter().enumerate() {
                 let begin = if at == 0 { ItemFlags::BEGIN } else { 0 };
-                let end = if at + 1 == pieces.len() { ItemFlags::END } else { 0 };
-                self.add(topic, piece, begin | end | more, number);
+                let end = if at + 1 == fragments.len() { ItemFlags::END } else { 0 };
+                self.add(topic, fragment, begin | end | more, number);
             }
         }
         let state = &mut self.topics[topic as usize];
@@ -118,12 +118,12 @@ impl Source {
                 topic: topic.into(),
                 length: 0.into(),
                 count: 0.into(),
-                piece: state.piece.into(),
+                fragment: state.fragment.into(),
                 message: state.message.into(),
             };
             self.open.push(OpenBlock { header, items: Vec::new() });
         }
-        state.piece = state.piece.wrapping_add(1);
+        state.fragment = state.fragment.wrapping_add(1);
         let block = self.open.last_mut().expect("a block");
         let item = ItemHeader { length: (bytes.len() as u16).into(), flags: flags.into() };
         block.items.extend(item.as_bytes());
@@ -180,7 +180,7 @@ impl Source {
             let head = TopicHead {
                 topic: (topic as u32).into(),
                 reserved: 0.into(),
-                piece: state.piece.into(),
+                fragment: state.fragment.into(),
                 message: state.message.into(),
             };
             assert!(writer.add(&head));
@@ -215,7 +215,7 @@ impl Source {
                 topic: (topic as u32).into(),
                 name: 0.into(),
                 reserved: 0.into(),
-                piece: state.piece.into(),
+                fragment: state.fragment.into(),
                 message: state.message.into(),
             };
             assert!(writer.add_topic(entry, name));

@@ -66,7 +66,7 @@ fn any_network_resolves_under_loss() {
 }
 
 #[test]
-fn what_the_transports_gave_up_is_found_again() {
+fn sources_that_the_transports_gave_up_are_found_again() {
     for seed in seeds(50) {
         let mut rng = Rng::new(seed);
         let mut network = populated(2 + rng.below(4) as usize, 5, seed);
@@ -83,7 +83,7 @@ fn what_the_transports_gave_up_is_found_again() {
 }
 
 #[test]
-fn who_has_left_is_not_found_any_more() {
+fn sources_that_left_are_not_found() {
     for seed in seeds(50) {
         let mut network = populated(5, 5, seed);
         assert!(network.run_until(10 * SECOND, is_resolved), "seed {seed}");

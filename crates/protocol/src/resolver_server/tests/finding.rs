@@ -121,7 +121,7 @@ fn a_daemon_that_starts_anew_takes_nothing_away() {
 }
 
 #[test]
-fn what_ended_while_the_daemon_was_away_is_gone_when_it_is_back() {
+fn sources_that_ended_while_the_daemon_was_away_are_gone() {
     let mut cluster = Cluster::new(1, 2, 5);
     publish(&mut cluster, 0, S, "a");
     publish(&mut cluster, 0, S + 1, "a");

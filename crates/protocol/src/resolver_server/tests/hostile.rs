@@ -147,7 +147,7 @@ fn limits_hold_for_each_client_and_for_all() {
 }
 
 #[test]
-fn who_never_reads_costs_no_more_than_what_there_is_to_tell() {
+fn a_peer_that_never_reads_costs_no_more_than_the_replies() {
     let mut resolver_server = small();
     let [reader, publisher] = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
     resolver_server.on_frame(0, reader, &split(&frame(5, None, &["a".into()])));
@@ -165,7 +165,7 @@ fn who_never_reads_costs_no_more_than_what_there_is_to_tell() {
 }
 
 #[test]
-fn who_says_nothing_is_let_go_and_so_is_who_comes_twice() {
+fn silent_and_doubled_peers_are_disconnected() {
     let mut resolver_server = small();
     let silent = resolver_server.connect(0, from()).expect("room");
     assert_eq!(resolver_server.next_deadline(), Some(SECOND), "it is to be told that we live");

@@ -31,7 +31,7 @@ impl Reader {
         for (block, items) in Blocks::new(blocks) {
             let topic = block.topic.get();
             let numbers = self.topics.entry(topic).or_default();
-            assert_eq!(block.piece.get(), numbers.fragment);
+            assert_eq!(block.fragment.get(), numbers.fragment);
             assert_eq!(block.message.get(), numbers.message);
             let mut count = 0;
             for item in items {
@@ -115,7 +115,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_read_is_what_was_published(
+    fn messages_read_are_the_messages_published(
         steps in steps(),
         before_the_wrap in 0u64..40,
         keeps in 0u64..8,
@@ -165,7 +165,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_published_is_not_to_be_seen() {
+fn uncommitted_messages_are_invisible() {
     let mut packetizer = packetizer(5, 16 << 10, 512, 4 << 10);
     assert_eq!(packetizer.stage(0, 10, None), Ok(()));
     assert!(packetizer.flush(), "nothing published is open");
@@ -179,7 +179,7 @@ fn what_is_not_published_is_not_to_be_seen() {
 }
 
 #[test]
-fn nobody_begins_amid_a_batch_that_passes_a_topic_over() {
+fn no_topic_begins_amid_a_batch_that_passes_it_over() {
     let mut packetizer = packetizer(0, 16 << 10, 512, 4 << 10);
     packetizer.set_subscribed(1, false);
     packetizer.stage(1, 8, None).expect("room");
@@ -245,7 +245,7 @@ fn a_message_that_nobody_wants_takes_a_number_but_no_room() {
     packetizer.publish();
     assert!(packetizer.flush());
     let block = |(header, _): (&BlockHeader, _)| {
-        (header.topic.get(), header.count.get(), header.piece.get(), header.message.get())
+        (header.topic.get(), header.count.get(), header.fragment.get(), header.message.get())
     };
     let blocks: Vec<_> = packetizer.window.blocks(0).map(block).collect();
     assert_eq!(blocks, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 1), (1, 1, 3, 3)]);

@@ -15,7 +15,7 @@ fn cookie(sender: &mut Sender, from: SocketAddr, receiver: u64) -> u64 {
     ChallengeBody::split(frame.body).expect("a body").0.cookie.get()
 }
 
-/// The entries of the Welcome: name, piece, message.
+/// The entries of the Welcome: name, fragment, message.
 fn entries(
     sender: &mut Sender,
     receiver: u64,
@@ -32,12 +32,12 @@ fn entries(
     });
     let (_, rest) = WelcomeBody::split(welcome.expect("a welcome")).expect("a body");
     topics(rest)
-        .map(|(entry, name)| (name.to_owned(), entry.piece.get(), entry.message.get()))
+        .map(|(entry, name)| (name.to_owned(), entry.fragment.get(), entry.message.get()))
         .collect()
 }
 
 #[test]
-fn nobody_gets_in_with_another_s_cookie() {
+fn a_cookie_of_another_receiver_admits_none() {
     let mut sender = sender(settings(Distribution::Unicast));
     let cookie = cookie(&mut sender, address(1), 1);
     hear(&mut sender, 1, address(2), &join(1, cookie, 0, 0, &["a"]));
@@ -109,25 +109,25 @@ fn late_joiners_begin_with_the_oldest_that_is_kept() {
     let oldest = sender.session.packetizer.window.oldest();
     let late = entries(&mut sender, 1, flag::LATE, &["a", "b"]);
     assert_eq!(sender.session.receivers[0].start, oldest);
-    let pieces: Vec<u64> = late.iter().map(|entry| entry.1).collect();
+    let fragments: Vec<u64> = late.iter().map(|entry| entry.1).collect();
     let first = |topic: u32| {
         let mut sequence = oldest;
         loop {
             let mut blocks = sender.session.packetizer.window.blocks(sequence);
             if let Some((block, _)) = blocks.find(|(block, _)| block.topic.get() == topic) {
-                return block.piece.get();
+                return block.fragment.get();
             }
             sequence = sequence.wrapping_add(1);
         }
     };
-    assert_eq!(pieces, [first(0), first(1)]);
+    assert_eq!(fragments, [first(0), first(1)]);
     assert!(late[0].2 > 100 && late[0].2 < 200);
     let live = entries(&mut sender, 2, 0, &["a"]);
     assert_eq!(live[0].2, 200);
 }
 
 #[test]
-fn who_wants_none_of_the_topics_is_in_but_does_not_count() {
+fn a_receiver_of_no_topic_is_admitted_but_not_counted() {
     let mut sender = sender(settings(Distribution::Unicast));
     assert_eq!(entries(&mut sender, 1, 0, &["x"]), []);
     assert_eq!((sender.receivers(), sender.is_drained()), (0, true));
@@ -181,7 +181,7 @@ fn another_receiver_at_an_address_takes_the_place_of_the_one_before() {
 }
 
 #[test]
-fn what_a_receiver_wants_after_it_was_sent_something_begins_now() {
+fn a_topic_wanted_later_begins_now() {
     let settings = SenderSettings { late_join: true, ..settings(Distribution::Unicast) };
     let mut sender = sender(settings);
     for topic in [1, 0, 1] {
@@ -194,7 +194,7 @@ fn what_a_receiver_wants_after_it_was_sent_something_begins_now() {
 }
 
 #[test]
-fn who_asks_where_to_go_on_goes_on_where_it_stands() {
+fn a_resuming_receiver_goes_on_at_its_position() {
     for distribution in [Distribution::Multicast(group()), Distribution::Unicast] {
         let mut sender = sender(settings(distribution));
         let start = let_in(&mut sender, 1, 1, 0, &["a", "b"]);
@@ -217,7 +217,7 @@ fn who_asks_where_to_go_on_goes_on_where_it_stands() {
 }
 
 #[test]
-fn who_was_told_of_a_topic_counts_again_when_it_says_that_it_knows() {
+fn a_receiver_counts_again_when_it_confirms_a_topic() {
     let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a", "to come"]);
     let knows = |topics| status_of(topics, 1, start, start.wrapping_add(64));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn who_stood_still_does_not_blame_the_receivers() {
+fn a_sender_that_stood_still_does_not_blame_its_receivers() {
     let mut sender = sender(settings(Distribution::Multicast(group())));
     let_in(&mut sender, 1, 1, 0, &["a"]);
     sender.on_time(MILLISECOND);
@@ -114,7 +114,7 @@ fn silent(read: u64) -> (Sender, u64) {
 }
 
 #[test]
-fn who_falls_silent_is_left_behind_unless_it_has_read_everything() {
+fn a_silent_receiver_is_left_behind_unless_it_has_read_everything() {
     let (mut sender, _) = silent(1);
     assert_eq!(left_behind(&mut sender), 1);
     let (mut sender, _) = silent(2);
@@ -124,7 +124,7 @@ fn who_falls_silent_is_left_behind_unless_it_has_read_everything() {
 }
 
 #[test]
-fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
+fn a_returning_receiver_is_left_behind_only_if_it_missed_something() {
     for missed in [false, true] {
         let (mut sender, start) = silent(1);
         if missed {
@@ -140,7 +140,7 @@ fn who_comes_back_is_left_behind_only_if_it_has_missed_something() {
 }
 
 #[test]
-fn who_leaves_is_not_left_behind_and_who_tells_of_a_loss_is() {
+fn a_leaver_is_not_left_behind_but_a_receiver_that_reports_loss_is() {
     let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     publish(&mut sender, 0, 10);

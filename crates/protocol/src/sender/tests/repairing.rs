@@ -18,7 +18,7 @@ fn group_of_two(count: usize, change: impl FnOnce(&mut SenderSettings)) -> (Send
 }
 
 #[test]
-fn what_is_missing_is_sent_again_once_in_half_a_round_trip() {
+fn missing_datagrams_are_sent_again_once_in_half_a_round_trip() {
     let (mut sender, start) = group_of_two(20, |_| {});
     let asked = nak(1, 0, &[(start.wrapping_add(2), 3), (start.wrapping_add(10), 1)]);
     hear(&mut sender, 10, address(1), &asked);
@@ -40,7 +40,7 @@ fn what_is_missing_is_sent_again_once_in_half_a_round_trip() {
 }
 
 #[test]
-fn who_asks_again_after_its_own_round_trip_is_not_kept_waiting_by_others() {
+fn a_repeated_nak_does_not_wait_for_the_round_trips_of_others() {
     let (mut sender, start) = group_of_two(1, |_| {});
     let limit = start.wrapping_add(64);
     hear(&mut sender, 1, address(1), &status_from((9, 20_000), 1, start, limit));
@@ -59,7 +59,7 @@ fn who_asks_again_after_its_own_round_trip_is_not_kept_waiting_by_others() {
 }
 
 #[test]
-fn who_asks_alone_is_answered_alone() {
+fn a_nak_of_one_receiver_is_answered_to_it_alone() {
     let (mut sender, start) = group_of_two(20, |_| {});
     hear(&mut sender, 10, address(1), &nak(1, flag::ALONE, &[(start, 20)]));
     let data = of_kind(&sent(&mut sender, 12), Kind::Data);
@@ -68,7 +68,7 @@ fn who_asks_alone_is_answered_alone() {
 }
 
 #[test]
-fn what_is_gone_or_not_yet_sent_is_not_repaired() {
+fn positions_outside_the_window_are_not_repaired() {
     let (mut sender, start) = group_of_two(20, |settings| settings.pacing = Pacing::None);
     for _ in 0..2_000 {
         publish(&mut sender, 0, 100);
@@ -83,7 +83,7 @@ fn what_is_gone_or_not_yet_sent_is_not_repaired() {
 }
 
 #[test]
-fn what_a_receiver_does_not_want_is_void_for_it() {
+fn unwanted_topics_are_void_for_a_receiver() {
     let mut sender = sender(settings(Distribution::Unicast));
     let start = let_in(&mut sender, 1, 1, 0, &["a"]);
     let_in(&mut sender, 1, 2, 0, &["b"]);
@@ -121,7 +121,7 @@ fn a_storm_of_naks_gets_no_more_than_its_share_and_the_others_are_served() {
 }
 
 #[test]
-fn what_has_come_meanwhile_is_not_sent_again() {
+fn datagrams_that_arrived_meanwhile_are_not_sent_again() {
     for asks_again in [false, true] {
         let (mut sender, start) = group_of_two(60, |settings| {
             settings.link_rate = 10_000;

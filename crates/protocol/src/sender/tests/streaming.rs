@@ -97,7 +97,7 @@ fn a_connection_that_broke_is_resumed() {
 }
 
 #[test]
-fn who_is_let_go_is_told_before_its_connection_may_close() {
+fn a_removed_receiver_is_told_before_its_connection_closes() {
     let mut sender = connected(Pacing::SlowestOrEject(200 * MILLISECOND));
     take(&mut sender, 1, 1_000);
     assert!(!sender.has_rejected_connections(), "no receiver was ejected");

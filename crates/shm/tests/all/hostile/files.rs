@@ -23,7 +23,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 #[test]
-fn what_is_no_file_is_named_and_passed_over() {
+fn entries_that_are_no_files_are_named_and_passed_over() {
     let mut scene = Scene::new();
     let path = |name: &str| scene.path().join(name);
     let beacon = path(&format!("{}.ring", scene.beacon.session()));
