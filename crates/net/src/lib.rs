@@ -33,6 +33,7 @@ mod lingering_close;
 mod multicast_loopback;
 mod network;
 mod owner_state;
+mod peer_names;
 mod peers;
 mod poller;
 mod publisher;

@@ -1,56 +1,72 @@
-//! Discovery without multicast: other programs whose addresses are configured.
+//! Discovery without multicast: other programs whose addresses or DNS names are configured.
 //!
-//! All programs have the same list. Each binds the first free address of its host in it, sends to
-//! all the others from there, and ignores datagrams from other addresses.
+//! All programs have the same list. Each binds the first free address of its host in it, or the
+//! first free port of a name, sends to all the others from there, and ignores datagrams from other
+//! addresses.
 
 use crate::context::NetContext;
 use crate::error::{OpenError, system};
+use crate::peer_names::{PeerNames, port, system_lookup};
 use lanecast_os::udp::UdpSocket;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+/// Programs behind names for which the sending rate is shared out: their number isn't known when
+/// the rate is set.
+const EXPECTED_BEHIND_NAMES: usize = 16;
 
 /// The other programs, and the socket to them.
 #[derive(Debug)]
 pub(crate) struct Peers {
     socket: Arc<UdpSocket>,
     others: Vec<SocketAddr>,
+    named: Option<PeerNames>,
+    own: SocketAddr,
 }
 
 impl Peers {
     /// Opens the socket to the peers in the settings; `None` without peers.
     ///
     /// # Errors
-    /// If no address of the list is this host's and free.
+    /// If no address of the list is this host's and free, and no port of the names.
     pub(crate) fn open(context: &NetContext) -> Result<Option<Self>, OpenError> {
-        let peers = &context.settings.peers;
-        if peers.is_empty() {
+        let (peers, names) = (&context.settings.peers, &context.settings.peer_names);
+        if peers.is_empty() && names.is_empty() {
             return Ok(None);
         }
-        let refuse = |fix| Err(OpenError::Setting { what: "net.peers", fix });
+        let refuse = |what, fix| Err(OpenError::Setting { what, fix });
         let here = context.address;
-        let reach = |peer: &SocketAddr| {
+        let reach = move |peer: &SocketAddr| {
             peer.is_ipv4() == here.is_ipv4() && peer.ip().is_loopback() == here.is_loopback()
         };
         // Checked at the start: the system would only refuse each single send, silently.
         if !peers.iter().all(reach) {
             return refuse(
+                "net.peers",
                 "not all can be reached from the interface: they and net.interface must be of \
                  the same version of IP, and all on the loopback or none",
             );
         }
-        let mut own = peers.iter().filter(|peer| peer.ip() == here).peekable();
-        if own.peek().is_none() {
+        let own = peers.iter().filter(|peer| peer.ip() == here).map(SocketAddr::port);
+        // A name need not lead here yet when the program starts: its port alone is taken.
+        let mut ports = own.chain(names.iter().filter_map(|name| port(name))).peekable();
+        if ports.peek().is_none() {
             return refuse(
+                "net.peers",
                 "none is an address of the interface, so no peer could answer: add this host's \
                  address with a port, and give all hosts the same list",
             );
         }
-        for own in own {
-            match context.socket(own.port()) {
+        for port in ports {
+            match context.socket(port) {
                 Ok(socket) => {
-                    let others = peers.iter().filter(|peer| *peer != own).copied().collect();
-                    return Ok(Some(Self { socket: Arc::new(socket), others }));
+                    let own = SocketAddr::new(here, port);
+                    let others = peers.iter().filter(|peer| **peer != own).copied().collect();
+                    let watch = || PeerNames::watch(names.clone(), reach, system_lookup);
+                    let named = (!names.is_empty()).then(watch).transpose();
+                    let named = named.map_err(system("start a thread for net.peer_names"))?;
+                    return Ok(Some(Self { socket: Arc::new(socket), others, named, own }));
                 }
                 // Another program of this host has that place in the list: the next one is tried.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
@@ -58,6 +74,7 @@ impl Peers {
             }
         }
         refuse(
+            if peers.is_empty() { "net.peer_names" } else { "net.peers" },
             "other programs have all addresses of this host: add one with another port for each \
              program that runs here at the same time",
         )
@@ -67,19 +84,23 @@ impl Peers {
         &self.socket
     }
 
-    /// Number of other programs.
+    /// Number of datagrams that each frame takes; of names, an estimate.
     pub(crate) const fn count(&self) -> usize {
-        self.others.len()
+        self.others.len() + if self.named.is_some() { EXPECTED_BEHIND_NAMES } else { 0 }
     }
 
     /// Whether `from` is a peer.
     pub(crate) fn contains(&self, from: SocketAddr) -> bool {
-        self.others.contains(&from)
+        let is_named = |named: &PeerNames| named.addresses().binary_search(&from).is_ok();
+        self.others.contains(&from) || self.named.as_ref().is_some_and(is_named)
     }
 
     /// Sends a frame to all peers.
     pub(crate) fn send(&self, frame: &[u8]) {
-        for other in &self.others {
+        let named = self.named.as_ref().map(PeerNames::addresses);
+        let named = named.iter().flat_map(|all| all.iter());
+        let named = named.filter(|at| **at != self.own && !self.others.contains(at));
+        for other in self.others.iter().chain(named) {
             // Lost advertisements and queries are repeated.
             drop(self.socket.send_to(frame, *other));
         }

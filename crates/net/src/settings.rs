@@ -1,6 +1,7 @@
 //! Settings of the network transports, and their limits.
 
 use crate::error::OpenError;
+use crate::peer_names::port;
 use crate::source::TransportKind;
 use lanecast_base::WaitStrategy;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +17,10 @@ pub const WINDOW_MAX: usize = 1 << 30;
 const RESOLVERS_MAX: usize = 16;
 /// The most peers.
 const PEERS_MAX: usize = 64;
+/// The most names of peers.
+const PEER_NAMES_MAX: usize = 16;
+/// The longest DNS name with its port, in bytes.
+const PEER_NAME_BYTES: usize = 253 + 6;
 
 /// Settings of a network: one interface, and the sessions on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,10 @@ pub struct NetSettings {
     /// Programs that discover each other directly, by the addresses at which they listen. The list
     /// includes the program's own address.
     pub peers: Vec<SocketAddr>,
+    /// DNS names of such programs, each with a port: `prices.example:7341`. A name may stand for
+    /// many addresses, which may change: names are looked up every 5 seconds, by a thread of the
+    /// network's own. A program takes the first port of a name that is free on its host.
+    pub peer_names: Vec<String>,
     /// Port at which the program runs a resolver daemon itself; 0: any. Its address is then all
     /// that others need to find its publishers.
     pub resolver_port: Option<u16>,
@@ -149,6 +158,7 @@ impl Default for NetSettings {
             resolver_group: Some(SocketAddr::from(([239, 192, 71, 1], 14_390))),
             resolvers: Vec::new(),
             peers: Vec::new(),
+            peer_names: Vec::new(),
             resolver_port: None,
             accept: TransportKind::ALL.to_vec(),
             foreign_adverts: false,
@@ -275,6 +285,14 @@ impl NetSettings {
                 "net.peers",
                 "take the addresses and ports of at most 64 programs, such as 10.0.0.1:7341; \
                  multicast belongs into net.resolver_group",
+            );
+        }
+        let is_name = |name: &String| name.len() <= PEER_NAME_BYTES && port(name).is_some();
+        if self.peer_names.len() > PEER_NAMES_MAX || !self.peer_names.iter().all(is_name) {
+            return refuse(
+                "net.peer_names",
+                "take at most 16 DNS names, each with the port of the programs behind it, such \
+                 as prices.example:7341",
             );
         }
         Ok(())

@@ -124,10 +124,11 @@ fn open_net(
     settings.artificial_source_loss = share(arguments.source_loss, settings.artificial_source_loss);
     settings.artificial_loss = share(arguments.receiver_loss, settings.artificial_loss);
     let apart = arguments.receives_apart;
-    if apart && (settings.resolver_port.is_some() || !settings.peers.is_empty()) {
+    let has_peers = !settings.peers.is_empty() || !settings.peer_names.is_empty();
+    if apart && (settings.resolver_port.is_some() || has_peers) {
         bail!(
             "-R x: a second context cannot have the port of the first one: leave it out, or take \
-             net.resolver_port and net.peers out of the configuration"
+             net.resolver_port, net.peers and net.peer_names out of the configuration"
         );
     }
     let open = || {

@@ -2,8 +2,8 @@
 
 use super::setting::Setting;
 use super::value::{
-    address, addresses, by_topic, duration, listed, number, optional, or_none, pacing, parse, size,
-    topics_listed, written,
+    address, addresses, by_topic, duration, listed, names, names_listed, number, optional, or_none,
+    pacing, parse, size, topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
 use lanecast_net::{Pacing, ThreadingMode};
@@ -59,6 +59,19 @@ pub(super) const NET: &[Setting] = &[
             Ok(())
         },
         get: |config| listed(&config.net.peers),
+    },
+    Setting {
+        key: "net.peer_names",
+        values: "DNS names and ports with commas between, such as prices.example:7341, or none",
+        about: "Names of peers that resolve topics directly with each other, for networks where \
+                programs move but names stay, such as a headless service of Kubernetes. A name \
+                stands for all its addresses and is looked up every 5 seconds. Each program \
+                takes the first of the ports that is free on its host.",
+        set: |config, text| {
+            config.net.peer_names = names(text)?;
+            Ok(())
+        },
+        get: |config| names_listed(&config.net.peer_names),
     },
     Setting {
         key: "net.resolver_port",

@@ -76,6 +76,24 @@ pub(super) fn listed(addresses: &[SocketAddr]) -> String {
     if words.is_empty() { "none".into() } else { words.join(",") }
 }
 
+/// Comma-separated DNS names with a port each, or `none`.
+pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    let one = |text: &str| {
+        let text = text.trim();
+        let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        match port {
+            Some(_) => Ok(text.to_owned()),
+            None => Err(format!("'{text}' is not a name with a port, such as prices.example:7341")),
+        }
+    };
+    let each = |text: &str| text.split(',').map(one).collect();
+    Ok(optional(text, each)?.unwrap_or_default())
+}
+
+pub(super) fn names_listed(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { names.join(",") }
+}
+
 /// Comma-separated topics with an address each, or `none`.
 pub(super) fn by_topic(text: &str) -> Result<Vec<(String, SocketAddr)>, String> {
     let one = |text: &str| {

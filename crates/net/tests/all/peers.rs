@@ -1,4 +1,4 @@
-//! Programs that know each other's addresses, without multicast and without a daemon.
+//! Programs that know each other's addresses or names, without multicast and without a daemon.
 
 use lanecast_net::{NetSettings, Network, OpenError, TransportKind};
 use lanecast_transport::{Event, Publish, Subscribe};
@@ -66,6 +66,28 @@ fn they_find_each_other_and_whoever_comes_back() {
     let there = Network::open(settings(&peers)).expect("its address is free again");
     let mut publisher = there.publisher(TransportKind::Ru, "prices").expect("a publisher");
     carry(&mut publisher, &mut subscriber);
+}
+
+#[test]
+fn programs_behind_a_name_find_each_other() {
+    let held = free(2);
+    let name = |at: SocketAddr| format!("localhost:{}", at.port());
+    let peer_names: Vec<String> = addresses(&held).into_iter().map(name).collect();
+    drop(held);
+    let named = NetSettings { peer_names, ..settings(&[]) };
+    let open = || Network::open(named.clone()).expect("a network");
+    let (here, there) = (open(), open());
+    let mut subscriber = here.subscriber(&["prices"]).expect("a subscriber");
+    let mut publisher = there.publisher(TransportKind::Ru, "prices").expect("a publisher");
+    carry(&mut publisher, &mut subscriber);
+    let refused = Network::open(named.clone()).expect_err("both ports are taken");
+    assert!(refused.to_string().contains("net.peer_names"), "{refused}");
+    assert!(refused.to_string().contains("add one with another port"), "{refused}");
+    for name in ["prices.example", "prices.example:0", ":7341", "prices.example:70000"] {
+        let named = NetSettings { peer_names: vec![name.into()], ..settings(&[]) };
+        let refused = Network::open(named).expect_err("refused");
+        assert!(refused.to_string().contains("such as prices.example:7341"), "{refused}");
+    }
 }
 
 #[test]

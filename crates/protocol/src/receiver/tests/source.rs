@@ -48,7 +48,7 @@ pub(super) struct Source {
     first: u64,
     pub(super) topics: Vec<TopicState>,
     pub(super) names: Vec<String>,
-    /// The frames sent so far, and the messages (topic, number from 0) that have a fragment in each.
+    /// The frames sent so far, and the messages (topic, number) with a fragment in each.
     pub(super) datagrams: Vec<(Vec<u8>, Inside)>,
     open: Vec<OpenBlock>,
     used: usize,
