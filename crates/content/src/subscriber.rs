@@ -148,8 +148,8 @@ impl<C: Transport + 'static> Subscribe for Subscriber<C> {
         work
     }
 
-    fn wait(&mut self, work: usize) {
-        self.feed.wait(work);
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        self.feed.wait_at_most(work, limit);
     }
 
     fn longest_wait(&self) -> Duration {

@@ -88,8 +88,8 @@ impl Subscribe for Subscriber {
     }
 
     #[inline]
-    fn wait(&mut self, work: usize) {
-        delegate!(&mut self.inner, Inner, it => it.wait(work))
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        delegate!(&mut self.inner, Inner, it => it.wait_at_most(work, limit))
     }
 
     fn longest_wait(&self) -> Duration {

@@ -119,7 +119,7 @@ impl Subscriber {
 
     /// Sleeps until a socket is readable or the conductor wakes the owner.
     #[cold]
-    fn sleep(&mut self) {
+    fn sleep(&mut self, limit: Duration) {
         // Before the check of the epoch below: a notification from now on sets the event.
         self.owner_state.set_parked(true);
         let mut descriptors = Vec::new();
@@ -132,9 +132,10 @@ impl Subscriber {
         };
         // A notification from before the flag was visible has not set the event.
         if self.owner_state.wake_epoch() == self.wake_epoch {
-            let limit = Duration::from_nanos(deadline.saturating_sub(self.now()));
+            let due = Duration::from_nanos(deadline.saturating_sub(self.now()));
+            let limit = limit.min(due).min(LONGEST_WAIT);
             let event = [self.owner_state.event.as_fd()];
-            self.poller.sleep_with_wakers(&event, &descriptors, Some(limit.min(LONGEST_WAIT)));
+            self.poller.sleep_with_wakers(&event, &descriptors, Some(limit));
         }
         self.owner_state.event.clear();
         self.owner_state.set_parked(false);
@@ -215,7 +216,7 @@ impl Subscribe for Subscriber {
         work
     }
 
-    fn wait(&mut self, work: usize) {
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
         if work > 0 {
             self.waiter.found(work);
             return;
@@ -223,7 +224,7 @@ impl Subscribe for Subscriber {
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
-            WaitStep::Park => self.sleep(),
+            WaitStep::Park => self.sleep(limit),
         }
     }
 

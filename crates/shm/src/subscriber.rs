@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Longest sleep, for loops that also poll other sources: ten polls a second.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// Longest sleep while not every publisher wakes this subscriber.
+const UNCOVERED_WAIT: Duration = Duration::from_millis(1);
 
 /// A subscriber over shared memory: reads all publishers of its topics in place.
 ///
@@ -145,26 +147,26 @@ impl Subscriber {
         self.watch_images();
     }
 
-    /// Sleeps until there is a message or another event, at most for a tenth of a second.
-    pub fn sleep(&self) {
+    /// Sleeps until there is a message or another event, at most for `limit` and a tenth of a second.
+    pub fn sleep(&self, limit: Duration) {
         if self.signal.epoch() != self.seen_epoch {
             return;
         }
         let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
             [(self.signal.word(), self.seen_epoch); futex::WORDS_MAX];
-        let mut limit = LONGEST_WAIT;
+        let mut limit = limit.min(LONGEST_WAIT);
         let mut prepared = 0;
         for image in &self.images {
             let Some((word, expected, covered)) = image.prepare_sleep() else { break };
             prepared += 1;
             if !covered {
-                limit = Duration::from_millis(1);
+                limit = limit.min(UNCOVERED_WAIT);
             }
             if let Some(entry) = words.get_mut(prepared) {
                 *entry = (word, expected);
             } else {
                 // More sessions than one futex call can watch: poll the others every millisecond.
-                limit = Duration::from_millis(1);
+                limit = limit.min(UNCOVERED_WAIT);
             }
         }
         if prepared == self.images.len() {
@@ -192,7 +194,7 @@ impl Subscribe for Subscriber {
     }
 
     #[inline]
-    fn wait(&mut self, work: usize) {
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
         if work > 0 {
             self.waiter.found(work);
             return;
@@ -200,7 +202,7 @@ impl Subscribe for Subscriber {
         match self.waiter.next_step() {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
-            WaitStep::Park => self.sleep(),
+            WaitStep::Park => self.sleep(limit),
         }
     }
 

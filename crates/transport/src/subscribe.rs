@@ -16,7 +16,13 @@ pub trait Subscribe: Send + 'static {
 
     /// Waits by the subscriber's strategy after a poll that returned `work`; returns at once if
     /// that is not 0, and after [`Self::longest_wait`] at the latest.
-    fn wait(&mut self, work: usize);
+    fn wait(&mut self, work: usize) {
+        self.wait_at_most(work, self.longest_wait());
+    }
+
+    /// As [`wait`](Self::wait), and returns after `limit` at the latest, for loops with duties of
+    /// their own at known times.
+    fn wait_at_most(&mut self, work: usize, limit: Duration);
 
     /// The longest time of a [`wait`](Self::wait), so that a loop can check a stop flag in between.
     fn longest_wait(&self) -> Duration;

@@ -55,7 +55,7 @@ impl Subscribe for BothSubscriber {
         work
     }
 
-    fn wait(&mut self, work: usize) {
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
         if work > 0 {
             self.waiter.found(work);
             return;
@@ -64,7 +64,7 @@ impl Subscribe for BothSubscriber {
             WaitStep::Spin(pauses) => spin(pauses),
             WaitStep::Yield => std::thread::yield_now(),
             // Sleep on the futex in shared memory; the network's conductor wakes it too.
-            WaitStep::Park => self.far.sleep_in_background(|| self.near.sleep()),
+            WaitStep::Park => self.far.sleep_in_background(|| self.near.sleep(limit)),
         }
     }
 

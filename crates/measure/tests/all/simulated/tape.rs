@@ -285,7 +285,7 @@ impl Subscribe for Playing {
         read
     }
 
-    fn wait(&mut self, _work: usize) {}
+    fn wait_at_most(&mut self, _work: usize, _limit: Duration) {}
 
     fn wakeup(&mut self) -> std::io::Result<std::os::fd::BorrowedFd<'_>> {
         Err(std::io::ErrorKind::Unsupported.into())

@@ -404,9 +404,9 @@ impl Subscribe for MemorySubscriber {
         items.len()
     }
 
-    fn wait(&mut self, work: usize) {
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
         if work == 0 {
-            let (deadline, index) = (Instant::now() + self.longest_wait(), self.index);
+            let (deadline, index) = (Instant::now() + limit.min(self.longest_wait()), self.index);
             self.hub.wait_until(deadline, |state| !state.queues[index].items.is_empty());
         }
     }
