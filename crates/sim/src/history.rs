@@ -41,20 +41,20 @@ impl What {
 
 /// Bounded list of events.
 #[derive(Debug)]
-pub struct History {
-    notes: VecDeque<(Nanos, Socket, What)>,
+pub struct History<W = What> {
+    notes: VecDeque<(Nanos, Socket, W)>,
     most: usize,
     all: u64,
 }
 
-impl History {
+impl<W> History<W> {
     /// Keeps the last `most` events.
     pub fn new(most: usize) -> Self {
         Self { notes: VecDeque::with_capacity(most), most, all: 0 }
     }
 
     /// Adds an event.
-    pub fn note(&mut self, at: Nanos, socket: Socket, what: What) {
+    pub fn note(&mut self, at: Nanos, socket: Socket, what: W) {
         if self.notes.len() == self.most {
             self.notes.pop_front();
         }
@@ -68,7 +68,7 @@ impl History {
     }
 }
 
-impl fmt::Display for History {
+impl<W: fmt::Debug> fmt::Display for History<W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "the last {} of {} things:", self.notes.len(), self.all)?;
         for (at, socket, what) in &self.notes {

@@ -13,6 +13,7 @@
 //! - [`roster`]: checks the events of the publisher
 //! - [`run`](mod@run): one run, from its seed to its outcome
 //! - [`latency`]: latencies under set conditions, in simulated time
+//! - [`group`]: members of a group, many in one world
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod disk;
 pub mod event_queue;
 pub mod fabric;
 pub mod fault;
+pub mod group;
 pub mod history;
 pub mod latency;
 pub mod ledger;

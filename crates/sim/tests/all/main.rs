@@ -1,4 +1,5 @@
 //! The integration tests of this crate, in one program.
 
+mod group_oracle;
 mod latency;
 mod seeds;

@@ -1,0 +1,244 @@
+//! Scenario of a group's run, drawn from its seed.
+
+use crate::group::fault::GroupFault;
+use crate::link::{LinkConditions, Loss};
+use crate::payload::Sizes;
+use crate::rng::SimRng;
+use lanecast_membership::GroupSettings;
+use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+
+/// Scenario of a run.
+#[derive(Clone, Debug)]
+pub struct GroupScenario {
+    /// Seed.
+    pub seed: u64,
+    /// Settings of all members.
+    pub settings: GroupSettings,
+    /// Conditions of all links.
+    pub conditions: LinkConditions,
+    /// Link of each process, for all that leaves it.
+    pub egress: Option<LinkConditions>,
+    /// The processes.
+    pub places: Vec<Place>,
+    /// Broadcasts come back to their sender, too.
+    pub loops_back: bool,
+    /// Faults and their times.
+    pub faults: Vec<(Nanos, GroupFault)>,
+    /// Time after which no fault is active and the network is calm.
+    pub healed: Nanos,
+    /// No member may ever be missing in a view.
+    pub is_gentle: bool,
+}
+
+/// A process, in all its incarnations.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Time of its start.
+    pub starts: Nanos,
+    /// Messages that it sends in all.
+    pub messages: u64,
+    /// Messages that it sends without a pause.
+    pub burst: u64,
+    /// Pause between two bursts.
+    pub pause: Nanos,
+    /// Lengths of its messages.
+    pub sizes: Sizes,
+    /// Percentage of messages in total order.
+    pub total: u32,
+    /// Percentage of messages to one member.
+    pub direct: u32,
+    /// Time to handle a frame; 0: it handles frames as they arrive.
+    pub pace: Nanos,
+    /// Longest queue of frames to handle, in bytes.
+    pub socket_bytes: usize,
+    /// Length of the state that it gives to new members.
+    pub state_bytes: usize,
+}
+
+impl GroupScenario {
+    /// Draws the scenario of `seed`.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = SimRng::new(seed ^ 0x0067_726f_7570);
+        let is_gentle = rng.percent(20);
+        let span = rng.spread(300 * MILLISECOND..=6 * SECOND);
+        let count = if rng.percent(10) { rng.within(6..=12) } else { rng.within(2..=5) } as usize;
+        let conditions = draw_conditions(&mut rng, is_gentle);
+        let settings = draw_settings(&mut rng, is_gentle);
+        let together = rng.percent(50);
+        let places = (0..count).map(|_| draw_place(&mut rng, span, count, together, is_gentle));
+        let slow = LinkConditions { rate: 12_500_000, queue: 500_000, ..LinkConditions::INSIDE };
+        let mut scenario = Self {
+            seed,
+            settings,
+            conditions,
+            places: places.collect(),
+            egress: rng.percent(15).then_some(slow),
+            loops_back: rng.percent(10),
+            faults: Vec::new(),
+            healed: span,
+            is_gentle,
+        };
+        scenario.draw_faults(&mut rng, span);
+        scenario
+    }
+
+    /// Fifty members that start at once.
+    pub fn crowd(seed: u64, count: usize) -> Self {
+        let mut rng = SimRng::new(seed);
+        let place = |rng: &mut SimRng| Place {
+            starts: rng.up_to(MILLISECOND),
+            messages: 0,
+            ..draw_place(rng, SECOND, count, true, true)
+        };
+        Self {
+            seed,
+            settings: GroupSettings::default(),
+            conditions: LinkConditions::CALM,
+            egress: None,
+            places: (0..count).map(|_| place(&mut rng)).collect(),
+            loops_back: false,
+            faults: Vec::new(),
+            healed: 0,
+            is_gentle: true,
+        }
+    }
+
+    /// Longest time from the end of all faults to one view of all members: suspicion of members
+    /// that are gone, verified, and rounds that end by their timeouts, before and after the merge.
+    pub const fn agreement_time(&self) -> Nanos {
+        let GroupSettings {
+            heartbeat,
+            hang_timeout,
+            verify_timeout,
+            join_timeout,
+            gather,
+            round_timeout,
+            ..
+        } = self.settings;
+        hang_timeout + verify_timeout + join_timeout + 6 * (gather + round_timeout) + 10 * heartbeat
+    }
+
+    fn draw_faults(&mut self, rng: &mut SimRng, span: Nanos) {
+        let count = self.places.len();
+        if self.is_gentle {
+            if rng.percent(30) {
+                let at = rng.up_to(span);
+                self.faults
+                    .push((at, GroupFault::Leave(rng.within(0..=count as u64 - 1) as usize)));
+            }
+            return;
+        }
+        let kinds = 1 + rng.within(0..=1) * rng.within(0..=4);
+        for _ in 0..kinds {
+            let at = rng.up_to(span);
+            let until = (at + rng.spread(2 * MILLISECOND..=4 * SECOND)).min(span);
+            let who = rng.within(0..=count as u64 - 1) as usize;
+            let other = (who + rng.within(1..=count as u64 - 1) as usize) % count;
+            match rng.within(0..=11) {
+                0..=2 => {
+                    let signal =
+                        rng.percent(60).then(|| rng.spread(50 * MICROSECOND..=5 * MILLISECOND));
+                    self.faults.push((at, GroupFault::Crash(who, signal)));
+                    if rng.percent(60) {
+                        self.faults.push((until, GroupFault::Start(who)));
+                    }
+                }
+                3..=4 => {
+                    self.faults.push((at, GroupFault::Hang(who)));
+                    self.faults.push((until, GroupFault::Resume(who)));
+                }
+                5..=6 => {
+                    let most = rng.pick(&[1, 1, 2]);
+                    let sides = (0..count).map(|_| rng.within(0..=most) as u8).collect();
+                    self.faults.push((at, GroupFault::Partition(sides)));
+                    self.faults.push((until, GroupFault::Heal));
+                }
+                7 => {
+                    self.faults.push((at, GroupFault::Cut(who, other)));
+                    self.faults.push((until, GroupFault::Mend(who, other)));
+                }
+                8 => self.faults.push((at, GroupFault::Conditions(draw_conditions(rng, false)))),
+                9 => self.faults.push((at, GroupFault::Leave(who))),
+                10 => {
+                    let odds = rng.pick(&[50_000, 500_000, 1_000_000]);
+                    self.faults.push((at, GroupFault::Refuse(who, odds)));
+                    self.faults.push((until, GroupFault::Refuse(who, 0)));
+                }
+                _ => self.faults.push((at, GroupFault::FalseAlarm(who, other))),
+            }
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
+    }
+}
+
+fn draw_settings(rng: &mut SimRng, is_gentle: bool) -> GroupSettings {
+    let heartbeat = rng.pick(&[20, 50, 100]) * MILLISECOND;
+    let beats = if is_gentle { 20 } else { rng.within(5..=20) };
+    GroupSettings {
+        heartbeat,
+        hang_timeout: beats * heartbeat,
+        verify_timeout: rng.within(50..=200) * MILLISECOND,
+        join_timeout: rng.within(200..=1_000) * MILLISECOND,
+        gather: rng.within(1..=20) * MILLISECOND,
+        round_timeout: rng.within(if is_gentle { 300 } else { 100 }..=500) * MILLISECOND,
+        window: rng.spread(64 << 10..=1 << 20) as usize,
+        longest_frame: rng.pick(&[512, 1_400, 8_900]),
+        state: rng.percent(30),
+        ..GroupSettings::default()
+    }
+}
+
+fn draw_conditions(rng: &mut SimRng, is_gentle: bool) -> LinkConditions {
+    let loss = match rng.within(0..=9) {
+        0..=2 => Loss::None,
+        _ if is_gentle => Loss::Random(rng.pick(&[1_000, 10_000])),
+        3..=7 => Loss::Random(rng.pick(&[1_000, 10_000, 50_000, 100_000, 200_000])),
+        _ => Loss::Bursts {
+            begin: rng.within(1_000..=20_000) as u32,
+            end: rng.within(20_000..=300_000) as u32,
+            bad: rng.pick(&[500_000, 1_000_000]),
+        },
+    };
+    let delay = rng.spread(3_000..=if is_gentle { 1_000_000 } else { 5_000_000 });
+    let disorder = rng.percent(40);
+    LinkConditions {
+        delay,
+        jitter: rng.up_to(delay),
+        loss,
+        copies: if disorder { rng.up_to(50_000) as u32 } else { 0 },
+        detours: if disorder { rng.up_to(100_000) as u32 } else { 0 },
+        detour: rng.spread(10_000..=5_000_000),
+        rate: 0,
+        queue: 0,
+    }
+}
+
+fn draw_place(
+    rng: &mut SimRng,
+    span: Nanos,
+    count: usize,
+    together: bool,
+    is_gentle: bool,
+) -> Place {
+    let messages = if rng.percent(70) { rng.spread(1..=200) / (1 + count as u64 / 4) } else { 0 };
+    let burst = rng.spread(1..=40);
+    let sizes = match rng.within(0..=3) {
+        0 => Sizes::Even(24),
+        1 => Sizes::Even(rng.spread(8..=2_000) as usize),
+        2 => Sizes::Mixed(3_000),
+        _ => Sizes::Rare(30_000),
+    };
+    let slow = !is_gentle && rng.percent(15);
+    Place {
+        starts: if together { rng.up_to(MILLISECOND) } else { rng.up_to(span) },
+        messages,
+        burst,
+        pause: span / (1 + messages / burst),
+        sizes,
+        total: rng.pick(&[0, 30, 100]),
+        direct: rng.pick(&[0, 0, 20]),
+        pace: if slow { rng.spread(10_000..=2_000_000) } else { 0 },
+        socket_bytes: rng.spread(64 << 10..=1 << 20) as usize,
+        state_bytes: rng.spread(24..=100_000) as usize,
+    }
+}
