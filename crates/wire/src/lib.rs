@@ -8,6 +8,7 @@ compile_error!("shared memory is little-endian: this processor would misread it"
 
 pub mod command;
 pub mod content;
+pub mod group;
 pub mod journal;
 pub mod net;
 pub mod shm;

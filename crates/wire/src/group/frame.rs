@@ -1,0 +1,471 @@
+//! Frames, read from bytes that may be hostile, and written.
+
+use super::delivery::{DataFlags, RepairBody, StateBody, WantBody};
+use super::views::{
+    BallotEntry, CutBody, FlushedBody, HeartbeatBody, InstallBody, MemberEntry, MemberState,
+    NextMember, OldView, OldViewEntry, ParticipantEntry, PrepareBody, RefuseBody, SuspectBody,
+    TargetEntry, ViewEntry, name,
+};
+use super::{GROUP_MEMBERS_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header};
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes that are no frame of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupFrameError {
+    /// Shorter than a header.
+    Short,
+    /// Another version; the header is read, nothing else.
+    Version(u8),
+    /// A kind that this version does not have.
+    Kind(u8),
+    /// The body contradicts its kind.
+    Body(GroupKind),
+}
+
+/// A frame, without its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the layouts in delivery and views describe the fields")]
+pub enum GroupFrame<'a> {
+    Heartbeat {
+        coordinator: u64,
+        next: u64,
+        incarnation: u64,
+        members_hash: u64,
+        port: u16,
+        state: MemberState,
+        name: &'a str,
+        vector: &'a [U64],
+    },
+    Data {
+        sequence: u64,
+        flags: DataFlags,
+        body: &'a [u8],
+    },
+    Ack {
+        vector: &'a [U64],
+    },
+    Want {
+        origin: u64,
+        first: u64,
+        count: u32,
+    },
+    Repair {
+        origin: u64,
+        sequence: u64,
+        flags: DataFlags,
+        body: &'a [u8],
+    },
+    Suspect {
+        member: u64,
+        reason: u8,
+    },
+    Leave,
+    Prepare {
+        ballot: BallotEntry,
+        epoch: u64,
+        participants: &'a [ParticipantEntry],
+    },
+    Flushed {
+        ballot: BallotEntry,
+        view: ViewEntry,
+        ready: Option<(ViewEntry, BallotEntry)>,
+        vector: &'a [U64],
+        ready_members: &'a [U64],
+    },
+    Cut {
+        ballot: BallotEntry,
+        view: ViewEntry,
+        members: Vec<NextMember<'a>>,
+        views: Vec<OldView<'a>>,
+    },
+    Ready {
+        ballot: BallotEntry,
+    },
+    Install {
+        ballot: BallotEntry,
+        view: ViewEntry,
+        members: Vec<NextMember<'a>>,
+    },
+    Refuse {
+        ballot: BallotEntry,
+        promised: BallotEntry,
+        epoch: u64,
+    },
+    Direct {
+        sequence: u64,
+        flags: DataFlags,
+        body: &'a [u8],
+    },
+    DirectAck {
+        next: u64,
+    },
+    State {
+        offset: u64,
+        total: u64,
+        bytes: &'a [u8],
+    },
+    StateAck {
+        offset: u64,
+    },
+}
+
+impl<'a> GroupFrame<'a> {
+    /// Reads a frame with its header. Nothing is allocated but for a change of the view, and there no
+    /// more than the bytes hold.
+    ///
+    /// # Errors
+    /// If it is no whole frame of this version.
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Result<(Header, Self), GroupFrameError> {
+        let (layout, body) =
+            GroupHeader::read_from_prefix(bytes).map_err(|_| GroupFrameError::Short)?;
+        if layout.version != GROUP_VERSION {
+            return Err(GroupFrameError::Version(layout.version));
+        }
+        let kind = GroupKind::from_byte(layout.kind).ok_or(GroupFrameError::Kind(layout.kind))?;
+        let header = Header {
+            kind,
+            flags: layout.flags.get(),
+            group: layout.group.get(),
+            sender: layout.sender.get(),
+            epoch: layout.epoch.get(),
+        };
+        let frame = Self::body(kind, DataFlags(header.flags), body);
+        Ok((header, frame.ok_or(GroupFrameError::Body(kind))?))
+    }
+
+    #[inline]
+    fn body(kind: GroupKind, flags: DataFlags, body: &'a [u8]) -> Option<Self> {
+        Some(match kind {
+            GroupKind::Data => {
+                let (sequence, body) = U64::read_from_prefix(body).ok()?;
+                Self::Data { sequence: sequence.get(), flags, body }
+            }
+            GroupKind::Repair => {
+                let (head, body) = RepairBody::read_from_prefix(body).ok()?;
+                let flags = DataFlags(head.flags.get());
+                Self::Repair {
+                    origin: head.origin.get(),
+                    sequence: head.sequence.get(),
+                    flags,
+                    body,
+                }
+            }
+            GroupKind::Direct => {
+                let (sequence, body) = U64::read_from_prefix(body).ok()?;
+                Self::Direct { sequence: sequence.get(), flags, body }
+            }
+            GroupKind::State => {
+                let (head, bytes) = StateBody::read_from_prefix(body).ok()?;
+                Self::State { offset: head.offset.get(), total: head.total.get(), bytes }
+            }
+            GroupKind::Ack => {
+                let (count, rest) = U16::read_from_prefix(body).ok()?;
+                let (vector, rest) = entries(rest, count)?;
+                whole(rest, Self::Ack { vector })?
+            }
+            GroupKind::Want => {
+                let WantBody { origin, first, count } = WantBody::read_from_bytes(body).ok()?;
+                Self::Want { origin: origin.get(), first: first.get(), count: count.get() }
+            }
+            GroupKind::DirectAck => {
+                Self::DirectAck { next: U64::read_from_bytes(body).ok()?.get() }
+            }
+            GroupKind::StateAck => {
+                Self::StateAck { offset: U64::read_from_bytes(body).ok()?.get() }
+            }
+            _ => return Self::control(kind, body),
+        })
+    }
+
+    fn control(kind: GroupKind, body: &'a [u8]) -> Option<Self> {
+        Some(match kind {
+            GroupKind::Heartbeat => return Self::heartbeat(body),
+            GroupKind::Suspect => {
+                let head = SuspectBody::read_from_bytes(body).ok()?;
+                Self::Suspect { member: head.member.get(), reason: head.reason }
+            }
+            GroupKind::Leave => whole(body, Self::Leave)?,
+            GroupKind::Prepare => {
+                let (head, rest) = PrepareBody::read_from_prefix(body).ok()?;
+                let (participants, rest) = entries(rest, head.count)?;
+                let (ballot, epoch) = (head.ballot, head.epoch.get());
+                whole(rest, Self::Prepare { ballot, epoch, participants })?
+            }
+            GroupKind::Flushed => {
+                let (head, rest) = FlushedBody::read_from_prefix(body).ok()?;
+                let (vector, rest) = entries(rest, head.count)?;
+                let (ready_members, rest) = entries(rest, head.ready_members)?;
+                let ready =
+                    (head.ready.epoch.get() != 0).then_some((head.ready, head.ready_ballot));
+                let (ballot, view) = (head.ballot, head.view);
+                whole(rest, Self::Flushed { ballot, view, ready, vector, ready_members })?
+            }
+            GroupKind::Cut => {
+                let (head, rest) = CutBody::read_from_prefix(body).ok()?;
+                let (members, rest) = members(rest, head.members)?;
+                let (views, rest) = old_views(rest, head.views)?;
+                let (ballot, view) = (head.ballot, head.view);
+                whole(rest, Self::Cut { ballot, view, members, views })?
+            }
+            GroupKind::Ready => Self::Ready { ballot: BallotEntry::read_from_bytes(body).ok()? },
+            GroupKind::Install => {
+                let (head, rest) = InstallBody::read_from_prefix(body).ok()?;
+                let (members, rest) = members(rest, head.members)?;
+                let (ballot, view) = (head.ballot, head.view);
+                whole(rest, Self::Install { ballot, view, members })?
+            }
+            GroupKind::Refuse => {
+                let head = RefuseBody::read_from_bytes(body).ok()?;
+                let (ballot, promised) = (head.ballot, head.promised);
+                Self::Refuse { ballot, promised, epoch: head.epoch.get() }
+            }
+            _ => return None,
+        })
+    }
+
+    fn heartbeat(body: &'a [u8]) -> Option<Self> {
+        let (head, rest) = HeartbeatBody::read_from_prefix(body).ok()?;
+        let (vector, rest) = entries(rest, head.count)?;
+        if rest.len() != usize::from(head.name) {
+            return None;
+        }
+        Some(Self::Heartbeat {
+            coordinator: head.coordinator.get(),
+            next: head.next.get(),
+            incarnation: head.incarnation.get(),
+            members_hash: head.members_hash.get(),
+            port: head.port.get(),
+            state: MemberState::from_byte(head.state)?,
+            name: name(rest)?,
+            vector,
+        })
+    }
+
+    const fn kind(&self) -> GroupKind {
+        match self {
+            Self::Heartbeat { .. } => GroupKind::Heartbeat,
+            Self::Data { .. } => GroupKind::Data,
+            Self::Ack { .. } => GroupKind::Ack,
+            Self::Want { .. } => GroupKind::Want,
+            Self::Repair { .. } => GroupKind::Repair,
+            Self::Suspect { .. } => GroupKind::Suspect,
+            Self::Leave => GroupKind::Leave,
+            Self::Prepare { .. } => GroupKind::Prepare,
+            Self::Flushed { .. } => GroupKind::Flushed,
+            Self::Cut { .. } => GroupKind::Cut,
+            Self::Ready { .. } => GroupKind::Ready,
+            Self::Install { .. } => GroupKind::Install,
+            Self::Refuse { .. } => GroupKind::Refuse,
+            Self::Direct { .. } => GroupKind::Direct,
+            Self::DirectAck { .. } => GroupKind::DirectAck,
+            Self::State { .. } => GroupKind::State,
+            Self::StateAck { .. } => GroupKind::StateAck,
+        }
+    }
+
+    const fn flags(&self) -> u16 {
+        match self {
+            Self::Data { flags, .. } | Self::Direct { flags, .. } => flags.0,
+            _ => 0,
+        }
+    }
+
+    /// Writes the frame with its header into `frame`; what was in there is dropped.
+    ///
+    /// # Panics
+    /// With more than 65,535 entries in a list, or a name of more than 255 bytes.
+    pub fn write(&self, (group, sender, epoch): (u32, u64, u64), frame: &mut Vec<u8>) {
+        frame.clear();
+        let header = Header { kind: self.kind(), flags: self.flags(), group, sender, epoch };
+        frame.extend(header.layout().as_bytes());
+        let mut add = |bytes: &[u8]| frame.extend_from_slice(bytes);
+        match self {
+            Self::Heartbeat { name, vector, .. } => {
+                add(self.heartbeat_body().as_bytes());
+                add(vector.as_bytes());
+                add(name.as_bytes());
+            }
+            Self::Data { sequence, body, .. } | Self::Direct { sequence, body, .. } => {
+                add(&sequence.to_le_bytes());
+                add(body);
+            }
+            Self::Ack { vector } => {
+                add(count(vector).as_bytes());
+                add(vector.as_bytes());
+            }
+            Self::Want { origin, first, count } => add(WantBody {
+                origin: (*origin).into(),
+                first: (*first).into(),
+                count: (*count).into(),
+            }
+            .as_bytes()),
+            Self::Repair { origin, sequence, flags, body } => {
+                let (origin, sequence) = ((*origin).into(), (*sequence).into());
+                add(RepairBody { origin, sequence, flags: flags.0.into() }.as_bytes());
+                add(body);
+            }
+            Self::Suspect { member, reason } => {
+                add(SuspectBody { member: (*member).into(), reason: *reason }.as_bytes());
+            }
+            Self::Leave => {}
+            Self::Prepare { ballot, epoch, participants } => {
+                let (ballot, epoch, count) = (*ballot, (*epoch).into(), count(participants));
+                add(PrepareBody { ballot, epoch, count, reserved: [0; 6] }.as_bytes());
+                add(participants.as_bytes());
+            }
+            Self::Flushed { ballot, view, ready, vector, ready_members } => {
+                let none = || (FromZeros::new_zeroed(), FromZeros::new_zeroed());
+                let (ready, ready_ballot) = ready.unwrap_or_else(none);
+                add(FlushedBody {
+                    ballot: *ballot,
+                    view: *view,
+                    ready,
+                    ready_ballot,
+                    count: count(vector),
+                    ready_members: count(ready_members),
+                    reserved: 0.into(),
+                }
+                .as_bytes());
+                add(vector.as_bytes());
+                add(ready_members.as_bytes());
+            }
+            Self::Cut { ballot, view, members, views } => {
+                let (ballot, view) = (*ballot, *view);
+                let (count_members, views_count) = (count(members), count(views));
+                let head = CutBody {
+                    ballot,
+                    view,
+                    members: count_members,
+                    views: views_count,
+                    reserved: 0.into(),
+                };
+                add(head.as_bytes());
+                members.iter().for_each(|member| add_member(member, &mut add));
+                for OldView { view, targets } in views {
+                    let (view, count) = (*view, count(targets));
+                    add(OldViewEntry { view, count, reserved: [0; 6] }.as_bytes());
+                    add(targets.as_bytes());
+                }
+            }
+            Self::Ready { ballot } => add(ballot.as_bytes()),
+            Self::Install { ballot, view, members } => {
+                let (ballot, view) = (*ballot, *view);
+                let head = InstallBody { ballot, view, members: count(members), reserved: [0; 6] };
+                add(head.as_bytes());
+                members.iter().for_each(|member| add_member(member, &mut add));
+            }
+            Self::Refuse { ballot, promised, epoch } => {
+                let (ballot, promised) = (*ballot, *promised);
+                add(RefuseBody { ballot, promised, epoch: (*epoch).into() }.as_bytes());
+            }
+            Self::DirectAck { next: number } | Self::StateAck { offset: number } => {
+                add(&number.to_le_bytes());
+            }
+            Self::State { offset, total, bytes } => {
+                let (offset, total) = ((*offset).into(), (*total).into());
+                add(StateBody { offset, total }.as_bytes());
+                add(bytes);
+            }
+        }
+    }
+
+    fn heartbeat_body(&self) -> HeartbeatBody {
+        let Self::Heartbeat {
+            coordinator,
+            next,
+            incarnation,
+            members_hash,
+            port,
+            state,
+            name,
+            vector,
+        } = self
+        else {
+            return FromZeros::new_zeroed();
+        };
+        HeartbeatBody {
+            coordinator: (*coordinator).into(),
+            next: (*next).into(),
+            incarnation: (*incarnation).into(),
+            members_hash: (*members_hash).into(),
+            count: count(vector),
+            port: (*port).into(),
+            state: *state as u8,
+            name: u8::try_from(name.len()).expect("a name that was checked"),
+            reserved: 0.into(),
+        }
+    }
+}
+
+fn add_member(member: &NextMember<'_>, add: &mut impl FnMut(&[u8])) {
+    let entry = MemberEntry {
+        id: member.id.into(),
+        incarnation: member.incarnation.into(),
+        first: member.first.into(),
+        port: member.port.into(),
+        name: u8::try_from(member.name.len()).expect("a name that was checked"),
+        reserved: [0; 5],
+    };
+    add(entry.as_bytes());
+    add(member.name.as_bytes());
+}
+
+fn count<T>(entries: &[T]) -> U16 {
+    u16::try_from(entries.len()).expect("lists of at most 65,535 entries").into()
+}
+
+/// `frame`, if nothing is left behind it.
+fn whole<'a>(rest: &[u8], frame: GroupFrame<'a>) -> Option<GroupFrame<'a>> {
+    rest.is_empty().then_some(frame)
+}
+
+/// A list of `count` entries, and the bytes behind it.
+fn entries<T>(bytes: &[u8], count: U16) -> Option<(&[T], &[u8])>
+where
+    T: FromBytes + Immutable + KnownLayout + Unaligned,
+{
+    let count = usize::from(count.get());
+    if count > GROUP_MEMBERS_MAX {
+        return None;
+    }
+    <[T]>::ref_from_prefix_with_elems(bytes, count).ok()
+}
+
+fn members(mut bytes: &[u8], count: U16) -> Option<(Vec<NextMember<'_>>, &[u8])> {
+    let count = usize::from(count.get());
+    // Checked before anything is allocated: a lie about the count costs nothing.
+    if count > GROUP_MEMBERS_MAX || count * size_of::<MemberEntry>() > bytes.len() {
+        return None;
+    }
+    let mut members = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (entry, rest) = MemberEntry::read_from_prefix(bytes).ok()?;
+        let (text, rest) = rest.split_at_checked(entry.name.into())?;
+        members.push(NextMember {
+            id: entry.id.get(),
+            incarnation: entry.incarnation.get(),
+            first: entry.first.get(),
+            port: entry.port.get(),
+            name: name(text)?,
+        });
+        bytes = rest;
+    }
+    Some((members, bytes))
+}
+
+fn old_views(mut bytes: &[u8], count: U16) -> Option<(Vec<OldView<'_>>, &[u8])> {
+    let count = usize::from(count.get());
+    if count > GROUP_MEMBERS_MAX || count * size_of::<OldViewEntry>() > bytes.len() {
+        return None;
+    }
+    let mut views = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (entry, rest) = OldViewEntry::read_from_prefix(bytes).ok()?;
+        let (targets, rest) = entries::<TargetEntry>(rest, entry.count)?;
+        views.push(OldView { view: entry.view, targets });
+        bytes = rest;
+    }
+    Some((views, bytes))
+}
