@@ -17,9 +17,11 @@ impl fmt::Display for MemberId {
 pub struct MemberInfo {
     /// This incarnation.
     pub id: MemberId,
-    /// When it started, in microseconds since 1970: a later one replaces an earlier one of the same name.
+    /// Start in microseconds since 1970: a later one replaces an earlier one of the same name.
     pub incarnation: u64,
-    /// Its name, for people; at most [`MemberInfo::LONGEST_NAME`] bytes.
+    /// TCP port at which other members watch that this one lives; 0: none.
+    pub port: u16,
+    /// The name, for people; at most [`MemberInfo::LONGEST_NAME`] bytes.
     pub name: String,
 }
 

@@ -70,6 +70,7 @@ pub enum GroupFrame<'a> {
         ballot: BallotEntry,
         view: ViewEntry,
         ready: Option<(ViewEntry, BallotEntry)>,
+        rank: u32,
         vector: &'a [U64],
         ready_members: &'a [U64],
     },
@@ -85,7 +86,6 @@ pub enum GroupFrame<'a> {
     Install {
         ballot: BallotEntry,
         view: ViewEntry,
-        members: Vec<NextMember<'a>>,
     },
     Refuse {
         ballot: BallotEntry,
@@ -199,8 +199,8 @@ impl<'a> GroupFrame<'a> {
                 let (ready_members, rest) = entries(rest, head.ready_members)?;
                 let ready =
                     (head.ready.epoch.get() != 0).then_some((head.ready, head.ready_ballot));
-                let (ballot, view) = (head.ballot, head.view);
-                whole(rest, Self::Flushed { ballot, view, ready, vector, ready_members })?
+                let (ballot, view, rank) = (head.ballot, head.view, head.rank.get());
+                whole(rest, Self::Flushed { ballot, view, ready, rank, vector, ready_members })?
             }
             GroupKind::Cut => {
                 let (head, rest) = CutBody::read_from_prefix(body).ok()?;
@@ -211,10 +211,8 @@ impl<'a> GroupFrame<'a> {
             }
             GroupKind::Ready => Self::Ready { ballot: BallotEntry::read_from_bytes(body).ok()? },
             GroupKind::Install => {
-                let (head, rest) = InstallBody::read_from_prefix(body).ok()?;
-                let (members, rest) = members(rest, head.members)?;
-                let (ballot, view) = (head.ballot, head.view);
-                whole(rest, Self::Install { ballot, view, members })?
+                let InstallBody { ballot, view } = InstallBody::read_from_bytes(body).ok()?;
+                Self::Install { ballot, view }
             }
             GroupKind::Refuse => {
                 let head = RefuseBody::read_from_bytes(body).ok()?;
@@ -315,7 +313,7 @@ impl<'a> GroupFrame<'a> {
                 add(PrepareBody { ballot, epoch, count, reserved: [0; 6] }.as_bytes());
                 add(participants.as_bytes());
             }
-            Self::Flushed { ballot, view, ready, vector, ready_members } => {
+            Self::Flushed { ballot, view, ready, rank, vector, ready_members } => {
                 let none = || (FromZeros::new_zeroed(), FromZeros::new_zeroed());
                 let (ready, ready_ballot) = ready.unwrap_or_else(none);
                 add(FlushedBody {
@@ -325,7 +323,7 @@ impl<'a> GroupFrame<'a> {
                     ready_ballot,
                     count: count(vector),
                     ready_members: count(ready_members),
-                    reserved: 0.into(),
+                    rank: (*rank).into(),
                 }
                 .as_bytes());
                 add(vector.as_bytes());
@@ -350,11 +348,8 @@ impl<'a> GroupFrame<'a> {
                 }
             }
             Self::Ready { ballot } => add(ballot.as_bytes()),
-            Self::Install { ballot, view, members } => {
-                let (ballot, view) = (*ballot, *view);
-                let head = InstallBody { ballot, view, members: count(members), reserved: [0; 6] };
-                add(head.as_bytes());
-                members.iter().for_each(|member| add_member(member, &mut add));
+            Self::Install { ballot, view } => {
+                add(InstallBody { ballot: *ballot, view: *view }.as_bytes());
             }
             Self::Refuse { ballot, promised, epoch } => {
                 let (ballot, promised) = (*ballot, *promised);
@@ -405,8 +400,9 @@ fn add_member(member: &NextMember<'_>, add: &mut impl FnMut(&[u8])) {
         incarnation: member.incarnation.into(),
         first: member.first.into(),
         port: member.port.into(),
+        old_view: member.old_view.into(),
         name: u8::try_from(member.name.len()).expect("a name that was checked"),
-        reserved: [0; 5],
+        reserved: [0; 3],
     };
     add(entry.as_bytes());
     add(member.name.as_bytes());
@@ -448,6 +444,7 @@ fn members(mut bytes: &[u8], count: U16) -> Option<(Vec<NextMember<'_>>, &[u8])>
             incarnation: entry.incarnation.get(),
             first: entry.first.get(),
             port: entry.port.get(),
+            old_view: entry.old_view.get(),
             name: name(text)?,
         });
         bytes = rest;

@@ -21,7 +21,7 @@ fn frames(check: impl Fn(GroupFrame<'_>)) {
     let vector = [U64::new(1), U64::new(2), U64::new(u64::MAX)];
     let (body, name) = (b"body".as_slice(), "anna");
     let flags = DataFlags(DataFlags::FIRST | DataFlags::AGREED);
-    let member = NextMember { id: 7, incarnation: 8, first: 9, port: 10, name };
+    let member = NextMember { id: 7, incarnation: 8, first: 9, port: 10, old_view: 1, name };
     let nameless = NextMember { id: 8, name: "", ..member };
     let targets = [TargetEntry { end: 4.into(), holder: 7.into() }];
     let old = OldView { view: view(), targets: &targets };
@@ -46,12 +46,26 @@ fn frames(check: impl Fn(GroupFrame<'_>)) {
     check(GroupFrame::Leave);
     check(GroupFrame::Prepare { ballot: ballot(), epoch: 6, participants: &[participant; 2] });
     let (ballot, view) = (ballot(), view());
-    check(GroupFrame::Flushed { ballot, view, ready, vector: &vector, ready_members: &vector });
-    check(GroupFrame::Flushed { ballot, view, ready: None, vector: &[], ready_members: &[] });
+    check(GroupFrame::Flushed {
+        ballot,
+        view,
+        ready,
+        rank: 2,
+        vector: &vector,
+        ready_members: &vector,
+    });
+    check(GroupFrame::Flushed {
+        ballot,
+        view,
+        ready: None,
+        rank: 0,
+        vector: &[],
+        ready_members: &[],
+    });
     let members = vec![member, nameless];
-    check(GroupFrame::Cut { ballot, view, members: members.clone(), views: vec![old, old] });
+    check(GroupFrame::Cut { ballot, view, members, views: vec![old, old] });
     check(GroupFrame::Ready { ballot });
-    check(GroupFrame::Install { ballot, view, members });
+    check(GroupFrame::Install { ballot, view });
     check(GroupFrame::Refuse { ballot, promised: ballot, epoch: 6 });
     check(GroupFrame::Direct { sequence: 1, flags, body });
     check(GroupFrame::DirectAck { next: 1 });
@@ -156,15 +170,20 @@ fn golden_bytes_of_a_message() {
 }
 
 #[test]
-fn golden_bytes_of_an_install() {
-    let members = vec![NextMember { id: 7, incarnation: 8, first: 9, port: 10, name: "bo" }];
-    let bytes = written(&GroupFrame::Install { ballot: ballot(), view: view(), members });
-    let mut golden = vec![1, 12, 0, 0];
+fn golden_bytes_of_a_cut() {
+    let members =
+        vec![NextMember { id: 7, incarnation: 8, first: 9, port: 10, old_view: 0, name: "bo" }];
+    let targets = [TargetEntry { end: 9.into(), holder: 7.into() }];
+    let views = vec![OldView { view: view(), targets: &targets }];
+    let bytes = written(&GroupFrame::Cut { ballot: ballot(), view: view(), members, views });
+    let mut golden = vec![1, 10, 0, 0];
     golden.extend(0x0a0b_0c0d_u32.to_le_bytes());
-    for word in [0x1122_3344_5566_7788_u64, 9, 3, 7, 5, 7, 1, 7, 8, 9] {
+    let mut words = |words: &[u64]| words.iter().for_each(|word| golden.extend(word.to_le_bytes()));
+    words(&[0x1122_3344_5566_7788, 9, 3, 7, 5, 7, 0x1_0001, 7, 8, 9]);
+    golden.extend([10, 0, 0, 0, 2, 0, 0, 0, b'b', b'o']);
+    for word in [5_u64, 7, 1, 9, 7] {
         golden.extend(word.to_le_bytes());
     }
-    golden.extend([10, 0, 2, 0, 0, 0, 0, 0, b'b', b'o']);
     assert_eq!(bytes, golden);
 }
 

@@ -141,8 +141,8 @@ layout! {
         count: U16,
         /// Members of the ready view.
         ready_members: U16,
-        /// Zero.
-        reserved: U32,
+        /// The sender's own rank in the installed view.
+        rank: U32,
     }
 }
 
@@ -173,10 +173,12 @@ layout! {
         first: U64,
         /// TCP port at which other members watch that it lives; 0: none.
         port: U16,
+        /// Index of its old view among those of the Cut.
+        old_view: U16,
         /// Bytes of its name.
         name: u8,
         /// Zero.
-        reserved: [u8; 5],
+        reserved: [u8; 3],
     }
 }
 
@@ -203,16 +205,12 @@ layout! {
 }
 
 layout! {
-    /// In an Install; the members follow.
-    InstallBody [40] {
-        /// The round.
+    /// In an Install: the view of a Cut that its receiver is ready for.
+    InstallBody [32] {
+        /// The round of that Cut.
         ballot: BallotEntry,
         /// The view.
         view: ViewEntry,
-        /// Members.
-        members: U16,
-        /// Zero.
-        reserved: [u8; 6],
     }
 }
 
@@ -239,6 +237,8 @@ pub struct NextMember<'a> {
     pub first: u64,
     /// TCP port at which other members watch that it lives; 0: none.
     pub port: u16,
+    /// Index of its old view among those of the Cut.
+    pub old_view: u16,
     /// Its name.
     pub name: &'a str,
 }
