@@ -9,6 +9,8 @@
 //! The frames are described in `docs/protocol/group.md`.
 #![forbid(unsafe_code)]
 
+#[cfg_attr(not(test), allow(dead_code, reason = "the member that uses it follows"))]
+mod detector;
 mod error;
 mod event;
 mod outlet;
