@@ -9,16 +9,25 @@
 //! The frames are described in `docs/protocol/group.md`.
 #![forbid(unsafe_code)]
 
-#[cfg_attr(not(test), allow(dead_code, reason = "the member that uses it follows"))]
+mod agreement;
+mod ballot;
+mod counters;
+mod delivery;
 mod detector;
 mod error;
 mod event;
+mod lead;
+mod member;
 mod outlet;
+mod participation;
+mod peers;
 mod settings;
 mod view;
 
+pub use counters::{BlockedBy, GroupCounters};
 pub use error::{SendError, SettingsError, StateError};
 pub use event::{Departure, Event, Order, ViewChange};
+pub use member::Member;
 pub use outlet::Outlet;
 pub use settings::GroupSettings;
 pub use view::{MemberId, MemberInfo, View, ViewId};

@@ -1,0 +1,897 @@
+//! Agreement on who is in the group: heartbeats, suspicion, and rounds that change the view.
+//!
+//! A round is needed when a member of the view is gone or leaves, or a peer with another view is heard.
+//! The members that want it agree on its leader by what they know; several leaders are no harm, since
+//! the later ballot wins. A round has three steps, so that members which go from one view to the same
+//! next one have delivered the same messages (virtual synchrony; Birman and Joseph, "Exploiting
+//! Virtual Synchrony in Distributed Systems", 1987), and no majority is needed (partitionable, as
+//! in Dolev and Malki's Transis):
+//!
+//! 1. Prepare: participants stop their streams and answer Flushed with how far they are.
+//! 2. Cut: participants fetch what one of them has, and answer Ready.
+//! 3. Install: the next view begins.
+
+use crate::Nanos;
+use crate::ballot::Ballot;
+use crate::delivery::Delivery;
+use crate::detector::Detector;
+use crate::event::{Departure, Event, ViewChange};
+use crate::lead::{Answer, Lead, Participant, Resolution};
+use crate::outlet::Outlet;
+use crate::participation::{NextView, Participation};
+use crate::peers::{Peer, Peers};
+use crate::settings::GroupSettings;
+use crate::view::{MemberId, MemberInfo, View, ViewId};
+use lanecast_wire::group::GroupFrame;
+use lanecast_wire::group::views::{MemberState, ParticipantEntry};
+use zerocopy::little_endian::U64;
+
+/// Repetitions of a leader's frames in a round's time.
+const REPETITIONS: Nanos = 8;
+/// Time after which a frame is offered to a full transport again.
+const AGAIN: Nanos = 2_000_000;
+
+/// Stage of a member's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Looks for others until then.
+    Seeking { until: Nanos },
+    /// In a view that the application knows.
+    Installed,
+    /// Wants to leave, and does so on its own then.
+    Leaving { until: Nanos },
+    /// Has left.
+    Left,
+}
+
+/// One member's part in the agreement.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreement {
+    me: MemberInfo,
+    group: u32,
+    settings: GroupSettings,
+    pub(crate) stage: Stage,
+    pub(crate) view: View,
+    /// Whether the application has seen `view`.
+    is_shown: bool,
+    peers: Peers,
+    detector: Detector,
+    /// The latest round that this member takes, or took part in.
+    promised: Ballot,
+    /// The highest epoch that was heard of.
+    highest_epoch: u64,
+    /// The view that this member is ready for.
+    ready: Option<NextView>,
+    participation: Option<Participation>,
+    lead: Option<Lead>,
+    is_held: bool,
+    /// A round has been needed since then.
+    needed_since: Option<Nanos>,
+    /// This member begins no round before that.
+    hold_off: Nanos,
+    /// The round that installed the view, for members that missed the Install.
+    installed: Ballot,
+    next_heartbeat: Nanos,
+    next_leave: Nanos,
+    latest_run: Nanos,
+    pub(crate) due: Nanos,
+    frame: Vec<u8>,
+}
+
+impl Agreement {
+    pub(crate) fn new(
+        settings: GroupSettings,
+        me: MemberInfo,
+        group: u32,
+        seed: u64,
+        now: Nanos,
+    ) -> Self {
+        let id = ViewId { epoch: 0, coordinator: me.id };
+        Self {
+            view: View { id, members: vec![me.clone()] },
+            me,
+            group,
+            stage: Stage::Seeking { until: now + settings.join_timeout },
+            is_shown: false,
+            peers: Peers::default(),
+            detector: Detector::new(&settings),
+            promised: Ballot::NONE,
+            highest_epoch: 0,
+            ready: None,
+            participation: None,
+            lead: None,
+            is_held: false,
+            needed_since: None,
+            hold_off: 0,
+            installed: Ballot::NONE,
+            // Members that start at once don't send at once for ever.
+            next_heartbeat: now + seed % (settings.gather / 4).max(1),
+            next_leave: Nanos::MAX,
+            latest_run: now,
+            due: now,
+            frame: Vec::new(),
+            settings,
+        }
+    }
+
+    pub(crate) const fn me(&self) -> &MemberInfo {
+        &self.me
+    }
+
+    fn envelope(&self) -> (u32, u64, u64) {
+        (self.group, self.me.id.0, self.view.id.epoch)
+    }
+
+    fn broadcast(&mut self, frame: &GroupFrame<'_>, out: &mut impl Outlet) -> bool {
+        frame.write(self.envelope(), &mut self.frame);
+        out.broadcast(&self.frame, &[])
+    }
+
+    fn direct(&mut self, to: MemberId, frame: &GroupFrame<'_>, out: &mut impl Outlet) {
+        frame.write((self.group, self.me.id.0, self.view.id.epoch), &mut self.frame);
+        // A frame that is refused counts as lost: its receiver asks again.
+        out.direct(to, &self.frame, &[]);
+    }
+
+    /// Notes that this member runs. One that was not run for long knows nothing about the others'
+    /// silence: it may have been its own.
+    pub(crate) fn run(&mut self, now: Nanos) {
+        let pause = now.saturating_sub(self.latest_run);
+        self.latest_run = now;
+        if pause > (5 * self.settings.heartbeat / 2).max(250_000_000) {
+            self.detector.rest(now);
+            for peer in self.peers.iter_mut() {
+                peer.heard = peer.heard.max(now.min(peer.heard + pause));
+                peer.suspected = peer.suspected.map(|since| since + pause);
+            }
+            if let Some(lead) = &mut self.lead {
+                lead.deadline += pause;
+            }
+            if let Some(participation) = &mut self.participation {
+                participation.deadline += pause;
+                participation.end += pause;
+            }
+        }
+    }
+
+    /// Any frame of a peer arrived.
+    #[inline]
+    pub(crate) fn on_sign(&mut self, now: Nanos, from: MemberId) {
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.heard = now;
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of a heartbeat")]
+    pub(crate) fn on_heartbeat(
+        &mut self,
+        now: Nanos,
+        info: MemberInfo,
+        view: ViewId,
+        state: MemberState,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        let from = info.id;
+        self.detector.heard(now, from);
+        self.highest_epoch = self.highest_epoch.max(view.epoch);
+        for earlier in self.peers.earlier_incarnations(&info) {
+            self.depart(now, earlier, Departure::Replaced, delivery, out);
+        }
+        let is_mine_too = info.name == self.me.name;
+        if is_mine_too && (info.incarnation, from) > (self.me.incarnation, self.me.id) {
+            // Another process took this name later: the others take this one for gone.
+            self.end(out);
+            return;
+        }
+        let is_replaced = is_mine_too
+            || self.peers.iter().any(|peer| {
+                peer.info.name == info.name
+                    && (peer.info.incarnation, peer.info.id) > (info.incarnation, from)
+            });
+        if self.peers.hear(now, info, view, state) {
+            // A stranger learns of this member soon, but not once for each stranger.
+            let soon = now + self.settings.heartbeat / 20;
+            self.next_heartbeat = self.next_heartbeat.min(soon);
+            self.due = self.due.min(self.next_heartbeat);
+        }
+        if is_replaced && let Some(peer) = self.peers.get_mut(from) {
+            peer.depart(now, Departure::Replaced);
+        }
+        // A member of the view that missed the Install.
+        if self.view.contains(from) && view.epoch < self.view.id.epoch {
+            let (ballot, view) = (self.installed.into(), self.view.id.into());
+            self.direct(from, &GroupFrame::Install { ballot, view }, out);
+        }
+        // Another has installed what this member is ready for: so all were ready.
+        if self.ready.as_ref().is_some_and(|ready| ready.view.id == view) {
+            self.install(now, delivery, out);
+        }
+    }
+
+    /// A member's process or connection ended, or the application says so.
+    pub(crate) fn depart(
+        &mut self,
+        now: Nanos,
+        id: MemberId,
+        why: Departure,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        if !peer.depart(now, why) {
+            return;
+        }
+        if self.view.contains(id) {
+            delivery.peer_gone(id);
+            if why != Departure::Left && self.is_shown {
+                let info = peer.info.clone();
+                out.event(Event::Suspected(&info, why));
+                let (member, reason) = (id.0, reason(why));
+                self.broadcast(&GroupFrame::Suspect { member, reason }, out);
+            }
+        }
+    }
+
+    /// Another member suspects one.
+    pub(crate) fn on_suspect(&mut self, now: Nanos, member: MemberId, out: &mut impl Outlet) {
+        if member == self.me.id {
+            self.next_heartbeat = now;
+        } else if let Some(peer) = self.peers.get_mut(member)
+            && peer.is_live()
+            && peer.suspected.is_none()
+            && self.view.contains(member)
+        {
+            // It refutes with any heartbeat.
+            peer.suspected = Some(now);
+            let info = peer.info.clone();
+            if self.is_shown {
+                out.event(Event::Suspected(&info, Departure::Silent));
+            }
+        }
+    }
+
+    pub(crate) fn on_leave(&mut self, from: MemberId) {
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.state = MemberState::Leaving;
+        }
+    }
+
+    /// Wants to leave.
+    pub(crate) fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
+        if matches!(self.stage, Stage::Leaving { .. } | Stage::Left) {
+            return;
+        }
+        if self.others_staying() == 0 {
+            self.end(out);
+            return;
+        }
+        self.stage = Stage::Leaving { until: now + 4 * self.settings.round_timeout };
+        self.next_leave = now;
+    }
+
+    fn others_staying(&self) -> usize {
+        let stays = |id| self.peers.get(id).is_some_and(Peer::is_staying);
+        self.view.members.iter().filter(|member| stays(member.id)).count()
+    }
+
+    fn end(&mut self, out: &mut impl Outlet) {
+        if self.stage != Stage::Left {
+            // Said once more on the way: whoever hears it need not wait for a round of its own.
+            self.broadcast(&GroupFrame::Leave, out);
+            self.stage = Stage::Left;
+            (self.lead, self.participation, self.ready) = (None, None, None);
+            self.due = Nanos::MAX;
+            out.event(Event::Left);
+        }
+    }
+
+    // --- a participant's answers ---
+
+    pub(crate) fn on_prepare(
+        &mut self,
+        now: Nanos,
+        ballot: Ballot,
+        epoch: u64,
+        participants: &[ParticipantEntry],
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        self.highest_epoch = self.highest_epoch.max(epoch);
+        let is_listed = participants.iter().any(|one| one.id.get() == self.me.id.0);
+        if !is_listed || ballot.leader == self.me.id && self.lead.is_none() {
+            return;
+        }
+        let ready_epoch = self.ready_epoch();
+        if ballot < self.promised || epoch <= ready_epoch {
+            if ballot > self.promised || ballot.leader != self.promised.leader {
+                let promised = self.promised.into();
+                let refuse =
+                    GroupFrame::Refuse { ballot: ballot.into(), promised, epoch: ready_epoch };
+                self.direct(ballot.leader, &refuse, out);
+            }
+            return;
+        }
+        if ballot > self.promised {
+            self.promised = ballot;
+            self.lead = self.lead.take().filter(|lead| lead.ballot == ballot);
+            delivery.hold();
+            self.is_held = true;
+            let end = now + 10 * self.settings.round_timeout;
+            let deadline = now + 3 * self.settings.round_timeout / 2;
+            self.participation = Some(Participation { ballot, deadline, end, cut: None });
+        }
+        let Some(participation) = &mut self.participation else { return };
+        if participation.ballot != ballot {
+            return;
+        }
+        participation.deadline = now + 3 * self.settings.round_timeout / 2;
+        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+            self.answer_ready(now, ballot, delivery, out);
+        } else if participation.cut.is_none() {
+            self.answer_flushed(now, ballot, delivery, out);
+        }
+    }
+
+    /// The highest epoch that this member is or was ready for.
+    fn ready_epoch(&self) -> u64 {
+        self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch).max(self.view.id.epoch)
+    }
+
+    fn answer_flushed(
+        &mut self,
+        now: Nanos,
+        ballot: Ballot,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        let ready = self.ready.as_ref();
+        let answer = Answer {
+            view: self.view.id,
+            rank: self.view.rank(self.me.id).unwrap_or_default(),
+            vector: delivery.vector(),
+            ready: ready.map(|ready| (ready.view.id, ready.ballot)),
+            ready_members: ready.map_or_else(Vec::new, |ready| {
+                ready.view.members.iter().map(|member| member.id).collect()
+            }),
+        };
+        if ballot.leader == self.me.id {
+            self.on_flushed(now, self.me.id, ballot, answer, delivery, out);
+            return;
+        }
+        let vector: Vec<U64> = answer.vector.iter().map(|&next| next.into()).collect();
+        let members: Vec<U64> = answer.ready_members.iter().map(|id| id.0.into()).collect();
+        let frame = GroupFrame::Flushed {
+            ballot: ballot.into(),
+            view: answer.view.into(),
+            ready: answer.ready.map(|(view, ballot)| (view.into(), ballot.into())),
+            rank: u32::try_from(answer.rank).unwrap_or(u32::MAX),
+            vector: &vector,
+            ready_members: &members,
+        };
+        self.direct(ballot.leader, &frame, out);
+    }
+
+    pub(crate) fn on_cut(
+        &mut self,
+        now: Nanos,
+        ballot: Ballot,
+        next: Option<NextView>,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        let Some(participation) = &mut self.participation else { return };
+        if participation.ballot != ballot {
+            return;
+        }
+        participation.deadline = now + 3 * self.settings.round_timeout / 2;
+        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+            self.answer_ready(now, ballot, delivery, out);
+            return;
+        }
+        // A Cut that says nothing of this member's view can't be followed: the round times out.
+        let Some(next) = next.filter(|next| next.view.id.epoch > self.view.id.epoch) else {
+            return;
+        };
+        if participation.cut.is_none() {
+            self.highest_epoch = self.highest_epoch.max(next.view.id.epoch);
+            delivery.pursue(now, &next.targets, &next.holders, out);
+            participation.cut = Some(next);
+        }
+        self.fetch(now, delivery, out);
+    }
+
+    /// Becomes ready as soon as nothing is missing any more.
+    pub(crate) fn fetch(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let Some(participation) = &mut self.participation else { return };
+        let is_there = |next: &mut NextView| delivery.has_reached(&next.targets);
+        if let Some(next) = participation.cut.take_if(is_there) {
+            let ballot = participation.ballot;
+            self.ready = Some(next);
+            self.answer_ready(now, ballot, delivery, out);
+        }
+    }
+
+    /// Whether messages before the Cut are missing.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.participation.as_ref().is_some_and(|participation| participation.cut.is_some())
+    }
+
+    fn answer_ready(
+        &mut self,
+        now: Nanos,
+        ballot: Ballot,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        if ballot.leader == self.me.id {
+            self.on_ready(now, self.me.id, ballot, delivery, out);
+        } else {
+            self.direct(ballot.leader, &GroupFrame::Ready { ballot: ballot.into() }, out);
+        }
+    }
+
+    pub(crate) fn on_install(
+        &mut self,
+        now: Nanos,
+        view: ViewId,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        if self.ready.as_ref().is_some_and(|ready| ready.view.id == view) {
+            self.install(now, delivery, out);
+        }
+    }
+
+    /// Installs the view that this member is ready for.
+    fn install(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let Some(next) = self.ready.take() else { return };
+        delivery.finish(now, out);
+        (self.participation, self.is_held, self.needed_since) = (None, false, None);
+        self.lead = None;
+        if !next.view.contains(self.me.id) {
+            self.end(out);
+            return;
+        }
+        let old = std::mem::replace(&mut self.view, next.view);
+        self.installed = next.ballot;
+        let was_shown = std::mem::replace(&mut self.is_shown, true);
+        let change = self.change(now, &old, was_shown, next.is_merged);
+        if matches!(self.stage, Stage::Seeking { .. }) {
+            self.stage = Stage::Installed;
+        }
+        for member in &self.view.members {
+            if let Some(peer) = self.peers.get_mut(member.id) {
+                if peer.view.epoch < self.view.id.epoch {
+                    (peer.view, peer.state) = (self.view.id, MemberState::Member);
+                }
+                peer.has_answered();
+            }
+        }
+        out.event(Event::View(&self.view, &change));
+        delivery.install(now, &self.view, &next.firsts, &next.stayed, out);
+        // The others see at once that the view is installed, should the Install be lost.
+        self.next_heartbeat = self.next_heartbeat.min(now + self.settings.heartbeat / 4);
+    }
+
+    fn change(&mut self, now: Nanos, old: &View, was_shown: bool, merged: bool) -> ViewChange {
+        let was_there = |member: &&MemberInfo| was_shown && old.contains(member.id);
+        let joined =
+            self.view.members.iter().filter(|member| !was_there(member)).cloned().collect();
+        let mut left = Vec::new();
+        let gone = old.members.iter().filter(|one| was_shown && !self.view.contains(one.id));
+        for member in gone.cloned() {
+            let peer = self.peers.get_mut(member.id);
+            let why = peer.map_or(Departure::Silent, |peer| match peer.departure {
+                Some((why, _)) => why,
+                None if peer.state == MemberState::Leaving => {
+                    peer.depart(now, Departure::Left);
+                    Departure::Left
+                }
+                None => Departure::Unresponsive,
+            });
+            left.push((member, why));
+        }
+        ViewChange { joined, left, merged }
+    }
+
+    /// Shows a view of its own: no others are there.
+    fn install_alone(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let epoch = self.highest_epoch.max(self.view.id.epoch) + 1;
+        self.highest_epoch = epoch;
+        let id = ViewId { epoch, coordinator: self.me.id };
+        let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
+        self.promised = ballot;
+        self.ready = Some(NextView {
+            ballot,
+            view: View { id, members: vec![self.me.clone()] },
+            firsts: vec![delivery.next_sequence()],
+            stayed: vec![true],
+            is_merged: false,
+            targets: Vec::new(),
+            holders: Vec::new(),
+        });
+        self.install(now, delivery, out);
+    }
+
+    // --- the leader's side ---
+
+    /// Begins a round with all who can be reached.
+    fn begin(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
+        self.highest_epoch = self.highest_epoch.max(self.ready_epoch()) + 1;
+        let view = ViewId { epoch: self.highest_epoch, coordinator: self.me.id };
+        let mut participants = vec![Participant::new(self.me.clone(), self.view.id, false)];
+        for peer in self.peers.iter().filter(|peer| peer.is_live()) {
+            let leaving = peer.state == MemberState::Leaving;
+            if self.view.contains(peer.info.id) || !leaving {
+                participants.push(Participant::new(peer.info.clone(), peer.view, leaving));
+            }
+        }
+        participants.truncate(self.settings.most_members);
+        let deadline = now + self.settings.round_timeout;
+        self.lead = Some(Lead::new(ballot, view, participants, deadline));
+        self.needed_since = None;
+        self.resend(now, out);
+        let own = ParticipantEntry {
+            id: self.me.id.0.into(),
+            view: self.view.id.into(),
+            leaving: 0,
+            reserved: [0; 7],
+        };
+        self.on_prepare(now, ballot, view.epoch, &[own], delivery, out);
+    }
+
+    /// Says again what the missing answers are for.
+    fn resend(&mut self, now: Nanos, out: &mut impl Outlet) {
+        let envelope = self.envelope();
+        let Some(lead) = &mut self.lead else { return };
+        if lead.cut.is_none() {
+            lead.write_prepare(envelope, &mut self.frame);
+        }
+        let frame = lead.cut.as_ref().unwrap_or(&self.frame);
+        let is_sent = out.broadcast(frame, &[]);
+        let pause = self.settings.round_timeout / REPETITIONS;
+        lead.resend_at = now + if is_sent { pause } else { AGAIN };
+    }
+
+    pub(crate) fn on_flushed(
+        &mut self,
+        now: Nanos,
+        from: MemberId,
+        ballot: Ballot,
+        answer: Answer,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        let Some(lead) = self.lead.as_mut().filter(|lead| lead.ballot == ballot) else { return };
+        if lead.cut.is_some() || !lead.on_flushed(from, answer) {
+            return;
+        }
+        match lead.resolve() {
+            Resolution::InstallFirst(views) => {
+                self.lead = None;
+                for (view, ballot) in views {
+                    let (ballot, entry) = (ballot.into(), view.into());
+                    self.broadcast(&GroupFrame::Install { ballot, view: entry }, out);
+                    self.on_install(now, view, delivery, out);
+                }
+                // Then once more, from there.
+                self.participation = None;
+                self.hold_off = now + self.settings.gather;
+            }
+            Resolution::Cut => {
+                let envelope = (self.group, self.me.id.0, self.view.id.epoch);
+                lead.write_cut(envelope);
+                lead.deadline = now + self.settings.round_timeout;
+                let cut = lead.cut.clone().unwrap_or_default();
+                self.resend(now, out);
+                if let Ok((_, GroupFrame::Cut { ballot, view, members, views })) =
+                    GroupFrame::read(&cut)
+                {
+                    let ballot = ballot.into();
+                    let next = NextView::read(self.view.id, ballot, view, &members, &views);
+                    self.on_cut(now, ballot, next, delivery, out);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_ready(
+        &mut self,
+        now: Nanos,
+        from: MemberId,
+        ballot: Ballot,
+        delivery: &mut Delivery,
+        out: &mut impl Outlet,
+    ) {
+        if ballot == self.installed && self.view.contains(from) {
+            let view = self.view.id.into();
+            self.direct(from, &GroupFrame::Install { ballot: ballot.into(), view }, out);
+            return;
+        }
+        let Some(lead) = self.lead.as_mut().filter(|lead| lead.ballot == ballot) else { return };
+        if lead.on_ready(from) {
+            let view = lead.view.into();
+            self.broadcast(&GroupFrame::Install { ballot: ballot.into(), view }, out);
+            self.install(now, delivery, out);
+        }
+    }
+
+    pub(crate) fn on_refuse(&mut self, now: Nanos, ballot: Ballot, promised: Ballot, epoch: u64) {
+        if self.lead.as_ref().is_none_or(|lead| lead.ballot != ballot) {
+            return;
+        }
+        self.lead = None;
+        self.participation = None;
+        self.highest_epoch = self.highest_epoch.max(epoch);
+        // The next ballot of this member is above all that it has heard of.
+        self.promised = self.promised.max(Ballot { leader: self.me.id, ..promised });
+        let other_leads = promised.leader != self.me.id && promised > ballot;
+        // Time for the other round: it has gone further than this one.
+        let pause = if other_leads { self.settings.round_timeout / 2 } else { 0 };
+        self.hold_off = now + pause + self.settings.gather;
+    }
+
+    // --- time passes ---
+
+    /// Duties that are due, and those that the latest frame brought.
+    pub(crate) fn advance(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        if self.stage == Stage::Left {
+            return;
+        }
+        self.watch(now, delivery, out);
+        self.follow(now, delivery, out);
+        self.drive(now, delivery, out);
+        self.seek_or_leave(now, delivery, out);
+        self.consider(now, delivery, out);
+        if now >= self.next_leave && matches!(self.stage, Stage::Leaving { .. }) {
+            self.broadcast(&GroupFrame::Leave, out);
+            self.next_leave = now + self.settings.round_timeout / REPETITIONS;
+        }
+        if now >= self.next_heartbeat && self.stage != Stage::Left {
+            self.heartbeat(now, delivery, out);
+        }
+        self.due = self.next_due(now);
+    }
+
+    /// Suspects members that are silent, and gives up those that do not refute it.
+    fn watch(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let quiet = 5 * self.settings.heartbeat;
+        let mut gone = Vec::new();
+        for peer in self.peers.iter_mut().filter(|peer| peer.is_live()) {
+            let id = peer.info.id;
+            if let Some(since) = peer.suspected {
+                if now >= since + self.settings.verify_timeout {
+                    gone.push(id);
+                }
+            } else if now >= peer.heard + quiet && self.detector.is_silent(now, id) {
+                if !self.view.contains(id) {
+                    gone.push(id);
+                    continue;
+                }
+                peer.suspected = Some(now);
+                if self.is_shown {
+                    out.event(Event::Suspected(&peer.info, Departure::Silent));
+                }
+                let (member, reason) = (id.0, reason(Departure::Silent));
+                let envelope = (self.group, self.me.id.0, self.view.id.epoch);
+                GroupFrame::Suspect { member, reason }.write(envelope, &mut self.frame);
+                out.broadcast(&self.frame, &[]);
+            }
+        }
+        for id in gone {
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.depart(now, Departure::Silent);
+                delivery.peer_gone(id);
+            }
+            self.detector.forget(id);
+        }
+    }
+
+    /// Gives up a round whose leader is gone or silent.
+    fn follow(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        self.fetch(now, delivery, out);
+        let Some(participation) = &self.participation else { return };
+        let leader = participation.ballot.leader;
+        if leader == self.me.id {
+            if self.lead.is_none() {
+                self.participation = None;
+            }
+            return;
+        }
+        let is_gone = self.peers.get(leader).is_none_or(|peer| !peer.is_live());
+        if is_gone || now >= participation.deadline || now >= participation.end {
+            self.participation = None;
+            if let Some(peer) = self.peers.get_mut(leader) {
+                peer.passed_over = now + 8 * self.settings.round_timeout;
+            }
+        }
+    }
+
+    /// Repeats a leader's frames, and goes on without those that don't answer.
+    fn drive(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let Some(lead) = &self.lead else { return };
+        let is_late = now >= lead.deadline;
+        let missing: Vec<_> = if is_late { lead.missing().collect() } else { Vec::new() };
+        for id in missing {
+            self.depart(now, id, Departure::Unresponsive, delivery, out);
+        }
+        let Some(lead) = &self.lead else { return };
+        let is_gone = |one: &Participant| {
+            let peer = self.peers.get(one.info.id);
+            one.info.id != self.me.id && peer.is_none_or(|peer| !peer.is_live())
+        };
+        if is_late || lead.participants().any(is_gone) {
+            self.lead = None;
+            self.participation = None;
+            if self.is_needed() {
+                self.begin(now, delivery, out);
+            }
+        } else if now >= lead.resend_at {
+            self.resend(now, out);
+        }
+    }
+
+    fn seek_or_leave(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        match self.stage {
+            Stage::Seeking { until } if self.participation.is_none() && self.ready.is_none() => {
+                let is_alone = !self.peers.iter().any(Peer::is_staying);
+                if now >= until + if is_alone { 0 } else { 3 * self.settings.join_timeout } {
+                    self.install_alone(now, delivery, out);
+                }
+            }
+            Stage::Leaving { until } if now >= until || self.others_staying() == 0 => self.end(out),
+            _ => {}
+        }
+    }
+
+    /// Whether the view must change.
+    fn is_needed(&self) -> bool {
+        if self.ready.is_some() {
+            return true;
+        }
+        let is_gone = |member: &MemberInfo| {
+            member.id != self.me.id
+                && self.peers.get(member.id).is_none_or(|peer| !peer.is_staying())
+        };
+        self.view.members.iter().any(is_gone)
+            || self.peers.iter().any(|peer| self.is_stranger(peer))
+    }
+
+    /// Whether a peer could be in the next view and is not in this one.
+    fn is_stranger(&self, peer: &Peer) -> bool {
+        let has_moved_on = peer.view.epoch > self.view.id.epoch;
+        peer.is_staying() && (has_moved_on || !self.view.contains(peer.info.id))
+    }
+
+    /// The member that should lead the next round, as far as this one knows.
+    fn leader(&self, now: Nanos) -> MemberId {
+        let can_lead = |member: &&MemberInfo| {
+            if member.id == self.me.id {
+                return !matches!(self.stage, Stage::Leaving { .. });
+            }
+            let peer = self.peers.get(member.id);
+            peer.is_some_and(|peer| {
+                peer.is_staying() && !self.is_stranger(peer) && now >= peer.passed_over
+            })
+        };
+        let mine = self.view.members.iter().find(can_lead).map(|member| member.id);
+        let is_seeking = matches!(self.stage, Stage::Seeking { .. });
+        let mine = mine.map(|id| (is_seeking, id));
+        let others = self.peers.iter().filter(|peer| {
+            self.is_stranger(peer)
+                && peer.view.coordinator == peer.info.id
+                && now >= peer.passed_over
+        });
+        let others = others.map(|peer| (peer.state == MemberState::Seeking, peer.info.id));
+        others.chain(mine).min().map_or(self.me.id, |(_, id)| id)
+    }
+
+    /// Begins a round if one is needed and this member should lead it.
+    fn consider(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        if self.lead.is_some() || self.participation.is_some() || self.stage == Stage::Left {
+            return;
+        }
+        if !self.is_needed() {
+            self.needed_since = None;
+            if std::mem::take(&mut self.is_held) {
+                delivery.resume(now, out);
+            }
+            return;
+        }
+        let since = *self.needed_since.get_or_insert(now);
+        let leader = self.leader(now);
+        if leader == self.me.id {
+            let is_leaving = matches!(self.stage, Stage::Leaving { .. });
+            if !is_leaving && now >= (since + self.settings.gather).max(self.hold_off) {
+                self.begin(now, delivery, out);
+            }
+        } else if now >= since + 2 * self.settings.round_timeout {
+            self.needed_since = Some(now);
+            if let Some(peer) = self.peers.get_mut(leader) {
+                peer.passed_over = now + 8 * self.settings.round_timeout;
+            }
+        }
+    }
+
+    fn heartbeat(&mut self, now: Nanos, delivery: &Delivery, out: &mut impl Outlet) {
+        let is_first = self.view.id.epoch == 0;
+        let state = match self.stage {
+            Stage::Leaving { .. } | Stage::Left => MemberState::Leaving,
+            _ if is_first => MemberState::Seeking,
+            _ if self.participation.is_some() => MemberState::Changing,
+            _ => MemberState::Member,
+        };
+        let vector = delivery.vector().into_iter().map(U64::new).collect::<Vec<_>>();
+        let me = self.me.clone();
+        let frame = GroupFrame::Heartbeat {
+            coordinator: self.view.id.coordinator.0,
+            next: delivery.next_sequence(),
+            incarnation: me.incarnation,
+            members_hash: self.members_hash(),
+            port: me.port,
+            state,
+            name: &me.name,
+            vector: &vector,
+        };
+        let is_sent = self.broadcast(&frame, out);
+        self.next_heartbeat = now + if is_sent { self.settings.heartbeat } else { AGAIN };
+    }
+
+    /// FNV-1a over the members' ids, to see at a glance whether two views agree.
+    fn members_hash(&self) -> u64 {
+        let bytes = self.view.members.iter().flat_map(|member| member.id.0.to_le_bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    fn next_due(&self, now: Nanos) -> Nanos {
+        if self.stage == Stage::Left {
+            return Nanos::MAX;
+        }
+        let mut due = self.next_heartbeat;
+        // A member that is suspected already has a time of its own.
+        let silent = self.detector.next_due();
+        let mut wake = |at: Nanos| due = due.min(at.max(now + 1));
+        if silent > now {
+            wake(silent);
+        }
+        if let Some(lead) = &self.lead {
+            wake(lead.resend_at.min(lead.deadline));
+        }
+        if let Some(participation) = &self.participation
+            && participation.ballot.leader != self.me.id
+        {
+            wake(participation.deadline.min(participation.end));
+        }
+        if let Some(since) = self.needed_since
+            && self.lead.is_none()
+            && self.participation.is_none()
+        {
+            let lead_at = (since + self.settings.gather).max(self.hold_off);
+            wake(if now < lead_at { lead_at } else { since + 2 * self.settings.round_timeout });
+        }
+        match self.stage {
+            Stage::Seeking { until } => wake(if now < until { until } else { now + AGAIN * 5 }),
+            Stage::Leaving { until } => wake(until.min(self.next_leave)),
+            Stage::Installed | Stage::Left => {}
+        }
+        for since in self.peers.iter().filter_map(|peer| peer.suspected) {
+            wake(since + self.settings.verify_timeout);
+        }
+        due
+    }
+}
+
+/// The number of a reason on the wire.
+const fn reason(why: Departure) -> u8 {
+    match why {
+        Departure::Left => 1,
+        Departure::Crashed => 2,
+        Departure::Silent => 3,
+        Departure::Unresponsive => 4,
+        Departure::Replaced => 5,
+    }
+}

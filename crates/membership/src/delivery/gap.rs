@@ -1,0 +1,136 @@
+//! When to ask for missing frames of one sender.
+
+use crate::Nanos;
+
+/// First interval between two requests for the same frames.
+const FIRST_INTERVAL: Nanos = 5_000_000;
+/// Longest interval.
+const LONGEST_INTERVAL: Nanos = 100_000_000;
+/// Delay of a request for frames known from hearsay: they may still be on their way.
+const HEARSAY_DELAY: Nanos = 2_000_000;
+
+/// Schedule of the requests for one sender's missing frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gap {
+    /// Frames below are known to exist.
+    heard: u64,
+    /// Frames below have been asked for, if they were missing.
+    asked: u64,
+    /// Time of the next request; `Nanos::MAX` if nothing is missing.
+    pub(crate) due: Nanos,
+    interval: Nanos,
+    /// Requests since the last progress.
+    pub(crate) tries: u32,
+}
+
+impl Gap {
+    pub(crate) const fn new(first: u64) -> Self {
+        Self { heard: first, asked: first, due: Nanos::MAX, interval: FIRST_INTERVAL, tries: 0 }
+    }
+
+    /// Frames below are known to exist.
+    pub(crate) const fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// A frame arrived ahead of the expected one: the missing frames before it that were not asked
+    /// for yet are asked for at once.
+    pub(crate) fn on_ahead(
+        &mut self,
+        now: Nanos,
+        expected: u64,
+        sequence: u64,
+    ) -> Option<(u64, u64)> {
+        let first = self.asked.max(expected);
+        self.heard = self.heard.max(sequence.saturating_add(1));
+        self.due = self.due.min(now.saturating_add(self.interval));
+        if first >= sequence {
+            self.asked = self.asked.max(sequence.saturating_add(1));
+            return None;
+        }
+        self.asked = sequence.saturating_add(1);
+        Some((first, sequence))
+    }
+
+    /// Frames below `next` exist, as another member says. True: some of them are missing.
+    pub(crate) fn on_hearsay(&mut self, now: Nanos, expected: u64, next: u64) -> bool {
+        self.heard = self.heard.max(next);
+        if self.heard > expected {
+            self.due = self.due.min(now.saturating_add(HEARSAY_DELAY));
+        }
+        self.heard > expected
+    }
+
+    /// Asks at the next occasion.
+    pub(crate) const fn hurry(&mut self, now: Nanos) {
+        (self.due, self.interval, self.tries) = (now, FIRST_INTERVAL, 0);
+    }
+
+    /// The expected sequence has grown.
+    #[inline]
+    pub(crate) fn on_progress(&mut self, now: Nanos, expected: u64) {
+        if self.due == Nanos::MAX {
+            return;
+        }
+        (self.interval, self.tries) = (FIRST_INTERVAL, 0);
+        self.due = if expected >= self.heard {
+            Nanos::MAX
+        } else {
+            self.due.min(now.saturating_add(FIRST_INTERVAL))
+        };
+    }
+
+    /// All that is missing is asked for now.
+    pub(crate) fn on_asked(&mut self, now: Nanos) {
+        self.asked = self.asked.max(self.heard);
+        self.due = now.saturating_add(self.interval);
+        self.interval = (2 * self.interval).min(LONGEST_INTERVAL);
+        self.tries = self.tries.saturating_add(1);
+    }
+
+    /// Asks later, for frames that cannot be used now.
+    pub(crate) const fn postpone(&mut self) {
+        self.due = Nanos::MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_is_asked_for_at_once_and_only_once() {
+        let mut gap = Gap::new(5);
+        assert_eq!(gap.on_ahead(0, 5, 7), Some((5, 7)));
+        assert_eq!(gap.on_ahead(0, 5, 8), None, "no new hole");
+        assert_eq!(gap.on_ahead(0, 5, 6), None, "asked for before");
+        assert_eq!(gap.on_ahead(0, 5, 10), Some((9, 10)));
+        assert_eq!(gap.due, FIRST_INTERVAL);
+    }
+
+    #[test]
+    fn requests_become_rarer_until_there_is_progress() {
+        let mut gap = Gap::new(0);
+        gap.on_ahead(0, 0, 9);
+        let (mut now, mut waited) = (0, Vec::new());
+        for _ in 0..7 {
+            waited.push(gap.due - now);
+            now = gap.due;
+            gap.on_asked(now);
+        }
+        assert_eq!(waited, [5, 5, 10, 20, 40, 80, 100].map(|ms| ms * 1_000_000));
+        gap.on_progress(now, 4);
+        assert_eq!(gap.due, now + FIRST_INTERVAL);
+        gap.on_progress(now, 10);
+        assert_eq!(gap.due, Nanos::MAX);
+    }
+
+    #[test]
+    fn frames_from_hearsay_get_time_to_arrive() {
+        let mut gap = Gap::new(0);
+        assert!(!gap.on_hearsay(0, 3, 3));
+        assert_eq!(gap.due, Nanos::MAX);
+        assert!(gap.on_hearsay(1, 3, 4));
+        assert_eq!(gap.due, 1 + HEARSAY_DELAY);
+    }
+}

@@ -1,0 +1,308 @@
+//! Messages of one sender that may be asked for again, or wait for their turn, in one ring of bytes.
+//!
+//! An entry is one copy of a frame's body behind a header of 16 bytes, in whole lines of 64 bytes, never split by the
+//! ring's end. Entries lie in order of arrival; a table finds them by sequence. Memory is taken once; pages
+//! that the stream never reaches stay untouched.
+
+use core::fmt;
+
+/// Bytes of a line; an entry begins at one.
+const LINE: usize = 64;
+/// Entry header: sequence u64, length u32, flags u16, 2 bytes unused.
+const HEADER: usize = 16;
+/// Length in the header of unused lines before the ring's end.
+const SKIP: u32 = u32::MAX;
+/// Line of an empty slot.
+const EMPTY: u32 = u32::MAX;
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// Low half of its sequence: entries of one ring are less than 2^32 apart.
+    low: u32,
+    line: u32,
+}
+
+/// A retained frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) sequence: u64,
+    pub(crate) flags: u16,
+    pub(crate) body: &'a [u8],
+}
+
+/// Ring of retained frames.
+#[derive(Clone, Default)]
+pub(crate) struct Retention {
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+    lines: usize,
+    /// Line of the oldest entry.
+    tail: usize,
+    /// Line after the newest entry.
+    head: usize,
+    used: usize,
+}
+
+impl fmt::Debug for Retention {
+    /// Sequences and bytes in use: the ring itself is long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.entries().map(|entry| (entry.sequence, entry.body.len())))
+            .finish()
+    }
+}
+
+impl Retention {
+    /// Entries in order of arrival.
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let (mut line, mut left) = (self.tail, self.used);
+        core::iter::from_fn(move || {
+            while left > 0 {
+                let (sequence, length, flags) = self.header(line);
+                if length == SKIP {
+                    left -= self.lines - line;
+                    line = 0;
+                    continue;
+                }
+                let body = &self.bytes[line * LINE + HEADER..][..length as usize];
+                let lines = Self::charge(body.len()) / LINE;
+                left -= lines;
+                line = if line + lines == self.lines { 0 } else { line + lines };
+                return Some(Entry { sequence, flags, body });
+            }
+            None
+        })
+    }
+
+    /// Bytes that a body of `length` takes.
+    #[inline]
+    pub(crate) const fn charge(length: usize) -> usize {
+        (HEADER + length).next_multiple_of(LINE)
+    }
+
+    /// Empties the ring, and makes room for `capacity` bytes if there is less.
+    pub(crate) fn reset(&mut self, capacity: usize) {
+        let lines = capacity.div_ceil(LINE).min(EMPTY as usize);
+        if lines > self.lines {
+            self.bytes = vec![0; lines * LINE];
+            self.slots = vec![Slot { low: 0, line: EMPTY }; lines.next_power_of_two()];
+        } else if self.used > 0 {
+            self.slots.fill(Slot { low: 0, line: EMPTY });
+        }
+        // A smaller ring uses the beginning of its memory only: less of the cache.
+        self.lines = lines;
+        (self.tail, self.head, self.used) = (0, 0, 0);
+    }
+
+    /// Bytes in use.
+    #[inline]
+    pub(crate) const fn used(&self) -> usize {
+        self.used * LINE
+    }
+
+    /// Bytes of the ring.
+    #[inline]
+    pub(crate) const fn capacity(&self) -> usize {
+        self.lines * LINE
+    }
+
+    #[inline]
+    fn slot(&self, sequence: u64) -> usize {
+        sequence as usize & (self.slots.len() - 1)
+    }
+
+    /// Line of an entry.
+    #[inline]
+    fn find(&self, sequence: u64) -> Option<usize> {
+        let slot = self.slots.get(self.slot_or_zero(sequence))?;
+        (slot.line != EMPTY && slot.low == sequence as u32).then_some(slot.line as usize)
+    }
+
+    #[inline]
+    fn slot_or_zero(&self, sequence: u64) -> usize {
+        if self.slots.is_empty() { 0 } else { self.slot(sequence) }
+    }
+
+    /// Whether the frame is there.
+    #[inline]
+    pub(crate) fn contains(&self, sequence: u64) -> bool {
+        self.find(sequence).is_some_and(|line| self.header(line).0 == sequence)
+    }
+
+    /// A retained frame.
+    #[inline]
+    pub(crate) fn get(&self, sequence: u64) -> Option<Entry<'_>> {
+        let line = self.find(sequence)?;
+        let (stored, length, flags) = self.header(line);
+        let body = &self.bytes[line * LINE + HEADER..][..length as usize];
+        (stored == sequence).then_some(Entry { sequence, flags, body })
+    }
+
+    #[inline]
+    fn header(&self, line: usize) -> (u64, u32, u16) {
+        let header: &[u8; HEADER] =
+            self.bytes[line * LINE..][..HEADER].try_into().unwrap_or(&[0; HEADER]);
+        let value = u128::from_le_bytes(*header);
+        (value as u64, (value >> 64) as u32, (value >> 96) as u16)
+    }
+
+    #[inline]
+    fn write_header(&mut self, line: usize, sequence: u64, length: u32, flags: u16) {
+        let value = u128::from(sequence) | u128::from(length) << 64 | u128::from(flags) << 96;
+        self.bytes[line * LINE..][..HEADER].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Whether a body of `length` fits.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        let lines = Self::charge(length) / LINE;
+        let to_end = self.lines - self.head;
+        self.used + if lines > to_end { to_end } else { 0 } + lines <= self.lines
+    }
+
+    /// Copies a frame into the ring. False: no room, or a frame with a sequence too far away is there.
+    #[inline]
+    pub(crate) fn insert(&mut self, sequence: u64, flags: u16, body: &[u8]) -> bool {
+        let lines = Self::charge(body.len()) / LINE;
+        let to_end = self.lines - self.head;
+        // Entries are not split: the lines before the ring's end stay unused.
+        let skipped = if lines > to_end { to_end } else { 0 };
+        if self.used + skipped + lines > self.lines {
+            return false;
+        }
+        let slot = self.slot(sequence);
+        if self.slots[slot].line != EMPTY {
+            return false;
+        }
+        if skipped > 0 {
+            self.write_header(self.head, 0, SKIP, 0);
+            self.used += skipped;
+            self.head = 0;
+        }
+        let line = self.head;
+        self.write_header(line, sequence, body.len() as u32, flags);
+        self.bytes[line * LINE + HEADER..][..body.len()].copy_from_slice(body);
+        self.slots[slot] = Slot { low: sequence as u32, line: line as u32 };
+        self.used += lines;
+        self.head += lines;
+        if self.head == self.lines {
+            self.head = 0;
+        }
+        true
+    }
+
+    /// Frees the oldest entries as long as their sequences lie below `sequence`.
+    #[inline]
+    pub(crate) fn free_below(&mut self, sequence: u64) {
+        while self.used > 0 {
+            let (stored, length, _) = self.header(self.tail);
+            if length == SKIP {
+                self.used -= self.lines - self.tail;
+                self.tail = 0;
+                continue;
+            }
+            if stored >= sequence {
+                return;
+            }
+            let lines = Self::charge(length as usize) / LINE;
+            let slot = self.slot(stored);
+            self.slots[slot].line = EMPTY;
+            self.used -= lines;
+            self.tail += lines;
+            if self.tail == self.lines {
+                self.tail = 0;
+            }
+        }
+        // Empty: begins anew at lines that are still in the cache.
+        (self.tail, self.head) = (0, 0);
+    }
+
+    /// Keeps the entries from `first` to before `end` only, in their order: frees what arrived out of order
+    /// and what it held up. Takes memory; for the rare case that the expected frame finds no room.
+    pub(crate) fn compact(&mut self, first: u64, end: u64) {
+        let mut compacted = Self::default();
+        compacted.reset(self.capacity());
+        let span = end.saturating_sub(first).min(self.slots.len() as u64);
+        for entry in (end - span..end).filter_map(|sequence| self.get(sequence)) {
+            compacted.insert(entry.sequence, entry.flags, entry.body);
+        }
+        *self = compacted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn ring(capacity: usize) -> Retention {
+        let mut ring = Retention::default();
+        ring.reset(capacity);
+        ring
+    }
+
+    #[test]
+    fn a_full_ring_refuses_until_the_oldest_entry_is_freed() {
+        let mut ring = ring(4 * 64);
+        assert!((0..4).all(|sequence| ring.insert(sequence, 3, b"body")));
+        assert!(!ring.insert(4, 3, b"body"), "a fifth line of four");
+        ring.free_below(1);
+        assert!(!ring.contains(0) && ring.contains(1));
+        assert!(ring.insert(4, 7, b"new"));
+        assert_eq!(ring.get(4), Some(Entry { sequence: 4, flags: 7, body: b"new" }));
+    }
+
+    #[test]
+    fn compaction_drops_what_lies_ahead_and_what_is_freed() {
+        let mut ring = ring(8 * 64);
+        for sequence in [5, 9, 8, 6, 2] {
+            assert!(ring.insert(sequence, 0, &[sequence as u8]));
+        }
+        ring.compact(5, 7);
+        let held = (0..16).filter(|&sequence| ring.contains(sequence)).collect::<Vec<_>>();
+        assert_eq!(held, [5, 6]);
+        assert_eq!(ring.used(), 2 * 64);
+    }
+
+    #[test]
+    fn an_unused_ring_holds_nothing() {
+        let ring = Retention::default();
+        assert!(!ring.contains(0) && ring.get(u64::MAX).is_none());
+    }
+
+    proptest! {
+        /// Against a list: the same frames are there, and the bytes in use never exceed the ring.
+        #[test]
+        fn holds_what_a_list_holds(
+            steps in prop::collection::vec((0_u64..40, 0_usize..300, any::<bool>()), 1..400),
+        ) {
+            let mut ring = ring(4096);
+            let mut list: VecDeque<(u64, usize)> = VecDeque::new();
+            let mut base = 0;
+            for (ahead, length, free) in steps {
+                if free {
+                    base += ahead / 8;
+                    ring.free_below(base);
+                    while list.front().is_some_and(|&(sequence, _)| sequence < base) {
+                        list.pop_front();
+                    }
+                } else {
+                    let sequence = base + ahead;
+                    if ring.insert(sequence, ahead as u16, &vec![sequence as u8; length]) {
+                        prop_assert!(!list.iter().any(|&(other, _)| other == sequence));
+                        list.push_back((sequence, length));
+                    }
+                }
+                let bytes: usize = list.iter().map(|&(_, length)| Retention::charge(length)).sum();
+                prop_assert!(bytes <= ring.used() && ring.used() <= 4096);
+                for &(sequence, length) in &list {
+                    let entry = ring.get(sequence).expect("a frame of the list");
+                    prop_assert_eq!(entry.body, &vec![sequence as u8; length][..]);
+                }
+                let held = (0..base + 64).filter(|&sequence| ring.contains(sequence)).count();
+                prop_assert_eq!(held, list.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The group's state for a member that has just joined.
+//!
+//! A joiner asks the members in turn, the coordinator first. The one that has the state asks its
+//! application for it, and notes which messages the application had seen by then; both go to the joiner as one
+//! stream of pieces. The joiner gives its application the state, then all messages of the view that are not
+//! part of it. If the view changes first, the joiner begins anew: the next state contains those messages too.
+
+use super::link::Link;
+use super::streams::Streams;
+use crate::Nanos;
+use crate::error::StateError;
+use crate::event::Event;
+use crate::outlet::Outlet;
+use crate::settings::GroupSettings;
+use crate::view::MemberId;
+
+/// Header bytes of a state frame.
+const STATE_HEAD: usize = 40;
+/// `total` of a piece that says: there is no state here.
+const NO_STATE: u64 = u64::MAX;
+/// `total` of a piece that says: the application is asked.
+const WAIT: u64 = 0;
+/// Unacknowledged bytes of a state.
+const WINDOW: u64 = 256 << 10;
+/// Received bytes after which a joiner tells its progress.
+const ACK_BYTES: u64 = 64 << 10;
+/// Interval of requests and of repeats.
+const REPEAT: Nanos = 50_000_000;
+/// Requests to one member in vain before the next is asked.
+const TRIES: u32 = 10;
+/// Shortest time between two repeats that acknowledgements ask for.
+const SHORTEST_REPEAT: Nanos = 2_000_000;
+/// States on their way at once; more joiners wait.
+const MOST_TRANSFERS: usize = 4;
+/// Retry after a refusal by the transport.
+const RETRY: Nanos = 1_000_000;
+
+/// A state on its way to a joiner.
+#[derive(Clone, Debug)]
+struct Transfer {
+    to: MemberId,
+    token: u64,
+    /// Count u16, then by rank the first sequence that the state does not contain.
+    seen: Vec<u8>,
+    /// The application's answer.
+    bytes: Option<Vec<u8>>,
+    sent: u64,
+    acknowledged: u64,
+    repeated: Nanos,
+    due: Nanos,
+}
+
+/// A joiner's side.
+#[derive(Clone, Debug)]
+struct Request {
+    /// Rank of the member that is asked.
+    provider: usize,
+    tries: u32,
+    /// Members, without this one, that said in a row that they have no state.
+    without: usize,
+    bytes: Vec<u8>,
+    total: u64,
+    acknowledged: u64,
+    due: Nanos,
+}
+
+/// Gives and takes states.
+#[derive(Clone, Debug)]
+pub(crate) struct StateTransfers {
+    enabled: bool,
+    /// This member has the group's state.
+    has_state: bool,
+    /// This member has installed a view.
+    installed: bool,
+    piece: usize,
+    longest: usize,
+    tokens: u64,
+    transfers: Vec<Transfer>,
+    request: Option<Request>,
+}
+
+impl StateTransfers {
+    pub(crate) fn new(settings: &GroupSettings) -> Self {
+        Self {
+            enabled: settings.state,
+            has_state: !settings.state,
+            installed: false,
+            piece: settings.longest_frame.saturating_sub(STATE_HEAD).max(1),
+            longest: settings.longest_state,
+            tokens: 0,
+            transfers: Vec::new(),
+            request: None,
+        }
+    }
+
+    /// Begins a view. False: messages wait for the state.
+    pub(crate) fn install<O>(&mut self, rank: usize, link: &mut Link<'_, O>) -> bool {
+        // The group's first member has the state of the beginning.
+        self.has_state |= !self.installed && rank == 0;
+        self.installed = true;
+        self.transfers.clear();
+        self.request = None;
+        if !self.has_state {
+            let provider = usize::from(rank == 0);
+            self.request = Some(Request {
+                provider,
+                tries: 0,
+                without: 0,
+                bytes: Vec::new(),
+                total: WAIT,
+                acknowledged: 0,
+                due: link.now,
+            });
+            link.wake(link.now);
+        }
+        self.has_state
+    }
+
+    /// The application's answer to a request.
+    pub(crate) fn provide<O: Outlet>(
+        &mut self,
+        token: u64,
+        bytes: Vec<u8>,
+        link: &mut Link<'_, O>,
+    ) -> Result<(), StateError> {
+        if bytes.len() > self.longest {
+            return Err(StateError::TooLong { length: bytes.len(), most: self.longest });
+        }
+        let open = |transfer: &&mut Transfer| transfer.token == token && transfer.bytes.is_none();
+        let transfer =
+            self.transfers.iter_mut().find(open).ok_or(StateError::NotRequested(token))?;
+        transfer.bytes = Some(bytes);
+        transfer.send(self.piece, link);
+        link.wake(transfer.due);
+        Ok(())
+    }
+
+    /// A joiner has so many bytes of its state; none: it asks for one.
+    pub(crate) fn on_ack<O: Outlet>(
+        &mut self,
+        from: MemberId,
+        offset: u64,
+        streams: &Streams,
+        link: &mut Link<'_, O>,
+    ) {
+        let piece = self.piece;
+        if let Some(at) = self.transfers.iter().position(|transfer| transfer.to == from) {
+            let transfer = &mut self.transfers[at];
+            if transfer.bytes.is_none() {
+                link.state(from, 0, WAIT, &[]);
+                return;
+            }
+            transfer.on_ack(offset, piece, link);
+            if transfer.acknowledged >= transfer.total() {
+                self.transfers.swap_remove(at);
+            }
+        } else if offset > 0 {
+            // The rest of a transfer that is complete here.
+        } else if !self.has_state || !self.enabled {
+            link.state(from, 0, NO_STATE, &[]);
+        } else if self.transfers.len() >= MOST_TRANSFERS {
+            link.state(from, 0, WAIT, &[]);
+        } else {
+            self.begin(from, streams, link);
+        }
+    }
+
+    fn begin<O: Outlet>(&mut self, to: MemberId, streams: &Streams, link: &mut Link<'_, O>) {
+        self.tokens += 1;
+        let token = self.tokens;
+        let first_unseen = streams.seen();
+        let mut seen = (first_unseen.len() as u16).to_le_bytes().to_vec();
+        first_unseen.for_each(|sequence| seen.extend_from_slice(&sequence.to_le_bytes()));
+        self.transfers.push(Transfer {
+            to,
+            token,
+            seen,
+            bytes: None,
+            sent: 0,
+            acknowledged: 0,
+            repeated: 0,
+            due: Nanos::MAX,
+        });
+        link.state(to, 0, WAIT, &[]);
+        link.out.event(Event::StateRequested { to, token });
+    }
+
+    /// A piece of the state from the member at `rank`. True: the state is complete, or nobody has one.
+    pub(crate) fn on_piece<O: Outlet>(
+        &mut self,
+        rank: usize,
+        (offset, total, piece): (u64, u64, &[u8]),
+        streams: &mut Streams,
+        link: &mut Link<'_, O>,
+    ) -> bool {
+        let members = link.members;
+        let most = self.longest as u64 + 2 + 8 * members.len() as u64;
+        let Some(request) = self.request.as_mut().filter(|request| request.provider == rank) else {
+            return false;
+        };
+        let to = members[rank];
+        if total == NO_STATE {
+            request.without += 1;
+            if request.without + 1 >= members.len() && streams.rank() == 0 {
+                // Nobody has a state: the group begins anew, from its coordinator.
+                return self.complete();
+            }
+            request.ask_next(streams.rank(), members.len(), link);
+            return false;
+        }
+        (request.tries, request.without) = (0, 0);
+        if total == WAIT {
+            return false;
+        }
+        if total > most || (request.total != WAIT && request.total != total) {
+            return false;
+        }
+        request.total = total;
+        let here = request.bytes.len() as u64;
+        let fits = here + piece.len() as u64 <= total;
+        if offset != here || !fits {
+            // An earlier piece is missing, or this one came again: the acknowledgement says so.
+            if here > 0 && request.acknowledged != here {
+                request.acknowledged = here;
+                link.state_ack(to, here);
+            } else {
+                request.due = request.due.min(link.now.saturating_add(SHORTEST_REPEAT));
+                link.wake(request.due);
+            }
+            return false;
+        }
+        request.bytes.extend_from_slice(piece);
+        let here = request.bytes.len() as u64;
+        request.due = link.now.saturating_add(REPEAT);
+        if here == total || here - request.acknowledged >= ACK_BYTES.min(WINDOW / 2) {
+            request.acknowledged = here;
+            link.state_ack(to, here);
+        }
+        if here < total {
+            return false;
+        }
+        let Some(parsed) = parse(&request.bytes, members.len()) else {
+            // Not a state: another member may have a better one.
+            request.restart();
+            request.ask_next(streams.rank(), members.len(), link);
+            return false;
+        };
+        streams.skip(&parsed.0);
+        link.out.event(Event::State(&request.bytes[parsed.1..]));
+        self.complete()
+    }
+
+    fn complete(&mut self) -> bool {
+        self.has_state = true;
+        self.request = None;
+        true
+    }
+
+    /// Sends what is due; returns the time of the next duty.
+    pub(crate) fn on_tick<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) -> Nanos {
+        let mut next = Nanos::MAX;
+        for transfer in &mut self.transfers {
+            if transfer.due <= link.now {
+                transfer.repeat(self.piece, link);
+            }
+            next = next.min(transfer.due);
+        }
+        if let Some(request) = &mut self.request {
+            if request.due <= link.now {
+                request.on_due(rank, link);
+            }
+            next = next.min(request.due);
+        }
+        next
+    }
+}
+
+/// The state's first unseen sequences by rank, and where the application's bytes begin.
+fn parse(bytes: &[u8], members: usize) -> Option<(Vec<u64>, usize)> {
+    let (count, rest) = bytes.split_first_chunk::<2>()?;
+    let (seen, _) = rest.split_at_checked(8 * members)?;
+    if usize::from(u16::from_le_bytes(*count)) != members {
+        return None;
+    }
+    let (chunks, _) = seen.as_chunks::<8>();
+    Some((chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect(), 2 + 8 * members))
+}
+
+impl Transfer {
+    fn total(&self) -> u64 {
+        (self.seen.len() + self.bytes.as_ref().map_or(0, Vec::len)) as u64
+    }
+
+    fn on_ack<O: Outlet>(&mut self, offset: u64, piece: usize, link: &mut Link<'_, O>) {
+        if offset > self.sent {
+            return;
+        }
+        let behind = offset <= self.acknowledged && offset < self.sent;
+        if offset > self.acknowledged {
+            self.acknowledged = offset;
+        } else if behind && link.now >= self.repeated.saturating_add(SHORTEST_REPEAT) {
+            (self.acknowledged, self.sent, self.repeated) = (offset, offset, link.now);
+        }
+        self.send(piece, link);
+        link.wake(self.due);
+    }
+
+    /// Sends pieces as far as the window goes.
+    fn send<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
+        let (total, head) = (self.total(), self.seen.len());
+        let bytes = self.bytes.as_deref().unwrap_or_default();
+        self.due = link.now.saturating_add(REPEAT);
+        while self.sent < total && self.sent - self.acknowledged < WINDOW {
+            let at = self.sent as usize;
+            let rest = if at < head { &self.seen[at..] } else { &bytes[at - head..] };
+            let next = &rest[..rest.len().min(piece)];
+            if !link.state(self.to, self.sent, total, next) {
+                self.due = link.now.saturating_add(RETRY);
+                return;
+            }
+            self.sent += next.len() as u64;
+        }
+    }
+
+    /// Nothing was heard for a while: sends again what is not acknowledged, or what the transport refused.
+    fn repeat<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
+        if self.bytes.is_none() {
+            self.due = Nanos::MAX;
+            return;
+        }
+        if self.sent >= self.total() || self.sent - self.acknowledged >= WINDOW {
+            (self.sent, self.repeated) = (self.acknowledged, link.now);
+        }
+        self.send(piece, link);
+    }
+}
+
+impl Request {
+    fn restart(&mut self) {
+        self.bytes = Vec::new();
+        (self.total, self.acknowledged, self.tries) = (WAIT, 0, 0);
+    }
+
+    fn on_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
+        if self.tries >= TRIES {
+            return self.ask_next(rank, link.members.len(), link);
+        }
+        self.tries += 1;
+        self.due = link.now.saturating_add(REPEAT);
+        if let Some(&provider) = link.members.get(self.provider) {
+            self.acknowledged = self.bytes.len() as u64;
+            link.state_ack(provider, self.acknowledged);
+        }
+    }
+
+    /// Asks the next member, from the beginning.
+    fn ask_next<O>(&mut self, rank: usize, members: usize, link: &mut Link<'_, O>) {
+        self.restart();
+        self.provider = (self.provider + 1) % members.max(1);
+        if self.provider == rank {
+            self.provider = (self.provider + 1) % members.max(1);
+        }
+        self.due = link.now;
+        link.wake(self.due);
+    }
+}

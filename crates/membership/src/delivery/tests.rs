@@ -1,0 +1,8 @@
+//! Several members wired to each other by hand, over a network that loses, doubles and reorders.
+
+mod agreement;
+mod direct;
+mod flow;
+mod network;
+mod state;
+mod warm;

@@ -1,0 +1,175 @@
+//! The group's state for a joiner: state and messages are all, each once.
+
+use super::network::{MILLISECOND, Network, Seen, settings, view};
+use crate::error::StateError;
+use crate::event::Order;
+use crate::settings::GroupSettings;
+use proptest::prelude::*;
+
+fn with_state() -> GroupSettings {
+    GroupSettings { state: true, ..settings() }
+}
+
+/// What an application has: the numbers of all messages, in its state or seen after it.
+fn known(network: &Network, at: usize) -> Vec<(u64, u64)> {
+    let mut known = Vec::new();
+    for seen in &network.nodes[at].said.seen {
+        match seen {
+            Seen::State(bytes) => {
+                assert!(known.is_empty(), "member {at}: messages before the state");
+                known = bytes[PADDING..]
+                    .chunks(16)
+                    .map(|entry| {
+                        let (from, sequence) = entry.split_at(8);
+                        let number = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap());
+                        (number(from), number(sequence))
+                    })
+                    .collect();
+            }
+            Seen::Message { from, sequence, .. } => known.push((*from, *sequence)),
+            _ => {}
+        }
+    }
+    known
+}
+
+/// A state takes many pieces.
+const PADDING: usize = 20_000;
+
+fn snapshot(network: &Network, at: usize) -> Vec<u8> {
+    let mut bytes = vec![0; PADDING];
+    for (from, sequence) in known(network, at) {
+        bytes.extend_from_slice(&from.to_le_bytes());
+        bytes.extend_from_slice(&sequence.to_le_bytes());
+    }
+    bytes
+}
+
+/// Answers all requests that a member's application has got.
+fn answer(network: &mut Network, at: usize) -> usize {
+    let mut answered = 0;
+    while let Some(request) = network.nodes[at]
+        .said
+        .seen
+        .iter()
+        .position(|seen| matches!(seen, Seen::StateRequested { .. }))
+    {
+        let Seen::StateRequested { token, .. } = network.nodes[at].said.seen.remove(request) else {
+            unreachable!()
+        };
+        let bytes = snapshot(network, at);
+        let node = &mut network.nodes[at];
+        node.delivery.provide_state(network.now, token, bytes, &mut node.said).expect("a request");
+        network.collect();
+        answered += 1;
+    }
+    answered
+}
+
+/// Lets time pass in small steps; applications answer, and members send.
+fn run(network: &mut Network, members: &[usize], rounds: usize) {
+    for round in 0..rounds {
+        for &at in members {
+            answer(network, at);
+        }
+        if round % 3 == 0 {
+            let order = if round % 2 == 0 { Order::Sender } else { Order::Total };
+            let at = members[round / 3 % members.len()];
+            let _ = network.send(at, &[round as u8; 50], order);
+        }
+        network.run(MILLISECOND);
+    }
+    for _ in 0..200 {
+        for &at in members {
+            answer(network, at);
+        }
+        network.run(20 * MILLISECOND);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_joiner_has_all_that_the_others_have(
+        seed: u64,
+        (lost, doubled, reordered) in (0_u64..20, 0_u64..10, 0_u64..50),
+    ) {
+        // All three begin in one view: the first member has the state, the others ask for it.
+        let mut network = Network::new(3, &with_state(), seed);
+        (network.lost, network.doubled, network.reordered) = (lost, doubled, reordered);
+        run(&mut network, &[0, 1, 2], 120);
+        let sorted = |at| {
+            let mut known = known(&network, at);
+            known.sort_unstable();
+            known
+        };
+        prop_assert_eq!(sorted(0).len(), 40);
+        prop_assert_eq!(sorted(0), sorted(1));
+        prop_assert_eq!(sorted(0), sorted(2));
+        for at in 1..3 {
+            let seen = &network.nodes[at].said.seen;
+            let states = seen.iter().filter(|seen| matches!(seen, Seen::State(_))).count();
+            prop_assert_eq!(states, 1);
+        }
+    }
+}
+
+#[test]
+fn another_member_provides_if_the_provider_dies() {
+    let mut network = Network::new(2, &with_state(), 1);
+    run(&mut network, &[0, 1], 30);
+    // A third joins; the first is asked and dies.
+    let mut third = Network::new(3, &with_state(), 1).nodes.pop().expect("a member");
+    third.delivery = crate::delivery::Delivery::new(&with_state(), crate::view::MemberId(3), 7);
+    third.said = Default::default();
+    network.nodes.push(third);
+    let mut firsts: Vec<_> =
+        network.nodes.iter().map(|node| node.delivery.next_sequence()).collect();
+    for at in 0..3 {
+        network.install(at, &view(2, &[1, 2, 3]), &firsts, &[true, true, false]);
+    }
+    network.run(30 * MILLISECOND);
+    network.nodes[0].alive = false;
+    network.send(1, b"held by the joiner", Order::Sender).expect("credit");
+    network.run(30 * MILLISECOND);
+    for at in 1..3 {
+        let node = &mut network.nodes[at];
+        node.delivery.hold();
+        node.delivery.finish(network.now, &mut node.said);
+    }
+    firsts[1] = network.nodes[1].delivery.next_sequence();
+    for at in 1..3 {
+        network.install(at, &view(3, &[2, 3]), &firsts[1..], &[true, true]);
+    }
+    run(&mut network, &[1, 2], 30);
+    let (mut second, mut third) = (known(&network, 1), known(&network, 2));
+    second.sort_unstable();
+    third.sort_unstable();
+    assert_eq!(second, third);
+    assert!(!second.is_empty());
+}
+
+#[test]
+fn a_group_that_has_lost_its_state_begins_anew() {
+    let mut network = Network::new(3, &with_state(), 1);
+    network.nodes[0].alive = false;
+    for at in 1..3 {
+        network.install(at, &view(2, &[2, 3]), &[0, 0], &[true, true]);
+    }
+    network.send(1, b"message", Order::Total).expect("credit");
+    run(&mut network, &[1, 2], 3);
+    assert!(known(&network, 1).len() >= 2);
+    assert_eq!(known(&network, 1), known(&network, 2));
+}
+
+#[test]
+fn an_unasked_state_is_refused() {
+    let mut network = Network::new(2, &with_state(), 1);
+    let node = &mut network.nodes[0];
+    let refused = node.delivery.provide_state(0, 5, Vec::new(), &mut node.said);
+    assert_eq!(refused, Err(StateError::NotRequested(5)));
+    let length = with_state().longest_state + 1;
+    let refused = node.delivery.provide_state(0, 5, vec![0; length], &mut node.said);
+    assert_eq!(refused, Err(StateError::TooLong { length, most: length - 1 }));
+}

@@ -1,0 +1,205 @@
+//! The leader's side of a round: collects the answers, and decides what comes next.
+
+use crate::Nanos;
+use crate::ballot::Ballot;
+use crate::view::{MemberId, MemberInfo, ViewId};
+use lanecast_wire::group::GroupFrame;
+use lanecast_wire::group::views::{NextMember, OldView, ParticipantEntry, TargetEntry};
+
+/// A participant, and its answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Participant {
+    pub(crate) info: MemberInfo,
+    pub(crate) view: ViewId,
+    pub(crate) leaving: bool,
+    answer: Option<Answer>,
+    is_ready: bool,
+}
+
+/// A participant's Flushed.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) view: ViewId,
+    pub(crate) rank: usize,
+    pub(crate) vector: Vec<u64>,
+    pub(crate) ready: Option<(ViewId, Ballot)>,
+    pub(crate) ready_members: Vec<MemberId>,
+}
+
+/// What the answers lead to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// Views that some have installed, or may have, are installed by all that are ready for them; then a new
+    /// round begins.
+    InstallFirst(Vec<(ViewId, Ballot)>),
+    /// The next view.
+    Cut,
+}
+
+/// A round that this member leads.
+#[derive(Clone, Debug)]
+pub(crate) struct Lead {
+    pub(crate) ballot: Ballot,
+    /// The view that it is about.
+    pub(crate) view: ViewId,
+    participants: Vec<Participant>,
+    /// The Cut, once it is decided.
+    pub(crate) cut: Option<Vec<u8>>,
+    pub(crate) resend_at: Nanos,
+    pub(crate) deadline: Nanos,
+}
+
+impl Participant {
+    pub(crate) const fn new(info: MemberInfo, view: ViewId, leaving: bool) -> Self {
+        Self { info, view, leaving, answer: None, is_ready: false }
+    }
+}
+
+impl Lead {
+    pub(crate) const fn new(
+        ballot: Ballot,
+        view: ViewId,
+        participants: Vec<Participant>,
+        deadline: Nanos,
+    ) -> Self {
+        Self { ballot, view, participants, cut: None, resend_at: 0, deadline }
+    }
+
+    /// The participants that are to answer yet.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = MemberId> {
+        let is_cut = self.cut.is_some();
+        let lacks = move |one: &&Participant| {
+            if is_cut { !one.is_ready } else { one.answer.is_none() }
+        };
+        self.participants.iter().filter(lacks).map(|one| one.info.id)
+    }
+
+    pub(crate) fn participants(&self) -> impl Iterator<Item = &Participant> {
+        self.participants.iter()
+    }
+
+    /// The Prepare of this round.
+    pub(crate) fn write_prepare(&self, envelope: (u32, u64, u64), frame: &mut Vec<u8>) {
+        let entry = |one: &Participant| ParticipantEntry {
+            id: one.info.id.0.into(),
+            view: one.view.into(),
+            leaving: one.leaving.into(),
+            reserved: [0; 7],
+        };
+        let participants: Vec<_> = self.participants.iter().map(entry).collect();
+        let (ballot, epoch) = (self.ballot.into(), self.view.epoch);
+        GroupFrame::Prepare { ballot, epoch, participants: &participants }.write(envelope, frame);
+    }
+
+    /// Takes an answer; true once all have answered.
+    pub(crate) fn on_flushed(&mut self, from: MemberId, answer: Answer) -> bool {
+        if self.cut.is_some() {
+            return false;
+        }
+        if let Some(one) = self.participants.iter_mut().find(|one| one.info.id == from) {
+            one.view = answer.view;
+            one.answer.get_or_insert(answer);
+        }
+        self.participants.iter().all(|one| one.answer.is_some())
+    }
+
+    /// A participant is ready; true once all are.
+    pub(crate) fn on_ready(&mut self, from: MemberId) -> bool {
+        if self.cut.is_none() {
+            return false;
+        }
+        if let Some(one) = self.participants.iter_mut().find(|one| one.info.id == from) {
+            one.is_ready = true;
+        }
+        self.participants.iter().all(|one| one.is_ready)
+    }
+
+    fn answers(&self) -> impl Iterator<Item = (&Participant, &Answer)> {
+        self.participants.iter().filter_map(|one| Some((one, one.answer.as_ref()?)))
+    }
+
+    /// Decides, once all have answered.
+    ///
+    /// A view that a lost leader may have installed must not be passed over: it can only have done so if
+    /// all members of the view were ready. So one member that isn't ready, and has not gone beyond it,
+    /// proves that the view was installed nowhere.
+    pub(crate) fn resolve(&self) -> Resolution {
+        let mut first: Vec<(ViewId, Ballot)> = Vec::new();
+        for (_, answer) in self.answers() {
+            let Some((view, ballot)) = answer.ready else { continue };
+            if view.epoch <= answer.view.epoch || first.contains(&(view, ballot)) {
+                continue;
+            }
+            let is_installed = self.answers().any(|(_, other)| other.view == view);
+            let may_be = || {
+                self.answers().all(|(one, other)| {
+                    !answer.ready_members.contains(&one.info.id)
+                        || other.view.epoch >= view.epoch
+                        || other.ready.is_some_and(|(ready, _)| ready == view)
+                })
+            };
+            if is_installed || may_be() {
+                first.push((view, ballot));
+            }
+        }
+        if first.is_empty() { Resolution::Cut } else { Resolution::InstallFirst(first) }
+    }
+
+    /// Writes the Cut: how far each stream of the old views goes, and who is in the next view.
+    pub(crate) fn write_cut(&mut self, envelope: (u32, u64, u64)) {
+        let mut views: Vec<(ViewId, Vec<TargetEntry>)> = Vec::new();
+        for (one, answer) in self.answers() {
+            let known = views.iter().position(|(view, _)| *view == answer.view);
+            let at = known.unwrap_or_else(|| {
+                views.push((answer.view, Vec::new()));
+                views.len() - 1
+            });
+            let targets = &mut views[at].1;
+            for (rank, &end) in answer.vector.iter().enumerate() {
+                let entry = TargetEntry { end: end.into(), holder: one.info.id.0.into() };
+                match targets.get_mut(rank) {
+                    None => targets.push(entry),
+                    // The origin itself is the best holder.
+                    Some(known)
+                        if end > known.end.get()
+                            || rank == answer.rank && end == known.end.get() =>
+                    {
+                        *known = entry;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let leader = self.ballot.leader;
+        let own_view = self.answers().find(|(one, _)| one.info.id == leader);
+        let own_view = own_view.map(|(_, answer)| answer.view);
+        let mut staying: Vec<_> = self.answers().filter(|(one, _)| !one.leaving).collect();
+        // The leader, then the members of its view by seniority, then all others by id.
+        staying.sort_by_key(|(one, answer)| {
+            let is_other = Some(answer.view) != own_view;
+            let rank = if is_other { 0 } else { answer.rank };
+            (one.info.id != leader, is_other, rank, one.info.id)
+        });
+        let members = staying.iter().map(|(one, answer)| {
+            let old = views.iter().position(|(view, _)| *view == answer.view).unwrap_or_default();
+            let end = views[old].1.get(answer.rank).map_or(0, |target| target.end.get());
+            NextMember {
+                id: one.info.id.0,
+                incarnation: one.info.incarnation,
+                first: end,
+                port: one.info.port,
+                old_view: u16::try_from(old).unwrap_or(u16::MAX),
+                name: &one.info.name,
+            }
+        });
+        let members = members.collect();
+        let old =
+            |(view, targets): &'_ (ViewId, Vec<TargetEntry>)| ((*view).into(), targets.clone());
+        let old: Vec<_> = views.iter().map(old).collect();
+        let views = old.iter().map(|(view, targets)| OldView { view: *view, targets }).collect();
+        let (ballot, view) = (self.ballot.into(), self.view.into());
+        let mut frame = Vec::new();
+        GroupFrame::Cut { ballot, view, members, views }.write(envelope, &mut frame);
+        self.cut = Some(frame);
+    }
+}

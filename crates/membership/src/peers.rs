@@ -1,0 +1,166 @@
+//! The other members that were heard of, in this view and outside of it.
+
+use crate::Nanos;
+use crate::event::Departure;
+use crate::view::{MemberId, MemberInfo, ViewId};
+use lanecast_wire::group::views::MemberState;
+
+/// The most peers that are remembered, departed ones included.
+const PEERS_MAX: usize = 4_096;
+/// Longest time for which a peer that does not answer in rounds is left alone.
+const BAN_MAX: Nanos = 8_000_000_000;
+const BAN: Nanos = 500_000_000;
+/// Time for which frames of a crashed member may still arrive by a detour.
+const DETOUR: Nanos = 500_000_000;
+
+/// Another member.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) info: MemberInfo,
+    /// Its view, as it last said.
+    pub(crate) view: ViewId,
+    pub(crate) state: MemberState,
+    /// Arrival of its latest frame.
+    pub(crate) heard: Nanos,
+    /// Begin of a suspicion that it may still refute.
+    pub(crate) suspected: Option<Nanos>,
+    /// Why it is gone, and since when.
+    pub(crate) departure: Option<(Departure, Nanos)>,
+    /// Others lead in its place until then.
+    pub(crate) passed_over: Nanos,
+    /// Rounds that it did not answer, since the last one that it did.
+    failures: u32,
+}
+
+impl Peer {
+    pub(crate) const fn is_live(&self) -> bool {
+        self.departure.is_none()
+    }
+
+    /// Whether it can be in the next view.
+    pub(crate) fn is_staying(&self) -> bool {
+        self.is_live() && self.state != MemberState::Leaving
+    }
+
+    /// The peer is gone; false if that was known.
+    pub(crate) fn depart(&mut self, now: Nanos, why: Departure) -> bool {
+        let was_live = self.is_live();
+        // A definite word replaces a guess.
+        if was_live || matches!(why, Departure::Left | Departure::Replaced) {
+            self.departure = Some((why, now));
+        }
+        self.suspected = None;
+        if why == Departure::Unresponsive && was_live {
+            self.failures += 1;
+        }
+        was_live
+    }
+
+    /// A heartbeat arrived: a peer that was taken for gone may be back.
+    fn revive(&mut self, now: Nanos) {
+        let is_back = match self.departure {
+            None | Some((Departure::Left | Departure::Replaced, _)) => false,
+            Some((Departure::Silent, _)) => true,
+            Some((Departure::Crashed, since)) => now >= since + DETOUR,
+            Some((Departure::Unresponsive, since)) => {
+                now >= since + (BAN << self.failures.min(8).saturating_sub(1)).min(BAN_MAX)
+            }
+        };
+        if is_back {
+            self.departure = None;
+        }
+    }
+
+    /// The peer took part in a whole round.
+    pub(crate) const fn has_answered(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// All peers, sorted by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peers(Vec<Peer>);
+
+impl Peers {
+    fn place(&self, id: MemberId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&id, |peer| peer.info.id)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: MemberId) -> Option<&Peer> {
+        self.place(id).ok().map(|at| &self.0[at])
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: MemberId) -> Option<&mut Peer> {
+        self.place(id).ok().map(|at| &mut self.0[at])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+        self.0.iter_mut()
+    }
+
+    /// A heartbeat of a peer; whether it is a stranger.
+    pub(crate) fn hear(
+        &mut self,
+        now: Nanos,
+        info: MemberInfo,
+        view: ViewId,
+        state: MemberState,
+    ) -> bool {
+        match self.place(info.id) {
+            Ok(at) => {
+                let peer = &mut self.0[at];
+                peer.heard = now;
+                peer.suspected = None;
+                // Epochs only grow: an older one comes from a frame that took a detour.
+                if view.epoch > peer.view.epoch || peer.view == view {
+                    (peer.view, peer.state) = (view, state);
+                }
+                peer.info.port = info.port;
+                let was_live = peer.is_live();
+                peer.revive(now);
+                !was_live && peer.is_live()
+            }
+            Err(at) => {
+                if self.0.len() >= PEERS_MAX && !self.forget_one() {
+                    return false;
+                }
+                let at = self.place(info.id).err().unwrap_or(at);
+                let peer = Peer {
+                    info,
+                    view,
+                    state,
+                    heard: now,
+                    suspected: None,
+                    departure: None,
+                    passed_over: 0,
+                    failures: 0,
+                };
+                self.0.insert(at.min(self.0.len()), peer);
+                true
+            }
+        }
+    }
+
+    /// Makes a place; false if all peers live.
+    fn forget_one(&mut self) -> bool {
+        let since = |peer: &Peer| peer.departure.map(|(_, since)| since);
+        let departed = self.0.iter().enumerate().filter_map(|(at, peer)| Some((since(peer)?, at)));
+        let oldest = departed.min();
+        oldest.map(|(_, at)| self.0.remove(at)).is_some()
+    }
+
+    /// Of several incarnations of one name, all but the latest are gone. The earlier ones.
+    pub(crate) fn earlier_incarnations(&self, of: &MemberInfo) -> Vec<MemberId> {
+        let is_earlier = |peer: &&Peer| {
+            let info = &peer.info;
+            info.name == of.name && (info.incarnation, info.id) < (of.incarnation, of.id)
+        };
+        self.0.iter().filter(is_earlier).map(|peer| peer.info.id).collect()
+    }
+}
