@@ -17,7 +17,7 @@ struct Group {
 }
 
 fn info(id: MemberId) -> MemberInfo {
-    MemberInfo { id, incarnation: id.0, name: format!("m{}", id.0) }
+    MemberInfo { id, incarnation: id.0, name: format!("m{}", id.0), port: 0 }
 }
 
 fn view(epoch: u64, members: &[MemberId]) -> View {
