@@ -460,13 +460,10 @@ impl Agreement {
         if matches!(self.stage, Stage::Seeking { .. }) {
             self.stage = Stage::Installed;
         }
-        for member in &self.view.members {
-            if let Some(peer) = self.peers.get_mut(member.id) {
-                if peer.view.epoch < self.view.id.epoch {
-                    (peer.view, peer.state) = (self.view.id, MemberState::Member);
-                }
-                peer.has_answered();
-            }
+        for member in self.view.members.iter().filter(|member| member.id != self.me.id) {
+            self.peers.install(now, member, self.view.id);
+            // Silence counts from here, even of a member that was never heard.
+            self.detector.heard(now, member.id);
         }
         out.event(Event::View(&self.view, &change));
         delivery.install(now, &self.view, &next.firsts, &next.stayed, out);

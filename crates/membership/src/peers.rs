@@ -70,11 +70,6 @@ impl Peer {
             self.departure = None;
         }
     }
-
-    /// The peer took part in a whole round.
-    pub(crate) const fn has_answered(&mut self) {
-        self.failures = 0;
-    }
 }
 
 /// All peers, sorted by id.
@@ -144,6 +139,19 @@ impl Peers {
                 self.0.insert(at.min(self.0.len()), peer);
                 true
             }
+        }
+    }
+
+    /// The peer is in a view that was installed now, on the word of its leader if on no other.
+    pub(crate) fn install(&mut self, now: Nanos, info: &MemberInfo, view: ViewId) {
+        let state = MemberState::Member;
+        self.hear(now, info.clone(), view, state);
+        if let Some(peer) = self.get_mut(info.id) {
+            peer.failures = 0;
+            // Guesses of this member's own count no more than the agreement; a crash is no guess.
+            let is_guess =
+                |&(why, _): &_| matches!(why, Departure::Silent | Departure::Unresponsive);
+            peer.departure = peer.departure.filter(|departure| !is_guess(departure));
         }
     }
 
