@@ -461,16 +461,12 @@ impl Delivery {
         if now < self.context.due || self.phase == Phase::NoView {
             return;
         }
-        self.context.due = Nanos::MAX;
         let link = &mut self.context.link(now, out);
-        let streams = self.streams.on_tick(link);
-        link.wake(streams);
+        self.streams.on_tick(link);
         let own = self.own.on_tick(self.phase == Phase::Open, &mut self.streams, link);
-        link.wake(own);
         let directs = self.directs.on_tick(link);
-        link.wake(directs);
         let state = self.state.on_tick(self.streams.rank(), link);
-        link.wake(state);
+        self.context.due = self.streams.due().min(own).min(directs).min(state);
     }
 
     /// When `on_tick` has something to do; `Nanos::MAX`: not before the next call of another function.

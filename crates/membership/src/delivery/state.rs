@@ -343,7 +343,7 @@ impl Request {
 
     fn on_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
         if self.tries >= TRIES {
-            return self.ask_next(rank, link.members.len(), link);
+            self.ask_next(rank, link.members.len(), link);
         }
         self.tries += 1;
         self.due = link.now.saturating_add(REPEAT);

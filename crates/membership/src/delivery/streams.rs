@@ -244,7 +244,7 @@ impl Streams {
             }
             true
         });
-        if sequencer && !order.unordered().is_empty() {
+        if self.unordered() > 0 {
             link.wake(link.now);
         }
         if self.delivering {
@@ -352,8 +352,13 @@ impl Streams {
         }
     }
 
-    /// Sends what is due; returns the time of the next duty.
-    pub(crate) fn on_tick<O: Outlet>(&mut self, link: &mut Link<'_, O>) -> Nanos {
+    /// Time of the next duty.
+    pub(crate) fn due(&self) -> Nanos {
+        self.ack_due.min(self.gap_due)
+    }
+
+    /// Sends what is due.
+    pub(crate) fn on_tick<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
         if self.ack_due <= link.now {
             self.acknowledge(link);
         }
@@ -369,7 +374,6 @@ impl Streams {
             }
             self.gap_due = self.lanes.iter().map(|lane| lane.gap.due).min().unwrap_or(Nanos::MAX);
         }
-        self.ack_due.min(self.gap_due)
     }
 
     /// Asks for all known holes of a stream.

@@ -55,6 +55,7 @@ proptest! {
             network.tick();
         }
         network.run(8_000 * MILLISECOND);
+        network.heartbeats();
         check(&network, &(0..members as usize).collect::<Vec<_>>());
         for (at, sent) in sent.iter().enumerate() {
             prop_assert_eq!(&network.of(0, at as u64 + 1), sent, "sender {}", at);

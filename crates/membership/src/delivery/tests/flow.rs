@@ -126,7 +126,7 @@ fn a_long_message_under_way_begins_anew_in_the_next_view() {
     let mut network = Network::new(2, &settings, 1);
     let long = vec![7; 300_000];
     let number = network.send(0, &long, Order::Total).expect("the first fragments");
-    network.run(MILLISECOND);
+    network.run(50_000);
     for at in 0..2 {
         network.nodes[at].delivery.hold();
     }

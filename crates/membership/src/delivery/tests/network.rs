@@ -229,6 +229,17 @@ impl Network {
         }
     }
 
+    /// All members hear all vectors, as from heartbeats.
+    pub(super) fn heartbeats(&mut self) {
+        for from in 0..self.nodes.len() {
+            let (id, vector) = (self.nodes[from].id, self.nodes[from].delivery.vector());
+            for node in self.nodes.iter_mut().filter(|node| node.alive) {
+                let vector = vector.iter().copied();
+                node.delivery.on_vector(self.now, MemberId(id), 1, vector, &mut node.said);
+            }
+        }
+    }
+
     /// Messages that a member has delivered.
     pub(super) fn messages(&self, at: usize) -> Vec<(u64, u64, Order)> {
         let message = |seen: &Seen| match seen {
