@@ -297,6 +297,12 @@ impl Member {
         self.delivery.provide_state(now, token, bytes, out)
     }
 
+    /// Memory is short: halves the bytes that this member may have under way. They grow again while sends
+    /// are refused for want of credit.
+    pub fn on_memory_pressure(&mut self) {
+        self.delivery.on_memory_pressure();
+    }
+
     /// Leaves the group. The others deliver all messages of this member first; [`Event::Left`] is the
     /// end, in bounded time even if no other answers.
     pub fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
