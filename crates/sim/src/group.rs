@@ -1,17 +1,25 @@
-//! Members of one group, checked against each other.
+//! Many members of one group over the simulated network: loss, reordering, copies, partitions,
+//! crashes, hangs and restarts, drawn from a seed, and an oracle that checks every event.
 //!
-//! - [`event`], [`outlet`]: what a member emits
-//! - [`fault`], [`scenario`]: conditions of a run, drawn from its seed
+//! - [`scenario`], [`fault`]: conditions of a run
+//! - [`process`], [`outlet`], [`event`]: a member, and what it emits
+//! - [`fabric`], [`world`]: the network, the members on it, and the event loop
 //! - [`truth`], [`log`], [`oracle`]: sent messages, deliveries, and the guarantees
 //! - [`tamper`]: defects that the oracle must find
-//! - [`note`]: notes for the report of a failure
+//! - [`explore`](mod@explore): every interleaving of small scopes
+//! - [`run`](mod@run), [`note`]: one run, and the report of a failure
 
 pub mod event;
+pub mod explore;
+pub mod fabric;
 pub mod fault;
 pub mod log;
 pub mod note;
 pub mod oracle;
 pub mod outlet;
+pub mod process;
+pub mod run;
 pub mod scenario;
 pub mod tamper;
 pub mod truth;
+pub mod world;

@@ -1,5 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod group_oracle;
+mod group_scopes;
+mod groups;
 mod latency;
 mod seeds;

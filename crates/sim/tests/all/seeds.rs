@@ -4,19 +4,21 @@
 //! that one that was cut short goes on from there: `SEEDS=n..100000`.
 
 use lanecast_sim::run::{self, Outcome};
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::Write;
 use std::ops::Range;
-use std::panic::catch_unwind;
+use std::panic::{RefUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of runs between two progress reports.
-const SLICE: usize = 10_000;
+pub(crate) const SLICE: usize = 10_000;
 /// Failures after which to stop.
 const FAILURES_MAX: usize = 10;
 
 /// Seeds set by the environment, or else `usual`.
-fn seeds(usual: Range<u64>) -> Range<u64> {
+pub(crate) fn seeds(usual: Range<u64>) -> Range<u64> {
     let number = |text: &str| text.trim().parse::<u64>().expect("a number");
     if let Ok(seed) = std::env::var("SEED") {
         return number(&seed)..number(&seed) + 1;
@@ -27,10 +29,14 @@ fn seeds(usual: Range<u64>) -> Range<u64> {
 }
 
 /// Runs `seeds` on as many threads as there are processors; shows the lowest that fails.
-fn run_all(seeds: Range<u64>) -> Outcome {
+pub(crate) fn run_all<O: Default + Send, F: Display + Send>(
+    seeds: Range<u64>,
+    run: impl Fn(u64) -> Result<O, F> + Sync + RefUnwindSafe,
+    add: impl Fn(&mut O, &O) + Sync,
+) -> O {
     let next = AtomicU64::new(seeds.start);
-    let total = Mutex::new(Outcome::default());
-    let failures = Mutex::new(Vec::new());
+    let total = Mutex::new(O::default());
+    let failures = Mutex::new(BTreeMap::new());
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -38,21 +44,21 @@ fn run_all(seeds: Range<u64>) -> Outcome {
             if seed >= seeds.end || failed >= FAILURES_MAX {
                 return;
             }
-            match catch_unwind(|| run::run(seed)) {
-                Ok(Ok(outcome)) => total.lock().expect("no panic").add(&outcome),
-                Ok(Err(failure)) => failures.lock().expect("no panic").push(failure),
+            match catch_unwind(|| run(seed)) {
+                Ok(Ok(outcome)) => add(&mut total.lock().expect("no panic"), &outcome),
+                Ok(Err(failure)) => _ = failures.lock().expect("no panic").insert(seed, failure),
                 Err(_) => panic!("SEED={seed} panicked"),
             }
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
-    let mut failures = failures.into_inner().expect("no panic");
-    failures.sort_by_key(|failure| failure.seed);
-    for failure in failures.iter().skip(1) {
-        println!("seed {}: {}", failure.seed, failure.violation);
+    let failures = failures.into_inner().expect("no panic");
+    for (seed, failure) in failures.iter().skip(1) {
+        let words = failure.to_string();
+        println!("seed {seed}: {}", words.lines().rev().nth(1).unwrap_or_default());
     }
-    if let Some(failure) = failures.first() {
+    if let Some(failure) = failures.values().next() {
         panic!("{failure}");
     }
     total.into_inner().expect("no panic")
@@ -62,7 +68,7 @@ fn run_all(seeds: Range<u64>) -> Outcome {
 fn many_runs_keep_every_promise() {
     let seeds = seeds(0..2_000);
     let all = seeds.end - seeds.start >= 2_000;
-    let total = run_all(seeds);
+    let total = run_all(seeds, run::run, Outcome::add);
     println!("{total:?}");
     // Runs without events prove nothing.
     if all {
@@ -81,7 +87,7 @@ fn very_many_runs_keep_every_promise() {
     let (seeds, mut total) = (seeds(2_000..100_000), Outcome::default());
     for first in seeds.clone().step_by(SLICE) {
         let end = seeds.end.min(first + SLICE as u64);
-        total.add(&run_all(first..end));
+        total.add(&run_all(first..end, run::run, Outcome::add));
         // Not `println!`, which the test harness shows only for failures.
         _ = writeln!(std::io::stderr(), "seeds {}..{end} keep every promise", seeds.start);
     }

@@ -1,0 +1,84 @@
+//! Many runs of groups, each from its seed; `SEED=n` and `SEEDS=a..b` choose others.
+
+use crate::seeds::{SLICE, run_all, seeds};
+use lanecast_protocol::SECOND;
+use lanecast_sim::group::run::{self, GroupOutcome, run_scenario};
+use lanecast_sim::group::scenario::GroupScenario;
+use lanecast_sim::group::tamper::Tamper;
+use std::io::Write;
+
+#[test]
+#[ignore = "some seeds fail"]
+fn groups_keep_every_promise() {
+    let seeds = seeds(0..2_000);
+    let all = seeds.end - seeds.start >= 2_000;
+    let total = run_all(seeds, run::run, GroupOutcome::add);
+    println!("{total:?}");
+    // Runs without events prove nothing.
+    if all {
+        let much = [total.views, total.delivered, total.direct, total.frames, total.lost];
+        assert!(much.iter().all(|count| *count > 5_000), "{total:?}");
+        let some = [total.states, total.crashes, total.hangs, total.partitions, total.leaves];
+        assert!(some.iter().all(|count| *count > 100), "{total:?}");
+        assert!(total.refused_frames > 1_000 && total.refused_sends > 1_000, "{total:?}");
+        assert!(total.gentle > 200, "{total:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn groups_keep_every_promise_for_long() {
+    let (seeds, mut total) = (seeds(2_000..100_000), GroupOutcome::default());
+    for first in seeds.clone().step_by(SLICE) {
+        let end = seeds.end.min(first + SLICE as u64);
+        total.add(&run_all(first..end, run::run, GroupOutcome::add));
+        // Not `println!`, which the test harness shows only for failures.
+        _ = writeln!(
+            std::io::stderr(),
+            "groups of seeds {}..{end} keep every promise",
+            seeds.start
+        );
+    }
+    println!("{total:?}");
+}
+
+#[test]
+#[ignore = "some seeds fail"]
+fn fifty_members_that_start_at_once_are_soon_in_one_view() {
+    for seed in 0..3 {
+        let (frames, elapsed) = run::crowd(seed, 50).unwrap();
+        println!("{frames:.1} frames a member, {} ms", elapsed / 1_000_000);
+        assert!(elapsed <= 3 * SECOND, "one view after {elapsed} ns");
+        assert!(frames <= 20.0, "{frames} frames a member");
+    }
+}
+
+/// Runs seeds with a defect until the oracle finds it.
+#[track_caller]
+fn finds(tamper: Tamper, words: &[&str]) {
+    let failure = (0..300).find_map(|seed| run_scenario(GroupScenario::draw(seed), tamper).err());
+    let failure = failure.unwrap_or_else(|| panic!("{tamper:?} was not found"));
+    let text = failure.violation.to_string();
+    assert!(words.iter().any(|words| text.contains(words)), "{tamper:?}: {text}");
+}
+
+#[test]
+#[ignore = "some seeds fail"]
+fn defects_of_delivery_are_found() {
+    finds(Tamper::Reverse, &["not message"]);
+    finds(Tamper::Repeat, &["not message", "never sent", "delivered a message of"]);
+    finds(Tamper::Omit(0), &["not message", "delivered", "not all"]);
+    finds(Tamper::Corrupt, &["not message"]);
+    finds(Tamper::SkipFlush, &["but", "without"]);
+}
+
+#[test]
+#[ignore = "some seeds fail"]
+fn defects_of_the_protocol_are_found() {
+    let (heartbeat, data, repair, prepare, install) = (1, 2, 5, 8, 12);
+    finds(Tamper::Swallow(heartbeat), &["not one view of all"]);
+    finds(Tamper::Swallow(data), &["not all delivered", "not all sent", "may not send"]);
+    finds(Tamper::Swallow(repair), &["not "]);
+    finds(Tamper::Swallow(prepare), &["not one view of all"]);
+    finds(Tamper::Swallow(install), &["not one view of all"]);
+}
