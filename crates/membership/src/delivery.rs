@@ -189,6 +189,9 @@ impl Delivery {
         if self.streams.unordered() >= total_order::LONGEST_LIST {
             self.own.send_order_lists(&mut self.streams, link);
         }
+        if self.own.waits_for_credit() && self.phase == Phase::Open {
+            self.own.go_on(&mut self.streams, link);
+        }
     }
 
     /// A frame of `origin`, sent again by `from`.
@@ -306,6 +309,9 @@ impl Delivery {
         let link = &mut self.context.link(now, out);
         if self.state.on_piece(rank, piece, &mut self.streams, link) {
             self.streams.begin_delivery(link);
+            if self.own.waits_for_credit() && self.phase == Phase::Open {
+                self.own.go_on(&mut self.streams, link);
+            }
         }
     }
 

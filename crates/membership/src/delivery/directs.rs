@@ -65,12 +65,16 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(with: MemberId, since: u64) -> Self {
+    fn new(with: MemberId, since: u64, ring: usize) -> Self {
+        let mut outgoing = Outgoing { interval: FIRST_REPEAT, ..Outgoing::default() };
+        let mut incoming = Incoming::default();
+        outgoing.retained.reset(ring);
+        incoming.ahead.reset(ring);
         Self {
             with,
             since,
-            outgoing: Outgoing { interval: FIRST_REPEAT, ..Outgoing::default() },
-            incoming: Incoming::default(),
+            outgoing,
+            incoming,
             ack_due: Nanos::MAX,
             repeat_due: Nanos::MAX,
             refused: false,
@@ -110,7 +114,7 @@ impl Directs {
             let at = former.iter().position(|pair| pair.with == member).filter(|_| stayed);
             self.pairs.push(match at {
                 Some(at) => former.swap_remove(at),
-                None => Pair::new(member, epoch),
+                None => Pair::new(member, epoch, self.ring),
             });
         }
     }
@@ -127,10 +131,7 @@ impl Directs {
         }
         let (fragment, ring) = (self.fragment, self.ring);
         let pair = &mut self.pairs[rank];
-        let outgoing = &mut pair.outgoing;
-        if outgoing.retained.capacity() == 0 {
-            outgoing.retained.reset(ring);
-        }
+        let outgoing = &pair.outgoing;
         let fragments = bytes.len().div_ceil(fragment).max(1);
         // One more entry's lines may stay unused at the ring's end.
         let charge = (fragments + 1) * Retention::charge(fragment.min(bytes.len()));
@@ -199,9 +200,6 @@ impl Directs {
             link.counters.duplicates += 1;
             pair.ack_due = link.now;
         } else if sequence > incoming.next {
-            if incoming.ahead.capacity() == 0 {
-                incoming.ahead.reset(self.ring);
-            }
             if !incoming.ahead.contains(sequence) {
                 incoming.ahead.insert(sequence, flags.0, body);
             }

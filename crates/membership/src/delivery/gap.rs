@@ -6,14 +6,18 @@ use crate::Nanos;
 const FIRST_INTERVAL: Nanos = 5_000_000;
 /// Longest interval.
 const LONGEST_INTERVAL: Nanos = 100_000_000;
-/// Delay of a request for frames known from hearsay: they may still be on their way.
-const HEARSAY_DELAY: Nanos = 2_000_000;
+/// Time without progress before frames known from hearsay are asked for: they may be on their way.
+const HEARSAY_DELAY: Nanos = 10_000_000;
+/// The same if their sender says so: a transport in order brings its frames before its word.
+const WORD_DELAY: Nanos = 1_000_000;
 
 /// Schedule of the requests for one sender's missing frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap {
     /// Frames below are known to exist.
     heard: u64,
+    /// End of the frames that arrived.
+    arrived: u64,
     /// Frames below have been asked for, if they were missing.
     asked: u64,
     /// Time of the next request; `Nanos::MAX` if nothing is missing.
@@ -25,7 +29,14 @@ pub(crate) struct Gap {
 
 impl Gap {
     pub(crate) const fn new(first: u64) -> Self {
-        Self { heard: first, asked: first, due: Nanos::MAX, interval: FIRST_INTERVAL, tries: 0 }
+        Self {
+            heard: first,
+            arrived: first,
+            asked: first,
+            due: Nanos::MAX,
+            interval: FIRST_INTERVAL,
+            tries: 0,
+        }
     }
 
     /// Frames below are known to exist.
@@ -42,7 +53,8 @@ impl Gap {
         sequence: u64,
     ) -> Option<(u64, u64)> {
         let first = self.asked.max(expected);
-        self.heard = self.heard.max(sequence.saturating_add(1));
+        self.arrived = self.arrived.max(sequence.saturating_add(1));
+        self.heard = self.heard.max(self.arrived);
         self.due = self.due.min(now.saturating_add(self.interval));
         if first >= sequence {
             self.asked = self.asked.max(sequence.saturating_add(1));
@@ -52,11 +64,18 @@ impl Gap {
         Some((first, sequence))
     }
 
-    /// Frames below `next` exist, as another member says. True: some of them are missing.
-    pub(crate) fn on_hearsay(&mut self, now: Nanos, expected: u64, next: u64) -> bool {
+    /// Frames below `next` exist, as their sender says, or another member. True: some of them are missing.
+    pub(crate) fn on_word(
+        &mut self,
+        now: Nanos,
+        expected: u64,
+        next: u64,
+        is_sender: bool,
+    ) -> bool {
         self.heard = self.heard.max(next);
         if self.heard > expected {
-            self.due = self.due.min(now.saturating_add(HEARSAY_DELAY));
+            let delay = if is_sender { WORD_DELAY } else { HEARSAY_DELAY };
+            self.due = self.due.min(now.saturating_add(delay));
         }
         self.heard > expected
     }
@@ -75,6 +94,9 @@ impl Gap {
         (self.interval, self.tries) = (FIRST_INTERVAL, 0);
         self.due = if expected >= self.heard {
             Nanos::MAX
+        } else if expected >= self.arrived {
+            // Only hearsay is left, and frames arrive: those are on their way.
+            now.saturating_add(HEARSAY_DELAY)
         } else {
             self.due.min(now.saturating_add(FIRST_INTERVAL))
         };
@@ -128,9 +150,14 @@ mod tests {
     #[test]
     fn frames_from_hearsay_get_time_to_arrive() {
         let mut gap = Gap::new(0);
-        assert!(!gap.on_hearsay(0, 3, 3));
+        assert!(!gap.on_word(0, 3, 3, false));
         assert_eq!(gap.due, Nanos::MAX);
-        assert!(gap.on_hearsay(1, 3, 4));
+        assert!(gap.on_word(1, 3, 4, false));
         assert_eq!(gap.due, 1 + HEARSAY_DELAY);
+        assert!(gap.on_word(5, 3, 9, false));
+        gap.on_progress(7, 5);
+        assert_eq!(gap.due, 7 + HEARSAY_DELAY, "frames arrive");
+        assert!(gap.on_word(8, 5, 9, true));
+        assert_eq!(gap.due, 8 + WORD_DELAY);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct OwnStream {
     /// A long message that began anew in a later view: the sequence that the application was told, and the
     /// real one.
     renumbered: Option<(u64, u64)>,
-    /// Bytes that a refused send needs.
+    /// Bytes that a refused send needs; 0: it needs no credit.
     refused: Option<usize>,
     /// Since when, and by whom, sending is blocked.
     blocked: Option<(Nanos, MemberId)>,
@@ -326,6 +326,12 @@ impl OwnStream {
         }
     }
 
+    /// Whether something waits for credit, which also comes back when own messages are delivered.
+    #[inline]
+    pub(crate) fn waits_for_credit(&self) -> bool {
+        self.long.is_some() || self.refused.is_some_and(|needed| needed > 0)
+    }
+
     /// All others have more than before, or the transport may have room: sends what waits, and tells the
     /// application if a refused send has room now.
     pub(crate) fn go_on<O: Outlet>(&mut self, streams: &mut Streams, link: &mut Link<'_, O>) {
@@ -378,6 +384,9 @@ impl OwnStream {
         }
         if open {
             self.send_order_lists(streams, link);
+            if self.waits_for_credit() {
+                self.go_on(streams, link);
+            }
         }
         if self.probe_due <= link.now {
             self.probe(streams, link);

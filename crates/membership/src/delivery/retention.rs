@@ -12,16 +12,8 @@ const LINE: usize = 64;
 const HEADER: usize = 16;
 /// Length in the header of unused lines before the ring's end.
 const SKIP: u32 = u32::MAX;
-/// Line of an empty slot.
-const EMPTY: u32 = u32::MAX;
-
-/// Where an entry is.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// Low half of its sequence: entries of one ring are less than 2^32 apart.
-    low: u32,
-    line: u32,
-}
+/// Most lines: a slot holds the line, plus one, in 32 bits.
+const MOST_LINES: usize = u32::MAX as usize - 1;
 
 /// A retained frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +27,9 @@ pub(crate) struct Entry<'a> {
 #[derive(Clone, Default)]
 pub(crate) struct Retention {
     bytes: Vec<u8>,
-    slots: Vec<Slot>,
+    /// By sequence: the low half of the sequence, above the line plus one; zero if there is none. Entries of one
+    /// ring are less than 2^32 apart.
+    slots: Vec<u64>,
     lines: usize,
     /// Line of the oldest entry.
     tail: usize,
@@ -81,18 +75,24 @@ impl Retention {
         (HEADER + length).next_multiple_of(LINE)
     }
 
-    /// Empties the ring, and makes room for `capacity` bytes if there is less.
+    /// Empties the ring; it has room for `capacity` bytes. Memory is taken with the first entry: many members
+    /// never send.
     pub(crate) fn reset(&mut self, capacity: usize) {
-        let lines = capacity.div_ceil(LINE).min(EMPTY as usize);
-        if lines > self.lines {
-            self.bytes = vec![0; lines * LINE];
-            self.slots = vec![Slot { low: 0, line: EMPTY }; lines.next_power_of_two()];
+        let lines = capacity.div_ceil(LINE).min(MOST_LINES);
+        if lines * LINE > self.bytes.len() {
+            (self.bytes, self.slots) = (Vec::new(), Vec::new());
         } else if self.used > 0 {
-            self.slots.fill(Slot { low: 0, line: EMPTY });
+            self.slots.fill(0);
         }
         // A smaller ring uses the beginning of its memory only: less of the cache.
         self.lines = lines;
         (self.tail, self.head, self.used) = (0, 0, 0);
+    }
+
+    #[cold]
+    fn allocate(&mut self) {
+        self.bytes = vec![0; self.lines * LINE];
+        self.slots = vec![0; self.lines.next_power_of_two()];
     }
 
     /// Bytes in use.
@@ -108,20 +108,16 @@ impl Retention {
     }
 
     #[inline]
-    fn slot(&self, sequence: u64) -> usize {
-        sequence as usize & (self.slots.len() - 1)
+    const fn slot(&self, sequence: u64) -> usize {
+        sequence as usize & self.slots.len().wrapping_sub(1)
     }
 
     /// Line of an entry.
     #[inline]
     fn find(&self, sequence: u64) -> Option<usize> {
-        let slot = self.slots.get(self.slot_or_zero(sequence))?;
-        (slot.line != EMPTY && slot.low == sequence as u32).then_some(slot.line as usize)
-    }
-
-    #[inline]
-    fn slot_or_zero(&self, sequence: u64) -> usize {
-        if self.slots.is_empty() { 0 } else { self.slot(sequence) }
+        let &slot = self.slots.get(self.slot(sequence))?;
+        let here = slot != 0 && (slot >> 32) as u32 == sequence as u32;
+        here.then(|| (slot as u32 - 1) as usize)
     }
 
     /// Whether the frame is there.
@@ -141,9 +137,9 @@ impl Retention {
 
     #[inline]
     fn header(&self, line: usize) -> (u64, u32, u16) {
-        let header: &[u8; HEADER] =
-            self.bytes[line * LINE..][..HEADER].try_into().unwrap_or(&[0; HEADER]);
-        let value = u128::from_le_bytes(*header);
+        let mut header = [0; HEADER];
+        header.copy_from_slice(&self.bytes[line * LINE..][..HEADER]);
+        let value = u128::from_le_bytes(header);
         (value as u64, (value >> 64) as u32, (value >> 96) as u16)
     }
 
@@ -163,6 +159,9 @@ impl Retention {
     /// Copies a frame into the ring. False: no room, or a frame with a sequence too far away is there.
     #[inline]
     pub(crate) fn insert(&mut self, sequence: u64, flags: u16, body: &[u8]) -> bool {
+        if self.slots.is_empty() {
+            self.allocate();
+        }
         let lines = Self::charge(body.len()) / LINE;
         let to_end = self.lines - self.head;
         // Entries are not split: the lines before the ring's end stay unused.
@@ -171,7 +170,7 @@ impl Retention {
             return false;
         }
         let slot = self.slot(sequence);
-        if self.slots[slot].line != EMPTY {
+        if self.slots[slot] != 0 {
             return false;
         }
         if skipped > 0 {
@@ -182,7 +181,7 @@ impl Retention {
         let line = self.head;
         self.write_header(line, sequence, body.len() as u32, flags);
         self.bytes[line * LINE + HEADER..][..body.len()].copy_from_slice(body);
-        self.slots[slot] = Slot { low: sequence as u32, line: line as u32 };
+        self.slots[slot] = u64::from(sequence as u32) << 32 | (line as u64 + 1);
         self.used += lines;
         self.head += lines;
         if self.head == self.lines {
@@ -206,7 +205,7 @@ impl Retention {
             }
             let lines = Self::charge(length as usize) / LINE;
             let slot = self.slot(stored);
-            self.slots[slot].line = EMPTY;
+            self.slots[slot] = 0;
             self.used -= lines;
             self.tail += lines;
             if self.tail == self.lines {

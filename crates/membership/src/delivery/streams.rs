@@ -143,7 +143,7 @@ impl Streams {
         link.message(rank, sequence, Order::Sender, body);
         lane.pass(link.now, body.len());
         link.note_retained(lane.retained.used());
-        if lane.gap.heard() > lane.next {
+        if lane.gap.heard() > lane.next && lane.retained.contains(lane.next) {
             self.proceed(rank, link);
         }
         self.acknowledge_if_due(rank, link);
@@ -309,7 +309,12 @@ impl Streams {
                 if expected > lane.next {
                     continue;
                 }
-            } else if lane.gap.on_hearsay(link.now, lane.next, expected.min(lane.limit)) {
+            } else if lane.gap.on_word(
+                link.now,
+                lane.next,
+                expected.min(lane.limit),
+                sender == member,
+            ) {
                 self.note_gap(sender, link);
             }
             if self.acks.on_ack(member, sender, expected) {
@@ -323,7 +328,7 @@ impl Streams {
     /// A sender says how far its stream goes.
     pub(crate) fn on_next<O: Outlet>(&mut self, rank: usize, next: u64, link: &mut Link<'_, O>) {
         let lane = &mut self.lanes[rank];
-        if rank != self.me && lane.gap.on_hearsay(link.now, lane.next, next.min(lane.limit)) {
+        if rank != self.me && lane.gap.on_word(link.now, lane.next, next.min(lane.limit), true) {
             self.note_gap(rank, link);
         }
     }
@@ -454,7 +459,7 @@ impl Streams {
             self.holders[rank] = holders.get(rank).copied().flatten();
             self.proceed(rank, link);
             let lane = &mut self.lanes[rank];
-            if rank != self.me && lane.gap.on_hearsay(link.now, lane.next, lane.limit) {
+            if rank != self.me && lane.gap.on_word(link.now, lane.next, lane.limit, true) {
                 lane.gap.hurry(link.now);
                 self.ask(rank, link);
                 self.note_gap(rank, link);

@@ -184,3 +184,21 @@ fn much_repair_lowers_the_credit() {
     network.nodes[1].delivery.on_memory_pressure();
     assert_eq!(network.nodes[1].delivery.own_limit(), before / 2);
 }
+
+#[test]
+fn delivery_in_total_order_gives_credit_back_too() {
+    let mut network = Network::new(3, &settings(), 1);
+    while network.send(1, &[0; 400], Order::Total).is_ok() {}
+    // All have them, and say so; the sequencer's lists are lost, for the time being.
+    network.under_way.retain(|(to, _)| *to != 1);
+    let mut lists = Vec::new();
+    while network.step() || network.nodes[0].delivery.next_tick() <= network.now {
+        network.tick();
+        lists.extend(network.under_way.extract_if(.., |(_, frame)| frame[2] & 4 != 0));
+    }
+    assert_eq!(writables(&network, 1), 0, "own messages wait for their turn");
+    network.heartbeats();
+    network.under_way.extend(lists);
+    network.run(MILLISECOND);
+    assert_eq!(writables(&network, 1), 1);
+}
