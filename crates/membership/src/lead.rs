@@ -29,8 +29,8 @@ pub(crate) struct Answer {
 /// What the answers lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// Views that some have installed, or may have, are installed by all that are ready for them; then a new
-    /// round begins.
+    /// Views that some have installed are installed by all that are ready for them; then a new round
+    /// begins.
     InstallFirst(Vec<(ViewId, Ballot)>),
     /// The next view.
     Cut,
@@ -120,25 +120,14 @@ impl Lead {
 
     /// Decides, once all have answered.
     ///
-    /// A view that a lost leader may have installed must not be passed over: it can only have done so if
-    /// all members of the view were ready. So one member that isn't ready, and has not gone beyond it,
-    /// proves that the view was installed nowhere.
+    /// A view that one participant has installed is installed by the others that are ready for it:
+    /// messages were sent in it. One that no participant has installed is given up, even if a lost
+    /// leader may have installed it: that side goes on as after a partition.
     pub(crate) fn resolve(&self) -> Resolution {
         let mut first: Vec<(ViewId, Ballot)> = Vec::new();
-        for (_, answer) in self.answers() {
-            let Some((view, ballot)) = answer.ready else { continue };
-            if view.epoch <= answer.view.epoch || first.contains(&(view, ballot)) {
-                continue;
-            }
+        for (view, ballot) in self.answers().filter_map(|(_, answer)| answer.ready) {
             let is_installed = self.answers().any(|(_, other)| other.view == view);
-            let may_be = || {
-                self.answers().all(|(one, other)| {
-                    !answer.ready_members.contains(&one.info.id)
-                        || other.view.epoch >= view.epoch
-                        || other.ready.is_some_and(|(ready, _)| ready == view)
-                })
-            };
-            if is_installed || may_be() {
+            if is_installed && !first.contains(&(view, ballot)) {
                 first.push((view, ballot));
             }
         }
