@@ -1,5 +1,8 @@
 //! A member of a group.
 
+#[cfg(test)]
+mod tests;
+
 use crate::Nanos;
 use crate::agreement::{Agreement, Stage};
 use crate::counters::GroupCounters;

@@ -1,0 +1,4 @@
+//! Members that come, go, crash, hang and part, and agree.
+
+mod changes;
+mod world;
