@@ -55,7 +55,7 @@ pub use publisher_events::{
 pub use record::{Entry, PATIENCE, Record};
 pub use sharing::{many_threads_share_a_publisher, offers_and_claims_share_one_order};
 pub use topics::{
-    a_topic_added_later_is_joined, strangers_to_a_topic_hold_nobody_up,
+    a_session_can_be_left_out, a_topic_added_later_is_joined, strangers_to_a_topic_hold_nobody_up,
     the_same_topic_is_one_number, unwanted_topics_do_not_arrive,
 };
 pub use waiting::{a_wait_is_bounded, a_waiting_subscriber_sees_the_farewell, ping_and_pong};
@@ -82,7 +82,7 @@ macro_rules! conformance_tests {
             a_panic_at_a_farewell_repeats_nothing
             a_panic_on_the_last_message_leaves_nothing_unread
             a_topic_added_later_is_joined strangers_to_a_topic_hold_nobody_up
-            the_same_topic_is_one_number unwanted_topics_do_not_arrive
+            the_same_topic_is_one_number unwanted_topics_do_not_arrive a_session_can_be_left_out
             back_pressure_is_a_value a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing
             draining_tells_whether_all_was_read closing_tells_whether_all_was_read
             publishers_learn_who_came_and_went room_again_is_an_event

@@ -45,6 +45,24 @@ pub fn strangers_to_a_topic_hold_nobody_up<C: Transport>(transport: &C) {
     assert_eq!(publisher.subscribers(), 1);
 }
 
+/// A subscriber leaves out the session that it names, polling or not, and receives all others.
+pub fn a_session_can_be_left_out<C: Transport>(transport: &C) {
+    let mut own = transport.publisher("a").expect("a publisher");
+    let mut subscriber = transport.subscriber_except(&["a"], own.session()).expect("a subscriber");
+    let mut other = transport.publisher("a").expect("a publisher");
+    gather(&mut other, 1);
+    let longest = own.longest_message();
+    for number in 0..50u64 {
+        own.try_send(&Body::of_length(number, longest).bytes()).expect("room");
+    }
+    other.send(b"from the other").expect("room");
+    let mut record = Record::new();
+    record.listen(&mut subscriber, |record| !record.messages().is_empty());
+    record.exhaust(&mut subscriber);
+    assert_eq!(record.messages(), [b"from the other"]);
+    assert_eq!((own.subscribers(), other.subscribers()), (0, 1));
+}
+
 /// Adding a topic again gives the same number; an impossible name is refused.
 pub fn the_same_topic_is_one_number<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");

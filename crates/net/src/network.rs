@@ -23,7 +23,7 @@ use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
 use lanecast_transport::{Publish, SessionId, Transport};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The largest frame of a TCP session: large enough that its header costs nothing.
@@ -52,6 +52,11 @@ impl Network {
     /// The settings.
     pub fn settings(&self) -> &NetSettings {
         &self.conductor.context.settings
+    }
+
+    /// Address of the interface.
+    pub fn address(&self) -> IpAddr {
+        self.conductor.context.address
     }
 
     /// The address of the resolver daemon in this program, if [`NetSettings::resolver_port`] asks
@@ -189,6 +194,14 @@ impl Network {
     /// # Errors
     /// See [`OpenError`].
     pub fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
+        self.subscribe(topics, None)
+    }
+
+    fn subscribe(
+        &self,
+        topics: &[&str],
+        except: Option<SessionId>,
+    ) -> Result<Subscriber, OpenError> {
         if topics.is_empty() {
             return Err(OpenError::NoTopics);
         }
@@ -202,6 +215,7 @@ impl Network {
         let sessions = ReceiveSessions::new(
             Arc::clone(context),
             topics.clone(),
+            except,
             socket,
             rng,
             Arc::clone(&owner_state),
@@ -275,5 +289,13 @@ impl Transport for NetTransport {
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
         self.network.subscriber(topics)
+    }
+
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        session: SessionId,
+    ) -> Result<Subscriber, OpenError> {
+        self.network.subscribe(topics, Some(session))
     }
 }

@@ -21,6 +21,7 @@ use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
+use lanecast_transport::SessionId;
 use lanecast_wire::net::Frame;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -47,6 +48,8 @@ const DORMANT_MAX: usize = 64;
 pub(crate) struct ReceiveSessions {
     context: Arc<NetContext>,
     topics: BTreeSet<String>,
+    /// The session that is not joined.
+    except: Option<SessionId>,
     sockets: ReceiveSockets,
     sessions: Vec<ReceiveSession>,
     /// Sessions that timed out, the oldest first. Their state allows recovery of what was missed,
@@ -75,6 +78,7 @@ impl ReceiveSessions {
     pub(crate) fn new(
         context: Arc<NetContext>,
         topics: BTreeSet<String>,
+        except: Option<SessionId>,
         socket: UdpSocket,
         rng: Rng,
         owner_state: Arc<OwnerState>,
@@ -83,6 +87,7 @@ impl ReceiveSessions {
         Self {
             context,
             topics,
+            except,
             sockets: ReceiveSockets::new(socket),
             sessions: Vec::new(),
             dormant: VecDeque::new(),
@@ -112,7 +117,8 @@ impl ReceiveSessions {
         now: Nanos,
     ) -> std::io::Result<Admission> {
         // Not an error: discovery reports topics of all the program's subscribers.
-        if !self.topics.contains(topic) {
+        let is_except = self.except == Some(SessionId(source.session));
+        if is_except || !self.topics.contains(topic) {
             return Ok(Admission::Joined);
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));

@@ -113,7 +113,8 @@ impl Conductor {
             if subscribers.is_empty() || self.is_local(session) {
                 continue;
             }
-            for subscription in subscribers {
+            let wanting = |it: &&Arc<Subscription>| it.request.except != Some(session);
+            for subscription in subscribers.iter().filter(wanting) {
                 let state = subscription.join_states().get(&session).copied();
                 if state.is_none_or(|state| state.due().is_some_and(|due| now >= due)) {
                     self.join_session(session, subscription, now);

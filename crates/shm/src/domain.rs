@@ -9,7 +9,7 @@ use crate::settings::{DomainSettings, Visibility};
 use crate::subscriber::Subscriber;
 use crate::telemetry::Telemetry;
 use lanecast_os::{barrier, private_directory};
-use lanecast_transport::Transport;
+use lanecast_transport::{SessionId, Transport};
 use lanecast_wire::shm::TOPIC_NAME_MAX;
 use std::sync::Arc;
 
@@ -71,12 +71,26 @@ impl Transport for Domain {
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
+        self.subscribe(topics, None)
+    }
+
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        session: SessionId,
+    ) -> Result<Subscriber, OpenError> {
+        self.subscribe(topics, Some(session.0))
+    }
+}
+
+impl Domain {
+    fn subscribe(&self, topics: &[&str], except: Option<u64>) -> Result<Subscriber, OpenError> {
         if topics.is_empty() {
             return Err(OpenError::NoTopics);
         }
         if let Some(bad) = topics.iter().find(|t| t.is_empty() || t.len() > TOPIC_NAME_MAX) {
             return Err(TopicError::Name(bad.len()).into());
         }
-        Ok(Subscriber::new(self.state.subscribe(topics)?, Arc::clone(&self.state)))
+        Ok(Subscriber::new(self.state.subscribe(topics, except)?, Arc::clone(&self.state)))
     }
 }

@@ -54,9 +54,13 @@ impl DomainState {
     }
 
     /// A new subscription, for which the conductor joins other processes' sessions.
-    pub(crate) fn subscribe(&self, topics: &[&str]) -> Result<Arc<Subscription>, OpenError> {
+    pub(crate) fn subscribe(
+        &self,
+        topics: &[&str],
+        except: Option<u64>,
+    ) -> Result<Arc<Subscription>, OpenError> {
         let (wait, telemetry) = (self.settings.subscriber_wait, Arc::clone(&self.telemetry));
-        let subscription = Arc::new(Subscription::new(topics, wait, telemetry));
+        let subscription = Arc::new(Subscription::new(topics, except, wait, telemetry));
         let weak = Arc::downgrade(&subscription);
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(weak);
         self.start_conductor()?;

@@ -35,6 +35,8 @@ const SKIPS_MAX: usize = 4096;
 pub(crate) struct JoinRequest {
     /// The wanted topics.
     pub(crate) topics: Arc<[String]>,
+    /// The session that is not wanted.
+    pub(crate) except: Option<u64>,
     /// The subscriber's wait strategy, shown in the slot.
     pub(crate) wait: WaitStrategy,
     /// Wakes the subscriber.

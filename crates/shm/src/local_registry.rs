@@ -94,7 +94,8 @@ impl Member {
         tests::CHECKED.set(tests::CHECKED.get() + 1);
         let number = session.number();
         let request = &self.subscription.request;
-        if self.joined.contains(&number) || !session.has_any_topic(&request.topics) {
+        let is_wanted = request.except != Some(number) && session.has_any_topic(&request.topics);
+        if self.joined.contains(&number) || !is_wanted {
             return;
         }
         match Image::join_local(session, request) {

@@ -68,10 +68,15 @@ impl JoinState {
 }
 
 impl Subscription {
-    pub(crate) fn new(topics: &[&str], wait: WaitStrategy, telemetry: Arc<Telemetry>) -> Self {
+    pub(crate) fn new(
+        topics: &[&str],
+        except: Option<u64>,
+        wait: WaitStrategy,
+        telemetry: Arc<Telemetry>,
+    ) -> Self {
         let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
         Self {
-            request: JoinRequest { topics, wait, signal: Arc::default() },
+            request: JoinRequest { topics, except, wait, signal: Arc::default() },
             telemetry,
             pending: Mutex::default(),
             join_states: Mutex::default(),

@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::publish::Publish;
+use crate::stream::SessionId;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -76,4 +77,15 @@ pub trait Transport {
     /// # Errors
     /// If the transport cannot set it up; the error says what to do.
     fn subscriber(&self, topics: &[&str]) -> Result<Self::Subscriber, Self::Error>;
+
+    /// A subscriber to all of `topics`, except for the publisher of `session`: for programs that
+    /// publish and subscribe to the same topic. Their own messages then cost nothing.
+    ///
+    /// # Errors
+    /// If the transport cannot set it up; the error says what to do.
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        session: SessionId,
+    ) -> Result<Self::Subscriber, Self::Error>;
 }

@@ -1,6 +1,6 @@
 //! The two ends of a process: what it publishes by, and what it subscribes by.
 
-use lanecast_transport::Transport;
+use lanecast_transport::{SessionId, Transport};
 
 /// A transport whose subscribers may belong to a context of their own.
 ///
@@ -37,5 +37,13 @@ impl<C: Transport> Transport for EndpointPair<C> {
 
     fn subscriber(&self, topics: &[&str]) -> Result<C::Subscriber, C::Error> {
         self.receiving.as_ref().unwrap_or(&self.sending).subscriber(topics)
+    }
+
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        session: SessionId,
+    ) -> Result<C::Subscriber, C::Error> {
+        self.receiving.as_ref().unwrap_or(&self.sending).subscriber_except(topics, session)
     }
 }

@@ -122,6 +122,15 @@ impl Transport for Tape {
         };
         Ok(Playing { tape: self.clone(), stream, next: 0, has_joined: false, has_left: false })
     }
+
+    /// No experiment subscribes to what it publishes itself.
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        _session: SessionId,
+    ) -> Result<Playing, Infallible> {
+        self.subscriber(topics)
+    }
 }
 
 /// The publisher.

@@ -149,6 +149,15 @@ impl Transport for Memory {
         let index = state.queues.len() - 1;
         Ok(MemorySubscriber { hub: Arc::clone(&self.hub), index, streams: 0 })
     }
+
+    /// No experiment subscribes to what it publishes itself.
+    fn subscriber_except(
+        &self,
+        topics: &[&str],
+        _session: SessionId,
+    ) -> Result<MemorySubscriber, Infallible> {
+        self.subscriber(topics)
+    }
 }
 
 pub(crate) struct MemoryPublisher {
