@@ -13,6 +13,7 @@ mod doctor;
 #[cfg(test)]
 mod features;
 mod filter;
+mod group;
 mod journal;
 mod ls;
 mod output;
@@ -46,7 +47,8 @@ Usage: lanecast COMMAND [ARGUMENT]...
   seq 9 | lanecast pub prices --wait-subscribers 1   in another
 
 Messages   pub     publish lines            sub      print messages, filtered
-           demo    real processes at work   (--server: by a content server)
+           group   join a group of programs (--server: by a content server)
+           demo    real processes at work
 Looking    ls      sessions and topics      top      the same, live
            stat    counters and errors      clean    remains of dead processes
 Server     serve   be a content server      query    stored records
@@ -95,6 +97,9 @@ enum Command {
     /// Explain a filter, or try it on messages, without a server
     #[command(subcommand)]
     Filter(filter::FilterCommand),
+    /// Be a member of a group: talk to it, look into it
+    #[command(subcommand)]
+    Group(group::GroupCommand),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -162,6 +167,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Delete(arguments) => content::delete(&arguments),
         Command::Sow(command) => sow::run(&command),
         Command::Filter(command) => filter::run(&command),
+        Command::Group(command) => group::run(&command),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),

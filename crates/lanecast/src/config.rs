@@ -16,6 +16,8 @@ pub struct Config {
     pub net: lanecast_net::NetSettings,
     /// Settings of publishers that serve filters, and of subscribers with one.
     pub filter: lanecast_content::ContentSettings,
+    /// Settings of groups.
+    pub group: lanecast_group::GroupSettings,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
+use crate::group_builder::GroupBuilder;
 use crate::layers::{self, FILE_VARIABLE};
 use crate::publisher::Publisher;
 use crate::settings;
@@ -11,9 +12,10 @@ use crate::topic::Topic;
 use crate::transports::Transports;
 use lanecast_base::WaitStrategy;
 use lanecast_content::ContentSettings;
+use lanecast_group::GroupSettings;
 use lanecast_net::NetSettings;
 use lanecast_shm::DomainSettings;
-use lanecast_transport::{Stream, Transport};
+use lanecast_transport::{SessionId, Stream, Transport};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,18 +83,18 @@ impl Context {
     /// # Errors
     /// See [`Error`].
     pub fn subscriber_to(&self, topics: &[&str]) -> Result<Subscriber, Error> {
-        // Publishers that serve filters have every message on a topic of its own. A name without
-        // room for the suffix has no such publisher.
-        let unfiltered = topics.iter().map(|topic| Stream::unfiltered_topic(topic));
-        let unfiltered: Vec<String> =
-            unfiltered.filter(|topic| topic.len() <= TOPIC_NAME_MAX).collect();
-        let all = topics.iter().copied().chain(unfiltered.iter().map(String::as_str));
-        self.transports.subscriber(&all.collect::<Vec<_>>())
+        let unfiltered = unfiltered(topics);
+        self.transports.subscriber(&joined(topics, &unfiltered))
     }
 
     /// A topic, to open publishers that serve filters and subscribers with one.
     pub fn topic<'a>(&'a self, name: &'a str) -> Topic<'a> {
         Topic::new(&self.transports, name, self.config.filter.clone())
+    }
+
+    /// A group of programs that agree who is there, and send messages to all of them.
+    pub fn group<'a>(&'a self, name: &'a str) -> GroupBuilder<'a> {
+        GroupBuilder::new(&self.transports, &self.config, name)
     }
 }
 
@@ -112,6 +114,22 @@ impl Transport for Context {
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
         self.subscriber_to(topics)
     }
+
+    fn subscriber_except(&self, topics: &[&str], session: SessionId) -> Result<Subscriber, Error> {
+        let unfiltered = unfiltered(topics);
+        self.transports.subscriber_except(&joined(topics, &unfiltered), session)
+    }
+}
+
+/// Topics on which publishers that serve filters have every message of `topics`. A name without
+/// room for the suffix has no such publisher.
+fn unfiltered(topics: &[&str]) -> Vec<String> {
+    let unfiltered = topics.iter().map(|topic| Stream::unfiltered_topic(topic));
+    unfiltered.filter(|topic| topic.len() <= TOPIC_NAME_MAX).collect()
+}
+
+fn joined<'a>(topics: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
+    topics.iter().copied().chain(more.iter().map(String::as_str)).collect()
 }
 
 /// Builder of a [`Context`]: settings of the program over those of files and the environment.
@@ -193,6 +211,12 @@ impl Builder {
     #[must_use]
     pub fn filter(self, change: impl Fn(&mut ContentSettings) + Send + Sync + 'static) -> Self {
         self.typed(move |config| change(&mut config.filter))
+    }
+
+    /// As [`shm`](Self::shm), for groups.
+    #[must_use]
+    pub fn group(self, change: impl Fn(&mut GroupSettings) + Send + Sync + 'static) -> Self {
+        self.typed(move |config| change(&mut config.group))
     }
 
     fn typed(mut self, change: impl Fn(&mut Config) + Send + Sync + 'static) -> Self {

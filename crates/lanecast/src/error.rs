@@ -20,6 +20,9 @@ pub enum Error {
     /// The filter of a subscriber cannot be used.
     #[error("{0}")]
     Filter(String),
+    /// A group cannot be joined with this name or these settings.
+    #[error("{0}")]
+    Group(String),
     /// The network allows fewer topics than shared memory.
     #[error(
         "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \

@@ -6,10 +6,18 @@ use crate::locality::Locality;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use lanecast_base::WaitStrategy;
+use lanecast_group::GroupSettings;
 use lanecast_net::{NetTransport, Network};
 use lanecast_os::private_directory;
-use lanecast_shm::{Domain, Visibility};
-use lanecast_transport::Transport;
+use lanecast_shm::{Domain, SlowConsumerPolicy, Visibility};
+use lanecast_transport::{SessionId, Transport};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Longest time until members of a group in shared memory notice a crash.
+const GROUP_LIVENESS: Duration = Duration::from_millis(20);
+/// A member that reads nothing for this share of the hang timeout is evicted from full streams.
+const EVICTION_SHARE: u32 = 4;
 
 /// The open transports of a context, below its filters: the topics are exactly those named, whereas
 /// a subscriber of [`Context`](crate::Context) also receives the topic that publishers with filters
@@ -33,6 +41,36 @@ impl ExactTopics {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
         let name = config.transports.name();
         Ok(Self { open: Open::new(config)?, name, both_wait: config.shm.subscriber_wait })
+    }
+
+    /// The same transports, for members of a group: in shared memory a crash is noticed at once,
+    /// and a member that does not read is evicted rather than waited for.
+    pub(crate) fn for_groups(&self, group: &GroupSettings) -> Result<Self, Error> {
+        let (domain, network) = match &self.open {
+            Open::Net(_) => return Ok(self.clone()),
+            Open::Shm(domain) => (domain, None),
+            Open::Both(domain, network) => (domain, Some(network.clone())),
+        };
+        let mut settings = domain.settings().clone();
+        settings.liveness = settings.liveness.min(GROUP_LIVENESS);
+        if settings.slow_consumer == SlowConsumerPolicy::Wait {
+            let patience = Duration::from_nanos(group.hang_timeout) / EVICTION_SHARE;
+            settings.slow_consumer = SlowConsumerPolicy::EvictAfter(patience);
+        }
+        let domain = Domain::open(settings)?;
+        let open = match network {
+            None => Open::Shm(domain),
+            Some(network) => Open::Both(domain, network),
+        };
+        Ok(Self { open, name: self.name, both_wait: self.both_wait })
+    }
+
+    /// Address of this host on the network, if there is one among the transports.
+    pub(crate) fn network_address(&self) -> Option<IpAddr> {
+        match &self.open {
+            Open::Shm(_) => None,
+            Open::Net(network) | Open::Both(_, network) => Some(network.network().address()),
+        }
     }
 }
 
@@ -60,6 +98,18 @@ impl Transport for ExactTopics {
             Open::Both(domain, network) => {
                 let near = domain.subscriber(topics)?;
                 Subscriber::over_both(near, network.subscriber(topics)?, self.both_wait)
+            }
+        })
+    }
+
+    fn subscriber_except(&self, topics: &[&str], session: SessionId) -> Result<Subscriber, Error> {
+        Ok(match &self.open {
+            Open::Shm(domain) => domain.subscriber_except(topics, session)?.into(),
+            Open::Net(network) => network.subscriber_except(topics, session)?.into(),
+            Open::Both(domain, network) => {
+                let near = domain.subscriber_except(topics, session)?;
+                let far = network.subscriber_except(topics, session)?;
+                Subscriber::over_both(near, far, self.both_wait)
             }
         })
     }

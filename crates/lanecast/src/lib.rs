@@ -43,6 +43,7 @@ mod context;
 mod delegate;
 mod error;
 mod exact_topics;
+mod group_builder;
 mod layers;
 mod locality;
 mod messages;
@@ -61,6 +62,7 @@ pub use config::{Config, ConfigError};
 pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
 pub use exact_topics::ExactTopics;
+pub use group_builder::{Group, GroupBuilder};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_content::{ContentSettings, FilterableBatch, FilterableClaim};
@@ -90,11 +92,16 @@ pub mod net {
     pub use lanecast_net::*;
 }
 
+/// Groups: events, views, orders, settings.
+pub mod group {
+    pub use lanecast_group::*;
+}
+
 /// Imports for programs that publish or subscribe.
 pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
-        FilterablePublisher, FilteredSubscriber, MessageType, Publish, Publisher, PublisherEvent,
-        Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
+        FilterablePublisher, FilteredSubscriber, Group, MessageType, Publish, Publisher,
+        PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
     };
 }

@@ -2,6 +2,7 @@
 //! config`.
 
 mod filter;
+mod group;
 mod net;
 mod net_accept;
 mod setting;
@@ -16,8 +17,8 @@ use crate::transports::Transports;
 /// All settings, in the order of the reference page.
 pub const SETTINGS: &[Setting] = &ALL;
 
-const PARTS: [&[Setting]; 5] =
-    [&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET, filter::FILTER];
+const PARTS: [&[Setting]; 6] =
+    [&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET, filter::FILTER, group::GROUP];
 const ALL: [Setting; count(PARTS)] = joined(PARTS);
 
 /// The setting named `key`.
@@ -90,7 +91,7 @@ const TRANSPORTS: Setting = Setting {
 };
 
 /// Number of settings in the parts of the table.
-const fn count(parts: [&[Setting]; 5]) -> usize {
+const fn count(parts: [&[Setting]; 6]) -> usize {
     let (mut part, mut count) = (0, 0);
     while part < parts.len() {
         count += parts[part].len();
@@ -100,7 +101,7 @@ const fn count(parts: [&[Setting]; 5]) -> usize {
 }
 
 /// Concatenates the parts of the table at compile time.
-const fn joined<const N: usize>(parts: [&[Setting]; 5]) -> [Setting; N] {
+const fn joined<const N: usize>(parts: [&[Setting]; 6]) -> [Setting; N] {
     let mut all = [TRANSPORTS; N];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {

@@ -41,6 +41,9 @@ pub enum StateError {
     /// No such request is open.
     #[error("no request for a state has the token {0}, or its member is gone")]
     NotRequested(u64),
+    /// Own messages wait to be delivered, which the state cannot contain.
+    #[error("own messages wait to be delivered: poll first, and give the state after them")]
+    Unseen,
     /// The state is too long.
     #[error("a state of {length} bytes is too long: the most is {most}")]
     TooLong {

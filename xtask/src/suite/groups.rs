@@ -25,11 +25,12 @@ const RULES: [Rule; 2] = [
 ];
 
 /// Packages whose tests mostly wait for sockets, disks and programs that they start.
-const WAITING: [&str; 6] = [
+const WAITING: [&str; 7] = [
     "lanecast-broker",
     "lanecast-cli",
     "lanecast-client",
     "lanecast-content",
+    "lanecast-group",
     "lanecast-journal",
     "lanecast-net",
 ];

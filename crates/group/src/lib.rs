@@ -1,0 +1,33 @@
+//! Groups over any transport: programs that agree who is there, and messages to all of them.
+//!
+//! [`Group`] drives a [`Member`](lanecast_membership::Member), which decides everything, over the
+//! publishers and subscribers of a [`Transport`](lanecast_transport::Transport). All of it runs in
+//! the application's calls: a member that is not polled counts as hung.
+//!
+//! - Every member publishes on the topic `_group.NAME` and subscribes to it, so messages to all
+//!   travel on the transport's own stream. The id of a member is the number of that session.
+//! - Messages to one member travel on `_group.NAME.ID`, by a publisher that is opened with the
+//!   first of them (`links`).
+//! - A crash shows as the end of a stream, and between hosts as the end of a TCP connection that
+//!   members keep to each other for this purpose (`watch`).
+//!
+//! The frames are described in `docs/protocol/group.md`.
+#![forbid(unsafe_code)]
+
+mod error;
+mod group;
+mod links;
+mod name;
+mod options;
+mod outbox;
+mod pending;
+mod wakeup;
+mod watch;
+
+pub use error::{JoinError, NameError};
+pub use group::Group;
+pub use lanecast_membership::{
+    BlockedBy, Departure, Event, GroupCounters, GroupSettings, MemberId, MemberInfo, Order,
+    SendError, SettingsError, StateError, View, ViewChange, ViewId,
+};
+pub use options::GroupOptions;

@@ -1,0 +1,42 @@
+//! Options of joining a group.
+
+use lanecast_membership::GroupSettings;
+use std::net::IpAddr;
+
+/// Options of [`Group::join`](crate::Group::join).
+///
+/// ```
+/// use lanecast_group::GroupOptions;
+///
+/// let mut options = GroupOptions::named("worker 3");
+/// options.settings.state = true;
+/// assert_eq!(options.watch, None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupOptions {
+    /// Name of this member, for people; at most 64 bytes. A member that restarts under the same
+    /// name replaces its former incarnation at once.
+    pub name: String,
+    /// Times and bounds; all members should have the same. `window` and `longest_frame` are
+    /// lowered to fit the transport.
+    pub settings: GroupSettings,
+    /// Address of this host where other members watch by a TCP connection that this one lives, on
+    /// a port that the system chooses. Set it for transports between hosts, to the address of
+    /// their interface. With `None` a crash shows when the transport tells of it.
+    pub watch: Option<IpAddr>,
+}
+
+impl GroupOptions {
+    /// Options of a member with a name, all others by default.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), settings: GroupSettings::default(), watch: None }
+    }
+}
+
+impl Default for GroupOptions {
+    /// A member named after its process: `pid 4711`.
+    fn default() -> Self {
+        Self::named(format!("pid {}", std::process::id()))
+    }
+}

@@ -1,0 +1,344 @@
+//! Crash detection between hosts: members keep a TCP connection to each other, and the kernel of
+//! a process that ends closes them.
+//!
+//! Each member listens on one port and connects to the port of every other member of its view. The
+//! listener sends one greeting with its member id and nothing else; it reads nothing. Only the end
+//! of a connection whose greeting was right means a crash: a refused connection may be a firewall,
+//! and then silence is what tells. All sockets are non-blocking and are looked at in the
+//! application's polls, every [`INTERVAL`].
+
+use lanecast_membership::{MemberId, Nanos};
+use lanecast_os::epoll::Epoll;
+use lanecast_os::tcp::{self, TcpOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Longest time from a connection's end until it is noticed, while the member is polled.
+pub(crate) const INTERVAL: Nanos = 20_000_000;
+/// Time between two attempts to connect.
+const RETRY: Nanos = 500_000_000;
+/// Most connections of other members; further ones are closed without a greeting.
+const WATCHERS_MAX: usize = 1_024;
+/// Connections accepted in one look.
+const ACCEPTS_MAX: usize = 16;
+const BACKLOG: u32 = 64;
+/// Idle time after which the kernel probes: keeps routers from forgetting the connection.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+/// Greeting: a tag, then the member's id.
+const GREETING: usize = 16;
+const TAG: [u8; 8] = *b"lc-watch";
+const LISTENER: u64 = 0;
+
+/// The connections of one member.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    listener: TcpListener,
+    address: SocketAddr,
+    greeting: [u8; GREETING],
+    set: Epoll,
+    /// Connections of members that watch this one, by key.
+    watchers: Vec<(u64, TcpStream)>,
+    peers: Vec<Peer>,
+    last_key: u64,
+    due: Nanos,
+    ready: Vec<u64>,
+}
+
+/// Another member that is watched.
+#[derive(Debug)]
+struct Peer {
+    id: MemberId,
+    address: SocketAddr,
+    state: PeerState,
+}
+
+#[derive(Debug)]
+enum PeerState {
+    /// No connection until then.
+    Waiting(Nanos),
+    /// Connected, or about to be, with as much of the greeting as has come.
+    Open { key: u64, stream: TcpStream, greeting: [u8; GREETING], length: usize },
+    /// Reported.
+    Gone,
+}
+
+impl Watch {
+    /// Listens on `local`, for watchers of the member `id`.
+    pub(crate) fn open(local: IpAddr, id: MemberId) -> io::Result<Self> {
+        let listener = tcp::listen(SocketAddr::new(local, 0), BACKLOG)?;
+        let address = listener.local_addr()?;
+        let set = Epoll::new()?;
+        set.add(listener.as_fd(), LISTENER)?;
+        Ok(Self {
+            listener,
+            address,
+            greeting: greeting_of(id),
+            set,
+            watchers: Vec::new(),
+            peers: Vec::new(),
+            last_key: LISTENER,
+            due: 0,
+            ready: Vec::new(),
+        })
+    }
+
+    /// The port that other members connect to.
+    pub(crate) const fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// A descriptor that is readable when there is something to look at.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.set.as_fd()
+    }
+
+    /// Watches exactly these members from now on.
+    pub(crate) fn set_peers(&mut self, members: impl Iterator<Item = (MemberId, SocketAddr)>) {
+        let mut peers = Vec::new();
+        for (id, address) in members {
+            let known = self.peers.iter().position(|peer| peer.id == id);
+            peers.push(match known {
+                Some(known) => self.peers.swap_remove(known),
+                None => Peer { id, address, state: PeerState::Waiting(0) },
+            });
+        }
+        // Connections to members that are gone close with this.
+        self.peers = peers;
+        self.due = 0;
+    }
+
+    /// The time of the next look.
+    pub(crate) const fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Looks at all connections, if it is time: accepts and opens some, and gives to `gone` each
+    /// member whose connection has ended.
+    pub(crate) fn poll(&mut self, now: Nanos, gone: impl FnMut(MemberId)) {
+        if now >= self.due {
+            self.look(now, gone);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, now: Nanos, mut gone: impl FnMut(MemberId)) {
+        self.due = now.saturating_add(INTERVAL);
+        for peer in &mut self.peers {
+            if matches!(peer.state, PeerState::Waiting(at) if at <= now) {
+                self.last_key += 1;
+                peer.connect(now, self.last_key, self.address.ip(), &self.set);
+            }
+        }
+        let mut ready = core::mem::take(&mut self.ready);
+        // Refused by the system only for lack of memory: the next look tries again.
+        let _ = self.set.wait(Some(Duration::ZERO), &mut ready);
+        for &key in &ready {
+            if key == LISTENER {
+                self.accept();
+            } else if let Some(at) = self.watchers.iter().position(|(it, _)| *it == key) {
+                // Watchers never write: whatever is there to read ends the connection.
+                self.watchers.swap_remove(at);
+            } else if let Some(peer) = self.peers.iter_mut().find(|peer| peer.is(key))
+                && peer.read(now)
+            {
+                gone(peer.id);
+            }
+        }
+        self.ready = ready;
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS_MAX {
+            let Ok((stream, _)) = self.listener.accept() else { return };
+            if self.watchers.len() >= WATCHERS_MAX || tcp::tune(&stream, &options()).is_err() {
+                continue;
+            }
+            // A new connection has room for a few bytes, always.
+            let is_greeted = matches!((&stream).write(&self.greeting), Ok(GREETING));
+            self.last_key += 1;
+            if is_greeted && self.set.add(stream.as_fd(), self.last_key).is_ok() {
+                self.watchers.push((self.last_key, stream));
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn connect(&mut self, now: Nanos, key: u64, from: IpAddr, set: &Epoll) {
+        self.state = PeerState::Waiting(now.saturating_add(RETRY));
+        if let Ok(stream) = tcp::connect(Some(from), self.address)
+            && set.add(stream.as_fd(), key).is_ok()
+        {
+            self.state = PeerState::Open { key, stream, greeting: [0; GREETING], length: 0 };
+        }
+    }
+
+    fn is(&self, key: u64) -> bool {
+        matches!(self.state, PeerState::Open { key: mine, .. } if mine == key)
+    }
+
+    /// Reads what has come; whether the member is gone.
+    fn read(&mut self, now: Nanos) -> bool {
+        let PeerState::Open { stream, greeting, length, .. } = &mut self.state else {
+            return false;
+        };
+        let is_known = *length == GREETING;
+        // One byte more than the greeting at most, so that a stranger's flood ends it.
+        let mut excess = [0];
+        let room = if is_known { &mut excess[..] } else { &mut greeting[*length..] };
+        let ends = match stream.read(room) {
+            Ok(0) => true,
+            Ok(count) if !is_known => {
+                *length += count;
+                if *length == GREETING && *greeting == greeting_of(self.id) {
+                    // From now on the end of the connection is the end of the member.
+                    let _ = tcp::tune(stream, &options());
+                    return false;
+                }
+                if *length < GREETING {
+                    return false;
+                }
+                // Another program, or another member, has this port.
+                self.state = PeerState::Waiting(now.saturating_add(RETRY));
+                return false;
+            }
+            Ok(_) => false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        };
+        if is_known && ends {
+            self.state = PeerState::Gone;
+            return true;
+        }
+        self.state = PeerState::Waiting(now.saturating_add(RETRY));
+        false
+    }
+}
+
+fn options() -> TcpOptions {
+    TcpOptions { keepalive: Some(KEEPALIVE), ..TcpOptions::default() }
+}
+
+fn greeting_of(id: MemberId) -> [u8; GREETING] {
+    let mut greeting = [0; GREETING];
+    greeting[..8].copy_from_slice(&TAG);
+    greeting[8..].copy_from_slice(&id.0.to_le_bytes());
+    greeting
+}
+
+/// The address in the source of a stream between hosts (`rm:10.0.0.7:41002:...`); none in shared
+/// memory.
+pub(crate) fn address_of(source: &str) -> Option<IpAddr> {
+    let (_, rest) = source.split_once(':')?;
+    let text = match rest.strip_prefix('[') {
+        Some(v6) => v6.split_once(']')?.0,
+        None => rest.split_once(':')?.0,
+    };
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::thread;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// Looks at both until `done`, with a clock that never stands still.
+    fn run(now: &mut Nanos, watches: &mut [&mut Watch], mut done: impl FnMut(&[MemberId]) -> bool) {
+        let mut gone = Vec::new();
+        for _ in 0..5_000 {
+            *now += INTERVAL;
+            for watch in watches.iter_mut() {
+                watch.poll(*now, |id| gone.push(id));
+            }
+            if done(&gone) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("not done: {gone:?} {watches:?}");
+    }
+
+    fn is_greeted(watch: &Watch) -> bool {
+        let full = |peer: &Peer| matches!(peer.state, PeerState::Open { length: GREETING, .. });
+        watch.peers.iter().all(full)
+    }
+
+    #[test]
+    fn the_end_of_a_greeted_connection_is_a_crash_told_once() {
+        let (a, b) = (MemberId(1), MemberId(2));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let mut far = Watch::open(LOOPBACK, b).unwrap();
+        near.set_peers([(b, far.address)].into_iter());
+        let mut now = 0;
+        for _ in 0..5_000 {
+            now += INTERVAL;
+            near.poll(now, |id| panic!("{id} lives"));
+            far.poll(now, |id| panic!("{id} lives"));
+            if is_greeted(&near) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(is_greeted(&near) && far.watchers.len() == 1);
+        drop(far);
+        run(&mut now, &mut [&mut near], |gone| gone == [b]);
+        for _ in 0..100 {
+            now += RETRY;
+            near.poll(now, |id| panic!("{id} was told before"));
+        }
+    }
+
+    #[test]
+    fn a_port_that_refuses_or_belongs_to_another_is_no_crash() {
+        let (a, b, c) = (MemberId(1), MemberId(2), MemberId(3));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let far = Watch::open(LOOPBACK, c).unwrap();
+        let closed = Watch::open(LOOPBACK, c).unwrap().address;
+        near.set_peers([(b, far.address), (c, closed)].into_iter());
+        let (mut now, mut far) = (0, Some(far));
+        for step in 0..200 {
+            now += RETRY / 4;
+            near.poll(now, |id| panic!("{id} was never known to live"));
+            if let Some(far) = &mut far {
+                far.poll(now, |_| ());
+            }
+            if step == 100 {
+                far = None;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn strangers_that_write_or_flood_are_closed_and_bounded() {
+        let mut watch = Watch::open(LOOPBACK, MemberId(9)).unwrap();
+        let mut now = 0;
+        let mut stranger = TcpStream::connect(watch.address).unwrap();
+        let mut greeting = [0; GREETING];
+        let answered = thread::spawn(move || {
+            stranger.read_exact(&mut greeting).unwrap();
+            stranger.write_all(&[0; 64]).unwrap();
+            let mut end = [0; 1];
+            // Closed with bytes unread: the end or a reset.
+            (greeting, stranger.read(&mut end).unwrap_or(0))
+        });
+        run(&mut now, &mut [&mut watch], |_| answered.is_finished());
+        assert_eq!(answered.join().unwrap(), (greeting_of(MemberId(9)), 0));
+        assert!(watch.watchers.is_empty());
+    }
+
+    #[test]
+    fn sources_of_streams_tell_the_address() {
+        let v4 = "rm:10.0.0.7:41002:239.192.71.2:14400:00000000000000ff";
+        assert_eq!(address_of(v4), Some("10.0.0.7".parse().unwrap()));
+        assert_eq!(address_of("tcp:[::1]:4000:00ff"), Some("::1".parse().unwrap()));
+        for none in ["shm:00ff", "", "tcp:", "tcp:[::1", "tcp:x:1"] {
+            assert_eq!(address_of(none), None, "{none}");
+        }
+    }
+}

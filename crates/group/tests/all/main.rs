@@ -1,0 +1,5 @@
+//! Groups over every transport, in one process.
+
+mod crowd;
+mod names;
+mod transports;

@@ -1,0 +1,228 @@
+//! What a group promises, over each transport.
+
+use crate::crowd::{Seat, send, until, until_together};
+use lanecast_group::{Departure, GroupOptions, Order};
+use lanecast_net::{NetSettings, NetTransport, Network, TransportKind};
+use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
+use lanecast_transport::Transport;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Messages of each member.
+const COUNT: u32 = 150;
+
+/// Options of the member `name`, which looks for others for a short time only.
+fn options(name: &str) -> GroupOptions {
+    let mut options = GroupOptions::named(name);
+    options.settings.join_timeout = 300_000_000;
+    options
+}
+
+/// A message: the sender's place, its count, and a length that varies up to several frames.
+fn message(from: usize, count: u32) -> Vec<u8> {
+    let length = if count % 50 == 49 { 150_000 } else { 5 + (count as usize * 37) % 900 };
+    let mut bytes = vec![count as u8; length];
+    bytes[0] = from as u8;
+    bytes[1..5].copy_from_slice(&count.to_le_bytes());
+    bytes
+}
+
+/// Three members hear all of each other, in the orders that were promised; one is spoken to alone,
+/// one leaves, one is dropped.
+fn members_hear_all<T: Transport + Send>(open: impl Fn() -> T, watch: Option<IpAddr>) {
+    let mut seats: Vec<Seat<T>> = Vec::new();
+    for name in ["ann", "ben", "cas"] {
+        let mut options = options(name);
+        options.watch = watch;
+        seats.push(Seat::join(open(), options));
+    }
+    until_together(&mut seats);
+    let names = |seat: &Seat<T>| {
+        let mut names: Vec<_> =
+            seat.group.view().members.iter().map(|it| it.name.clone()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&seats[1]), ["ann", "ben", "cas"]);
+    for count in 0..COUNT {
+        for from in 0..seats.len() {
+            let order = if count % 3 == 0 { Order::Total } else { Order::Sender };
+            send(&mut seats, from, &message(from, count), order);
+        }
+    }
+    let all = COUNT as usize * seats.len();
+    until("all messages", &mut seats, |seats| seats.iter().all(|it| it.received.len() >= all));
+    check_messages(&seats);
+    until("all hold all", &mut seats, |seats| {
+        seats.iter().all(|seat| seat.group.stable() >= u64::from(COUNT))
+    });
+
+    let (ann, cas) = (seats[0].id(), seats[2].id());
+    until("room to send to one", &mut seats, |seats| {
+        seats[0].group.try_send_to(cas, b"psst").is_ok()
+    });
+    until("a message to one", &mut seats, |seats| !seats[2].direct.is_empty());
+    assert_eq!(seats[2].direct, [(ann, b"psst".to_vec())]);
+    assert!(seats[0].direct.is_empty() && seats[1].direct.is_empty());
+
+    let leaver = seats.remove(1);
+    let ben = leaver.id();
+    std::thread::scope(|scope| {
+        let leaving = scope.spawn(|| leaver.group.leave(Duration::from_secs(30)));
+        until("the leaver is known to leave", &mut seats, |_| leaving.is_finished());
+        assert!(leaving.join().expect("no panic"), "the others knew");
+    });
+    until_together(&mut seats);
+    for seat in &seats {
+        assert_eq!(seat.departures(), [(ben, Departure::Left)]);
+    }
+    drop(seats.pop());
+    until_together(&mut seats);
+    assert_eq!(seats[0].departures().last().map(|(id, _)| *id), Some(cas));
+    assert_eq!(seats[0].received.len(), all, "nothing more was sent");
+}
+
+/// Checks the order of all messages, and that each came once.
+fn check_messages<T: Transport>(seats: &[Seat<T>]) {
+    for seat in seats {
+        for (from, sender) in seats.iter().enumerate() {
+            let sent = (0..COUNT).map(|count| message(from, count));
+            let heard = seat.received.iter().filter(|it| it.from == sender.id());
+            assert!(heard.map(|it| it.bytes.clone()).eq(sent), "messages of {from}");
+        }
+        let total = |seat: &Seat<T>| {
+            let total = seat.received.iter().filter(|it| it.is_total);
+            total.map(|it| it.bytes.clone()).collect::<Vec<_>>()
+        };
+        assert!(total(seat) == total(&seats[0]), "one order for all");
+    }
+}
+
+/// A member that comes late is given the state, and every message after it.
+fn a_late_joiner_is_given_the_state<T: Transport>(open: impl Fn() -> T) {
+    let with_state = |name| {
+        let mut options = options(name);
+        options.settings.state = true;
+        options
+    };
+    let mut seats = vec![Seat::join(open(), with_state("ann"))];
+    until_together(&mut seats);
+    seats.push(Seat::join(open(), with_state("ben")));
+    until_together(&mut seats);
+    until("ben's state", &mut seats, |seats| seats[1].state.is_some());
+    for count in 0..COUNT {
+        send(&mut seats, 0, &message(0, count), Order::Sender);
+        send(&mut seats, 1, &message(1, count), Order::Sender);
+        if count == COUNT / 3 {
+            seats.push(Seat::join(open(), with_state("cas")));
+        }
+    }
+    until_together(&mut seats);
+    send(&mut seats, 0, b"the last", Order::Sender);
+    let is_last = |seat: &Seat<T>| seat.received.last().is_some_and(|it| it.bytes == b"the last");
+    until("the last message", &mut seats, |seats| seats.iter().all(is_last));
+    let mut expected = Seat::<T>::split(&seats[0].history());
+    assert_eq!(expected.len(), 2 * COUNT as usize + 1);
+    expected.sort();
+    for seat in &seats[1..] {
+        let mut heard = Seat::<T>::split(&seat.history());
+        heard.sort();
+        assert!(heard == expected, "state and messages are all: {}", heard.len());
+    }
+}
+
+fn threads() -> Domain {
+    let settings = DomainSettings {
+        visibility: Visibility::Process,
+        directory: format!("group-{:?}", std::thread::current().id()).into(),
+        ..DomainSettings::default()
+    };
+    Domain::open(settings).expect("a domain")
+}
+
+fn shm(directory: &TempDir) -> Domain {
+    let settings = DomainSettings {
+        directory: directory.path().join("domain"),
+        liveness: Duration::from_millis(50),
+        slow_consumer: SlowConsumerPolicy::EvictAfter(Duration::from_millis(500)),
+        local_join: false,
+        ..DomainSettings::default()
+    };
+    Domain::open(settings).expect("a domain")
+}
+
+/// Multicast groups that no other test of this run, and no other run at this time, speaks in.
+fn network() -> NetSettings {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let next = NEXT.fetch_add(2, Ordering::Relaxed);
+    let run = std::process::id() as u16;
+    let address = [239, 194, (run >> 8) as u8, run as u8];
+    let port = 20_000 + next;
+    NetSettings {
+        group: SocketAddr::from((address, port)),
+        resolver_group: Some(SocketAddr::from((address, port + 1))),
+        ..NetSettings::default()
+    }
+}
+
+fn over(settings: &NetSettings, kind: TransportKind) -> NetTransport {
+    NetTransport::new(Network::open(settings.clone()).expect("a network"), kind)
+}
+
+const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+#[test]
+fn members_hear_all_between_threads() {
+    let domain = threads();
+    members_hear_all(|| domain.clone(), None);
+}
+
+#[test]
+fn members_hear_all_in_shared_memory() {
+    let directory = TempDir::new_in("/dev/shm").expect("a directory");
+    members_hear_all(|| shm(&directory), None);
+}
+
+#[test]
+fn members_hear_all_by_multicast() {
+    let settings = network();
+    members_hear_all(|| over(&settings, TransportKind::Rm), LOOPBACK);
+}
+
+#[test]
+fn members_hear_all_by_unicast() {
+    let settings = network();
+    members_hear_all(|| over(&settings, TransportKind::Ru), LOOPBACK);
+}
+
+#[test]
+fn members_hear_all_by_tcp() {
+    let settings = network();
+    members_hear_all(|| over(&settings, TransportKind::Tcp), LOOPBACK);
+}
+
+#[test]
+fn a_late_joiner_is_given_the_state_between_threads() {
+    let domain = threads();
+    a_late_joiner_is_given_the_state(|| domain.clone());
+}
+
+#[test]
+fn a_late_joiner_is_given_the_state_in_shared_memory() {
+    let directory = TempDir::new_in("/dev/shm").expect("a directory");
+    a_late_joiner_is_given_the_state(|| shm(&directory));
+}
+
+#[test]
+fn a_late_joiner_is_given_the_state_by_tcp() {
+    let settings = network();
+    a_late_joiner_is_given_the_state(|| over(&settings, TransportKind::Tcp));
+}
+
+#[test]
+fn a_late_joiner_is_given_the_state_by_multicast() {
+    let settings = network();
+    a_late_joiner_is_given_the_state(|| over(&settings, TransportKind::Rm));
+}
