@@ -93,7 +93,7 @@ impl Agreement {
             group,
             stage: Stage::Seeking { until: now + settings.join_timeout },
             is_shown: false,
-            peers: Peers::default(),
+            peers: Peers::new(settings.round_timeout),
             detector: Detector::new(&settings),
             promised: Ballot::NONE,
             highest_epoch: 0,
@@ -759,7 +759,14 @@ impl Agreement {
     /// Whether a peer could be in the next view and is not in this one.
     fn is_stranger(&self, peer: &Peer) -> bool {
         let has_moved_on = peer.view.epoch > self.view.id.epoch;
-        peer.is_staying() && (has_moved_on || !self.view.contains(peer.info.id))
+        let is_outside = has_moved_on || !self.view.contains(peer.info.id);
+        // Members of a coordinator that does not answer this member are left to it: two leaders that
+        // take the others from one another would go on for ever.
+        let is_taken = || {
+            let coordinator = self.peers.get(peer.view.coordinator);
+            coordinator.is_some_and(|one| one.is_banned() && one.view == peer.view)
+        };
+        peer.is_staying() && is_outside && !is_taken()
     }
 
     /// The member that should lead the next round, as far as this one knows.

@@ -7,9 +7,9 @@ use lanecast_wire::group::views::MemberState;
 
 /// The most peers that are remembered, departed ones included.
 const PEERS_MAX: usize = 4_096;
-/// Longest time for which a peer that does not answer in rounds is left alone.
-const BAN_MAX: Nanos = 8_000_000_000;
-const BAN: Nanos = 500_000_000;
+/// A peer that does not answer in rounds is left alone for a round's time at first, and for at most
+/// so many.
+const BAN_ROUNDS_MAX: Nanos = 4;
 /// Time for which frames of a crashed member may still arrive by a detour.
 const DETOUR: Nanos = 500_000_000;
 
@@ -37,6 +37,11 @@ impl Peer {
         self.departure.is_none()
     }
 
+    /// Whether it is left alone for now, as it does not answer in rounds.
+    pub(crate) fn is_banned(&self) -> bool {
+        matches!(self.departure, Some((Departure::Unresponsive, _)))
+    }
+
     /// Whether it can be in the next view.
     pub(crate) fn is_staying(&self) -> bool {
         self.is_live() && self.state != MemberState::Leaving
@@ -57,13 +62,14 @@ impl Peer {
     }
 
     /// A heartbeat arrived: a peer that was taken for gone may be back.
-    fn revive(&mut self, now: Nanos) {
+    fn revive(&mut self, now: Nanos, round: Nanos) {
         let is_back = match self.departure {
             None | Some((Departure::Left | Departure::Replaced, _)) => false,
             Some((Departure::Silent, _)) => true,
             Some((Departure::Crashed, since)) => now >= since + DETOUR,
             Some((Departure::Unresponsive, since)) => {
-                now >= since + (BAN << self.failures.min(8).saturating_sub(1)).min(BAN_MAX)
+                let rounds = 1 << self.failures.saturating_sub(1).min(8);
+                now >= since + round * BAN_ROUNDS_MAX.min(rounds)
             }
         };
         if is_back {
@@ -73,30 +79,38 @@ impl Peer {
 }
 
 /// All peers, sorted by id.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Peers(Vec<Peer>);
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    all: Vec<Peer>,
+    /// The time of a round.
+    round: Nanos,
+}
 
 impl Peers {
+    pub(crate) const fn new(round: Nanos) -> Self {
+        Self { all: Vec::new(), round }
+    }
+
     fn place(&self, id: MemberId) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&id, |peer| peer.info.id)
+        self.all.binary_search_by_key(&id, |peer| peer.info.id)
     }
 
     #[inline]
     pub(crate) fn get(&self, id: MemberId) -> Option<&Peer> {
-        self.place(id).ok().map(|at| &self.0[at])
+        self.place(id).ok().map(|at| &self.all[at])
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: MemberId) -> Option<&mut Peer> {
-        self.place(id).ok().map(|at| &mut self.0[at])
+        self.place(id).ok().map(|at| &mut self.all[at])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
-        self.0.iter()
+        self.all.iter()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
-        self.0.iter_mut()
+        self.all.iter_mut()
     }
 
     /// A heartbeat of a peer; whether it is a stranger.
@@ -109,7 +123,7 @@ impl Peers {
     ) -> bool {
         match self.place(info.id) {
             Ok(at) => {
-                let peer = &mut self.0[at];
+                let peer = &mut self.all[at];
                 peer.heard = now;
                 peer.suspected = None;
                 // Epochs only grow: an older one comes from a frame that took a detour.
@@ -118,11 +132,11 @@ impl Peers {
                 }
                 peer.info.port = info.port;
                 let was_live = peer.is_live();
-                peer.revive(now);
+                peer.revive(now, self.round);
                 !was_live && peer.is_live()
             }
             Err(at) => {
-                if self.0.len() >= PEERS_MAX && !self.forget_one() {
+                if self.all.len() >= PEERS_MAX && !self.forget_one() {
                     return false;
                 }
                 let at = self.place(info.id).err().unwrap_or(at);
@@ -136,7 +150,7 @@ impl Peers {
                     passed_over: 0,
                     failures: 0,
                 };
-                self.0.insert(at.min(self.0.len()), peer);
+                self.all.insert(at.min(self.all.len()), peer);
                 true
             }
         }
@@ -158,9 +172,10 @@ impl Peers {
     /// Makes a place; false if all peers live.
     fn forget_one(&mut self) -> bool {
         let since = |peer: &Peer| peer.departure.map(|(_, since)| since);
-        let departed = self.0.iter().enumerate().filter_map(|(at, peer)| Some((since(peer)?, at)));
+        let departed =
+            self.all.iter().enumerate().filter_map(|(at, peer)| Some((since(peer)?, at)));
         let oldest = departed.min();
-        oldest.map(|(_, at)| self.0.remove(at)).is_some()
+        oldest.map(|(_, at)| self.all.remove(at)).is_some()
     }
 
     /// Of several incarnations of one name, all but the latest are gone. The earlier ones.
@@ -169,6 +184,6 @@ impl Peers {
             let info = &peer.info;
             info.name == of.name && (info.incarnation, info.id) < (of.incarnation, of.id)
         };
-        self.0.iter().filter(is_earlier).map(|peer| peer.info.id).collect()
+        self.all.iter().filter(is_earlier).map(|peer| peer.info.id).collect()
     }
 }
