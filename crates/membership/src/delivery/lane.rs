@@ -75,10 +75,14 @@ impl Lane {
         (self.unacknowledged, self.granted) = (0, false);
     }
 
-    /// Whether the frame is the expected one, and nothing waits to be delivered before it.
+    /// Whether the frame is the expected one, nothing waits to be delivered before it, and no state
+    /// contains it.
     #[inline]
     pub(crate) const fn expects(&self, sequence: u64) -> bool {
-        sequence == self.next && sequence == self.delivered && sequence < self.limit
+        sequence == self.next
+            && sequence == self.delivered
+            && sequence < self.limit
+            && sequence >= self.skip_below
     }
 
     /// Counts a frame as received that was or will be delivered in place.

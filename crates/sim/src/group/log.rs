@@ -43,6 +43,8 @@ pub struct Log {
     pub truth: SenderTruth,
     /// Its view, once it has one.
     pub view: Option<View>,
+    /// View before.
+    pub former: Option<ViewId>,
     /// Next number by sender, in this view.
     pub delivered: BTreeMap<MemberId, u64>,
     /// Messages in total order, in this view.
@@ -67,6 +69,7 @@ impl Log {
             truth: SenderTruth::new(info.id, sizes),
             info,
             view: None,
+            former: None,
             delivered: BTreeMap::new(),
             total: Vec::new(),
             direct: BTreeMap::new(),
@@ -116,6 +119,7 @@ impl Log {
             self.wants_state = false;
         }
         if let Some(former) = self.view.replace(view.clone()) {
+            self.former = Some(former.id);
             self.past.insert(former.id, std::mem::take(&mut self.delivered));
         }
         self.total.clear();

@@ -133,13 +133,26 @@ impl Oracle {
                 self.pass(id, (former.id, view.id), passage)?;
             }
             for other in former.members.iter().filter(|other| !view.contains(other.id)) {
-                self.separated.insert((id, other.id));
-                self.separated.insert((other.id, id));
+                self.part(id, other.id);
             }
         }
         self.log_mut(id)?.install(view);
+        let former = self.log(id).former;
+        for other in view.members.iter().filter(|other| other.id != id) {
+            let log = self.log(other.id);
+            let is_there = log.view.as_ref().is_some_and(|there| there.id == view.id);
+            if is_there && log.former != former {
+                self.part(id, other.id);
+            }
+        }
         self.installed += 1;
         Ok(())
+    }
+
+    /// Two members were in different views.
+    fn part(&mut self, one: MemberId, other: MemberId) {
+        self.separated.insert((one, other));
+        self.separated.insert((other, one));
     }
 
     fn check_view(&mut self, id: MemberId, view: &View) -> Verdict {
@@ -275,17 +288,20 @@ impl Oracle {
             return Err(Violation(format!("{id} got a direct message of {from}, a stranger")));
         };
         let next = log.direct.get(&from).copied().unwrap_or(0);
-        let separated = self.separated.contains(&(id, from));
-        let truth = &mut self.log_mut(from)?.truth;
-        let stream = truth.direct_to(id);
-        // Members that part may lose what was under way between them, and nothing else.
+        let stream = self.log(from).truth.direct.get(&id);
+        let Some(stream) = stream else {
+            return Err(Violation(format!("{id} got a direct message that {from} never sent")));
+        };
         let mut number = next;
-        while separated && number < stream.count() && !stream.is(number, bytes) {
+        while stream.get(number).is_some_and(|sent| self.may_be_lost(id, from, sent))
+            && !stream.is(number, bytes)
+        {
             number += 1;
         }
         ensure!(
             number < stream.count() && stream.is(number, bytes),
-            "{id} got {} bytes of {from} that are not direct message {next} of {} but look like {:?} in {}",
+            "{id} got {} bytes of {from} that are not direct message {next} of {} \
+             but look like {:?} in {}",
             bytes.len(),
             stream.count(),
             crate::payload::Payloads::number(bytes),
@@ -294,6 +310,14 @@ impl Oracle {
         self.log_mut(id)?.direct.insert(from, number + 1);
         self.direct += 1;
         Ok(())
+    }
+
+    /// Whether a direct message of `from` to `id` may be lost: they parted, or the receiver never was
+    /// in the view in which it was sent.
+    fn may_be_lost(&self, id: MemberId, from: MemberId, sent: &Sent) -> bool {
+        let log = self.log(id);
+        let is_there = log.view.as_ref().is_some_and(|view| view.id == sent.view);
+        self.separated.contains(&(id, from)) || !(is_there || log.past.contains_key(&sent.view))
     }
 
     /// The application of `id` gives its state for `to`; returns the state.
@@ -383,9 +407,11 @@ impl Oracle {
                 if got != sent {
                     missing.push(format!("{id} delivered {got} of {sent} of {from}"));
                 }
-                let sent = truth.direct.get(id).map_or(0, |stream| stream.count());
                 let got = log.direct.get(from).copied().unwrap_or(0);
-                if got != sent && !self.separated.contains(&(*id, *from)) {
+                let Some(stream) = truth.direct.get(id) else { continue };
+                let mut rest = (got..stream.count()).filter_map(|number| stream.get(number));
+                if rest.any(|sent| !self.may_be_lost(*id, *from, sent)) {
+                    let sent = stream.count();
                     missing.push(format!("{id} got {got} of {sent} direct messages of {from}"));
                 }
             }
