@@ -195,10 +195,15 @@ impl StateTransfers {
     ) -> bool {
         let members = link.members;
         let most = self.longest as u64 + 2 + 8 * members.len() as u64;
+        let to = members[rank];
         let Some(request) = self.request.as_mut().filter(|request| request.provider == rank) else {
+            let end = offset.saturating_add(piece.len() as u64);
+            if total <= most && end == total {
+                // The acknowledgement of the last piece was lost, or another member gave the state.
+                link.state_ack(to, total);
+            }
             return false;
         };
-        let to = members[rank];
         if total == NO_STATE {
             request.without += 1;
             if request.without + 1 >= members.len() && streams.rank() == 0 {
