@@ -204,9 +204,7 @@ impl Agreement {
             self.direct(from, &GroupFrame::Install { ballot, view }, out);
         }
         // Another has installed what this member is ready for: so all were ready.
-        if self.ready.as_ref().is_some_and(|ready| ready.view.id == view) {
-            self.install(now, delivery, out);
-        }
+        self.on_install(now, from, view, delivery, out);
     }
 
     /// A member's process or connection ended, or the application says so.
@@ -302,6 +300,10 @@ impl Agreement {
         if !is_listed || ballot.leader == self.me.id && self.lead.is_none() {
             return;
         }
+        // The leader may have heard a Leave that was lost on the way here.
+        for leaver in participants.iter().filter(|one| one.leaving != 0) {
+            self.on_leave(MemberId(leaver.id.get()));
+        }
         let ready_epoch = self.ready_epoch();
         if ballot < self.promised || epoch <= ready_epoch {
             if ballot > self.promised || ballot.leader != self.promised.leader {
@@ -319,7 +321,8 @@ impl Agreement {
             self.is_held = true;
             let end = now + 10 * self.settings.round_timeout;
             let deadline = now + 3 * self.settings.round_timeout / 2;
-            self.participation = Some(Participation { ballot, deadline, end, cut: None });
+            self.participation =
+                Some(Participation { ballot, began: now, deadline, end, cut: None });
         }
         let Some(participation) = &mut self.participation else { return };
         if participation.ballot != ballot {
@@ -431,14 +434,21 @@ impl Agreement {
         }
     }
 
+    /// A view is installed, as `from` says or shows.
     pub(crate) fn on_install(
         &mut self,
         now: Nanos,
+        from: MemberId,
         view: ViewId,
         delivery: &mut Delivery,
         out: &mut impl Outlet,
     ) {
-        if self.ready.as_ref().is_some_and(|ready| ready.view.id == view) {
+        let Some(ready) = self.ready.as_ref().filter(|ready| ready.view.id == view) else { return };
+        // In a later round, its leader decides what comes first: it counts on what it was told.
+        let is_in_order = self.participation.as_ref().is_none_or(|participation| {
+            participation.ballot == ready.ballot || participation.ballot.leader == from
+        });
+        if is_in_order {
             self.install(now, delivery, out);
         }
     }
@@ -571,7 +581,7 @@ impl Agreement {
                 for (view, ballot) in views {
                     let (ballot, entry) = (ballot.into(), view.into());
                     self.broadcast(&GroupFrame::Install { ballot, view: entry }, out);
-                    self.on_install(now, view, delivery, out);
+                    self.on_install(now, self.me.id, view, delivery, out);
                 }
                 // Then once more, from there.
                 self.participation = None;
@@ -697,7 +707,9 @@ impl Agreement {
             }
             return;
         }
-        let is_gone = self.peers.get(leader).is_none_or(|peer| !peer.is_live());
+        // Departed before it began the round: it is back, or was never gone.
+        let since = self.peers.get(leader).and_then(|peer| peer.departure);
+        let is_gone = since.is_some_and(|(_, since)| since >= participation.began);
         if is_gone || now >= participation.deadline || now >= participation.end {
             self.participation = None;
             if let Some(peer) = self.peers.get_mut(leader) {

@@ -178,7 +178,7 @@ impl Member {
                 agreement.on_ready(now, from, ballot.into(), delivery, out);
             }
             GroupFrame::Install { view, .. } => {
-                agreement.on_install(now, view.into(), delivery, out)
+                agreement.on_install(now, from, view.into(), delivery, out)
             }
             GroupFrame::Refuse { ballot, promised, epoch } => {
                 agreement.on_refuse(now, ballot.into(), promised.into(), epoch);

@@ -9,6 +9,7 @@ use lanecast_wire::group::views::{NextMember, OldView, ViewEntry};
 #[derive(Clone, Debug)]
 pub(crate) struct Participation {
     pub(crate) ballot: Ballot,
+    pub(crate) began: Nanos,
     /// The leader counts as gone if this passes without a sign of it.
     pub(crate) deadline: Nanos,
     /// The round ends here, signs or not.

@@ -128,7 +128,11 @@ impl Peers {
                 peer.suspected = None;
                 // Epochs only grow: an older one comes from a frame that took a detour.
                 if view.epoch > peer.view.epoch || peer.view == view {
-                    (peer.view, peer.state) = (view, state);
+                    peer.view = view;
+                    // A member that leaves does not change its mind; its frames may be out of order.
+                    if peer.state != MemberState::Leaving {
+                        peer.state = state;
+                    }
                 }
                 peer.info.port = info.port;
                 let was_live = peer.is_live();
