@@ -19,6 +19,7 @@ mod order;
 mod pressure;
 mod publisher_events;
 mod record;
+mod runs;
 mod sharing;
 mod topics;
 mod waiting;
@@ -53,6 +54,10 @@ pub use publisher_events::{
     publishers_learn_who_came_and_went, room_again_is_an_event,
 };
 pub use record::{Entry, PATIENCE, Record};
+pub use runs::{
+    a_dropped_run_keeps_joined_and_left, a_held_run_stays_whole_and_presses_back,
+    a_panic_in_a_run_keeps_the_rest, only_yielded_events_are_read, runs_carry_every_event_in_order,
+};
 pub use sharing::{many_threads_share_a_publisher, offers_and_claims_share_one_order};
 pub use topics::{
     a_session_can_be_left_out, a_topic_added_later_is_joined, strangers_to_a_topic_hold_nobody_up,
@@ -91,6 +96,9 @@ macro_rules! conformance_tests {
             a_batch_becomes_visible_at_once a_dropped_batch_is_never_seen
             a_batch_without_room_keeps_what_it_has a_message_that_cannot_be_is_refused
             many_threads_share_a_publisher offers_and_claims_share_one_order
+            runs_carry_every_event_in_order a_held_run_stays_whole_and_presses_back
+            only_yielded_events_are_read a_panic_in_a_run_keeps_the_rest
+            a_dropped_run_keeps_joined_and_left
             a_wait_is_bounded a_waiting_subscriber_sees_the_farewell ping_and_pong
             a_message_makes_the_descriptor_readable
             streams_that_come_and_go_make_the_descriptor_readable

@@ -48,6 +48,7 @@ mod layers;
 mod locality;
 mod messages;
 mod publisher;
+mod run;
 mod settings;
 mod subscriber;
 mod topic;
@@ -70,12 +71,13 @@ pub use lanecast_filter::message_type::{Format, MessageType};
 pub use lanecast_ring as ring;
 pub use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, DepartureReason, Event,
-    Gap, IncompleteReason, IncompleteSubscriber, LossReason, Message, Publish, PublisherEvent,
+    Gap, IncompleteReason, IncompleteSubscriber, LossReason, Message, Publish, PublisherEvent, Run,
     SessionId, Shared, Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, Transport,
 };
 pub use layers::to_toml;
 pub use messages::{Interruption, Messages};
 pub use publisher::Publisher;
+pub use run::{AnyEvents, AnyRun};
 pub use settings::{SETTINGS, Setting};
 pub use subscriber::Subscriber;
 pub use topic::{FilterablePublisher, FilterableTopic, FilteredSubscriber, FilteredTopic, Topic};
@@ -102,6 +104,6 @@ pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
         FilterablePublisher, FilteredSubscriber, Group, MessageType, Publish, Publisher,
-        PublisherEvent, Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
+        PublisherEvent, Run, Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
     };
 }

@@ -3,6 +3,7 @@
 use crate::both::subscriber::BothSubscriber;
 use crate::delegate::delegate;
 use crate::messages::Messages;
+use crate::run::AnyRun;
 use lanecast_base::WaitStrategy;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
@@ -82,6 +83,17 @@ impl From<lanecast_net::Subscriber> for Subscriber {
 }
 
 impl Subscribe for Subscriber {
+    type Run<'a> = AnyRun<'a>;
+
+    #[inline]
+    fn take(&mut self, limit: usize) -> AnyRun<'_> {
+        match &mut self.inner {
+            Inner::Shm(subscriber) => subscriber.take(limit).into(),
+            Inner::Net(subscriber) => subscriber.take(limit).into(),
+            Inner::Both(subscriber) => subscriber.take(limit),
+        }
+    }
+
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
         delegate!(&mut self.inner, Inner, it => it.poll(limit, handler))

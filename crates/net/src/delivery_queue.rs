@@ -34,6 +34,15 @@ pub(crate) struct DeliveryQueue {
     streams: Vec<((u32, u32), Arc<Stream>)>,
 }
 
+/// A place in the queue: the deliveries before it, and the bytes and messages of the next one that
+/// are before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Progress {
+    pub(crate) deliveries: usize,
+    pub(crate) bytes: usize,
+    pub(crate) messages: u64,
+}
+
 impl DeliveryQueue {
     pub(crate) fn new() -> Self {
         Self {
@@ -55,6 +64,47 @@ impl DeliveryQueue {
         self.streams.len()
     }
 
+    /// The place of the next event.
+    #[inline]
+    pub(crate) const fn progress(&self) -> Progress {
+        Progress { deliveries: 0, bytes: self.consumed, messages: self.consumed_messages }
+    }
+
+    /// The delivery of `index`, and its stream if it is a joined event.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<(&Delivery, Option<&Stream>)> {
+        let queued = self.deliveries.get(index)?;
+        Some((&queued.delivery, queued.stream.as_deref()))
+    }
+
+    /// The joined stream of the delivery of `index`.
+    #[inline]
+    pub(crate) fn stream_of(&self, index: usize) -> Option<&Stream> {
+        let queued = self.deliveries.get(index)?;
+        stream(&self.streams, queued.session, slot(&queued.delivery))
+    }
+
+    /// The first number and the bytes of a delivery's messages.
+    #[inline]
+    pub(crate) fn items<'a>(&'a self, delivery: &'a Delivery) -> (u64, &'a [u8]) {
+        items(&self.buffer, delivery)
+    }
+
+    /// Consumes everything before `place`.
+    #[inline]
+    pub(crate) fn consume(&mut self, place: Progress) {
+        for _ in 0..place.deliveries {
+            let Some(queued) = self.pop() else { return };
+            let key = (queued.session, slot(&queued.delivery));
+            match (&queued.delivery, queued.stream) {
+                (Delivery::Joined { .. }, Some(stream)) => self.streams.push((key, stream)),
+                (Delivery::Left { .. }, _) => self.streams.retain(|(known, _)| *known != key),
+                _ => {}
+            }
+        }
+        (self.consumed, self.consumed_messages) = (place.bytes, place.messages);
+    }
+
     /// Calls `handler` with at most `limit` events; returns their number. An event counts as
     /// delivered even if the handler panics.
     #[inline]
@@ -66,10 +116,9 @@ impl DeliveryQueue {
             // Copied: the queue's borrow has to end before a handler runs.
             let (session, slot) = (queued.session, slot(&queued.delivery));
             let (first, items) = match &queued.delivery {
-                Delivery::Borrowed { first, start, end, .. } => {
-                    (*first, &self.buffer[*start as usize..*end as usize])
+                Delivery::Borrowed { .. } | Delivery::Owned { .. } => {
+                    items(&self.buffer, &queued.delivery)
                 }
-                Delivery::Owned { first, items, .. } => (*first, &**items),
                 Delivery::Message { .. } => {
                     events += 1;
                     self.deliver_message(session, slot, handler);
@@ -166,6 +215,16 @@ fn deliver_items<F: FnMut(Event<'_>)>(
         handler(Event::Message(Message::new(item.bytes, stream, number, Lease::FOR_GOOD)));
     }
     count
+}
+
+fn items<'a>(buffer: &'a [u8], delivery: &'a Delivery) -> (u64, &'a [u8]) {
+    match delivery {
+        Delivery::Borrowed { first, start, end, .. } => {
+            (*first, &buffer[*start as usize..*end as usize])
+        }
+        Delivery::Owned { first, items, .. } => (*first, items),
+        _ => (0, &[]),
+    }
 }
 
 fn stream(streams: &[((u32, u32), Arc<Stream>)], session: u32, slot: u32) -> Option<&Stream> {

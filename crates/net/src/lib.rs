@@ -44,6 +44,7 @@ mod receiver_agent;
 mod reporting;
 mod resolver_daemon;
 mod room_event;
+mod run;
 mod send_batching;
 mod send_run;
 mod send_session;
@@ -64,6 +65,7 @@ pub use publisher::Publisher;
 pub use resolver_daemon::{
     DaemonCounters, DaemonSettings, RESOLVER_PORT, RejectReason, ResolverDaemon,
 };
+pub use run::{NetEvents, NetRun};
 pub use settings::{NetSettings, Pacing, ThreadingMode, WINDOW_MAX, WINDOW_MIN};
 pub use source::TransportKind;
 pub use subscriber::Subscriber;

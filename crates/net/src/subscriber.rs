@@ -10,6 +10,7 @@ use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Poller;
 use crate::receive_sessions::ReceiveSessions;
+use crate::run::{NetRun, PollGuard};
 use crate::settings::ThreadingMode;
 use lanecast_base::clock::Clock;
 use lanecast_base::{WaitStep, Waiter, spin};
@@ -95,6 +96,9 @@ impl Subscriber {
     /// Runs `sleep` while the background thread receives, and calls the
     /// [waker](Self::set_waker) when something comes.
     pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
+        if !self.queue.is_empty() {
+            return;
+        }
         let was_away = self.owner_state.is_away();
         // The flag before the wake-up: the conductor looks at it when it runs.
         self.owner_state.set_away(true);
@@ -102,6 +106,19 @@ impl Subscriber {
         sleep();
         // An armed descriptor leaves the sockets to the conductor beyond this sleep.
         self.owner_state.set_away(was_away);
+    }
+
+    /// Whether [`take`](Subscribe::take) would find events now. Reads the sockets if it must.
+    #[inline]
+    pub fn has_events(&mut self) -> bool {
+        if self.queue.is_empty() {
+            self.refill();
+        }
+        let has_events = !self.queue.is_empty();
+        if self.has_wakeup {
+            self.update_wakeup(usize::from(has_events));
+        }
+        has_events
     }
 
     #[inline]
@@ -120,6 +137,10 @@ impl Subscriber {
     /// Sleeps until a socket is readable or the conductor wakes the owner.
     #[cold]
     fn sleep(&mut self, limit: Duration) {
+        // A run that was dropped has left events.
+        if !self.queue.is_empty() {
+            return;
+        }
         // Before the check of the epoch below: a notification from now on sets the event.
         self.owner_state.set_parked(true);
         let mut descriptors = Vec::new();
@@ -179,7 +200,7 @@ impl Subscriber {
         }
         let Self { owner, queue, clock, .. } = self;
         // The sessions are not locked while the handler runs: the conductor may receive meanwhile.
-        let guard = PollGuard { owner, queue, clock };
+        let guard = PollGuard { owner, queue, clock, delivered: true };
         let mut delivered = 0;
         while delivered < limit && !guard.queue.is_empty() {
             delivered += guard.queue.deliver(limit - delivered, &mut handler);
@@ -188,25 +209,16 @@ impl Subscriber {
     }
 }
 
-/// Reports consumption to the publishers at the end of a poll, also when the handler panics:
-/// deliveries that the handler got count as consumed, and publishers wait for that.
-struct PollGuard<'a> {
-    owner: &'a mut Owner<ReceiveSessions>,
-    queue: &'a mut DeliveryQueue,
-    clock: &'a Clock,
-}
-
-impl Drop for PollGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // No second read of the sockets here: the application may want to reply first. But its
-        // next poll may be far off, and publishers wait for the consumption of this one.
-        let is_empty = self.queue.is_empty();
-        self.owner.lock().finish_poll(self.clock.ns(self.clock.ticks()), is_empty);
-    }
-}
-
 impl Subscribe for Subscriber {
+    type Run<'a> = NetRun<'a>;
+
+    #[inline]
+    fn take(&mut self, limit: usize) -> NetRun<'_> {
+        self.has_events();
+        let Self { owner, queue, clock, .. } = self;
+        NetRun::new(PollGuard { owner, queue, clock, delivered: false }, limit)
+    }
+
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
         let work = self.poll_queue(limit, handler);

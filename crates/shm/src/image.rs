@@ -3,26 +3,26 @@
 //! Created by the conductor or by the in-process registry, on any thread; then owned and polled by
 //! the subscriber.
 
+use crate::copied_run::CopiedRun;
 use crate::copy_buffer::CopyBuffer;
 use crate::error::JoinError;
 use crate::liveness::publisher_process;
 use crate::local_session::LocalSession;
 use crate::memory::Memory;
-use crate::numbered_stream::NumberedStream;
+use crate::numbered_stream::RunNumbers;
 use crate::remote_publisher::RemotePublisher;
-use crate::ring_reader::{Next, RingReader};
+use crate::ring_reader::{Frame, Next, RingReader};
+use crate::run_progress::{Pending, Progress};
 use crate::segment::{Segment, SessionFiles};
-use crate::slot_lease::SlotLease;
+use crate::slot_lease::{SlotLease, write_slot_owner};
+use crate::stream_table::StreamTable;
 use crate::wake_signal::WakeSignal;
 use crate::watched_end::WatchedWord;
-use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_base::{Position, WaitStrategy};
 use lanecast_os::MapMode;
-use lanecast_os::process::{Identity, own_name};
-use lanecast_transport::{
-    CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, TopicId,
-};
-use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader, Slot};
+use lanecast_transport::{CloseReason, Event, Lease, LossReason, Message, Stream};
+use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -47,23 +47,17 @@ pub(crate) struct JoinRequest {
 #[derive(Debug)]
 pub(crate) struct Image {
     reader: RingReader<Segment>,
-    /// Streams by topic number; `None` for unwanted topics.
-    streams: Vec<Option<NumberedStream>>,
-    /// Streams below this number have been announced.
-    announced: usize,
+    streams: StreamTable,
     /// Bytes after which the cursor is shown to the publisher.
     release_every: u64,
-    session: u64,
-    pid: u32,
-    wanted: Arc<[String]>,
-    /// Source in events: `shm:<session>` or `thread:<session>`.
-    source: String,
     /// The publisher, if it is another process, which may die.
     publisher: Option<Arc<RemotePublisher>>,
     /// Copy of the handler's message, if the publisher evicts: in the ring the message could be
     /// overwritten while it is read.
     copy: Option<CopyBuffer>,
-    end: Option<End>,
+    /// Copies of a run's messages, if the publisher evicts.
+    copied_run: CopiedRun,
+    longest: u32,
     /// The slot's wake word, for the wake-up thread; made when the subscriber has a descriptor.
     watched: Option<Arc<WatchedWord>>,
     // Last: the slot is released after the reader has left it.
@@ -78,15 +72,6 @@ struct SessionInfo {
     publisher: Option<Arc<RemotePublisher>>,
     /// Whether the publisher evicts live subscribers that do not read.
     evicts: bool,
-}
-
-/// End of the session, and the number of streams whose end the handler has got.
-#[derive(Debug)]
-struct End {
-    reason: CloseReason,
-    lost: Option<LossReason>,
-    lost_reported: usize,
-    left_reported: usize,
 }
 
 impl Image {
@@ -136,18 +121,15 @@ impl Image {
         let SessionInfo { lease, session, source, publisher, evicts } = info;
         write_slot_owner(segment.slot(lease.index()), request.wait);
         let limits = *segment.limits();
+        let pid = publisher.as_ref().map_or_else(std::process::id, |publisher| publisher.pid());
         Self {
             reader: RingReader::join(segment, lease.index(), limits.longest_message),
-            streams: Vec::new(),
-            announced: 0,
+            streams: StreamTable::new(session, pid, Arc::clone(&request.topics), source),
             release_every: limits.window_bytes / 8,
-            session,
-            pid: publisher.as_ref().map_or_else(std::process::id, |publisher| publisher.pid()),
-            wanted: Arc::clone(&request.topics),
-            source,
             publisher,
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),
-            end: None,
+            copied_run: CopiedRun::default(),
+            longest: limits.longest_message,
             watched: None,
             _lease: lease,
         }
@@ -157,52 +139,49 @@ impl Image {
     /// number of events.
     #[inline(always)]
     pub(crate) fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
-        if self.end.is_some() {
-            // The handler panicked in an event of the end.
-            return self.report_end(handler);
-        }
         let (mut work, mut skipped) = (0, 0);
+        if self.streams.has_events() {
+            // Found by a run that was dropped, or the handler panicked.
+            work = self.streams.report(handler);
+            if self.streams.is_ending() {
+                return work;
+            }
+        }
         while work < limit {
             let frame = match self.reader.peek() {
                 Next::Frame(frame) => frame,
-                Next::Empty => return work + self.idle(handler),
-                Next::Broken => return work + self.end_broken(handler),
+                Next::Empty if self.is_idle() => return work,
+                Next::Empty => return work + self.report_after(Self::note_change, handler),
+                Next::Broken => return work + self.report_after(Self::note_broken, handler),
             };
             // Pass first: a handler that panics has consumed its message. The publisher sees the
             // new cursor only after the handler has returned.
             self.reader.pass(frame.length);
-            let topic = frame.topic.topic() as usize;
-            if let Some(Some(numbered)) = self.streams.get_mut(topic) {
+            let topic = self.streams.get_mut(frame.topic.topic());
+            if let Some(Some(numbered)) = topic {
                 let Some(number) = numbered.pass(frame.topic) else {
                     self.reader.unpass(frame.length);
-                    return work + self.end_broken(handler);
+                    return work + self.report_after(Self::note_broken, handler);
                 };
                 let stream = &numbered.stream;
-                let body = self.reader.memory().byte(frame.body);
-                let length = frame.length as usize;
                 if let Some(copy) = &mut self.copy {
+                    let body = self.reader.memory().byte(frame.body);
+                    let length = frame.length as usize;
                     let Some(bytes) = copy.copy(body, length, &self.reader) else {
                         numbered.next = number;
                         self.reader.unpass(frame.length);
-                        return work + self.end_broken(handler);
+                        return work + self.report_after(Self::note_broken, handler);
                     };
                     let message = Message::new(bytes, stream, number, Lease::FOR_GOOD);
                     handler(Event::Message(message));
                 } else {
-                    // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is
-                    // eight times the checked length; the publisher writes them only after this
-                    // reader's cursor has moved on, or after ending the reader's lease.
-                    let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), length) };
-                    let ring = self.reader.memory().ring();
-                    let lease = &ring.evicted[self.reader.index()];
-                    let lease = Lease::until(lease, self.reader.lease());
-                    handler(Event::Message(Message::new(bytes, stream, number, lease)));
+                    handler(Event::Message(message_in_place(&self.reader, frame, stream, number)));
                 }
                 work += 1;
-            } else if topic >= self.streams.len() {
+            } else if topic.is_none() {
                 self.reader.unpass(frame.length);
-                work += self.new_topic(handler);
-                if self.has_ended() {
+                work += self.report_after(Self::note_new_topic, handler);
+                if self.streams.is_ending() {
                     return work;
                 }
                 continue;
@@ -212,152 +191,191 @@ impl Image {
                     return work;
                 }
             }
-            if self.reader.unreleased() >= self.release_every {
-                self.reader.release();
-            }
+            self.release_some();
         }
         work
     }
 
-    /// Without a message: shows the cursor, and checks for the session's end and for new topics.
+    /// Prepares a run of at most `limit` events; returns their kind, or `None` if there are none.
     #[inline]
-    fn idle<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+    pub(crate) fn prepare_run(&mut self, limit: usize) -> Option<Pending> {
+        let mut skipped = 0;
+        while !self.streams.has_events() && skipped < SKIPS_MAX {
+            let frame = match self.reader.peek() {
+                Next::Frame(frame) => frame,
+                Next::Empty => {
+                    if self.is_idle() {
+                        return None;
+                    }
+                    self.note_change();
+                    break;
+                }
+                Next::Broken => {
+                    self.note_broken();
+                    break;
+                }
+            };
+            match self.streams.get_mut(frame.topic.topic()) {
+                None => self.note_new_topic(),
+                Some(None) => {
+                    self.reader.pass(frame.length);
+                    skipped += 1;
+                    self.release_some();
+                }
+                Some(Some(stream)) => {
+                    if stream.accept(frame.topic) {
+                        if self.copy.is_none() {
+                            return Some(Pending::InPlace);
+                        }
+                        let (run, streams) = (&mut self.copied_run, &self.streams);
+                        if run.copy(&self.reader, streams, self.longest, limit) {
+                            return Some(Pending::Copied);
+                        }
+                    }
+                    self.note_broken();
+                }
+            }
+        }
+        let has_more = self.streams.has_events() && self.streams.pass_to(self.streams.progress());
+        has_more.then_some(Pending::Life)
+    }
+
+    /// Start of a run, and the position where its messages end.
+    #[inline]
+    pub(crate) fn run_range(&self) -> (Progress, Position) {
+        let walk = self.reader.walk();
+        // Two eighths: the publisher has room for more while the run is held.
+        let end = walk.at().plus(2 * self.release_every);
+        let (life, numbers) = (self.streams.progress(), RunNumbers::default());
+        (Progress { life, walk, numbers, copies: 0 }, end)
+    }
+
+    /// The next wanted message of a run before `end`, read in place.
+    #[inline(always)]
+    pub(crate) fn message_at(&self, run: &mut Progress, end: Position) -> Option<Event<'_>> {
+        while end.is_past(run.walk.at()) {
+            let Next::Frame(frame) = self.reader.peek_at(&run.walk) else { return None };
+            // The run ends before a message of a new topic, which is announced first, and before
+            // one whose number is not the next one.
+            let stream = self.streams.get(frame.topic.topic())?;
+            let Some(numbered) = stream else {
+                self.reader.step(&mut run.walk, frame.length);
+                continue;
+            };
+            let number = run.numbers.step(numbered, frame.topic)?;
+            self.reader.step(&mut run.walk, frame.length);
+            let message = message_in_place(&self.reader, frame, &numbered.stream, number);
+            return Some(Event::Message(message));
+        }
+        None
+    }
+
+    /// The event after `progress` of a run that is not read in place.
+    #[inline(never)]
+    pub(crate) fn event_at(&self, pending: Pending, progress: &mut Progress) -> Option<Event<'_>> {
+        if pending == Pending::Life {
+            return self.streams.event_at(&mut progress.life);
+        }
+        let (bytes, (topic, number), after) = self.copied_run.get(progress.copies)?;
+        (progress.walk, progress.copies) = (after, progress.copies + 1);
+        let stream = &self.streams.get(topic)??.stream;
+        Some(Event::Message(Message::new(bytes, stream, number, Lease::FOR_GOOD)))
+    }
+
+    /// Passes the events of a run that were yielded.
+    #[inline]
+    pub(crate) fn pass_run(&mut self, pending: Pending, yielded: Progress) {
+        match (pending, yielded.numbers.only_topic()) {
+            (Pending::Life, _) => {
+                self.streams.pass_to(yielded.life);
+                return;
+            }
+            (Pending::Copied, _) => {
+                let passed = (0..yielded.copies).filter_map(|index| self.copied_run.get(index));
+                for (_, (topic, number), _) in passed {
+                    self.streams.set_next(topic, number.wrapping_add(1));
+                }
+            }
+            (Pending::InPlace, Some((topic, next))) => self.streams.set_next(topic, next),
+            (Pending::InPlace, None) => {
+                self.streams.pass_messages(&self.reader, yielded.walk.at());
+            }
+        }
+        self.reader.pass_to(yielded.walk);
+        self.release_some();
+    }
+
+    /// Shows the publisher the cursor after every eighth of the ring.
+    #[inline(always)]
+    fn release_some(&mut self) {
+        if self.reader.unreleased() >= self.release_every {
+            self.reader.release();
+        }
+    }
+
+    /// Without a message: shows the cursor, and checks for the session's end and for new topics.
+    /// Returns whether there are none.
+    #[inline]
+    fn is_idle(&mut self) -> bool {
         self.reader.note_caught_up();
         if self.reader.unreleased() > 0 {
             self.reader.release();
         }
         let topics = self.reader.memory().ring().topics.load(Ordering::Relaxed);
-        let is_unchanged = topics as usize == self.streams.len()
+        topics as usize == self.streams.len()
             && !self.reader.is_closed()
             && !self.is_publisher_gone()
-            && !self.reader.is_evicted();
-        if is_unchanged { 0 } else { self.handle_change(handler) }
+            && !self.reader.is_evicted()
     }
 
+    /// Notes a change of the session, and reports it.
     #[cold]
     #[inline(never)]
-    fn handle_change<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+    fn report_after<F: FnMut(Event<'_>)>(&mut self, note: fn(&mut Self), handler: &mut F) -> usize {
+        note(self);
+        self.streams.report(handler)
+    }
+
+    /// Notes new topics, and the end of the session: each is reported by the next events.
+    #[cold]
+    #[inline(never)]
+    fn note_change(&mut self) {
         if self.reader.is_evicted() {
-            return self.end_broken(handler);
+            return self.note_broken();
         }
-        let work = self.announce_topics(handler);
         let (closed, gone) = (self.reader.is_closed(), self.is_publisher_gone());
+        self.streams.note_topics(&self.reader);
         // Peek again: everything committed before the end is visible by now.
         match self.reader.peek() {
-            Next::Empty if closed => work + self.end(CloseReason::Closed, None, handler),
-            Next::Empty if gone => work + self.end(CloseReason::Died, None, handler),
-            _ => work,
+            Next::Empty if closed => self.streams.note_end(&self.reader, CloseReason::Closed, None),
+            Next::Empty if gone => self.streams.note_end(&self.reader, CloseReason::Died, None),
+            _ => {}
         }
     }
 
-    /// Handles a message of an unknown topic, which the topic table must have.
+    /// Reads the topic of a message of an unknown one, which the topic table must have.
     #[cold]
     #[inline(never)]
-    fn new_topic<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+    fn note_new_topic(&mut self) {
         let known = self.streams.len();
-        let work = self.announce_topics(handler);
-        if self.streams.len() == known { work + self.end_broken(handler) } else { work }
-    }
-
-    /// Reads the topics added since the last call and announces the wanted ones.
-    #[cold]
-    #[inline(never)]
-    fn announce_topics<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
-        let segment = self.reader.memory();
-        // PAIRS(topics): acquire here, release in `Publisher::add_topic`.
-        let count = segment.ring().topics.load(Ordering::Acquire);
-        let count = count.min(segment.limits().topics_max);
-        for number in self.streams.len() as u32..count {
-            let name = segment.read_topic(number);
-            let wanted = name.filter(|name| self.wanted.contains(name));
-            let stream = wanted.map(|topic| Stream {
-                session: SessionId(self.session),
-                topic: Stream::visible_topic(&topic).to_owned(),
-                topic_id: TopicId(number),
-                pid: self.pid,
-                source: self.source.clone(),
-            });
-            let next = self.reader.first_number_max(number);
-            let numbered = stream.map(|stream| NumberedStream::new(stream, next));
-            self.streams.push(numbered);
+        self.streams.note_topics(&self.reader);
+        if self.streams.len() == known {
+            self.note_broken();
         }
-        let mut joined = 0;
-        while let Some(stream) = self.streams.get(self.announced) {
-            // Count first: a handler that panics has got the event.
-            self.announced += 1;
-            if let Some(NumberedStream { stream, .. }) = stream {
-                handler(Event::Joined(stream));
-                joined += 1;
-            }
-        }
-        joined
     }
 
     /// Ends the session after invalid bytes: this reader was evicted, or the memory is damaged.
     #[cold]
     #[inline(never)]
-    fn end_broken<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+    fn note_broken(&mut self) {
         let (lost, reason) = if self.reader.is_evicted() {
             (LossReason::Evicted, CloseReason::Evicted)
         } else {
             (LossReason::Damaged, CloseReason::Damaged)
         };
         // A subscriber evicted before its first poll still gets the joined events.
-        let joined = self.announce_topics(handler);
-        joined + self.end(reason, Some(lost), handler)
-    }
-
-    fn end<F: FnMut(Event<'_>)>(
-        &mut self,
-        reason: CloseReason,
-        lost: Option<LossReason>,
-        handler: &mut F,
-    ) -> usize {
-        self.end = Some(End { reason, lost, lost_reported: 0, left_reported: 0 });
-        self.report_end(handler)
-    }
-
-    /// Reports each stream's loss, then each stream's end; resumes after a panic of the handler.
-    #[cold]
-    #[inline(never)]
-    fn report_end<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
-        let Some(end) = &mut self.end else { return 0 };
-        let (reason, mut events) = (end.reason, 0);
-        // Count first, both: a handler that panics has got the event.
-        while let Some(why) = end.lost
-            && let Some(stream) = self.streams.get(end.lost_reported)
-        {
-            let number = end.lost_reported as u32;
-            end.lost_reported += 1;
-            if let Some(NumberedStream { stream, next: first, .. }) = stream {
-                let (first, published) = (*first, self.reader.count(number));
-                // Nothing came after the stream's last message: the loss is of other streams.
-                let Some(count) = published.checked_sub(first).filter(|count| *count > 0) else {
-                    continue;
-                };
-                handler(Event::Lost(Gap { stream, first, count, why }));
-                events += 1;
-            }
-        }
-        while let Some(stream) = self.streams.get(end.left_reported) {
-            end.left_reported += 1;
-            if let Some(NumberedStream { stream, .. }) = stream {
-                handler(Event::Left(stream, reason));
-                events += 1;
-            }
-        }
-        events
-    }
-
-    /// Whether the session has ended and every stream's end is reported.
-    #[inline]
-    pub(crate) fn has_ended(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.left_reported == self.streams.len())
-    }
-
-    /// Whether the session has ended by eviction.
-    pub(crate) fn was_evicted(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.reason == CloseReason::Evicted)
+        self.streams.note_topics(&self.reader);
+        self.streams.note_end(&self.reader, reason, Some(lost));
     }
 
     /// Whether the publisher's process has ended.
@@ -366,17 +384,15 @@ impl Image {
         self.publisher.as_ref().is_some_and(|publisher| publisher.is_gone())
     }
 
-    pub(crate) const fn session(&self) -> u64 {
-        self.session
-    }
-
-    /// Number of joined streams.
-    pub(crate) fn streams(&self) -> usize {
-        self.streams.iter().flatten().count()
+    pub(crate) const fn streams(&self) -> &StreamTable {
+        &self.streams
     }
 
     /// Announces sleep; returns the word to sleep on besides: see [`RingReader::prepare_sleep`].
     pub(crate) fn prepare_sleep(&self) -> Option<(&AtomicU32, u32, bool)> {
+        if self.streams.has_events() {
+            return None;
+        }
         let (expected, covered) = self.reader.prepare_sleep()?;
         Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
     }
@@ -397,7 +413,7 @@ impl Image {
     pub(crate) fn has_news(&self) -> bool {
         let memory = self.reader.memory();
         let topics = memory.ring().topics.load(Ordering::Relaxed).min(memory.limits().topics_max);
-        self.end.is_some()
+        self.streams.has_events()
             || topics as usize != self.streams.len()
             || self.is_publisher_gone()
             || self.reader.has_news()
@@ -415,16 +431,20 @@ impl Drop for Image {
     }
 }
 
-/// Writes the slot's owner, for the publisher and for inspection.
-fn write_slot_owner(slot: &Slot, wait: WaitStrategy) {
-    let own = Identity::own();
-    slot.pid.store(own.pid, Ordering::Relaxed);
-    slot.namespace.store(own.namespace, Ordering::Relaxed);
-    slot.start_time.store(own.start_time, Ordering::Relaxed);
-    slot.wait.store(wait.code(), Ordering::Relaxed);
-    slot.messages.store(0, Ordering::Relaxed);
-    slot.sleeps.store(0, Ordering::Relaxed);
-    let name = u128::from_le_bytes(own_name());
-    slot.name[0].store(name as u64, Ordering::Relaxed);
-    slot.name[1].store((name >> 64) as u64, Ordering::Relaxed);
+/// The message of `frame`, the next one of `reader` or of a walk from there on, in the ring.
+#[inline(always)]
+fn message_in_place<'a>(
+    reader: &'a RingReader<Segment>,
+    frame: Frame,
+    stream: &'a Stream,
+    number: u64,
+) -> Message<'a> {
+    let body = reader.memory().byte(frame.body);
+    // SAFETY: the bytes lie in the ring, which is mapped twice and whose window is eight times the
+    // checked length. The publisher writes them only after this reader's cursor has moved on, which
+    // the return of the handler or the drop of the run does: the borrow of the image ends before
+    // it; or after ending the reader's lease.
+    let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), frame.length as usize) };
+    let lease = Lease::until(&reader.memory().ring().evicted[reader.index()], reader.lease());
+    Message::new(bytes, stream, number, lease)
 }

@@ -57,6 +57,8 @@ mod claim;
 #[cfg(not(loom))]
 mod conductor;
 #[cfg(not(loom))]
+mod copied_run;
+#[cfg(not(loom))]
 mod copy_buffer;
 #[cfg(not(loom))]
 mod directory;
@@ -90,6 +92,10 @@ mod remote_publisher;
 mod ring_reader;
 mod ring_writer;
 #[cfg(not(loom))]
+mod run;
+#[cfg(not(loom))]
+mod run_progress;
+#[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]
 mod session;
@@ -105,6 +111,8 @@ mod slot_roster;
 mod snapshot;
 #[cfg(not(loom))]
 mod stall_detector;
+#[cfg(not(loom))]
+mod stream_table;
 #[cfg(not(loom))]
 mod subscriber;
 #[cfg(not(loom))]
@@ -125,6 +133,7 @@ pub use {
     error::{JoinError, OpenError, TopicError},
     inspect::{SessionReport, StaleFile, SubscriberReport, clean, inspect},
     publisher::Publisher,
+    run::{ShmEvents, ShmRun},
     settings::{DomainSettings, SlowConsumerPolicy, Visibility, default_directory},
     snapshot::{DomainSnapshot, SessionRates, SubscriberRates},
     subscriber::Subscriber,

@@ -6,6 +6,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-shm --lib`.
 
 mod descriptor;
+mod held_run;
 mod memory;
 
 use self::memory::{Bodies, Model};

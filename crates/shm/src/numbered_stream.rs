@@ -11,6 +11,8 @@ pub(crate) struct NumberedStream {
     pub(crate) stream: Stream,
     /// Number of the next message; before the first message the largest that it can have.
     pub(crate) next: u64,
+    /// Messages from `next` on that the end of the session has lost.
+    pub(crate) lost: u64,
     /// No message was passed yet.
     is_new: bool,
 }
@@ -18,25 +20,75 @@ pub(crate) struct NumberedStream {
 impl NumberedStream {
     /// A stream whose first message has at most the number `first_max`.
     pub(crate) const fn new(stream: Stream, first_max: u64) -> Self {
-        Self { stream, next: first_max, is_new: true }
+        Self { stream, next: first_max, lost: 0, is_new: true }
     }
 
     /// Passes a message: returns its number, or `None` if it is not the next one.
     #[inline(always)]
     pub(crate) fn pass(&mut self, word: TopicWord) -> Option<u64> {
-        if self.is_new || !word.fits(self.next) {
-            return self.pass_first(word);
+        if !self.accept(word) {
+            return None;
         }
         let number = self.next;
         self.next = number.wrapping_add(1);
         Some(number)
     }
 
+    /// Whether a message is the next one, which then has the number `next`.
+    #[inline(always)]
+    pub(crate) fn accept(&mut self, word: TopicWord) -> bool {
+        if self.is_new { self.accept_first(word) } else { word.fits(self.next) }
+    }
+
     #[cold]
     #[inline(never)]
-    fn pass_first(&mut self, word: TopicWord) -> Option<u64> {
-        let number = word.number_up_to(self.next).filter(|_| self.is_new)?;
-        (self.next, self.is_new) = (number.wrapping_add(1), false);
+    fn accept_first(&mut self, word: TopicWord) -> bool {
+        let Some(number) = word.number_up_to(self.next) else { return false };
+        (self.next, self.is_new) = (number, false);
+        true
+    }
+}
+
+/// Most messages of a run: fewer than half of the numbers that a topic word distinguishes, so that
+/// the word and [`NumberedStream::next`] give each message's number.
+pub(crate) const RUN_MESSAGES_MAX: usize = 1 << 15;
+
+/// Numbers of the messages of a run, for an iterator that passes nothing for its streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunNumbers {
+    /// Word's topic of the last message, plus one; 0 before the first message.
+    topic: u32,
+    /// Number after the last message's.
+    next: u64,
+    /// Messages of several topics have come.
+    is_mixed: bool,
+}
+
+impl RunNumbers {
+    /// Steps over a message of `stream`; `None` if the run must end before it, because it is the
+    /// stream's first one, or not the next one.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, stream: &NumberedStream, word: TopicWord) -> Option<u64> {
+        let mut number = self.next;
+        if self.topic != word.topic() + 1 {
+            let ahead = word.number().wrapping_sub(stream.next as u16);
+            if stream.is_new || usize::from(ahead) >= RUN_MESSAGES_MAX {
+                return None;
+            }
+            number = stream.next.wrapping_add(u64::from(ahead));
+            self.is_mixed |= self.topic != 0;
+            self.topic = word.topic() + 1;
+        } else if !word.fits(number) {
+            return None;
+        }
+        self.next = number.wrapping_add(1);
         Some(number)
+    }
+
+    /// The topic of all messages, and the number after the last one; `None` if there are several
+    /// topics or no messages.
+    #[inline]
+    pub(crate) const fn only_topic(&self) -> Option<(u32, u64)> {
+        if self.is_mixed || self.topic == 0 { None } else { Some((self.topic - 1, self.next)) }
     }
 }

@@ -28,19 +28,34 @@ pub(crate) struct RingReader<M> {
     memory: M,
     index: usize,
     lease: u64,
-    /// Position of the next frame.
-    at: Position,
+    /// The next frame.
+    walk: Walk,
     /// Cursor that the writer sees.
     released: Position,
-    messages: u64,
     longest: u32,
     /// Each topic's count of messages when this reader joined: at least the number of its first
     /// message from there on, and less than 2^16 more. Topics added later have none.
     counts: Vec<u64>,
+}
+
+/// A walk over the ring: the next frame, and the state of prefetching.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    /// Position of the next frame.
+    at: Position,
+    messages: u64,
     /// The writer's head at the last read of it.
     written: Position,
     /// Position from which the head may be read again.
     next_head_read: Position,
+}
+
+impl Walk {
+    /// Position of the next frame.
+    #[inline(always)]
+    pub(crate) const fn at(&self) -> Position {
+        self.at
+    }
 }
 
 /// A message in the ring.
@@ -84,13 +99,15 @@ impl<M: Memory> RingReader<M> {
             memory,
             index,
             lease,
-            at,
+            walk: Walk {
+                at,
+                messages: 0,
+                written: at,
+                next_head_read: at.plus(HEAD_READ_EVERY_BYTES),
+            },
             released: at,
-            messages: 0,
             longest,
             counts,
-            written: at,
-            next_head_read: at.plus(HEAD_READ_EVERY_BYTES),
         };
         reader.publish_cursor();
         reader
@@ -110,7 +127,7 @@ impl<M: Memory> RingReader<M> {
 
     #[cfg(loom)]
     pub(crate) const fn at(&self) -> Position {
-        self.at
+        self.walk.at
     }
 
     /// The largest number that the first message of `topic` can have after the join.
@@ -123,10 +140,28 @@ impl<M: Memory> RingReader<M> {
         self.memory.count(topic).load(Ordering::Relaxed)
     }
 
+    /// A walk from the next message on, which passes nothing for the reader.
+    #[inline(always)]
+    pub(crate) const fn walk(&self) -> Walk {
+        self.walk
+    }
+
+    /// Passes everything before the next frame of `walk`.
+    #[inline(always)]
+    pub(crate) const fn pass_to(&mut self, walk: Walk) {
+        self.walk = walk;
+    }
+
     /// The next message, without passing it.
     #[inline(always)]
     pub(crate) fn peek(&self) -> Next {
-        let frame = self.memory.frame(self.at);
+        self.peek_at(&self.walk)
+    }
+
+    /// The next message of `walk`, without passing it.
+    #[inline(always)]
+    pub(crate) fn peek_at(&self, walk: &Walk) -> Next {
+        let frame = self.memory.frame(walk.at);
         // PAIRS(commit): acquire here, release in `RingWriter::commit`.
         let word = Word(frame.commit.load(Ordering::Acquire));
         if word == Word::EMPTY {
@@ -139,16 +174,24 @@ impl<M: Memory> RingReader<M> {
             return Next::Broken;
         }
         let topic = TopicWord(frame.topic.load(Ordering::Relaxed));
-        Next::Frame(Frame { body: self.at.plus(FRAME_HEADER), length, topic })
+        Next::Frame(Frame { body: walk.at.plus(FRAME_HEADER), length, topic })
     }
 
     /// Passes a message of `length` bytes.
     #[inline(always)]
     pub(crate) fn pass(&mut self, length: u32) {
+        let mut walk = self.walk;
+        self.step(&mut walk, length);
+        self.walk = walk;
+    }
+
+    /// Steps `walk` over a message of `length` bytes.
+    #[inline(always)]
+    pub(crate) fn step(&self, walk: &mut Walk, length: u32) {
         let bytes = frame_bytes(u64::from(length));
-        self.prefetch_ahead(bytes);
-        self.at = self.at.plus(bytes);
-        self.messages = self.messages.wrapping_add(1);
+        self.prefetch_ahead(walk, bytes);
+        walk.at = walk.at.plus(bytes);
+        walk.messages = walk.messages.wrapping_add(1);
     }
 
     /// Prefetches a later frame's header while this message is handled, assuming frames of equal
@@ -157,12 +200,13 @@ impl<M: Memory> RingReader<M> {
     /// Only bytes that are already written are fetched: taking a line from the writer while it
     /// fills it costs both sides more than it gains.
     #[inline(always)]
-    fn prefetch_ahead(&mut self, bytes: u64) {
-        let ahead = self.at.plus((AHEAD_FRAMES * bytes).max(AHEAD_BYTES));
-        if !ahead.is_past(self.written) {
+    fn prefetch_ahead(&self, walk: &mut Walk, bytes: u64) {
+        let ahead = walk.at.plus((AHEAD_FRAMES * bytes).max(AHEAD_BYTES));
+        if !ahead.is_past(walk.written) {
             self.memory.prefetch(ahead);
-        } else if self.at.is_past(self.next_head_read) {
-            self.read_head();
+        } else if walk.at.is_past(walk.next_head_read) {
+            walk.written = self.head();
+            walk.next_head_read = walk.at.plus(HEAD_READ_EVERY_BYTES);
         }
     }
 
@@ -170,42 +214,41 @@ impl<M: Memory> RingReader<M> {
     /// few kilobytes without a pause.
     #[inline(always)]
     pub(crate) fn note_caught_up(&mut self) {
-        self.next_head_read = self.at.plus(HEAD_READ_EVERY_BYTES);
+        self.walk.next_head_read = self.walk.at.plus(HEAD_READ_EVERY_BYTES);
     }
 
     #[cold]
     #[inline(never)]
-    fn read_head(&mut self) {
+    fn head(&self) -> Position {
         // Relaxed: only a prefetch depends on it.
-        self.written = Position::new(self.memory.ring().head.load(Ordering::Relaxed));
-        self.next_head_read = self.at.plus(HEAD_READ_EVERY_BYTES);
+        Position::new(self.memory.ring().head.load(Ordering::Relaxed))
     }
 
     /// Undoes the last pass, of a message of `length` bytes.
     pub(crate) fn unpass(&mut self, length: u32) {
-        self.at = self.at.minus(frame_bytes(u64::from(length)));
-        self.messages = self.messages.wrapping_sub(1);
+        self.walk.at = self.walk.at.minus(frame_bytes(u64::from(length)));
+        self.walk.messages = self.walk.messages.wrapping_sub(1);
     }
 
     /// Bytes passed since the cursor that the writer sees.
     #[inline(always)]
     pub(crate) const fn unreleased(&self) -> u64 {
-        self.at.since(self.released)
+        self.walk.at.since(self.released)
     }
 
     /// Shows the writer the current cursor: the bytes before it may be overwritten.
     #[inline]
     pub(crate) fn release(&mut self) {
-        self.released = self.at;
+        self.released = self.walk.at;
         self.publish_cursor();
     }
 
     #[inline]
     fn publish_cursor(&self) {
         let slot = self.memory.slot(self.index);
-        slot.messages.store(self.messages, Ordering::Relaxed);
+        slot.messages.store(self.walk.messages, Ordering::Relaxed);
         // PAIRS(cursor): release here, acquire in `RingWriter::gating_reader`.
-        slot.cursor.store(self.at.get(), Ordering::Release);
+        slot.cursor.store(self.walk.at.get(), Ordering::Release);
         self.notify_writer();
     }
 
@@ -286,8 +329,8 @@ impl<M: Memory> RingReader<M> {
         let slot = self.memory.slot(self.index);
         // Relaxed: any head since the last message tells whether something was left unread.
         let head = Position::new(self.memory.ring().head.load(Ordering::Relaxed));
-        let unread = if head.is_past(self.at) { head.since(self.at) } else { 0 };
-        slot.cursor.store(self.at.get(), Ordering::Relaxed);
+        let unread = if head.is_past(self.walk.at) { head.since(self.walk.at) } else { 0 };
+        slot.cursor.store(self.walk.at.get(), Ordering::Relaxed);
         slot.unread.store(unread, Ordering::Relaxed);
         // PAIRS(lease): release here, acquire in `RingWriter::gating_reader`: all reads are
         // finished; and acquire in `SlotRoster::update`: cursor and unread bytes are final.

@@ -2,7 +2,11 @@
 //! that its owner lives.
 
 use crate::liveness::slot_lock;
+use lanecast_base::WaitStrategy;
+use lanecast_base::sync::Ordering;
 use lanecast_os::LockByte;
+use lanecast_os::process::{Identity, own_name};
+use lanecast_wire::shm::Slot;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -70,4 +74,18 @@ pub(crate) fn lock_free_slot(
         }
     }
     Ok(None)
+}
+
+/// Writes the slot's owner, for the publisher and for inspection.
+pub(crate) fn write_slot_owner(slot: &Slot, wait: WaitStrategy) {
+    let own = Identity::own();
+    slot.pid.store(own.pid, Ordering::Relaxed);
+    slot.namespace.store(own.namespace, Ordering::Relaxed);
+    slot.start_time.store(own.start_time, Ordering::Relaxed);
+    slot.wait.store(wait.code(), Ordering::Relaxed);
+    slot.messages.store(0, Ordering::Relaxed);
+    slot.sleeps.store(0, Ordering::Relaxed);
+    let name = u128::from_le_bytes(own_name());
+    slot.name[0].store(name as u64, Ordering::Relaxed);
+    slot.name[1].store((name >> 64) as u64, Ordering::Relaxed);
 }

@@ -3,6 +3,8 @@
 use crate::domain_state::DomainState;
 use crate::image::Image;
 use crate::local_registry::LocalSubscriber;
+use crate::run::ShmRun;
+use crate::run_progress::Pending;
 use crate::subscription::Subscription;
 use crate::wake_signal::WakeSignal;
 use crate::wakeup_thread::Wakeup;
@@ -64,6 +66,7 @@ impl Subscriber {
     ///
     /// Their streams are announced by new joined events.
     pub fn rejoin(&mut self) {
+        self.remove_ended();
         let sessions = core::mem::take(&mut self.evicted_from);
         self.subscription.join_states().retain(|session, _| !sessions.contains(session));
         self.local.rejoin(&sessions);
@@ -127,7 +130,7 @@ impl Subscriber {
             let index = if index < count { index } else { index - count };
             let image = &mut self.images[index];
             work += image.poll(limit.saturating_sub(work), handler);
-            has_ended |= image.has_ended();
+            has_ended |= image.streams().has_ended();
             if work >= limit {
                 break;
             }
@@ -138,16 +141,56 @@ impl Subscriber {
         work
     }
 
+    /// Whether [`take`](Subscribe::take) would find events now.
+    #[inline]
+    pub fn has_events(&mut self) -> bool {
+        self.prepare_run(1).is_some()
+    }
+
+    /// Prepares a run of the next image with events; returns its index and their kind.
+    #[inline]
+    fn prepare_run(&mut self, limit: usize) -> Option<(usize, Pending)> {
+        let epoch = self.signal.epoch();
+        if epoch != self.seen_epoch {
+            self.take_images(epoch);
+        }
+        let count = self.images.len();
+        let first = if self.turn + 1 < count { self.turn + 1 } else { 0 };
+        let (mut found, mut has_ended) = (None, false);
+        for step in 0..count {
+            let index = first + step;
+            let index = if index < count { index } else { index - count };
+            let image = &mut self.images[index];
+            found = image.prepare_run(limit).map(|pending| (index, pending));
+            if found.is_some() {
+                break;
+            }
+            has_ended |= image.streams().has_ended();
+        }
+        if has_ended {
+            if let Some((index, _)) = &mut found {
+                let before = self.images[..*index].iter();
+                *index -= before.filter(|image| image.streams().has_ended()).count();
+            }
+            self.remove_ended();
+        }
+        if self.wakeup.is_some() {
+            self.update_wakeup(usize::from(found.is_some()));
+        }
+        found
+    }
+
     #[cold]
     #[inline(never)]
     fn remove_ended(&mut self) {
-        let evicted = self.images.iter().filter(|image| image.was_evicted());
-        self.evicted_from.extend(evicted.map(Image::session));
-        self.images.retain(|image| !image.has_ended());
+        let evicted = self.images.iter().filter(|image| image.streams().was_evicted());
+        self.evicted_from.extend(evicted.map(|image| image.streams().session()));
+        self.images.retain(|image| !image.streams().has_ended());
         self.watch_images();
     }
 
-    /// Sleeps until there is a message or another event, at most for `limit` and a tenth of a second.
+    /// Sleeps until there is a message or another event, at most for `limit` and a tenth of a
+    /// second.
     pub fn sleep(&self, limit: Duration) {
         if self.signal.epoch() != self.seen_epoch {
             return;
@@ -180,6 +223,19 @@ impl Subscriber {
 }
 
 impl Subscribe for Subscriber {
+    type Run<'a> = ShmRun<'a>;
+
+    #[inline]
+    fn take(&mut self, limit: usize) -> ShmRun<'_> {
+        if limit > 0
+            && let Some((index, pending)) = self.prepare_run(limit)
+        {
+            self.turn = index;
+            return ShmRun::new(&mut self.images[index], pending, limit);
+        }
+        ShmRun::EMPTY
+    }
+
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         let epoch = self.signal.epoch();
@@ -220,7 +276,7 @@ impl Subscribe for Subscriber {
     }
 
     fn streams(&self) -> usize {
-        self.images.iter().map(Image::streams).sum()
+        self.images.iter().map(|image| image.streams().joined()).sum()
     }
 }
 

@@ -28,7 +28,8 @@ pub enum Event<'a> {
     FilterInactive(&'a Stream),
 }
 
-/// A message, read in place: valid inside the handler's call.
+/// A message, read in place: valid inside the handler's call, or until the drop of its
+/// [`Run`](crate::Run).
 ///
 /// A publisher that evicts stalled subscribers may overwrite a message while it is read;
 /// transports with such a policy deliver a checked copy, so the bytes are always whole. Without the

@@ -9,6 +9,8 @@
 //!    reports missing ones before any later message. Nothing is lost silently.
 //! 2. **Life cycle.** Exactly one [`Event::Joined`] and one [`Event::Left`] per stream and
 //!    subscriber; pending messages and losses come before `Left`.
+//!    A message is valid during its handler's call ([`Subscribe::poll`]) or until the drop of its
+//!    [`Run`] ([`Subscribe::take`]); only then may the publisher reuse its memory.
 //! 3. **Back-pressure** is a value, [`ClaimError::BackPressured`]; blocking is the caller's choice.
 //! 4. **Publishers learn of their subscribers.** [`Publish::poll_events`] gives exactly one
 //!    [`PublisherEvent::SubscriberJoined`] and one [`PublisherEvent::SubscriberLeft`], with a
@@ -23,6 +25,7 @@ mod event;
 mod membership;
 mod publish;
 mod publisher_event;
+mod run;
 mod shared;
 mod stream;
 mod subscribe;
@@ -33,6 +36,7 @@ pub use event::{CloseReason, Event, Gap, Lease, LossReason, Message, Overwritten
 pub use membership::{Departure, Membership, Progress};
 pub use publish::Publish;
 pub use publisher_event::{DepartureReason, PublisherEvent, SubscriberId, SubscriberInfo};
+pub use run::Run;
 pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};
 pub use subscribe::{Subscribe, Transport};

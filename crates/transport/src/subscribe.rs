@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::publish::Publish;
+use crate::run::Run;
 use crate::stream::SessionId;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,13 +10,26 @@ use std::time::Duration;
 
 /// A subscriber to all present and future publishers of its topics.
 pub trait Subscribe: Send + 'static {
+    /// A run of pending events, see [`take`](Self::take).
+    type Run<'a>: Run
+    where
+        Self: 'a;
+
     /// Calls `handler` with pending events, at most `limit` messages; returns the number of events.
     /// Never blocks.
     ///
     /// Messages are read in place and count as read when the handler returns or panics.
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize;
 
-    /// Waits by the subscriber's strategy after a poll that returned `work`; returns at once if
+    /// Takes a run of at most `limit` pending events, which stay valid until the run is dropped;
+    /// only its drop moves the cursor, past the events that were yielded. Never blocks.
+    ///
+    /// A run may hold fewer events than are pending: it ends where a publisher's or a topic's life
+    /// begins or ends, at the end of a publisher's ring or of a read from the network. Calls of
+    /// `take` and [`poll`](Self::poll) may be mixed. [`Run`] has the rules and an example.
+    fn take(&mut self, limit: usize) -> Self::Run<'_>;
+
+    /// Waits by the subscriber's strategy after a poll or run of `work` events; returns at once if
     /// that is not 0, and after [`Self::longest_wait`] at the latest.
     fn wait(&mut self, work: usize) {
         self.wait_at_most(work, self.longest_wait());

@@ -178,6 +178,12 @@ fn survive_kill_loses_nothing_and_learns_of_the_death() {
 }
 
 #[test]
+fn batch_insert_stores_every_order() {
+    let text = run("batch_insert");
+    assert!(text.contains("stored 10000 orders in "), "{text}");
+}
+
+#[test]
 fn stalled_sender_hides_its_stall_from_one_measurement_only() {
     let text = run("stalled_sender");
     let longest = |from: &str| -> f64 {

@@ -3,8 +3,8 @@
 
 use allocation_counter::measure;
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, DomainSettings, Visibility};
-use lanecast_transport::{Batch, Claim, Event, Publish, Subscribe, TopicId, Transport};
+use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
+use lanecast_transport::{Batch, Claim, Event, Publish, Run, Subscribe, TopicId, Transport};
 use tempfile::TempDir;
 
 /// The smallest window, so that the messages go around it many times.
@@ -28,15 +28,23 @@ fn publish(publisher: &mut impl Publish, topic: TopicId, number: usize) {
     batch.publish();
 }
 
-/// Reads a round.
+/// Reads a round, by polls and by runs in turn.
 fn read(subscriber: &mut impl Subscribe) {
     let mut missing = 3 * EACH;
+    let mut by_run = false;
     while missing > 0 {
-        let work = subscriber.poll(5, |event| match event {
+        let handler = |event: Event<'_>| match event {
             Event::Message(message) => missing -= usize::from(!message.bytes().is_empty()),
             Event::Lost(gap) => panic!("lost {gap:?}"),
             _ => {}
-        });
+        };
+        by_run = !by_run;
+        let work = if by_run {
+            let run = subscriber.take(5);
+            run.iter().map(handler).count()
+        } else {
+            subscriber.poll(5, handler)
+        };
         subscriber.wait(work);
     }
 }
@@ -83,9 +91,14 @@ fn a_warm_transport_takes_no_memory() {
         };
         let between_processes = DomainSettings { local_join: false, ..waits() };
         let between_threads = DomainSettings { visibility: Visibility::Process, ..waits() };
-        for (way, settings) in
-            [("processes", between_processes), ("both", waits()), ("threads", between_threads)]
-        {
+        let slow_consumer = SlowConsumerPolicy::EvictAfter(std::time::Duration::from_secs(60));
+        let evicting = DomainSettings { slow_consumer, ..waits() };
+        for (way, settings) in [
+            ("processes", between_processes),
+            ("both", waits()),
+            ("threads", between_threads),
+            ("evicting", evicting),
+        ] {
             let directory = TempDir::new_in("/dev/shm").expect("a directory");
             let taken = taken(&domain(&directory, settings));
             assert_eq!(taken, (0, 0), "{way}, {wait}: publisher, subscriber");

@@ -1,4 +1,5 @@
 //! The integration tests of this crate, in one program.
 
 mod direct;
+mod runs;
 mod stage;

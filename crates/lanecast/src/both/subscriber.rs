@@ -4,6 +4,7 @@
 //! transport ignores advertisements from its own domain.
 
 use crate::both::wakeup::BothWakeup;
+use crate::run::AnyRun;
 use crate::{net, shm};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_transport::{Event, Subscribe};
@@ -40,6 +41,16 @@ impl BothSubscriber {
 }
 
 impl Subscribe for BothSubscriber {
+    type Run<'a> = AnyRun<'a>;
+
+    /// From one of the two: in turn, as long as both have events.
+    #[inline]
+    fn take(&mut self, limit: usize) -> AnyRun<'_> {
+        self.far_first = !self.far_first;
+        let far = if self.far_first { self.far.has_events() } else { !self.near.has_events() };
+        if far { self.far.take(limit).into() } else { self.near.take(limit).into() }
+    }
+
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         self.far_first = !self.far_first;

@@ -1,4 +1,5 @@
 //! The integration tests of this crate, in one program.
 
 mod experiment;
+mod no_run;
 mod simulated;

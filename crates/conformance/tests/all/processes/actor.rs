@@ -8,7 +8,7 @@ use super::ledger::{Ledger, message};
 use super::{PATIENCE, settings};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_shm::{Domain, SlowConsumerPolicy};
-use lanecast_transport::{Event, Publish, Subscribe, Transport};
+use lanecast_transport::{Event, Message, Publish, Run, Subscribe, Transport};
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
@@ -33,6 +33,7 @@ fn acts() {
         "publisher" => publish(&domain, number("subscribers") as usize, number("count")),
         "subscriber" => subscribe(&domain, number("read"), number("streams")),
         "holder" => hold(&domain),
+        "run_holder" => hold_run(&domain),
         other => panic!("no part is called {other}"),
     }
 }
@@ -109,6 +110,46 @@ fn hold(domain: &Domain) {
             Event::Left(..) => after.push("left".into()),
             _ => {}
         });
+        subscriber.wait(work);
+    }
+    println!("after={}", after.join(","));
+}
+
+/// Holds a run of messages until a line comes in, then says whether they are still what was sent,
+/// and what comes next.
+fn hold_run(domain: &Domain) {
+    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+    let mut after: Vec<&str> = Vec::new();
+    let mut held = 0;
+    while after.last() != Some(&"left") {
+        let run = subscriber.take(64);
+        let events: Vec<Event<'_>> = run.iter().collect();
+        let messages: Vec<Message<'_>> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Message(message) => Some(*message),
+                _ => None,
+            })
+            .collect();
+        if held == 0 && !messages.is_empty() {
+            held = messages.len();
+            let is_whole = || {
+                let mut numbered = (0..).zip(&messages);
+                numbered.all(|(number, held)| held.bytes() == message(number) && held.is_intact())
+            };
+            println!("held={held}");
+            println!("whole={}", is_whole());
+            let _ = std::io::stdin().lock().read_line(&mut String::new());
+            println!("intact={}", is_whole());
+        } else {
+            after.extend(events.iter().filter_map(|event| match event {
+                Event::Lost(_) => Some("lost"),
+                Event::Left(..) => Some("left"),
+                _ => None,
+            }));
+        }
+        let work = events.len();
+        drop(run);
         subscriber.wait(work);
     }
     println!("after={}", after.join(","));

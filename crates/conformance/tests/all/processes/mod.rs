@@ -8,6 +8,7 @@ mod deaths;
 mod doors;
 mod killer;
 mod ledger;
+mod runs;
 mod shortage;
 mod stalls;
 

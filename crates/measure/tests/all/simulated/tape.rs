@@ -2,6 +2,7 @@
 //! subscriber then reads the tape, as if it had been there all along. Both run in one thread, and
 //! each run is the same to the nanosecond.
 
+use crate::no_run::NoRun;
 use lanecast_base::clock::Clock;
 use lanecast_transport::{
     Batch, Claim, ClaimError, CloseReason, Completion, Event, Lease, Message, Publish,
@@ -279,6 +280,12 @@ impl Playing {
 }
 
 impl Subscribe for Playing {
+    type Run<'a> = NoRun;
+
+    fn take(&mut self, _: usize) -> NoRun {
+        NoRun
+    }
+
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         if !self.has_joined {
             self.has_joined = true;

@@ -1,6 +1,7 @@
 //! A transport inside one process, for trying the experiments: queues under a lock, with faults on
 //! demand.
 
+use crate::no_run::NoRun;
 use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, Event, Gap, Lease,
     LossReason, Message, Publish, PublisherEvent, SessionId, Stream, Subscribe, TopicId, Transport,
@@ -383,6 +384,12 @@ pub(crate) struct MemorySubscriber {
 }
 
 impl Subscribe for MemorySubscriber {
+    type Run<'a> = NoRun;
+
+    fn take(&mut self, _: usize) -> NoRun {
+        NoRun
+    }
+
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         let items: Vec<Item> = {
             let items = &mut self.hub.lock().queues[self.index].items;

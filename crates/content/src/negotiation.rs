@@ -1,0 +1,252 @@
+//! The publishers of a subscriber with a filter, and what became of its request at each.
+//!
+//! Owned by the subscriber, on its thread. A run of messages selects with it by reference; all
+//! other events change it.
+
+use crate::filters::Filters;
+use crate::topics::topic_of_content;
+use lanecast_transport::{Event, Gap, Message, Stream};
+use lanecast_wire::content::ContentFrame;
+use std::cell::RefCell;
+
+/// Negotiation of the filter with each publisher.
+#[derive(Debug)]
+pub(crate) struct Negotiations {
+    /// Session of this subscriber's control publisher; answers name it.
+    session: u64,
+    /// Publishers that serve filters.
+    publishers: Vec<FilterPublisher>,
+    /// Streams of publishers that serve none.
+    unfiltered: usize,
+    /// The filter, for messages of publishers that serve none; borrowed for one message at a time.
+    local: RefCell<LocalFilter>,
+    malformed_frames: u64,
+    malformed_messages: u64,
+}
+
+#[derive(Debug)]
+struct LocalFilter {
+    filters: Filters,
+    found: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct FilterPublisher {
+    /// The stream as subscribers see it, with the name of the topic.
+    stream: Stream,
+    negotiation: FilterNegotiation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilterNegotiation {
+    Requested,
+    Active(u16),
+    Refused,
+}
+
+/// An event of the transport, as the filter sees it.
+#[derive(Debug)]
+pub(crate) enum Selection<'a> {
+    /// A matching message, as subscribers see it.
+    Message(Message<'a>),
+    /// A message without interest.
+    Skipped,
+    /// Another event, for [`Negotiations::note`].
+    Other,
+}
+
+impl Negotiations {
+    /// Of the subscriber whose requests are published in `session`; `local` has its filter.
+    pub(crate) const fn new(session: u64, local: Filters) -> Self {
+        Self {
+            session,
+            publishers: Vec::new(),
+            unfiltered: 0,
+            local: RefCell::new(LocalFilter { filters: local, found: Vec::new() }),
+            malformed_frames: 0,
+            malformed_messages: 0,
+        }
+    }
+
+    pub(crate) fn active_streams(&self) -> usize {
+        let is_active =
+            |it: &&FilterPublisher| matches!(it.negotiation, FilterNegotiation::Active(_));
+        self.unfiltered + self.publishers.iter().filter(is_active).count()
+    }
+
+    /// Whether a publisher has not answered the request.
+    #[inline]
+    pub(crate) fn is_requesting(&self) -> bool {
+        let is_requested =
+            |it: &FilterPublisher| matches!(it.negotiation, FilterNegotiation::Requested);
+        self.publishers.iter().any(is_requested)
+    }
+
+    pub(crate) const fn malformed_frames(&self) -> u64 {
+        self.malformed_frames
+    }
+
+    pub(crate) const fn malformed_messages(&self) -> u64 {
+        self.malformed_messages
+    }
+
+    pub(crate) const fn streams(&self) -> usize {
+        self.unfiltered + self.publishers.len()
+    }
+
+    #[inline]
+    pub(crate) fn handle(&mut self, event: Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
+        match self.select(event) {
+            Selection::Message(message) => handler(Event::Message(message)),
+            Selection::Skipped => {}
+            Selection::Other => self.note(event, handler),
+        }
+    }
+
+    /// Selects `event` if it is a matching message.
+    #[inline]
+    pub(crate) fn select<'a>(&'a self, event: Event<'a>) -> Selection<'a> {
+        let Event::Message(message) = event else { return Selection::Other };
+        match self.publisher(message.stream()) {
+            Some(index) => select_frame(&self.publishers[index], message),
+            None => self.select_locally(message),
+        }
+    }
+
+    /// Selects a message of a publisher that serves no filters.
+    #[inline]
+    fn select_locally<'a>(&self, message: Message<'a>) -> Selection<'a> {
+        let LocalFilter { filters, found } = &mut *self.local.borrow_mut();
+        let matched = filters.matches(message.bytes(), found);
+        match matched {
+            // An overwritten message is not judged; a loss event follows.
+            _ if !message.is_intact() => Selection::Skipped,
+            Ok(()) if found.is_empty() => Selection::Skipped,
+            Ok(()) => Selection::Message(message),
+            Err(_) => Selection::Other,
+        }
+    }
+
+    /// Notes an event that is [`Other`](Selection::Other), and passes on what it means to the
+    /// application.
+    pub(crate) fn note(&mut self, event: Event<'_>, handler: &mut impl FnMut(Event<'_>)) {
+        match event {
+            Event::Message(message) => match self.publisher(message.stream()) {
+                Some(index) => self.note_frame(index, message, handler),
+                None => self.malformed_messages += 1,
+            },
+            Event::Joined(stream) => self.join(stream, handler),
+            Event::Lost(gap) => match self.publisher(gap.stream) {
+                Some(index) => {
+                    handler(Event::Lost(Gap { stream: &self.publishers[index].stream, ..gap }));
+                    self.lose_filter(index, handler);
+                }
+                None => handler(event),
+            },
+            Event::Left(stream, why) => match self.publisher(stream) {
+                Some(index) => {
+                    let left = self.publishers.swap_remove(index);
+                    handler(Event::Left(&left.stream, why));
+                }
+                None => {
+                    self.unfiltered -= 1;
+                    handler(event);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, stream: &Stream, handler: &mut impl FnMut(Event<'_>)) {
+        let Some(topic) = topic_of_content(&stream.topic) else {
+            self.unfiltered += 1;
+            handler(Event::Joined(stream));
+            handler(Event::FilterActive(stream));
+            return;
+        };
+        let stream = Stream { topic: topic.to_owned(), ..stream.clone() };
+        handler(Event::Joined(&stream));
+        let negotiation = FilterNegotiation::Requested;
+        self.publishers.push(FilterPublisher { stream, negotiation });
+    }
+
+    /// Notes an answer of the publisher `index`, which serves filters.
+    fn note_frame(
+        &mut self,
+        index: usize,
+        whole: Message<'_>,
+        handler: &mut impl FnMut(Event<'_>),
+    ) {
+        let publisher = &mut self.publishers[index];
+        // Read before the check: the frame borrows the buffer, and is used only if it was intact.
+        let frame = ContentFrame::read(whole.bytes());
+        if !whole.is_intact() {
+            return;
+        }
+        match frame {
+            Some(ContentFrame::InForce { mark: new, session }) if session == self.session => {
+                let mark = publisher.mark();
+                publisher.negotiation = FilterNegotiation::Active(new);
+                if mark != Some(new) {
+                    handler(Event::FilterActive(&publisher.stream));
+                }
+            }
+            Some(ContentFrame::Refused { session, reason }) if session == self.session => {
+                if publisher.negotiation == FilterNegotiation::Requested {
+                    publisher.negotiation = FilterNegotiation::Refused;
+                    handler(Event::FilterRefused(&publisher.stream, reason));
+                }
+            }
+            Some(ContentFrame::Withdrawn { mark }) if publisher.mark() == Some(mark) => {
+                self.lose_filter(index, handler);
+            }
+            Some(ContentFrame::Wanted { .. }) | None => self.malformed_frames += 1,
+            // Answers to other subscribers.
+            Some(_) => {}
+        }
+    }
+
+    /// Marks the filter as lost and requests it again.
+    fn lose_filter(&mut self, index: usize, handler: &mut impl FnMut(Event<'_>)) {
+        let publisher = &mut self.publishers[index];
+        if matches!(publisher.negotiation, FilterNegotiation::Active(_)) {
+            publisher.negotiation = FilterNegotiation::Requested;
+            handler(Event::FilterInactive(&publisher.stream));
+        }
+    }
+
+    /// Index of the publisher of `stream`, if it serves filters.
+    #[inline]
+    fn publisher(&self, stream: &Stream) -> Option<usize> {
+        self.publishers.iter().position(|it| it.stream.session == stream.session)
+    }
+}
+
+impl FilterPublisher {
+    /// The mark of matching messages.
+    #[inline]
+    const fn mark(&self) -> Option<u16> {
+        match self.negotiation {
+            FilterNegotiation::Active(mark) => Some(mark),
+            _ => None,
+        }
+    }
+}
+
+/// Selects a frame of a publisher that serves filters.
+#[inline]
+fn select_frame<'a>(publisher: &'a FilterPublisher, whole: Message<'a>) -> Selection<'a> {
+    // Read before the check: the frame borrows the buffer, and is used only if it was intact.
+    let frame = ContentFrame::read(whole.bytes());
+    if !whole.is_intact() {
+        // The frame was read from an overwritten buffer; a loss event follows.
+        return Selection::Skipped;
+    }
+    let Some(ContentFrame::Message { marks, body, .. }) = frame else { return Selection::Other };
+    match publisher.mark() {
+        Some(mark) if marks.iter().any(|other| other.get() == mark) => {
+            Selection::Message(whole.presented(body, &publisher.stream))
+        }
+        _ => Selection::Skipped,
+    }
+}

@@ -1,0 +1,244 @@
+//! The streams of a session as one subscriber sees them: topics that join, and the session's end.
+//!
+//! Owned by an image. Topics and the end are noted first and reported later, by a poll's handler or
+//! by a run, so that a handler that panics and a run that is dropped lose no event.
+
+use crate::memory::Memory;
+use crate::numbered_stream::NumberedStream;
+use crate::ring_reader::{Next, RingReader};
+use crate::segment::Segment;
+use lanecast_base::Position;
+use lanecast_base::sync::Ordering;
+use lanecast_transport::{CloseReason, Event, Gap, LossReason, SessionId, Stream, TopicId};
+use std::sync::Arc;
+
+/// Streams by topic number, and how far their lives have been reported.
+#[derive(Debug)]
+pub(crate) struct StreamTable {
+    /// `None` for unwanted topics.
+    streams: Vec<Option<NumberedStream>>,
+    /// Up to the last event that was reported.
+    progress: LifeProgress,
+    end: Option<End>,
+    session: u64,
+    pid: u32,
+    wanted: Arc<[String]>,
+    /// Source in events: `shm:<session>` or `thread:<session>`.
+    source: String,
+}
+
+/// End of the session.
+#[derive(Debug)]
+struct End {
+    reason: CloseReason,
+    lost: Option<LossReason>,
+}
+
+/// Progress over the events of the streams' lives: each stream's joined event, then, at the end of
+/// the session, each stream's loss if there is one, then each stream's left event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LifeProgress {
+    stage: Stage,
+    /// Number of the next stream.
+    index: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Joined,
+    Lost,
+    Left,
+}
+
+impl StreamTable {
+    pub(crate) const fn new(session: u64, pid: u32, wanted: Arc<[String]>, source: String) -> Self {
+        let progress = LifeProgress { stage: Stage::Joined, index: 0 };
+        Self { streams: Vec::new(), progress, end: None, session, pid, wanted, source }
+    }
+
+    pub(crate) const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// Number of known topics.
+    #[inline(always)]
+    pub(crate) const fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The stream of a known topic; `Some(None)` if the topic is unwanted.
+    #[inline(always)]
+    pub(crate) fn get(&self, topic: u32) -> Option<Option<&NumberedStream>> {
+        self.streams.get(topic as usize).map(Option::as_ref)
+    }
+
+    /// As [`get`](Self::get), to pass messages.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, topic: u32) -> Option<Option<&mut NumberedStream>> {
+        self.streams.get_mut(topic as usize).map(Option::as_mut)
+    }
+
+    /// Passes the messages of `topic` before number `next`.
+    #[inline]
+    pub(crate) fn set_next(&mut self, topic: u32, next: u64) {
+        if let Some(Some(stream)) = self.get_mut(topic) {
+            stream.next = next;
+        }
+    }
+
+    /// Passes the messages of several topics from `reader`'s next one to `end`.
+    #[cold]
+    pub(crate) fn pass_messages(&mut self, reader: &RingReader<Segment>, end: Position) {
+        let mut walk = reader.walk();
+        while end.is_past(walk.at())
+            && let Next::Frame(frame) = reader.peek_at(&walk)
+        {
+            if let Some(Some(stream)) = self.get_mut(frame.topic.topic())
+                && stream.pass(frame.topic).is_none()
+            {
+                // The stream's next message shows the contradiction again.
+                return;
+            }
+            reader.step(&mut walk, frame.length);
+        }
+    }
+
+    /// Number of joined streams.
+    pub(crate) fn joined(&self) -> usize {
+        if self.has_ended() { 0 } else { self.streams.iter().flatten().count() }
+    }
+
+    /// Notes the topics added since the last call.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_topics(&mut self, reader: &RingReader<Segment>) {
+        let segment = reader.memory();
+        // PAIRS(topics): acquire here, release in `Publisher::add_topic`.
+        let count = segment.ring().topics.load(Ordering::Acquire);
+        let count = count.min(segment.limits().topics_max);
+        for number in self.streams.len() as u32..count {
+            let name = segment.read_topic(number);
+            let wanted = name.filter(|name| self.wanted.contains(name));
+            let stream = wanted.map(|topic| Stream {
+                session: SessionId(self.session),
+                topic: Stream::visible_topic(&topic).to_owned(),
+                topic_id: TopicId(number),
+                pid: self.pid,
+                source: self.source.clone(),
+            });
+            let next = reader.first_number_max(number);
+            self.streams.push(stream.map(|stream| NumberedStream::new(stream, next)));
+        }
+    }
+
+    /// Notes the end of the session; if it loses messages, those published by now.
+    pub(crate) fn note_end(
+        &mut self,
+        reader: &RingReader<Segment>,
+        reason: CloseReason,
+        lost: Option<LossReason>,
+    ) {
+        if lost.is_some() {
+            for (topic, stream) in self.streams.iter_mut().enumerate() {
+                let Some(stream) = stream else { continue };
+                stream.lost = reader.count(topic as u32).saturating_sub(stream.next);
+            }
+        }
+        self.end = Some(End { reason, lost });
+    }
+
+    /// Whether topics or the session's end are still to be reported.
+    #[inline]
+    pub(crate) const fn has_events(&self) -> bool {
+        self.progress.index < self.streams.len() || self.end.is_some()
+    }
+
+    /// Whether the session's end is known.
+    #[inline]
+    pub(crate) const fn is_ending(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether the session has ended and every stream's end is reported.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.progress == LifeProgress { stage: Stage::Left, index: self.streams.len() }
+    }
+
+    /// Whether the session has ended by eviction.
+    pub(crate) fn was_evicted(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.reason == CloseReason::Evicted)
+    }
+
+    /// Reports all noted events to `handler`; returns their number. Resumes after a panic of the
+    /// handler.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
+        let Self { streams, end, progress, .. } = self;
+        let mut events = 0;
+        // The progress first: a handler that panics has got the event.
+        while let Some(event) = next_event(streams, end.as_ref(), progress) {
+            handler(event);
+            events += 1;
+        }
+        events
+    }
+
+    /// Up to the last event that was reported.
+    #[inline]
+    pub(crate) const fn progress(&self) -> LifeProgress {
+        self.progress
+    }
+
+    /// The event after `progress`.
+    pub(crate) fn event_at(&self, progress: &mut LifeProgress) -> Option<Event<'_>> {
+        next_event(&self.streams, self.end.as_ref(), progress)
+    }
+
+    /// Passes the events before `progress`, which have been reported; returns whether there are
+    /// more.
+    #[cold]
+    pub(crate) fn pass_to(&mut self, progress: LifeProgress) -> bool {
+        self.progress = progress;
+        let mut rest = progress;
+        let has_more = self.event_at(&mut rest).is_some();
+        if !has_more {
+            // Only unwanted topics are left.
+            self.progress = rest;
+        }
+        has_more
+    }
+}
+
+/// The event of `streams` after `progress`, which moves past it, or to the end if there is none.
+fn next_event<'a>(
+    streams: &'a [Option<NumberedStream>],
+    end: Option<&End>,
+    progress: &mut LifeProgress,
+) -> Option<Event<'a>> {
+    loop {
+        if let Some(stream) = streams.get(progress.index) {
+            progress.index += 1;
+            let Some(NumberedStream { stream, next: first, lost: count, .. }) = stream else {
+                continue;
+            };
+            return match (progress.stage, end) {
+                (Stage::Joined, _) => Some(Event::Joined(stream)),
+                // Nothing came after the stream's last message: the loss is of other streams.
+                (Stage::Lost, _) if *count == 0 => continue,
+                (Stage::Lost, Some(&End { lost: Some(why), .. })) => {
+                    Some(Event::Lost(Gap { stream, first: *first, count: *count, why }))
+                }
+                (Stage::Left, Some(end)) => Some(Event::Left(stream, end.reason)),
+                _ => None,
+            };
+        }
+        let stage = match (progress.stage, end?) {
+            (Stage::Joined, End { lost: Some(_), .. }) => Stage::Lost,
+            (Stage::Joined | Stage::Lost, _) => Stage::Left,
+            (Stage::Left, _) => return None,
+        };
+        *progress = LifeProgress { stage, index: 0 };
+    }
+}
