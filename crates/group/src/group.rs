@@ -151,9 +151,8 @@ impl<T: Transport> Group<T> {
     /// One frame can release several messages, when it fills a gap. Messages are valid inside the
     /// handler's call.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(Event<'_>)) -> usize {
-        let mut work = self.pending.deliver(&mut handler);
         let now = self.now();
-        let Self { member, subscriber, links, addresses, seen_view, .. } = self;
+        let Self { member, subscriber, links, pending, addresses, seen_view, .. } = self;
         let (has_view, has_left) = (&mut self.has_view, &mut self.has_left);
         let (was_evicted, foreign_frames) = (&mut self.was_evicted, &mut self.foreign_frames);
         let mine = links.id();
@@ -162,6 +161,7 @@ impl<T: Transport> Group<T> {
             *has_left |= matches!(event, Event::Left);
             handler(event);
         };
+        let mut work = pending.deliver(&mut handler);
         let mut out = Outbox { links, handler: &mut handler };
         work += subscriber.poll(limit, |event| match event {
             StreamEvent::Message(message) => {

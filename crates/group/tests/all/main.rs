@@ -2,4 +2,5 @@
 
 mod crowd;
 mod names;
+mod processes;
 mod transports;
