@@ -190,6 +190,7 @@ impl Agreement {
                     && (peer.info.incarnation, peer.info.id) > (info.incarnation, from)
             });
         if self.peers.hear(now, info, view, state) {
+            delivery.peer_back(from);
             // A stranger learns of this member soon, but not once for each stranger.
             let soon = now + self.settings.heartbeat / 20;
             self.next_heartbeat = self.next_heartbeat.min(soon);

@@ -389,7 +389,14 @@ impl Delivery {
     /// A member does not answer any more: others are asked in its place.
     pub(crate) fn peer_gone(&mut self, member: MemberId) {
         if let Some(rank) = self.context.rank_of(member) {
-            self.streams.on_gone(rank);
+            self.streams.on_gone(rank, true);
+        }
+    }
+
+    /// A member that was taken for gone answers again.
+    pub(crate) fn peer_back(&mut self, member: MemberId) {
+        if let Some(rank) = self.context.rank_of(member) {
+            self.streams.on_gone(rank, false);
         }
     }
 

@@ -496,8 +496,8 @@ impl Streams {
     }
 
     /// A member does not answer any more.
-    pub(crate) fn on_gone(&mut self, rank: usize) {
-        self.gone[rank] = true;
+    pub(crate) fn on_gone(&mut self, rank: usize, is_gone: bool) {
+        self.gone[rank] = is_gone;
     }
 
     /// Bytes retained of a sender.

@@ -204,6 +204,34 @@ fn suspicion_is_an_event_before_the_view() {
 }
 
 #[test]
+fn a_member_that_returns_before_the_view_changes_misses_nothing() {
+    let mut returned = 0;
+    for offset in (180..240).step_by(2) {
+        let mut world = World::group(2);
+        world.processes[1].side = 1;
+        for _ in 0..3 {
+            world.send(1, Order::Sender).expect("sent");
+        }
+        let suspects = |world: &World| {
+            world.processes[0].seen.iter().any(|seen| matches!(seen, Seen::Suspected(..)))
+        };
+        assert!(world.run_until(world.now + 3 * SECOND, suspects));
+        world.run_for(offset * MILLISECOND);
+        world.processes[1].side = 0;
+        world.settle(3 * SECOND);
+        world.run_for(SECOND);
+        if world.views(0).len() == 1 && world.views(1).len() == 1 {
+            returned += 1;
+            let is_message = |seen: &&Seen| matches!(seen, Seen::Message(..));
+            let messages = world.processes[0].seen.iter().filter(is_message).count();
+            assert_eq!(messages, 3, "{offset} ms after the suspicion");
+        }
+        world.check();
+    }
+    assert!(returned > 0, "no return came before the change");
+}
+
+#[test]
 fn another_version_is_told_once() {
     let mut world = World::group(1);
     for version in [9, 9, 9] {
