@@ -819,9 +819,9 @@ impl Agreement {
         }
         let since = *self.needed_since.get_or_insert(now);
         let leader = self.leader(now);
-        if leader == self.me.id {
-            let is_leaving = matches!(self.stage, Stage::Leaving { .. });
-            if !is_leaving && now >= (since + self.settings.gather).max(self.hold_off) {
+        let is_leaving = matches!(self.stage, Stage::Leaving { .. });
+        if leader == self.me.id && !is_leaving {
+            if now >= (since + self.settings.gather).max(self.hold_off) {
                 self.begin(now, delivery, out);
             }
         } else if now >= since + 2 * self.settings.round_timeout {

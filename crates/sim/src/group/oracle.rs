@@ -90,6 +90,7 @@ impl Oracle {
 
     /// The events of one call, in their order.
     pub fn events(&mut self, id: MemberId, events: &[OwnedEvent]) -> Verdict {
+        self.allow_to_begin(id);
         let last_view = events.iter().rposition(|event| matches!(event, OwnedEvent::View(..)));
         for (number, event) in events.iter().enumerate() {
             let log = self.log_mut(id)?;
@@ -109,7 +110,7 @@ impl Oracle {
                 }
                 OwnedEvent::StateRequested { to, .. } => {
                     let log = self.log_mut(id)?;
-                    ensure!(!log.awaits_state(), "{id} is asked for a state it does not have");
+                    ensure!(log.begins(), "{id} is asked for a state it does not have");
                     let known = log.view.as_ref().is_some_and(|view| view.contains(*to));
                     ensure!(known, "{id} is asked for a state for {to}, which is not in its view");
                 }
@@ -121,6 +122,18 @@ impl Oracle {
             }
         }
         Ok(())
+    }
+
+    /// The first member of a view in which all await the state may begin anew.
+    fn allow_to_begin(&mut self, id: MemberId) {
+        let Some(log) = self.logs.get(&id).filter(|log| log.lacks_state()) else { return };
+        let Some(view) = log.view.as_ref().filter(|view| view.id.coordinator == id) else { return };
+        let mut others = view.members.iter().filter(|member| member.id != id);
+        if others.all(|member| self.logs[&member.id].wants_state())
+            && let Some(log) = self.logs.get_mut(&id)
+        {
+            log.allow_to_begin();
+        }
     }
 
     fn view(&mut self, id: MemberId, view: &View, change: &ViewChange) -> Verdict {
@@ -227,13 +240,14 @@ impl Oracle {
         bytes: &[u8],
         closes: bool,
     ) -> Verdict {
+        let begins = self.log_mut(id)?.begins();
         let log = self.log(id);
         let Some(view) = &log.view else {
             return Err(Violation(format!("{id} delivered a message before its first view")));
         };
         let view_id = view.id;
         ensure!(view.contains(from), "{id} delivered a message of {from} in {view_id}");
-        ensure!(!log.awaits_state(), "{id} delivered a message of {from} before the state");
+        ensure!(begins, "{id} delivered a message of {from} before the state");
         let truth = &self.log(from).truth;
         let Some(start) = truth.starts.get(&view_id).copied() else {
             let words = format!("{id} delivered a message of {from}, which never was in {view_id}");
@@ -395,7 +409,7 @@ impl Oracle {
         let mut missing = Vec::new();
         for id in live {
             let log = self.log(*id);
-            if log.awaits_state() {
+            if log.lacks_state() {
                 missing.push(format!("{id} awaits the state"));
                 continue;
             }
