@@ -56,8 +56,25 @@ pub(crate) struct ChildProcess {
 impl ChildProcess {
     /// Starts it with the arguments `words`; `role` names it in errors.
     pub(crate) fn start(role: &'static str, words: &[String]) -> anyhow::Result<Self> {
+        Self::start_in(role, &[], words)
+    }
+
+    /// The same, with the words of a program before it that becomes this one, such as `ip netns exec
+    /// NAME`.
+    pub(crate) fn start_in(
+        role: &'static str,
+        before: &[String],
+        words: &[String],
+    ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program's file")?;
-        let mut command = Command::new(program);
+        let mut command = match before.split_first() {
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start the {role}"))?;
         let (sender, lines) = channel();

@@ -139,7 +139,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(perf::long_words(std::env::args_os()));
     run(arguments.command).unwrap_or_else(|error| {
         if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;

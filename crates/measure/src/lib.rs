@@ -5,6 +5,7 @@
 //! - [`ping`]: round trips of messages on a schedule;
 //! - [`smx`], [`pipes`], [`rings`], [`fanout`]: the series of the source documents, each with the
 //!   document's reference figures;
+//! - [`group`]: the group test of the JGroups document, over any transport of groups;
 //! - [`socket_baseline`]: the speed of bare sockets, which no network transport can exceed;
 //! - [`doctor`]: conditions of the machine that disturb measurements, and remedies.
 //!
@@ -23,6 +24,7 @@ pub mod doctor;
 mod expected;
 pub mod fanout;
 mod flags;
+pub mod group;
 mod host;
 mod interference;
 pub mod jitter;

@@ -39,6 +39,8 @@ named! {
         Baseline = "baseline",
         /// One repetition of bursts from a few publishers to many subscribers.
         Fanout = "fanout",
+        /// One run of the group test.
+        Group = "group",
     }
 }
 

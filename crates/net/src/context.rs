@@ -48,6 +48,7 @@ impl NetContext {
             send_buffer_bytes: self.settings.send_buffer_bytes,
             busy_poll: self.settings.busy_poll,
             shared,
+            fragments: false,
         }
     }
 

@@ -40,6 +40,8 @@ pub struct UdpOptions {
     pub busy_poll: Option<Duration>,
     /// Whether other sockets may use the same port, as receivers of a group do.
     pub shared: bool,
+    /// Whether IP may cut datagrams beyond the MTU into fragments; otherwise sending them fails.
+    pub fragments: bool,
 }
 
 impl Default for UdpOptions {
@@ -50,11 +52,12 @@ impl Default for UdpOptions {
             send_buffer_bytes: BUFFER_BYTES,
             busy_poll: None,
             shared: false,
+            fragments: false,
         }
     }
 }
 
-/// A UDP socket: non-blocking, without IP fragmentation, with GRO where the kernel has it.
+/// A UDP socket: non-blocking, with GRO where the kernel has it.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: std::net::UdpSocket,
@@ -77,7 +80,7 @@ impl UdpSocket {
         if options.shared {
             socket.set_reuse_address(true)?;
         }
-        never_fragment(&socket, local.is_ipv6())?;
+        fragment(&socket, local.is_ipv6(), options.fragments)?;
         receive_own_groups_only(&socket, local.is_ipv6())?;
         Direction::In.reserve(socket.as_fd(), options.receive_buffer_bytes)?;
         Direction::Out.reserve(socket.as_fd(), options.send_buffer_bytes)?;
@@ -303,14 +306,15 @@ impl AsFd for UdpSocket {
     }
 }
 
-/// Makes sends of datagrams beyond the MTU fail, instead of fragmenting them.
-fn never_fragment(socket: &Socket, is_v6: bool) -> io::Result<()> {
-    let (level, option, always) = if is_v6 {
-        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO)
-    } else {
-        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
+/// Fragments datagrams beyond the MTU, or makes sending them fail.
+fn fragment(socket: &Socket, is_v6: bool, allowed: bool) -> io::Result<()> {
+    let (level, option, value) = match (is_v6, allowed) {
+        (true, false) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+        (true, true) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT),
+        (false, false) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+        (false, true) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT),
     };
-    set(socket.as_fd(), level, option, &always)
+    set(socket.as_fd(), level, option, &value)
 }
 
 /// Receives only the groups that the socket has joined; by default Linux delivers those of all
@@ -331,6 +335,11 @@ fn multicast_by(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let imr_ifindex = i32::try_from(index).unwrap_or(0);
     let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex };
     set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+}
+
+/// Whether a send failed for lack of room in the socket or in the interface's queue.
+pub fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
 /// Turns `WouldBlock` into `None`.

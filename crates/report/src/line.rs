@@ -43,12 +43,13 @@ pub(crate) enum Kind {
     Pong,
     Baseline,
     Fanout,
+    Group,
     /// An interval of a HdrHistogram log: no measurement line, but shown like one.
     Log,
 }
 
 impl Kind {
-    const NAMES: [(&str, Self); 13] = [
+    const NAMES: [(&str, Self); 14] = [
         ("publisher", Self::Publisher),
         ("subscriber", Self::Subscriber),
         ("jitter", Self::Jitter),
@@ -62,6 +63,7 @@ impl Kind {
         ("pong", Self::Pong),
         ("baseline", Self::Baseline),
         ("fanout", Self::Fanout),
+        ("group", Self::Group),
     ];
 
     /// The kind called `name`; none for a kind that this version does not know.
@@ -226,7 +228,9 @@ impl Line {
             Kind::Pong => self.sum(&["reported_lost", "duplicated", "damaged"]),
             Kind::Baseline => self.sum(&["lost"]),
             Kind::Fanout => self.sum(&["lost", "excess"]),
-            Kind::Pipes | Kind::Rings => self.sum(&["lost", "duplicated", "disordered", "damaged"]),
+            Kind::Pipes | Kind::Rings | Kind::Group => {
+                self.sum(&["lost", "duplicated", "disordered", "damaged"])
+            }
             _ => 0,
         }
     }

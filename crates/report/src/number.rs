@@ -58,6 +58,11 @@ pub(crate) fn rate(per_second: f64) -> Quantity {
     }
 }
 
+/// Bytes per second in megabytes of 10^6 bytes, such as `56.0 MB/s`.
+pub(crate) fn megabytes(per_second: f64) -> Quantity {
+    Quantity::new(format!("{:.1}", per_second.clamp(0.0, HIGHEST) / 1e6), "MB/s")
+}
+
 /// A time, such as `12.3 µs`.
 pub(crate) fn time(ns: f64) -> Quantity {
     match ns.clamp(0.0, HIGHEST) {

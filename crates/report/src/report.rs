@@ -142,8 +142,12 @@ fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
             let duration_ns = line.real("seconds").map(|seconds| (seconds * 1e9) as u64);
             vec![(String::new(), duration_ns, "latency".to_owned())]
         }
-        Kind::Skipped | Kind::Pong | Kind::Rival | Kind::Doctor | Kind::Pipes | Kind::Rings => {
-            Vec::new()
-        }
+        Kind::Skipped
+        | Kind::Pong
+        | Kind::Rival
+        | Kind::Doctor
+        | Kind::Pipes
+        | Kind::Rings
+        | Kind::Group => Vec::new(),
     }
 }

@@ -33,13 +33,14 @@ const MEMBERS: [(Shape, &str); 7] = [
          delivered cpu p50_ns p90_ns p99_ns p99_9_ns p99_99_ns p99_999_ns samples disordered \
          batch signals capacity ran_on pinned online elapsed_ns involuntary_switches \
          voluntary_switches waited_ns stolen_ns longest_gap_ns producers pair pairs receivers \
-         rest_cpu",
+         rest_cpu members senders mtu value ns cpu_ns free_bytes total_bytes resident_bytes",
     ),
     (
         Shape::Number,
         "rate min_ns mean_ns max_ns clock_cost_ns recording_cost_ns monotonic_cost_ns lost_share \
          load_average line_ns loop_ns density_ns lmax_rate seconds published_per_second \
-         delivered_per_second stolen_share noise_p99_9_ns interrupts_per_second",
+         delivered_per_second stolen_share noise_p99_9_ns interrupts_per_second \
+         bytes_per_second cluster_rate cluster_bytes_per_second received_per_cpu_second",
     ),
     (
         Shape::Text,
@@ -49,17 +50,21 @@ const MEMBERS: [(Shape, &str); 7] = [
          peer_version api name id title state found effect mend verdict interrupts_mostly ping \
          pong",
     ),
-    (Shape::Flag, "interrupted drained fast generic cross_numa one_cpu"),
+    (
+        Shape::Flag,
+        "interrupted drained fast generic cross_numa one_cpu is_sender complete namespaces",
+    ),
     (
         Shape::Object,
         "host lateness calls cpus interference latency actual intended linear gaps topics \
          receiver case baseline publisher reference proposal numa_placement server command_latency \
-         turn_latency",
+         turn_latency blocked",
     ),
     (
         Shape::List,
         "streams counts percentiles threads findings gaps subscribers reference doubts cpus \
-         publisher_cpus subscriber_cpus buckets",
+         publisher_cpus subscriber_cpus buckets results by_sender missing disagreements intervals \
+         stats",
     ),
     (Shape::Any, "raised publisher_cpu subscriber_cpu"),
 ];
@@ -163,7 +168,7 @@ mod tests {
     /// Lines of every kind, which together have every member.
     fn examples() -> String {
         let recorded = |name| checkout(&format!("crates/report/tests/recorded/{name}.jsonl"));
-        recorded("every-member") + &recorded("fanout")
+        recorded("every-member") + &recorded("fanout") + &recorded("group")
     }
 
     /// Words in backticks on the page that are no members.
@@ -178,7 +183,8 @@ mod tests {
 
     #[test]
     fn every_member_of_the_page_is_in_an_example() {
-        let pages = ["docs/protocol/measurements.md", "docs/protocol/fanout.md"].map(checkout);
+        let pages = ["measurements", "fanout", "group-test"];
+        let pages = pages.map(|name| checkout(&format!("docs/protocol/{name}.md")));
         let (page, examples) = (pages.concat(), examples());
         let words = words(&page);
         assert!(words.len() > 100 && words.contains(&"p99_999_ns"));
@@ -186,8 +192,8 @@ mod tests {
             let (member, value) = (format!("\"{word}\":"), format!("\"{word}\""));
             assert!(
                 examples.contains(&member) || examples.contains(&value),
-                "`{word}` is in docs/protocol/measurements.md or fanout.md, but in no line of \
-                 every-member.jsonl or fanout.jsonl of crates/report/tests/recorded"
+                "`{word}` is in docs/protocol/measurements.md, fanout.md or group-test.md, but in no \
+                 line of every-member, fanout or group.jsonl of crates/report/tests/recorded"
             );
         }
     }

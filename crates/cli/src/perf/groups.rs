@@ -3,7 +3,7 @@
 /// A title, and the names of its experiments with a line about each.
 type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     (
         "Between threads of one process",
         &[
@@ -24,6 +24,7 @@ const GROUPS: [Group; 5] = [
         "Content server",
         &[("fanout", "bursts from a few publishers to many subscribers with filters")],
     ),
+    ("Groups", &[("group", "every member receives the messages of all senders")]),
     (
         "Floors of this machine",
         &[
@@ -36,12 +37,13 @@ const GROUPS: [Group; 5] = [
         &[
             ("smx-report", "every experiment of the SMX document"),
             ("lat-report", "the streaming tests of the UM latency document"),
+            ("group-report", "members and sizes of the JGroups document"),
         ],
     ),
 ];
 
 /// Width of the names.
-const NAMES: usize = 10;
+const NAMES: usize = 12;
 
 /// The groups as text, without an end of the last line.
 pub(crate) fn text() -> String {

@@ -5,6 +5,7 @@ mod context;
 mod fanout;
 mod files;
 mod floor;
+mod group;
 mod groups;
 mod jitter;
 mod lat;
@@ -28,6 +29,7 @@ mod um;
 pub(crate) use context::ContextArgs;
 pub(crate) use fanout::FanoutArgs;
 pub(crate) use floor::FloorArgs;
+pub(crate) use group::{GroupArgs, SeriesArgs as GroupReportArgs, long_words};
 pub(crate) use jitter::JitterArgs;
 pub(crate) use lat::LatArgs;
 pub(crate) use ping::PingArgs;
@@ -72,6 +74,10 @@ pub(crate) enum PerfCommand {
     Rings(RingsArgs),
     /// Measure bursts from a few publishers to many subscribers, each with a filter
     Fanout(FanoutArgs),
+    /// Measure a group in which every member receives all messages of its senders
+    Group(Box<GroupArgs>),
+    /// Run the JGroups document's matrix of members and sizes, and show the figures beside the document's
+    GroupReport(GroupReportArgs),
 }
 
 /// Runs a command; `stop` ends it early.
@@ -92,6 +98,8 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
         PerfCommand::Fanout(arguments) => fanout::run(arguments, stop),
+        PerfCommand::Group(arguments) => group::run(arguments, stop),
+        PerfCommand::GroupReport(arguments) => group::run_series(arguments, stop),
     }
 }
 

@@ -10,6 +10,7 @@ mod fanout;
 mod filters;
 mod floor;
 mod forms;
+mod group;
 mod hosts;
 mod journal;
 mod kept;

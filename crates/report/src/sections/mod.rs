@@ -7,6 +7,7 @@ mod comparison;
 mod difference;
 mod doctor;
 mod fanout;
+mod group;
 mod histogram;
 mod jitter;
 mod latency;
@@ -27,7 +28,7 @@ use crate::read::Lines;
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 20] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 21] = [
         machine::section,
         doctor::section,
         rate::size,
@@ -43,6 +44,7 @@ pub(crate) fn document(lines: &Lines) -> Document {
         pipes::section,
         rings::section,
         fanout::section,
+        group::section,
         single::section,
         single::logs,
         jitter::section,

@@ -73,6 +73,15 @@ fn messages_between_threads() {
 }
 
 #[test]
+fn groups_by_their_members_and_one_run_by_its_intervals() {
+    let all = report(&["group.jsonl"]);
+    compare("group.txt", &all.to_text(120));
+    compare("group.html", &all.to_html());
+    let one = all.only("group.jsonl:5").expect("the line is there");
+    compare("group-one.html", &one.to_html());
+}
+
+#[test]
 fn round_trips_beside_bare_sockets_and_the_document() {
     let report = report(&["round-trips.jsonl"]);
     compare("round-trips.txt", &report.to_text(120));
@@ -124,6 +133,7 @@ fn every_link_to_a_line_has_its_target_and_nothing_leads_out() {
         &["threads.jsonl"],
         &["round-trips.jsonl"],
         &["fanout.jsonl"],
+        &["group.jsonl"],
     ];
     for names in lists {
         let page = report(names).to_html();

@@ -1,0 +1,127 @@
+//! All members of a group test on this machine, a process each.
+
+use super::arguments::GroupArgs;
+use super::check_local;
+use super::namespaces::{self, INTERFACE, Network};
+use crate::child::{ChildProcess, Deadline};
+use crate::output::warn;
+use anyhow::{Context, bail};
+use lanecast_measure::Head;
+use lanecast_measure::group::{GroupConfig, TransportKind};
+use serde_json::Value;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// The longest run: members end by themselves much earlier, unless they make progress.
+const LONGEST: Duration = Duration::from_secs(4 * 3600);
+/// Port of every member of `tcp` that has an address of its own.
+const PORT: u16 = 7800;
+
+/// Runs the members that `--local` asks for; the measurement line of the first one.
+pub(super) fn run(
+    arguments: &GroupArgs,
+    config: &GroupConfig,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Value> {
+    let members = arguments.local.local.unwrap_or(config.num_members);
+    check_local(config, members)?;
+    if arguments.file.is_some() || arguments.stay || arguments.sender || arguments.receiver {
+        bail!("-f, --stay, --sender and --receiver are for one member: leave out --local");
+    }
+    let mut words = Vec::new();
+    if let Some(path) = &arguments.config {
+        words.extend(["--config".to_owned(), path.display().to_string()]);
+    }
+    words.extend(arguments.settings.iter().cloned());
+    if arguments.dump_stats {
+        words.push("--dump-stats".to_owned());
+    }
+    let time = |name: &str, time: Duration| [name.to_owned(), format!("{}ms", time.as_millis())];
+    words.extend(time("--join-timeout", arguments.join_timeout));
+    words.extend(time("--patience", arguments.patience));
+    let hosts = &arguments.local.hosts;
+    let mut line = measure(config, &words, hosts.namespaces.then_some(hosts.mtu), stop)?;
+    line["command"] = Head::now().command.into();
+    Ok(line)
+}
+
+/// Runs all members of `config`, which `words` repeat; over namespaces with packets of `mtu` bytes, if
+/// there is an `mtu`.
+pub(super) fn measure(
+    config: &GroupConfig,
+    words: &[String],
+    mtu: Option<u32>,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Value> {
+    let members = config.num_members;
+    let network = mtu.map(|mtu| Network::build(members, mtu)).transpose()?;
+    let common = common(config, words, network.is_some())?;
+    let deadline = Deadline { until: Instant::now() + LONGEST, stop };
+    // Dropped before the network: the members end first.
+    let mut actors = Vec::new();
+    for member in 0..members {
+        let mut own = common.clone();
+        let role = if member < config.num_senders { "--sender" } else { "--receiver" };
+        own.extend([role.to_owned(), "--name".to_owned(), format!("m{}", member + 1)]);
+        if network.is_some() && config.transport == TransportKind::Udp {
+            own.push(format!("bind_addr={}", namespaces::address(member)));
+        }
+        let enter = network.as_ref().map(|network| network.enter(member)).unwrap_or_default();
+        actors.push(ChildProcess::start_in("member", &enter, &own)?);
+    }
+    let mut lines: Vec<Value> = Vec::new();
+    for actor in &mut actors {
+        lines.push(actor.read(&deadline)?);
+    }
+    for actor in actors {
+        let said = actor.finish(&deadline)?;
+        said.lines().for_each(|line| warn(line.trim_start_matches("lanecast: ")));
+    }
+    let first = lines.first().context("a group has a member")?;
+    if lines.iter().any(|line| line["results"] != first["results"]) {
+        warn("the members' tables differ: not all of them got all results");
+    }
+    // A member that saw all others say less than it is no proof for them.
+    let is_complete = lines.iter().all(|line| line["complete"] == true);
+    let mut line = lines.swap_remove(0);
+    line["complete"] = is_complete.into();
+    line["namespaces"] = network.is_some().into();
+    line["mtu"] = mtu.into();
+    Ok(line)
+}
+
+/// Arguments of all members.
+fn common(config: &GroupConfig, words: &[String], has_hosts: bool) -> anyhow::Result<Vec<String>> {
+    let mut common: Vec<String> =
+        ["perf", "group", "--own-session", "--json"].map(str::to_owned).to_vec();
+    common.extend(words.iter().cloned());
+    common.push(format!("num_members={}", config.num_members));
+    match config.transport {
+        TransportKind::Tcp if config.cluster.is_empty() => {
+            let addresses: Vec<String> = match has_hosts {
+                true => (0..config.num_members)
+                    .map(|member| SocketAddr::from((namespaces::address(member), PORT)).to_string())
+                    .collect(),
+                false => free_ports(config.num_members)?,
+            };
+            common.push(format!("cluster={}", addresses.join(",")));
+        }
+        // Others on this machine may run the same test.
+        TransportKind::Udp if !has_hosts => {
+            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            common.push(format!("mcast_port={port}"));
+        }
+        TransportKind::Udp | TransportKind::Tcp => {}
+        _ if has_hosts => common.push(format!("bind_addr={INTERFACE}")),
+        _ => {}
+    }
+    Ok(common)
+}
+
+/// Addresses on loopback that are free now.
+fn free_ports(count: usize) -> anyhow::Result<Vec<String>> {
+    let listeners: Result<Vec<_>, _> =
+        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
+    let addresses = listeners?.into_iter().map(|listener| Ok(listener.local_addr()?.to_string()));
+    addresses.collect()
+}
