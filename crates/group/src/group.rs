@@ -29,8 +29,6 @@ const WINDOW_IN_MESSAGES: usize = 4;
 const POLL_LIMIT: usize = 64;
 /// Longest sleep while the transport has no room: readers that make some wake nobody.
 const ROOM_WAIT: Duration = Duration::from_micros(100);
-/// Offset of the sender in a frame.
-const SENDER_AT: usize = 8;
 
 /// A member of a group over the transport `T`.
 ///
@@ -91,6 +89,8 @@ pub struct Group<T: Transport> {
     /// The view of the last look at its members.
     seen_view: Option<lanecast_membership::ViewId>,
     foreign_frames: u64,
+    /// The frame of a sealed one.
+    opened: Vec<u8>,
 }
 
 impl<T: Transport> Group<T> {
@@ -111,13 +111,14 @@ impl<T: Transport> Group<T> {
     ) -> Result<Self, JoinError<T::Error>> {
         name::check_group(name)?;
         name::check_member(&options.name)?;
-        let links = Links::open(transport, name).map_err(JoinError::Transport)?;
+        let links =
+            Links::open(transport, name, options.keys.as_ref()).map_err(JoinError::Transport)?;
         let id = links.id();
         let watch = options.watch.map(|local| Watch::open(local, id));
         let watch = watch.transpose().map_err(JoinError::Watch)?;
         let port = watch.as_ref().map_or(0, Watch::port);
         let me = MemberInfo { id, incarnation: micros(), name: options.name, port };
-        let settings = fitted(options.settings, links.longest_message());
+        let settings = fitted(options.settings, links.longest_frame());
         let pending_max = settings.window;
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
@@ -138,6 +139,7 @@ impl<T: Transport> Group<T> {
             has_left: false,
             seen_view: None,
             foreign_frames: 0,
+            opened: Vec::new(),
         })
     }
 
@@ -155,6 +157,7 @@ impl<T: Transport> Group<T> {
         let Self { member, subscriber, links, pending, addresses, seen_view, .. } = self;
         let (has_view, has_left) = (&mut self.has_view, &mut self.has_left);
         let (was_evicted, foreign_frames) = (&mut self.was_evicted, &mut self.foreign_frames);
+        let opened = &mut self.opened;
         let mine = links.id();
         let mut handler = |event: Event<'_>| {
             *has_view |= matches!(event, Event::View(..));
@@ -170,11 +173,10 @@ impl<T: Transport> Group<T> {
                 if from == mine {
                     return;
                 }
-                let frame = message.bytes();
-                if sender_of(frame) == Some(from) || out.links.is_mine(stream) {
-                    member.on_frame(now, frame, &mut out);
-                } else {
-                    *foreign_frames += 1;
+                let is_mine = out.links.is_mine(stream);
+                match out.links.unseal(message.bytes(), from, is_mine, opened) {
+                    Some(frame) => member.on_frame(now, frame, &mut out),
+                    None => *foreign_frames += 1,
                 }
             }
             StreamEvent::Joined(stream) if !out.links.is_mine(stream) => {
@@ -410,9 +412,10 @@ impl<T: Transport> Group<T> {
         self.member.counters()
     }
 
-    /// Frames that named another sender than their stream's; dropped.
+    /// Frames that were dropped: none of this group's, not under its key, or with another sender than
+    /// their stream's.
     pub const fn foreign_frames(&self) -> u64 {
-        self.foreign_frames
+        self.foreign_frames + self.member.foreign_frames()
     }
 
     /// Leaves the group; waits at most `timeout` until the others have agreed on a view without
@@ -469,12 +472,6 @@ const fn may_pass(error: SendError) -> bool {
         error,
         SendError::NoView | SendError::Changing | SendError::NoCredit(_) | SendError::Transport
     )
-}
-
-/// The sender that a frame names.
-fn sender_of(frame: &[u8]) -> Option<MemberId> {
-    let bytes = frame.get(SENDER_AT..SENDER_AT + size_of::<u64>())?;
-    Some(MemberId(u64::from_le_bytes(bytes.try_into().ok()?)))
 }
 
 /// Keeps the address of a member between hosts.

@@ -11,6 +11,9 @@
 //! - A crash shows as the end of a stream, and between hosts as the end of a TCP connection that
 //!   members keep to each other for this purpose (`watch`).
 //!
+//! With [`GroupOptions::keys`] frames are encrypted and authenticated (`sealing`), and members without
+//! the key neither read nor join.
+//!
 //! The frames are described in `docs/protocol/group.md`.
 #![forbid(unsafe_code)]
 
@@ -21,6 +24,8 @@ mod name;
 mod options;
 mod outbox;
 mod pending;
+mod replay_window;
+mod sealing;
 mod wakeup;
 mod watch;
 
@@ -31,3 +36,4 @@ pub use lanecast_membership::{
     SendError, SettingsError, StateError, View, ViewChange, ViewId,
 };
 pub use options::GroupOptions;
+pub use sealing::{GroupKeys, KeyError};

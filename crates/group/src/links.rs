@@ -1,8 +1,10 @@
 //! Publishers of a member: one to all members, and one to each that was sent something alone.
 
 use crate::name;
+use crate::sealing::{GroupKeys, SEALING_OVERHEAD, Sealing};
 use lanecast_membership::{MemberId, View};
 use lanecast_transport::{Claim, Publish, Stream, Transport};
+use lanecast_wire::group::group_hash;
 use std::time::Duration;
 
 /// The sending side of a member.
@@ -14,13 +16,23 @@ pub(crate) struct Links<T: Transport> {
     all: T::Publisher,
     /// Opened with the first frame to a member; closed when the member is in no view any more.
     single: Vec<(MemberId, T::Publisher)>,
+    /// With a key: seals each frame, and opens those of others.
+    sealing: Option<Box<Sealing>>,
+    sealed: Vec<u8>,
 }
 
 impl<T: Transport> Links<T> {
-    pub(crate) fn open(transport: T, group: &str) -> Result<Self, T::Error> {
+    pub(crate) fn open(
+        transport: T,
+        group: &str,
+        keys: Option<&GroupKeys>,
+    ) -> Result<Self, T::Error> {
         let all = transport.publisher(&name::topic(group))?;
         let my_topic = name::member_topic(group, MemberId(all.session().0));
-        Ok(Self { transport, group: group.to_owned(), my_topic, all, single: Vec::new() })
+        let me = all.session().0;
+        let sealing = keys.map(|keys| Box::new(Sealing::new(keys, group, group_hash(group), me)));
+        let (group, single, sealed) = (group.to_owned(), Vec::new(), Vec::new());
+        Ok(Self { transport, group, my_topic, all, single, sealing, sealed })
     }
 
     /// This member's id: the number of its session, which is random and never used again.
@@ -28,8 +40,28 @@ impl<T: Transport> Links<T> {
         MemberId(self.all.session().0)
     }
 
-    pub(crate) fn longest_message(&self) -> usize {
-        self.all.longest_message()
+    /// Longest frame of a member, in bytes.
+    pub(crate) fn longest_frame(&self) -> usize {
+        let overhead = if self.sealing.is_some() { SEALING_OVERHEAD } else { 0 };
+        self.all.longest_message().saturating_sub(overhead)
+    }
+
+    /// The frame in `bytes` that came from the stream of `from`, or to this member alone. None if
+    /// another sender is named in it, or it is not under the group's key.
+    #[inline]
+    pub(crate) fn unseal<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        from: MemberId,
+        is_mine: bool,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let Some(sealing) = &mut self.sealing else {
+            return (is_mine || sender_of(bytes) == Some(from)).then_some(bytes);
+        };
+        let (sender, frame) = sealing.open(bytes, buffer).ok()?;
+        let is_own = sender_of(frame) == Some(MemberId(sender));
+        (is_own && (is_mine || sender == from.0)).then_some(frame)
     }
 
     /// Subscribes to what others send to all, and to this member.
@@ -46,7 +78,13 @@ impl<T: Transport> Links<T> {
     /// Sends a frame to all; false if there is no room.
     #[inline]
     pub(crate) fn broadcast(&mut self, head: &[u8], body: &[u8]) -> bool {
-        write(&mut self.all, head, body)
+        match &mut self.sealing {
+            None => write(&mut self.all, head, body),
+            Some(sealing) => {
+                sealing.seal(head, body, &mut self.sealed);
+                write(&mut self.all, &self.sealed, &[])
+            }
+        }
     }
 
     /// Sends a frame to `to`; false if there is no room, or `to` does not listen yet.
@@ -64,7 +102,16 @@ impl<T: Transport> Links<T> {
         };
         let publisher = &mut self.single[at].1;
         // Without a subscriber the transport would drop the frame.
-        publisher.subscribers() > 0 && write(publisher, head, body)
+        if publisher.subscribers() == 0 {
+            return false;
+        }
+        match &mut self.sealing {
+            None => write(publisher, head, body),
+            Some(sealing) => {
+                sealing.seal(head, body, &mut self.sealed);
+                write(publisher, &self.sealed, &[])
+            }
+        }
     }
 
     /// Closes the links to members that are gone.
@@ -77,6 +124,16 @@ impl<T: Transport> Links<T> {
         // Members that leave at the same time do not read any more: nothing to report.
         let _ = self.all.drain(timeout);
     }
+}
+
+/// Offset of the sender in a frame.
+const SENDER_AT: usize = 8;
+
+/// The sender that a frame names.
+#[inline]
+fn sender_of(frame: &[u8]) -> Option<MemberId> {
+    let bytes = frame.get(SENDER_AT..SENDER_AT + size_of::<u64>())?;
+    Some(MemberId(u64::from_le_bytes(bytes.try_into().ok()?)))
 }
 
 /// Writes a frame in place.

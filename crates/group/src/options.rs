@@ -1,5 +1,6 @@
 //! Options of joining a group.
 
+use crate::sealing::GroupKeys;
 use lanecast_membership::GroupSettings;
 use std::net::IpAddr;
 
@@ -25,12 +26,16 @@ pub struct GroupOptions {
     /// a port that the system chooses. Set it for transports between hosts, to the address of
     /// their interface. With `None` a crash shows when the transport tells of it.
     pub watch: Option<IpAddr>,
+    /// Keys that all members share. Frames are encrypted and authenticated with them: programs
+    /// without a key neither read messages nor become members. `None` trusts all who reach the
+    /// transport. What else travels stays open: topics, sizes, times, and who talks to whom.
+    pub keys: Option<GroupKeys>,
 }
 
 impl GroupOptions {
     /// Options of a member with a name, all others by default.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), settings: GroupSettings::default(), watch: None }
+        Self { name: name.into(), settings: GroupSettings::default(), watch: None, keys: None }
     }
 }
 

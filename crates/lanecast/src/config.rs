@@ -18,6 +18,8 @@ pub struct Config {
     pub filter: lanecast_content::ContentSettings,
     /// Settings of groups.
     pub group: lanecast_group::GroupSettings,
+    /// File with the keys of groups, if their frames are encrypted.
+    pub group_key_file: Option<PathBuf>,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
 }

@@ -3,7 +3,9 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
-use lanecast_group::{GroupOptions, GroupSettings, JoinError};
+use lanecast_group::{GroupKeys, GroupOptions, GroupSettings, JoinError};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// A member of a group; see [`lanecast_group::Group`].
 pub type Group = lanecast_group::Group<ExactTopics>;
@@ -45,13 +47,14 @@ pub struct GroupBuilder<'a> {
     transports: &'a ExactTopics,
     group: &'a str,
     options: GroupOptions,
+    key_file: Option<PathBuf>,
 }
 
 impl<'a> GroupBuilder<'a> {
     pub(crate) fn new(transports: &'a ExactTopics, config: &'a Config, group: &'a str) -> Self {
         let mut options = GroupOptions::default();
         options.settings = config.group.clone();
-        Self { transports, group, options }
+        Self { transports, group, options, key_file: config.group_key_file.clone() }
     }
 
     /// Name of this member, for people; at most 64 bytes. By default that of the process.
@@ -72,18 +75,62 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
+    /// Encrypts and authenticates all frames: only programs with one of the keys can be members or
+    /// read messages. By default the keys of the setting `group.key_file`.
+    pub fn keys(mut self, keys: GroupKeys) -> Self {
+        self.options.keys = Some(keys);
+        self
+    }
+
     /// Joins: finds the members of the group, or is its first one. The first
     /// [`Event::View`](crate::group::Event::View) tells that this member is in it.
     ///
     /// # Errors
-    /// [`Error::Group`] if a name or the settings cannot be used; others see [`Error`].
+    /// [`Error::Group`] if a name, the settings or the file of keys cannot be used; others see
+    /// [`Error`].
     pub fn join(mut self) -> Result<Group, Error> {
         let transports = self.transports.for_groups(&self.options.settings)?;
+        if self.options.keys.is_none() {
+            self.options.keys = self.key_file.as_deref().map(read_keys).transpose()?;
+        }
         self.options.watch = transports.network_address();
         let joined = lanecast_group::Group::join(transports, self.group, self.options);
         joined.map_err(|error| match error {
             JoinError::Transport(error) => error,
             other => Error::Group(other.to_string()),
         })
+    }
+}
+
+/// Reads a file of keys, which no other user may be able to read.
+fn read_keys(path: &Path) -> Result<GroupKeys, Error> {
+    let refuse = |what: String| Error::Group(format!("group.key_file {}: {what}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(refuse("other users may use it: chmod 600 it".into()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    GroupKeys::parse(&text).map_err(|error| refuse(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+
+    #[test]
+    fn files_of_keys_are_private_and_whole() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("keys");
+        let refused = |path: &Path| read_keys(path).expect_err("refused").to_string();
+        assert!(refused(&path).contains("No such file"), "{}", refused(&path));
+        fs::write(&path, format!("# today\n{}\n", "0a".repeat(32))).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
+        assert!(refused(&path).contains("chmod 600"), "{}", refused(&path));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
+        assert!(read_keys(&path).is_ok());
+        fs::write(&path, "secret").expect("written");
+        assert!(refused(&path).contains("line 1 is no key"), "{}", refused(&path));
+        assert!(!refused(&path).contains("secret"), "keys are not printed");
     }
 }

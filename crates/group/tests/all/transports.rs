@@ -1,7 +1,7 @@
 //! What a group promises, over each transport.
 
 use crate::crowd::{Seat, send, until, until_together};
-use lanecast_group::{Departure, GroupOptions, Order};
+use lanecast_group::{Departure, GroupKeys, GroupOptions, Order};
 use lanecast_net::{NetSettings, NetTransport, Network, TransportKind};
 use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
 use lanecast_transport::Transport;
@@ -226,4 +226,40 @@ fn a_late_joiner_is_given_the_state_by_tcp() {
 fn a_late_joiner_is_given_the_state_by_multicast() {
     let settings = network();
     a_late_joiner_is_given_the_state(|| over(&settings, TransportKind::Rm));
+}
+
+/// Members with the key have their group, those without it another one.
+#[test]
+fn members_without_the_key_neither_join_nor_read() {
+    let domain = threads();
+    let with = |name: &str, key: &str| {
+        let mut options = options(name);
+        options.keys = Some(GroupKeys::parse(&key.repeat(32)).expect("a key"));
+        Seat::join(domain.clone(), options)
+    };
+    let mut seats = vec![with("ann", "0a"), with("ben", "0a")];
+    let mut strangers = vec![Seat::join(domain.clone(), options("eve")), with("mal", "0b")];
+    until("two members", &mut seats, |seats| {
+        let alone = |seat: &Seat<_>| seat.group.has_view() && seat.group.view().members.len() == 1;
+        for stranger in &mut strangers {
+            stranger.poll();
+        }
+        seats.iter().all(|seat| seat.group.view().members.len() == 2) && strangers.iter().all(alone)
+    });
+    for count in 0..COUNT {
+        send(&mut seats, 0, &message(0, count), Order::Sender);
+        for stranger in &mut strangers {
+            stranger.poll();
+        }
+    }
+    until("all messages", &mut seats, |seats| {
+        for stranger in &mut strangers {
+            stranger.poll();
+        }
+        seats.iter().all(|seat| seat.received.len() >= COUNT as usize)
+    });
+    for stranger in &strangers {
+        assert!(stranger.received.is_empty());
+        assert!(stranger.group.foreign_frames() > 0, "frames came, and were refused");
+    }
 }

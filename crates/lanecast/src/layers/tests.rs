@@ -214,6 +214,7 @@ fn the_written_file_reads_back_the_same() {
         ("net.busy_poll", "50us"),
         ("net.threading", "split"),
         ("net.cpus", "0,1"),
+        ("group.key_file", "/etc/lanecast/group.key"),
         ("filter.message_type", "fix"),
         ("filter.filters_max", "7"),
         ("filter.patterns", "1MiB"),

@@ -1,7 +1,7 @@
 //! Settings of groups.
 
 use super::setting::Setting;
-use super::value::{duration, number, size, written};
+use super::value::{duration, number, optional, size, written};
 use lanecast_base::format_duration;
 use std::time::Duration;
 
@@ -90,6 +90,22 @@ pub(super) const GROUP: &[Setting] = &[
             Ok(())
         },
         get: |config| config.group.most_members.to_string(),
+    },
+    Setting {
+        key: "group.key_file",
+        values: "a path, or none",
+        about: "A file that only its owner may read, with a key of 64 hexadecimal digits on each \
+                line, such as `openssl rand -hex 32` prints. Frames of groups are encrypted and \
+                authenticated with the first one; all are accepted, so that members can be given \
+                a new key one after another. Programs without a key neither read nor join.",
+        set: |config, text| {
+            config.group_key_file = optional(text, |text| Ok(text.into()))?;
+            Ok(())
+        },
+        get: |config| {
+            let path = config.group_key_file.as_ref();
+            path.map_or_else(|| "none".into(), |path| path.display().to_string())
+        },
     },
 ];
 
