@@ -239,6 +239,19 @@ fn completion_names_each_subscriber_and_why_it_went() {
 }
 
 #[test]
+fn a_group_hears_all_in_one_order() {
+    let text = run("group");
+    let heard = |name: &str| {
+        let prefix = format!("{name}: heard ");
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&prefix));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(heard("ann").len(), 3, "{text}");
+    assert_eq!([heard("ben"), heard("cas")], [heard("ann"), heard("ann")], "{text}");
+    assert_eq!(text.matches(": left, and the others know: true").count(), 3, "{text}");
+}
+
+#[test]
 fn two_hosts_carries_a_topic_over_each_way() {
     for way in ["ru", "rm", "shm+tcp"] {
         let domain = domain();

@@ -11,6 +11,7 @@ mod filters;
 mod floor;
 mod forms;
 mod group;
+mod group_members;
 mod hosts;
 mod journal;
 mod kept;

@@ -22,7 +22,7 @@ fn options(name: &str) -> GroupOptions {
 
 /// A message: the sender's place, its count, and a length that varies up to several frames.
 fn message(from: usize, count: u32) -> Vec<u8> {
-    let length = if count % 50 == 49 { 20_000 } else { 5 + (count as usize * 37) % 900 };
+    let length = if count % 50 == 49 { 150_000 } else { 5 + (count as usize * 37) % 900 };
     let mut bytes = vec![count as u8; length];
     bytes[0] = from as u8;
     bytes[1..5].copy_from_slice(&count.to_le_bytes());

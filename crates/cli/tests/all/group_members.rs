@@ -1,0 +1,75 @@
+//! `lanecast group join`: members that talk, leave, and die.
+
+use crate::run::{Run, Stage, wait_for};
+
+/// Members of the group `lunch`, each with its options, once they are together.
+fn members<const N: usize>(stage: &Stage, names: [(&str, &str); N]) -> [Run; N] {
+    let start = |(name, options)| {
+        stage.start(&format!("group join lunch --leave-timeout 30s --name {name} {options}"))
+    };
+    let mut runs = names.map(start);
+    for run in &mut runs {
+        wait_for("all in one view", || {
+            run.feed("/members\n");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let out = run.out();
+            let is_in = |(name, _): &(&str, &str)| {
+                out.contains(&format!(" {name} (")) || out.contains(&format!("\"name\":\"{name}\""))
+            };
+            names.iter().all(is_in).then_some(())
+        });
+    }
+    runs
+}
+
+#[test]
+fn members_talk_to_all_and_to_one() {
+    let stage = Stage::new();
+    let [mut ann, mut ben, cas] =
+        members(&stage, [("ann", ""), ("ben", "--order total"), ("cas", "--json")]);
+    ann.feed("hello all\n/to ben psst\n/to dot psst\n/joni\n");
+    for run in [&ann, &ben] {
+        run.until_out("\nann: hello all\n");
+    }
+    cas.until_out("\"name\":\"ann\",\"order\":\"sender\",\"sequence\":0,\"text\":\"hello all\"");
+    ben.until_out("\nann (to you): psst\n");
+    ann.until_err("no member is called dot");
+    ann.until_err("there is no command /joni");
+    ben.feed("//slash\n/stats\n");
+    cas.until_out("\"order\":\"total\",\"sequence\":0,\"text\":\"/slash\"");
+    ann.until_out("\nben: /slash\n");
+    ben.until_out("\ndelivered  ");
+    ben.feed("/leave\n");
+    let ben = ben.finish();
+    assert!(ben.good().ends_with("left\n"), "{ben:?}");
+    ann.until_out("; ben left\n");
+    ann.signal("INT");
+    assert!(ann.finish().good().ends_with("left\n"));
+    cas.until_out("\"why\":\"left\"");
+    // The end of the input leaves too.
+    assert!(cas.finish().good().ends_with("{\"event\":\"left\"}\n"));
+}
+
+#[test]
+fn a_killed_member_is_told_of() {
+    let stage = Stage::new();
+    let [ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
+    ben.signal("KILL");
+    ann.until_out("; ben crashed\n");
+    ann.finish().good();
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    let stage = Stage::new();
+    stage.refuses(
+        1,
+        "group join",
+        &[
+            ("a?b", "cannot contain '?'"),
+            (&format!("g --name {}", "x".repeat(65)), "member's name has 1 to 64 bytes"),
+            ("g --set group.hang_timeout=1ms", "five times heartbeat"),
+        ],
+    );
+    stage.refuses(2, "group", &[("join", "<GROUP>"), ("join g --order any", "'any'")]);
+}
