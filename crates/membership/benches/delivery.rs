@@ -54,7 +54,7 @@ impl Group {
         let settings = GroupSettings { longest_frame: 8 << 10, ..GroupSettings::default() };
         let member = |id| {
             let info =
-                MemberInfo { id: MemberId(id), incarnation: id, port: 0, name: String::new() };
+                MemberInfo { id: MemberId(id), incarnation: id, port: 0, name: id.to_string() };
             let member = Member::new(settings.clone(), info, "bench", id, 0);
             (member.expect("settings"), Captured::default())
         };
