@@ -202,3 +202,29 @@ fn delivery_in_total_order_gives_credit_back_too() {
     network.run(MILLISECOND);
     assert_eq!(writables(&network, 1), 1);
 }
+
+#[test]
+fn long_messages_of_all_members_in_both_orders_get_through() {
+    for seed in 1..=20 {
+        let settings =
+            GroupSettings { longest_frame: 64 << 10, window: 512 << 10, ..GroupSettings::default() };
+        let mut network = Network::new(3, &settings, seed);
+        network.lost = 10 * (seed % 2);
+        let mut sent = [0; 3];
+        while sent != [100; 3] {
+            for at in 0..3 {
+                let order = if sent[at] % 2 == 0 { Order::Sender } else { Order::Total };
+                let length = if sent[at] % 10 == 9 { 150_000 } else { 100 };
+                if sent[at] < 100 && network.send(at, &vec![1; length], order).is_ok() {
+                    sent[at] += 1;
+                }
+            }
+            network.run(100_000);
+            assert!(network.now < 100_000 * MILLISECOND, "{sent:?}");
+        }
+        network.run(5_000 * MILLISECOND);
+        for at in 0..3 {
+            assert_eq!(network.messages(at).len(), 300, "member {at}, seed {seed}");
+        }
+    }
+}
