@@ -206,8 +206,11 @@ fn delivery_in_total_order_gives_credit_back_too() {
 #[test]
 fn long_messages_of_all_members_in_both_orders_get_through() {
     for seed in 1..=20 {
-        let settings =
-            GroupSettings { longest_frame: 64 << 10, window: 512 << 10, ..GroupSettings::default() };
+        let settings = GroupSettings {
+            longest_frame: 64 << 10,
+            window: 512 << 10,
+            ..GroupSettings::default()
+        };
         let mut network = Network::new(3, &settings, seed);
         network.lost = 10 * (seed % 2);
         let mut sent = [0; 3];
