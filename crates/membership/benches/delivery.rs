@@ -1,5 +1,6 @@
-//! Cost of a message of 1,000 bytes in a group: sent by one member, received by another, without any
-//! transport. `cargo bench -p lanecast-membership --bench delivery`, or `-- --quick` for a look.
+//! Cost of a message of 1,000 bytes in a group: sent by one member, received by another, without
+//! any transport. `cargo bench -p lanecast-membership --bench delivery`, or `-- --quick` for a
+//! look.
 #![forbid(unsafe_code)]
 
 use criterion::{Criterion, Throughput};

@@ -1,15 +1,19 @@
-//! Messages of a view: every member delivers the same, in order, though frames are lost, doubled and
-//! reordered.
+//! Messages of a view: every member delivers the same, in order, though frames are lost, doubled
+//! and reordered.
 //!
-//! [`Streams`] receives all members' frames, keeps them until every member has them, and repairs; [`OwnStream`]
-//! sends within the credit that the others' acknowledgements give; [`Directs`] carries messages to one member and
-//! [`StateTransfers`] the state for a joiner. [`Delivery`] is the member's way to all of them, and knows whether
-//! the view is changing: then streams are cut where all survivors can meet, and sending waits.
+//! [`Streams`] receives all members' frames, keeps them until every member has them, and repairs;
+//! [`OwnStream`] sends within the credit that the others' acknowledgements give; [`Directs`]
+//! carries messages to one member and [`StateTransfers`] the state for a joiner. [`Delivery`] is
+//! the member's way to all of them, and knows whether the view is changing: then streams are cut
+//! where all survivors can meet, and sending waits.
 //!
-//! A change of the view: `hold`, perhaps `pursue` until `has_reached`, then `finish` and `install`; or `resume`.
+//! A change of the view: `hold`, perhaps `pursue` until `has_reached`, then `finish` and `install`;
+//! or `resume`.
 
+mod ack_schedule;
 mod acks;
 mod assembly;
+mod context;
 mod credit;
 mod directs;
 mod early;
@@ -19,15 +23,16 @@ mod link;
 mod own_stream;
 mod repair_budget;
 mod retention;
+mod sources;
 mod state;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod total_order;
 
+use self::context::Context;
 use self::directs::Directs;
 use self::early::EarlyFrames;
-use self::link::{Envelope, Link};
 use self::own_stream::OwnStream;
 use self::state::StateTransfers;
 use self::streams::Streams;
@@ -43,7 +48,7 @@ use lanecast_wire::group::DataFlags;
 /// Fields of a frame of someone's stream: sequence, flags, body.
 pub(crate) type Frame<'a> = (u64, DataFlags, &'a [u8]);
 
-/// What may be done now.
+/// Whether messages are sent and received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// No view is installed.
@@ -51,40 +56,6 @@ enum Phase {
     Open,
     /// The view is changing.
     Held,
-}
-
-/// What all frames and duties share.
-#[derive(Clone, Debug)]
-struct Context {
-    envelope: Envelope,
-    /// Members of the view by rank.
-    members: Vec<MemberId>,
-    /// Members and their ranks, sorted by member.
-    ranks: Vec<(MemberId, usize)>,
-    counters: GroupCounters,
-    due: Nanos,
-}
-
-impl Context {
-    #[inline]
-    fn link<'a, O: Outlet>(&'a mut self, now: Nanos, out: &'a mut O) -> Link<'a, O> {
-        let Self { envelope, members, counters, due, .. } = self;
-        Link { now, envelope: *envelope, members, counters, due, out }
-    }
-
-    /// Rank of the sender of a frame of this view.
-    #[inline]
-    fn rank(&mut self, from: MemberId, epoch: u64) -> Option<usize> {
-        let rank = self.rank_of(from).filter(|_| epoch == self.envelope.epoch);
-        self.counters.other_view += u64::from(rank.is_none());
-        rank
-    }
-
-    #[inline]
-    fn rank_of(&self, member: MemberId) -> Option<usize> {
-        let at = self.ranks.binary_search_by_key(&member, |&(member, _)| member).ok()?;
-        Some(self.ranks[at].1)
-    }
 }
 
 /// Delivery of messages in the views of one member.
@@ -103,13 +74,7 @@ impl Delivery {
     pub(crate) fn new(settings: &GroupSettings, me: MemberId, group: u32) -> Self {
         Self {
             phase: Phase::NoView,
-            context: Context {
-                envelope: Envelope { group, sender: me, epoch: 0 },
-                members: Vec::new(),
-                ranks: Vec::new(),
-                counters: GroupCounters::default(),
-                due: Nanos::MAX,
-            },
+            context: Context::new(me, group),
             streams: Streams::new(settings.longest_message),
             own: OwnStream::new(settings),
             directs: Directs::new(settings),
@@ -118,8 +83,9 @@ impl Delivery {
         }
     }
 
-    /// Begins a view that holds this member, after `finish` and the event `View`. `firsts`: each member's first
-    /// sequence, by rank; `stayed`: the members that come from this member's own former view.
+    /// Begins a view that holds this member, after `finish` and the event `View`. `firsts`: each
+    /// member's first sequence, by rank; `stayed`: the members that come from this member's own
+    /// former view.
     pub(crate) fn install<O: Outlet>(
         &mut self,
         now: Nanos,
@@ -128,20 +94,13 @@ impl Delivery {
         stayed: &[bool],
         out: &mut O,
     ) {
-        let context = &mut self.context;
         let members = view.members.len();
         debug_assert_eq!(firsts.len(), members, "one first sequence for each member");
-        let Some(rank) = view.rank(context.envelope.sender) else {
+        let Some(rank) = view.rank(self.context.envelope.sender) else {
             debug_assert!(false, "a view without this member");
             return;
         };
-        context.envelope.epoch = view.id.epoch;
-        context.members.clear();
-        context.members.extend(view.members.iter().map(|member| member.id));
-        context.ranks.clear();
-        context.ranks.extend(context.members.iter().enumerate().map(|(rank, &id)| (id, rank)));
-        context.ranks.sort_unstable();
-        context.due = now;
+        self.context.install(now, view);
         let share = credit::Credit::share(self.own.window(), members);
         self.streams.install(rank, firsts, share, self.own.ring_bytes(members));
         self.own.install(&self.streams, members);
@@ -211,7 +170,8 @@ impl Delivery {
         }
     }
 
-    /// A member's vector, from an acknowledgement or a heartbeat: by rank, the next sequence it expects.
+    /// A member's vector, from an acknowledgement or a heartbeat: by rank, the next sequence it
+    /// expects.
     pub(crate) fn on_vector<O: Outlet>(
         &mut self,
         now: Nanos,
@@ -230,20 +190,6 @@ impl Delivery {
             if self.phase == Phase::Open {
                 self.own.go_on(&mut self.streams, link);
             }
-        }
-    }
-
-    /// A member says which sequence it sends next, in a heartbeat.
-    pub(crate) fn on_next_sequence<O: Outlet>(
-        &mut self,
-        now: Nanos,
-        from: MemberId,
-        epoch: u64,
-        next: u64,
-        out: &mut O,
-    ) {
-        if let Some(rank) = self.context.rank(from, epoch) {
-            self.streams.on_next(rank, next, &mut self.context.link(now, out));
         }
     }
 
@@ -341,7 +287,8 @@ impl Delivery {
         self.streams.next_own()
     }
 
-    /// Cuts the streams for a change of the view: nothing is sent or received, so that the vector stays.
+    /// Cuts the streams for a change of the view: nothing is sent or received, so that the vector
+    /// stays.
     pub(crate) fn hold(&mut self) {
         if self.phase != Phase::NoView {
             self.phase = Phase::Held;
@@ -367,8 +314,8 @@ impl Delivery {
         self.streams.has_reached(targets)
     }
 
-    /// Ends the view: delivers what waits for its turn, in the same order at all members that reached the same
-    /// targets.
+    /// Ends the view: delivers what waits for its turn, in the same order at all members that
+    /// reached the same targets.
     pub(crate) fn finish<O: Outlet>(&mut self, now: Nanos, out: &mut O) {
         self.phase = Phase::Held;
         self.streams.finish(&mut self.context.link(now, out));
@@ -482,7 +429,8 @@ impl Delivery {
         self.context.due = self.streams.due().min(own).min(directs).min(state);
     }
 
-    /// When `on_tick` has something to do; `Nanos::MAX`: not before the next call of another function.
+    /// When `on_tick` has something to do; `Nanos::MAX`: not before the next call of another
+    /// function.
     #[inline]
     pub(crate) const fn next_tick(&self) -> Nanos {
         self.context.due
@@ -490,17 +438,5 @@ impl Delivery {
 
     pub(crate) const fn counters(&self) -> &GroupCounters {
         &self.context.counters
-    }
-
-    /// Bytes retained of a sender.
-    #[cfg(test)]
-    pub(crate) fn retained(&self, rank: usize) -> usize {
-        self.streams.retained(rank)
-    }
-
-    /// Bytes of this member that may be under way.
-    #[cfg(test)]
-    pub(crate) const fn own_limit(&self) -> usize {
-        self.own.limit()
     }
 }

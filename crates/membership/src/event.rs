@@ -16,13 +16,13 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Departure {
-    /// It said so.
+    /// Said by itself.
     Left,
     /// Its process ended, or its connection broke.
     Crashed,
-    /// It was silent for too long.
+    /// Silent for too long.
     Silent,
-    /// It did not answer during a change of the view.
+    /// Without an answer during a change of the view.
     Unresponsive,
     /// A later incarnation of the same name is there.
     Replaced,
@@ -65,8 +65,8 @@ pub enum Event<'a> {
     },
     /// A member is believed to be gone; the next view tells.
     Suspected(&'a MemberInfo, Departure),
-    /// This member's application is asked for the state for a new member: it answers at once, with the
-    /// state as of this moment.
+    /// This member's application is asked for the state for a new member: it answers at once, with
+    /// the state as of this moment.
     StateRequested {
         /// The new member.
         to: MemberId,

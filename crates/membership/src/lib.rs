@@ -1,5 +1,6 @@
-//! One member of one group as a state machine: it agrees with the others on who is in the group, and
-//! delivers every message to all of them, in the order promised. Time, bytes and chance are arguments.
+//! One member of one group as a state machine: it agrees with the others on who is in the group,
+//! and delivers every message to all of them, in the order promised. Time, bytes and chance are
+//! arguments.
 //!
 //! - [`View`], [`MemberInfo`]: who is in the group
 //! - [`GroupSettings`]: times and bounds

@@ -135,14 +135,7 @@ impl Member {
         let (from, epoch) = (MemberId(header.sender), header.epoch);
         match frame {
             GroupFrame::Heartbeat {
-                coordinator,
-                next,
-                incarnation,
-                port,
-                state,
-                name,
-                vector,
-                ..
+                coordinator, incarnation, port, state, name, vector, ..
             } => {
                 let info = MemberInfo { id: from, incarnation, port, name: name.to_owned() };
                 let view = ViewId { epoch, coordinator: MemberId(coordinator) };
@@ -150,7 +143,6 @@ impl Member {
                 if view == agreement.view.id {
                     let vector = vector.iter().map(|next| next.get());
                     delivery.on_vector(now, from, epoch, vector, out);
-                    delivery.on_next_sequence(now, from, epoch, next, out);
                 }
             }
             GroupFrame::Suspect { member, .. } => agreement.on_suspect(now, MemberId(member), out),

@@ -5,8 +5,8 @@ use crate::view::MemberId;
 
 /// Takes what a member has to say: frames for others, events for its own application.
 pub trait Outlet {
-    /// Sends a frame to all members, in two parts that belong together. False: there is no room now,
-    /// and nothing was sent.
+    /// Sends a frame to all members, in two parts that belong together. False: there is no room
+    /// now, and nothing was sent.
     fn broadcast(&mut self, head: &[u8], body: &[u8]) -> bool;
 
     /// Sends a frame to one member. False: there is no room now, and nothing was sent.

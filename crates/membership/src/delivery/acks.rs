@@ -2,8 +2,8 @@
 
 /// The next sequence that each member expects of each sender.
 ///
-/// Entries only grow within a view, and each vector carries all of them again: a lost one is made good by any
-/// later one.
+/// Entries only grow within a view, and each vector carries all of them again: a lost one is made
+/// good by any later one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
     members: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
-    /// Begins a view: nobody has received anything.
+    /// Begins a view: no member has received anything.
     pub(crate) fn reset(&mut self, me: usize, firsts: &[u64]) {
         self.members = firsts.len();
         self.me = me;

@@ -24,8 +24,8 @@ impl Assembly {
         self.first
     }
 
-    /// Adds the next fragment; returns the message if it is the last. A message of more than `most` bytes, or
-    /// one whose beginning is missing, is dropped.
+    /// Adds the next fragment; returns the message if it is the last. A message of more than `most`
+    /// bytes, or one whose beginning is missing, is dropped.
     pub(crate) fn add<'a>(
         &'a mut self,
         (first, last): (bool, bool),

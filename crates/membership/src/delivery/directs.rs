@@ -1,4 +1,5 @@
-//! Messages between two members: in order, acknowledged, repaired, bounded; one pair of streams per member.
+//! Messages between two members: in order, acknowledged, repaired, bounded; one pair of streams per
+//! member.
 
 use super::assembly::Assembly;
 use super::link::Link;

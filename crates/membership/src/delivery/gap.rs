@@ -64,7 +64,8 @@ impl Gap {
         Some((first, sequence))
     }
 
-    /// Frames below `next` exist, as their sender says, or another member. True: some of them are missing.
+    /// Frames below `next` exist, as their sender says, or another member. True: some of them are
+    /// missing.
     pub(crate) fn on_word(
         &mut self,
         now: Nanos,

@@ -1,7 +1,7 @@
 //! One sender's stream at this member: what arrived, what is delivered, what is missing.
 //!
-//! Sequences, from old to new: frames below the stable point are freed; up to `delivered` the application has
-//! them; up to `next` they are here without a hole; some lie ahead of a hole.
+//! Sequences, from old to new: frames below the stable point are freed; up to `delivered` the
+//! application has them; up to `next` they are here without a hole; some lie ahead of a hole.
 
 use super::assembly::Assembly;
 use super::gap::Gap;
@@ -184,7 +184,7 @@ impl Lane {
         Stop::End
     }
 
-    /// Gives up the message under way, whose missing fragments nobody has.
+    /// Gives up the message under way, whose missing fragments no member has.
     pub(crate) fn abort_message(&mut self) {
         self.assembly.clear();
         self.granted = false;

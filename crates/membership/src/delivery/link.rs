@@ -1,4 +1,4 @@
-//! What a duty needs beside the state it works on: the time, the way out, and what it counts.
+//! Context of one call: the time, the way out, and the counters.
 
 use super::lane::Complete;
 use crate::Nanos;

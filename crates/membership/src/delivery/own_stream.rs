@@ -1,4 +1,5 @@
-//! Sending to all: fragments, credit, order lists, and what to do if the transport or the members are slow.
+//! Sending to all: fragments, credit, order lists, and what to do if the transport or the members
+//! are slow.
 
 use super::credit::Credit;
 use super::link::Link;
@@ -15,7 +16,8 @@ use lanecast_wire::group::DataFlags;
 
 /// Header bytes of a data frame.
 const DATA_HEAD: usize = 32;
-/// Time without progress after which the last frame is sent again, so that members notice what they lack.
+/// Time without progress after which the last frame is sent again, so that members notice what they
+/// lack.
 const FIRST_PROBE: Nanos = 40_000_000;
 const LONGEST_PROBE: Nanos = 200_000_000;
 /// Retry after a refusal by the transport.
@@ -41,12 +43,12 @@ pub(crate) struct OwnStream {
     /// Frames below were taken by the transport.
     sent: u64,
     long: Option<LongMessage>,
-    /// A long message that began anew in a later view: the sequence that the application was told, and the
-    /// real one.
+    /// A long message that began anew in a later view: the sequence that the application was told,
+    /// and the real one.
     renumbered: Option<(u64, u64)>,
     /// Bytes that a refused send needs; 0: it needs no credit.
     refused: Option<usize>,
-    /// Since when, and by whom, sending is blocked.
+    /// Start of the time without credit, and the member that was slowest then.
     blocked: Option<(Nanos, MemberId)>,
     retry_due: Nanos,
     probe_due: Nanos,
@@ -78,14 +80,14 @@ impl OwnStream {
         self.window
     }
 
-    /// Bytes of a ring that holds any sender's credit in a view of `members`: half more for order lists, for
-    /// the ring's unused end, and for frames that arrived out of order.
+    /// Bytes of a ring that holds any sender's credit in a view of `members`: half more for order
+    /// lists, for the ring's unused end, and for frames that arrived out of order.
     pub(crate) fn ring_bytes(&self, members: usize) -> usize {
         let share = Credit::share(self.window, members);
         share + share / 2 + 2 * Retention::charge(self.fragment)
     }
 
-    /// Begins a view. A long message begins anew, as nobody got the whole of it.
+    /// Begins a view. A long message begins anew, as no member has the whole of it.
     pub(crate) fn install(&mut self, streams: &Streams, members: usize) {
         self.credit.reset(self.window, members);
         self.sent = streams.own().next;
@@ -98,7 +100,8 @@ impl OwnStream {
     /// Own sequence up to which all members have everything.
     pub(crate) fn stable(&self, streams: &Streams) -> u64 {
         let acknowledged = streams.own_acknowledged();
-        // A message that has begun anew is told by its first number, and is not stable before its end.
+        // A message that has begun anew is told by its first number, and is not stable before its
+        // end.
         let long = self.long.as_ref().map_or(u64::MAX, |long| long.number);
         let renumbered = match self.renumbered {
             Some((told, real)) if acknowledged <= real => told,
@@ -158,7 +161,8 @@ impl OwnStream {
         Ok(number)
     }
 
-    /// Sends all fragments of a message for which there is credit. False: the transport refused the first.
+    /// Sends all fragments of a message for which there is credit. False: the transport refused the
+    /// first.
     #[inline]
     fn send_now<O: Outlet>(
         &mut self,
@@ -167,7 +171,8 @@ impl OwnStream {
         streams: &mut Streams,
         link: &mut Link<'_, O>,
     ) -> bool {
-        // Own messages are delivered from the caller's bytes, unless an earlier one waits for its turn.
+        // Own messages are delivered from the caller's bytes, unless an earlier one waits for its
+        // turn.
         let at_once = agreed == 0 && streams.delivers_own_at_once();
         let mut offset = 0;
         loop {
@@ -332,8 +337,8 @@ impl OwnStream {
         self.long.is_some() || self.refused.is_some_and(|needed| needed > 0)
     }
 
-    /// All others have more than before, or the transport may have room: sends what waits, and tells the
-    /// application if a refused send has room now.
+    /// All others have more than before, or the transport may have room: sends what waits, and
+    /// tells the application if a refused send has room now.
     pub(crate) fn go_on<O: Outlet>(&mut self, streams: &mut Streams, link: &mut Link<'_, O>) {
         if !self.flush(streams, link) {
             return;

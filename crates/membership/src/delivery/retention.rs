@@ -1,8 +1,9 @@
-//! Messages of one sender that may be asked for again, or wait for their turn, in one ring of bytes.
+//! Messages of one sender that may be asked for again, or wait for their turn, in one ring of
+//! bytes.
 //!
-//! An entry is one copy of a frame's body behind a header of 16 bytes, in whole lines of 64 bytes, never split by the
-//! ring's end. Entries lie in order of arrival; a table finds them by sequence. Memory is taken once; pages
-//! that the stream never reaches stay untouched.
+//! An entry is one copy of a frame's body behind a header of 16 bytes, in whole lines of 64 bytes,
+//! never split by the ring's end. Entries lie in order of arrival; a table finds them by sequence.
+//! Memory is taken once; pages that the stream never reaches stay untouched.
 
 use core::fmt;
 
@@ -27,8 +28,8 @@ pub(crate) struct Entry<'a> {
 #[derive(Clone, Default)]
 pub(crate) struct Retention {
     bytes: Vec<u8>,
-    /// By sequence: the low half of the sequence, above the line plus one; zero if there is none. Entries of one
-    /// ring are less than 2^32 apart.
+    /// By sequence: the low half of the sequence, above the line plus one; zero if there is none.
+    /// Entries of one ring are less than 2^32 apart.
     slots: Vec<u64>,
     lines: usize,
     /// Line of the oldest entry.
@@ -75,8 +76,8 @@ impl Retention {
         (HEADER + length).next_multiple_of(LINE)
     }
 
-    /// Empties the ring; it has room for `capacity` bytes. Memory is taken with the first entry: many members
-    /// never send.
+    /// Empties the ring; it has room for `capacity` bytes. Memory is taken with the first entry:
+    /// many members never send.
     pub(crate) fn reset(&mut self, capacity: usize) {
         let lines = capacity.div_ceil(LINE).min(MOST_LINES);
         if lines * LINE > self.bytes.len() {
@@ -156,7 +157,8 @@ impl Retention {
         self.used + if lines > to_end { to_end } else { 0 } + lines <= self.lines
     }
 
-    /// Copies a frame into the ring. False: no room, or a frame with a sequence too far away is there.
+    /// Copies a frame into the ring. False: no room, or a frame with a sequence too far away is
+    /// there.
     #[inline]
     pub(crate) fn insert(&mut self, sequence: u64, flags: u16, body: &[u8]) -> bool {
         if self.slots.is_empty() {
@@ -216,8 +218,9 @@ impl Retention {
         (self.tail, self.head) = (0, 0);
     }
 
-    /// Keeps the entries from `first` to before `end` only, in their order: frees what arrived out of order
-    /// and what it held up. Takes memory; for the rare case that the expected frame finds no room.
+    /// Keeps the entries from `first` to before `end` only, in their order: frees what arrived out
+    /// of order and what it held up. Takes memory; for the rare case that the expected frame finds
+    /// no room.
     pub(crate) fn compact(&mut self, first: u64, end: u64) {
         let mut compacted = Self::default();
         compacted.reset(self.capacity());

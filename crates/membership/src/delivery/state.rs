@@ -1,9 +1,10 @@
 //! The group's state for a member that has just joined.
 //!
 //! A joiner asks the members in turn, the coordinator first. The one that has the state asks its
-//! application for it, and notes which messages the application had seen by then; both go to the joiner as one
-//! stream of pieces. The joiner gives its application the state, then all messages of the view that are not
-//! part of it. If the view changes first, the joiner begins anew: the next state contains those messages too.
+//! application for it, and notes which messages the application had seen by then; both go to the
+//! joiner as one stream of pieces. The joiner gives its application the state, then all messages of
+//! the view that are not part of it. If the view changes first, the joiner begins anew: the next
+//! state contains those messages too.
 
 use super::link::Link;
 use super::streams::Streams;
@@ -186,7 +187,8 @@ impl StateTransfers {
         link.out.event(Event::StateRequested { to, token });
     }
 
-    /// A piece of the state from the member at `rank`. True: the state is complete, or nobody has one.
+    /// A piece of the state from the member at `rank`. True: the state is complete, or no member
+    /// has one.
     pub(crate) fn on_piece<O: Outlet>(
         &mut self,
         rank: usize,
@@ -208,7 +210,7 @@ impl StateTransfers {
         if total == NO_STATE {
             request.without += 1;
             if request.without + 1 >= members.len() && streams.rank() == 0 {
-                // Nobody has a state: the group begins anew, from its coordinator.
+                // No member has a state: the group begins anew, from its coordinator.
                 return self.complete();
             }
             request.ask_next(streams.rank(), members.len(), link);
@@ -328,7 +330,8 @@ impl Transfer {
         }
     }
 
-    /// Nothing was heard for a while: sends again what is not acknowledged, or what the transport refused.
+    /// Nothing was heard for a while: sends again what is not acknowledged, or what the transport
+    /// refused.
     fn repeat<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
         if self.bytes.is_none() {
             self.due = Nanos::MAX;

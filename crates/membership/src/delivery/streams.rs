@@ -1,22 +1,17 @@
 //! The streams of all members of the view, as this member receives them.
 
+use super::ack_schedule::AckSchedule;
 use super::acks::Acks;
-use super::gap::Gap;
-use super::lane::Lane;
+use super::lane::{Complete, Lane};
 use super::link::Link;
 use super::repair_budget::RepairBudget;
+use super::sources::Sources;
 use super::total_order::TotalOrder;
 use crate::Nanos;
 use crate::event::Order;
 use crate::outlet::Outlet;
 use lanecast_wire::group::{DataFlags, order_runs};
 
-/// Received bytes of a sender after which an acknowledgement is sent, at most: a small part of any credit.
-const ACK_BYTES: usize = 64 << 10;
-/// Longest delay of an acknowledgement.
-const ACK_DELAY: Nanos = 20_000_000;
-/// Delay of one that a sender seems to miss, and of a retry after a refusal by the transport.
-const SOON: Nanos = 1_000_000;
 /// Runs of missing frames in one round of requests.
 const RUNS_ASKED: usize = 16;
 /// Frames looked at for one request of another member.
@@ -25,23 +20,19 @@ const LONGEST_ANSWER: u64 = 4_096;
 /// Streams of the view's members, by rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     acks: Acks,
     order: TotalOrder,
     budget: RepairBudget,
     me: usize,
     longest_message: usize,
-    /// Members that are said to have all of a stream, during a change of the view.
-    holders: Vec<Option<usize>>,
-    gone: Vec<bool>,
+    sources: Sources,
     /// Messages are delivered; not before this member has the group's state.
     delivering: bool,
     /// The streams are cut for a change of the view.
     frozen: bool,
-    ack_bytes: usize,
-    ack_due: Nanos,
+    ack: AckSchedule,
     gap_due: Nanos,
-    vector: Vec<u8>,
 }
 
 impl Streams {
@@ -53,14 +44,11 @@ impl Streams {
             budget: RepairBudget::new(),
             me: 0,
             longest_message,
-            holders: Vec::new(),
-            gone: Vec::new(),
+            sources: Sources::default(),
             delivering: false,
             frozen: false,
-            ack_bytes: ACK_BYTES,
-            ack_due: Nanos::MAX,
+            ack: AckSchedule::new(),
             gap_due: Nanos::MAX,
-            vector: Vec::new(),
         }
     }
 
@@ -74,11 +62,10 @@ impl Streams {
         }
         self.acks.reset(me, firsts);
         self.order.reset();
-        self.holders = vec![None; firsts.len()];
-        self.gone = vec![false; firsts.len()];
+        self.sources.reset(me, firsts.len());
         self.frozen = false;
-        self.ack_bytes = (share / 4).min(ACK_BYTES);
-        (self.ack_due, self.gap_due) = (Nanos::MAX, Nanos::MAX);
+        self.ack.reset(share);
+        self.gap_due = Nanos::MAX;
     }
 
     /// This member's own stream.
@@ -123,7 +110,7 @@ impl Streams {
         self.lanes.iter().map(Lane::seen)
     }
 
-    /// Takes a frame of another member, from itself or from whoever keeps it.
+    /// Takes a frame of another member, from itself or from a member that keeps it.
     #[inline]
     pub(crate) fn receive<O: Outlet>(
         &mut self,
@@ -159,10 +146,8 @@ impl Streams {
         let lane = &mut self.lanes[rank];
         if sequence < lane.next || lane.retained.contains(sequence) {
             link.counters.duplicates += 1;
-            // Somebody believes that it is missing here: an acknowledgement was lost.
-            self.ack_due = self.ack_due.min(link.now.saturating_add(SOON));
-            link.wake(self.ack_due);
-            return;
+            // Its sender believes that it is missing here: an acknowledgement was lost.
+            return self.ack.hurry(link);
         }
         let expected = sequence == lane.next;
         let kept = if expected {
@@ -186,7 +171,7 @@ impl Streams {
         self.note_gap(rank, link);
         let Some((first, end)) = hole else { return };
         if !self.frozen
-            && let Some(source) = self.source(rank)
+            && let Some(source) = self.sources.choose(rank, self.lanes[rank].gap.tries)
         {
             let count = (end - first).min(u64::from(u32::MAX)) as u32;
             link.want(source, rank, first, count);
@@ -194,7 +179,7 @@ impl Streams {
     }
 
     fn note_gap<O>(&mut self, rank: usize, link: &mut Link<'_, O>) {
-        let Gap { due, .. } = self.lanes[rank].gap;
+        let due = self.lanes[rank].gap.due;
         self.gap_due = self.gap_due.min(due);
         link.wake(due);
     }
@@ -258,7 +243,7 @@ impl Streams {
             lane.deliver(false, longest, |message| link.complete(rank, message));
         }
         if !self.order.is_empty() {
-            let take = |rank, message: super::lane::Complete<'_>| link.complete(rank, message);
+            let take = |rank, message: Complete<'_>| link.complete(rank, message);
             self.order.deliver(&mut self.lanes, longest, &self.acks, take);
         }
         self.lanes[rank].free(self.acks.others(rank));
@@ -325,47 +310,22 @@ impl Streams {
         progress
     }
 
-    /// A sender says how far its stream goes.
-    pub(crate) fn on_next<O: Outlet>(&mut self, rank: usize, next: u64, link: &mut Link<'_, O>) {
-        let lane = &mut self.lanes[rank];
-        if rank != self.me && lane.gap.on_word(link.now, lane.next, next.min(lane.limit), true) {
-            self.note_gap(rank, link);
-        }
-    }
-
     #[inline]
     fn acknowledge_if_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
-        if self.lanes[rank].unacknowledged >= self.ack_bytes {
-            self.acknowledge(link);
-        } else if self.ack_due == Nanos::MAX {
-            self.ack_due = link.now.saturating_add(ACK_DELAY);
-            link.wake(self.ack_due);
-        }
-    }
-
-    fn acknowledge<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
-        self.vector.clear();
-        for lane in &self.lanes {
-            self.vector.extend_from_slice(&lane.next.to_le_bytes());
-        }
-        if link.ack(self.lanes.len(), &self.vector) {
-            self.lanes.iter_mut().for_each(|lane| lane.unacknowledged = 0);
-            self.ack_due = Nanos::MAX;
-        } else {
-            self.ack_due = link.now.saturating_add(SOON);
-            link.wake(self.ack_due);
+        if self.ack.on_received(self.lanes[rank].unacknowledged, link) {
+            self.ack.send(&mut self.lanes, link);
         }
     }
 
     /// Time of the next duty.
     pub(crate) fn due(&self) -> Nanos {
-        self.ack_due.min(self.gap_due)
+        self.ack.due.min(self.gap_due)
     }
 
     /// Sends what is due.
     pub(crate) fn on_tick<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
-        if self.ack_due <= link.now {
-            self.acknowledge(link);
+        if self.ack.due <= link.now {
+            self.ack.send(&mut self.lanes, link);
         }
         if self.gap_due <= link.now {
             // A list for which there was no room.
@@ -383,8 +343,8 @@ impl Streams {
 
     /// Asks for all known holes of a stream.
     fn ask<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
-        let source = self.source(rank);
         let lane = &mut self.lanes[rank];
+        let source = self.sources.choose(rank, lane.gap.tries);
         if lane.next >= lane.gap.heard().min(lane.limit) {
             return lane.gap.postpone();
         }
@@ -394,22 +354,6 @@ impl Streams {
             }
         }
         lane.gap.on_asked(link.now);
-    }
-
-    /// The member to ask for frames of a stream: the one that surely has them; after two requests in vain,
-    /// any other in turn.
-    fn source(&self, rank: usize) -> Option<usize> {
-        let tries = self.lanes[rank].gap.tries as usize;
-        let best = self.holders[rank].unwrap_or(rank);
-        let usable = |&member: &usize| member != self.me && !self.gone[member];
-        let others = || {
-            let count = self.lanes.len();
-            (0..count).map(move |step| (rank + tries + step) % count)
-        };
-        Some(best)
-            .filter(|_| tries < 2 || tries % 2 == 0)
-            .filter(usable)
-            .or_else(|| others().find(usable))
     }
 
     /// Sends frames again that another member lacks.
@@ -456,7 +400,7 @@ impl Streams {
         for rank in 0..self.lanes.len() {
             let lane = &mut self.lanes[rank];
             lane.limit = targets.get(rank).copied().unwrap_or(lane.next).max(lane.next);
-            self.holders[rank] = holders.get(rank).copied().flatten();
+            self.sources.set_holder(rank, holders.get(rank).copied().flatten());
             self.proceed(rank, link);
             let lane = &mut self.lanes[rank];
             if rank != self.me && lane.gap.on_word(link.now, lane.next, lane.limit, true) {
@@ -475,7 +419,7 @@ impl Streams {
     /// Goes on without a change of the view.
     pub(crate) fn resume<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
         self.frozen = false;
-        self.holders.fill(None);
+        self.sources.forget_holders();
         for rank in 0..self.lanes.len() {
             self.lanes[rank].limit = u64::MAX;
             self.proceed(rank, link);
@@ -490,19 +434,13 @@ impl Streams {
     /// Delivers all that waits for its turn, at the end of the view.
     pub(crate) fn finish<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
         if self.delivering {
-            let take = |rank, message: super::lane::Complete<'_>| link.complete(rank, message);
+            let take = |rank, message: Complete<'_>| link.complete(rank, message);
             self.order.finish(&mut self.lanes, self.longest_message, &self.acks, take);
         }
     }
 
-    /// A member does not answer any more.
+    /// Whether a member is asked for missing frames.
     pub(crate) fn on_gone(&mut self, rank: usize, is_gone: bool) {
-        self.gone[rank] = is_gone;
-    }
-
-    /// Bytes retained of a sender.
-    #[cfg(test)]
-    pub(crate) fn retained(&self, rank: usize) -> usize {
-        self.lanes[rank].retained.used()
+        self.sources.on_gone(rank, is_gone);
     }
 }

@@ -1,8 +1,9 @@
 //! Total order: the sequencer's lists say which sender's message has the next turn.
 //!
-//! A list is made of runs: so many messages of the member with that rank. A turn is granted to a message with
-//! its first fragment; nothing else gets one before its last fragment is delivered. Lists travel in the
-//! sequencer's own stream, so that a change of the view agrees on them like on any message.
+//! A list is made of runs: so many messages of the member with that rank. A turn is granted to a
+//! message with its first fragment; nothing else gets one before its last fragment is delivered.
+//! Lists travel in the sequencer's own stream, so that a change of the view agrees on them like on
+//! any message.
 
 use super::acks::Acks;
 use super::lane::{Complete, Lane, Stop};
@@ -113,7 +114,8 @@ impl TotalOrder {
         }
     }
 
-    /// At the end of a view: turns first, except those of messages that nobody has, then the rest by rank.
+    /// At the end of a view: turns first, except those of messages that no member has, then the
+    /// rest by rank.
     pub(crate) fn finish(
         &mut self,
         lanes: &mut [Lane],

@@ -15,7 +15,8 @@ fn random_order(dice: &mut Dice) -> Order {
     if dice.below(2) == 0 { Order::Sender } else { Order::Total }
 }
 
-/// All members delivered the same: each sender's messages in its order, those in total order in one.
+/// All members delivered the same: each sender's messages in its order, those in total order in
+/// one.
 fn check(network: &Network, alive: &[usize]) {
     let senders = network.nodes.len() as u64;
     for &at in alive {
@@ -62,13 +63,13 @@ proptest! {
             prop_assert_eq!(network.nodes[at].delivery.stable(), network.nodes[at].delivery.next_sequence());
             for rank in 0..members as usize {
                 // What lies behind a frame that arrived late is freed with the next one.
-                prop_assert_eq!(network.nodes[at].delivery.retained(rank), 0, "{} of {}", rank, at);
+                prop_assert_eq!(network.nodes[at].delivery.streams.lanes[rank].retained.used(), 0, "{} of {}", rank, at);
             }
         }
     }
 }
 
-/// What a leader does: the farthest that any survivor got, and who got there.
+/// A leader's decision: the farthest that any survivor got, and that survivor.
 fn cut(network: &Network, alive: &[usize]) -> (Vec<u64>, Vec<MemberId>) {
     let vectors: Vec<_> =
         alive.iter().map(|&at| (network.nodes[at].delivery.vector(), at)).collect();

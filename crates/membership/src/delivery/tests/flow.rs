@@ -79,7 +79,7 @@ fn a_heartbeat_tells_of_lost_last_messages() {
     network.send(0, b"last", Order::Sender).expect("credit");
     network.lost = 0;
     let node = &mut network.nodes[1];
-    node.delivery.on_next_sequence(0, MemberId(1), 1, 1, &mut node.said);
+    node.delivery.on_vector(0, MemberId(1), 1, [1, 0].into_iter(), &mut node.said);
     network.run(5 * MILLISECOND);
     assert_eq!(network.of(1, 1), [0]);
 }
@@ -175,14 +175,14 @@ fn much_repair_lowers_the_credit() {
     let settings = GroupSettings { window: 2 << 20, ..settings() };
     let mut network = Network::new(2, &settings, 1);
     network.lost = 30;
-    let before = network.nodes[0].delivery.own_limit();
+    let before = network.nodes[0].delivery.own.limit();
     for _ in 0..3_000 {
         let _ = network.send(0, &[0; 400], Order::Sender);
         network.run(50_000);
     }
-    assert!(network.nodes[0].delivery.own_limit() < before);
+    assert!(network.nodes[0].delivery.own.limit() < before);
     network.nodes[1].delivery.on_memory_pressure();
-    assert_eq!(network.nodes[1].delivery.own_limit(), before / 2);
+    assert_eq!(network.nodes[1].delivery.own.limit(), before / 2);
 }
 
 #[test]
@@ -215,11 +215,11 @@ fn long_messages_of_all_members_in_both_orders_get_through() {
         network.lost = 10 * (seed % 2);
         let mut sent = [0; 3];
         while sent != [100; 3] {
-            for at in 0..3 {
-                let order = if sent[at] % 2 == 0 { Order::Sender } else { Order::Total };
-                let length = if sent[at] % 10 == 9 { 150_000 } else { 100 };
-                if sent[at] < 100 && network.send(at, &vec![1; length], order).is_ok() {
-                    sent[at] += 1;
+            for (at, sent) in sent.iter_mut().enumerate() {
+                let order = if *sent % 2 == 0 { Order::Sender } else { Order::Total };
+                let length = if *sent % 10 == 9 { 150_000 } else { 100 };
+                if *sent < 100 && network.send(at, &vec![1; length], order).is_ok() {
+                    *sent += 1;
                 }
             }
             network.run(100_000);

@@ -89,7 +89,7 @@ pub(super) struct Node {
 pub(super) struct Network {
     pub(super) now: Nanos,
     pub(super) nodes: Vec<Node>,
-    /// To whom (index), and the frame.
+    /// Index of the receiver, and the frame.
     pub(super) under_way: Vec<(usize, Vec<u8>)>,
     pub(super) dice: Dice,
     /// Chances in a hundred.

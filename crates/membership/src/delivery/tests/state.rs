@@ -10,7 +10,7 @@ fn with_state() -> GroupSettings {
     GroupSettings { state: true, ..settings() }
 }
 
-/// What an application has: the numbers of all messages, in its state or seen after it.
+/// Knowledge of an application: the numbers of all messages, in its state or seen after it.
 fn known(network: &Network, at: usize) -> Vec<(u64, u64)> {
     let mut known = Vec::new();
     for seen in &network.nodes[at].said.seen {

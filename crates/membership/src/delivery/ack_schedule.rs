@@ -1,0 +1,65 @@
+//! Acknowledgements of this member: when one is sent.
+
+use super::lane::Lane;
+use super::link::Link;
+use crate::Nanos;
+use crate::outlet::Outlet;
+
+/// Received bytes of a sender after which an acknowledgement is sent, at most: a small part of any
+/// credit.
+const BYTES: usize = 64 << 10;
+/// Longest delay of an acknowledgement.
+const DELAY: Nanos = 20_000_000;
+/// Delay of one that a sender seems to miss, and of a retry after a refusal by the transport.
+const SOON: Nanos = 1_000_000;
+
+/// Schedule of this member's acknowledgements, each for all streams.
+#[derive(Clone, Debug)]
+pub(crate) struct AckSchedule {
+    pub(crate) due: Nanos,
+    bytes: usize,
+    vector: Vec<u8>,
+}
+
+impl AckSchedule {
+    pub(crate) const fn new() -> Self {
+        Self { due: Nanos::MAX, bytes: BYTES, vector: Vec::new() }
+    }
+
+    /// Begins a view in which a sender may have `share` bytes under way.
+    pub(crate) fn reset(&mut self, share: usize) {
+        (self.due, self.bytes) = (Nanos::MAX, (share / 4).min(BYTES));
+    }
+
+    /// A frame arrived. True: an acknowledgement is due now, as `unacknowledged` bytes of its
+    /// sender have arrived since the last.
+    #[inline]
+    pub(crate) fn on_received<O>(&mut self, unacknowledged: usize, link: &mut Link<'_, O>) -> bool {
+        if self.due == Nanos::MAX {
+            self.due = link.now.saturating_add(DELAY);
+            link.wake(self.due);
+        }
+        unacknowledged >= self.bytes
+    }
+
+    /// A sender seems to have missed an acknowledgement.
+    pub(crate) fn hurry<O>(&mut self, link: &mut Link<'_, O>) {
+        self.due = self.due.min(link.now.saturating_add(SOON));
+        link.wake(self.due);
+    }
+
+    /// Acknowledges all streams.
+    pub(crate) fn send<O: Outlet>(&mut self, lanes: &mut [Lane], link: &mut Link<'_, O>) {
+        self.vector.clear();
+        for lane in &*lanes {
+            self.vector.extend_from_slice(&lane.next.to_le_bytes());
+        }
+        if link.ack(lanes.len(), &self.vector) {
+            lanes.iter_mut().for_each(|lane| lane.unacknowledged = 0);
+            self.due = Nanos::MAX;
+        } else {
+            self.due = link.now.saturating_add(SOON);
+            link.wake(self.due);
+        }
+    }
+}
