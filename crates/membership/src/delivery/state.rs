@@ -96,8 +96,8 @@ impl StateTransfers {
 
     /// Begins a view. False: messages wait for the state.
     pub(crate) fn install<O>(&mut self, rank: usize, link: &mut Link<'_, O>) -> bool {
-        // The group's first member has the state of the beginning, and so has one that is left alone: the
-        // group begins anew with it.
+        // The group's first member has the state of the beginning, and so has one that is left
+        // alone: the group begins anew with it.
         self.has_state |= rank == 0 && (!self.installed || link.members.len() == 1);
         self.installed = true;
         self.transfers.clear();

@@ -60,10 +60,10 @@ proptest! {
         check(&network, &(0..members as usize).collect::<Vec<_>>());
         for (at, sent) in sent.iter().enumerate() {
             prop_assert_eq!(&network.of(0, at as u64 + 1), sent, "sender {}", at);
-            prop_assert_eq!(network.nodes[at].delivery.stable(), network.nodes[at].delivery.next_sequence());
-            for rank in 0..members as usize {
-                // What lies behind a frame that arrived late is freed with the next one.
-                prop_assert_eq!(network.nodes[at].delivery.streams.lanes[rank].retained.used(), 0, "{} of {}", rank, at);
+            let delivery = &network.nodes[at].delivery;
+            prop_assert_eq!(delivery.stable(), delivery.next_sequence());
+            for (rank, lane) in delivery.streams.lanes.iter().enumerate() {
+                prop_assert_eq!(lane.retained.used(), 0, "sender {} at {}", rank, at);
             }
         }
     }
