@@ -1,6 +1,6 @@
 //! An actor in a process of its own.
 
-use super::PATIENCE;
+use super::{PATIENCE, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -94,6 +94,21 @@ impl Child {
         let pid = i32::try_from(self.process.id()).expect("a process number");
         let pid = Pid::from_raw(pid).expect("a process number");
         kill_process(pid, signal).expect("it lives");
+    }
+
+    /// Stops it until it is continued. The kernel lets one thread stop the others, once that thread
+    /// has a processor: until then the others run on.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        until("all threads to stop", || {
+            let tasks = std::fs::read_dir(&tasks).expect("it lives");
+            let stats = tasks.filter_map(Result::ok).map(|task| task.path().join("stat"));
+            // A thread that has ended meanwhile has no state.
+            let mut stats = stats.filter_map(|stat| std::fs::read_to_string(stat).ok());
+            // The name may contain anything; the state follows its last parenthesis.
+            stats.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+        });
     }
 
     /// SIGKILL, now.

@@ -8,7 +8,6 @@ use lanecast_transport::{
     ClaimError, CloseReason, DepartureReason, IncompleteReason, Publish, PublisherEvent, Subscribe,
     Transport,
 };
-use rustix::process::Signal;
 use std::time::Duration;
 
 #[test]
@@ -99,11 +98,7 @@ fn a_killed_publisher_leaves_the_same_to_all() {
     publisher.tells("publishing");
     until("some windows", || scene.session().is_some_and(|session| session.messages > 2_000));
     // Stopped first, so that its counter can be read before its death.
-    publisher.signal(Signal::STOP);
-    until("the stop", || {
-        let state = scene.session().and_then(|session| session.publisher.state());
-        state == Some(lanecast_os::process::State::Stopped)
-    });
+    publisher.stop();
     let counted = scene.session().expect("the session").messages;
     publisher.kill();
     let ends = subscribers.each_mut().map(|subscriber| {

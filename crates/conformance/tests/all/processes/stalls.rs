@@ -17,7 +17,7 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
     let mut publisher = scene.domain().publisher("t").expect("a publisher");
     let mut subscriber = Child::start(&scene.path(), "subscriber streams=1");
     assert!(publisher.wait_for_subscribers(1, PATIENCE));
-    subscriber.signal(Signal::STOP);
+    subscriber.stop();
     let mut number = 0;
     until("it to be seen, stopped and behind", || {
         while publisher.try_send(&message(number)).is_ok() {
@@ -51,7 +51,7 @@ fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
     let mut other = Child::start(&scene.path(), "subscriber streams=1");
     assert!(publisher.wait_for_subscribers(2, PATIENCE));
     stopped.tells("joined");
-    stopped.signal(Signal::STOP);
+    stopped.stop();
     // Far more than a window: each send waits for room as long as it takes.
     (0..1_000).for_each(|number| publisher.send(&message(number)).expect("room"));
     let report = scene.session().expect("the session");
