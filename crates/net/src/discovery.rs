@@ -9,6 +9,7 @@ use crate::error::{OpenError, system};
 use crate::peers::Peers;
 use crate::poller::Descriptor;
 use crate::source::{Source, TransportKind};
+use crate::telemetry::Telemetry;
 use lanecast_base::clock::Clock;
 use lanecast_os::process;
 use lanecast_os::udp::UdpSocket;
@@ -16,7 +17,7 @@ use lanecast_protocol::Nanos;
 use lanecast_protocol::resolution::{
     Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
 };
-use lanecast_wire::net::Frame;
+use lanecast_wire::net::{Frame, VERSION, other_version};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub(crate) struct Discovery {
     domain: (u64, u64),
     buffer: Box<[u8]>,
     datagram_bytes: usize,
+    telemetry: Telemetry,
 }
 
 impl Discovery {
@@ -97,6 +99,7 @@ impl Discovery {
             domain: (context.settings.host, context.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             datagram_bytes: context.datagram_bytes(),
+            telemetry: context.telemetry.clone(),
         })
     }
 
@@ -171,12 +174,18 @@ impl Discovery {
     }
 
     fn receive(&mut self, now: Nanos) -> usize {
-        let Self { resolver, receiver, peers, buffer, .. } = self;
+        let Self { resolver, receiver, peers, buffer, telemetry, .. } = self;
         let group = receiver.as_ref().map_or(0, |receiver| {
-            receive(receiver, buffer, |from, frame| resolver.on_frame(now, from, frame))
+            let refuse = |from, version| report_version(telemetry, from, version);
+            receive(receiver, buffer, refuse, |from, frame| resolver.on_frame(now, from, frame))
         });
         let peers = peers.as_ref().map_or(0, |peers| {
-            receive(peers.socket(), buffer, |from, frame| {
+            let refuse = |from, version| {
+                if peers.contains(from) {
+                    report_version(telemetry, from, version);
+                }
+            };
+            receive(peers.socket(), buffer, refuse, |from, frame| {
                 // The list is closed: frames of other addresses are not even looked at.
                 if peers.contains(from) {
                     resolver.on_frame(now, from, frame);
@@ -202,10 +211,23 @@ impl Discovery {
     }
 }
 
-/// Reads datagrams from `receiver`; returns their number.
+/// Reports frames of another version: their program and this one cannot find each other.
+#[cold]
+fn report_version(telemetry: &Telemetry, from: SocketAddr, version: u8) {
+    // Without the port: programs of one host are one error.
+    telemetry.error(&format!(
+        "{} sends frames of version {version}, this program reads version {VERSION}: give both \
+         hosts the same version of lanecast",
+        from.ip()
+    ));
+}
+
+/// Reads datagrams from `receiver`, passes their frames to `each` and other versions to `refuse`;
+/// returns their number.
 fn receive(
     receiver: &UdpSocket,
     buffer: &mut [u8],
+    mut refuse: impl FnMut(SocketAddr, u8),
     mut each: impl FnMut(SocketAddr, &Frame<'_>),
 ) -> usize {
     let mut received = 0;
@@ -217,6 +239,9 @@ fn receive(
         while let Some((frame, after)) = Frame::split(rest) {
             each(from, &frame);
             rest = after;
+        }
+        if let Some(version) = other_version(rest) {
+            refuse(from, version);
         }
         received += 1;
     }

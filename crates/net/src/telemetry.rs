@@ -35,7 +35,7 @@ const ERRORS: usize = 3;
 
 /// A network's counters files. Without them (the disk is full, say) the transports work all the
 /// same.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Telemetry {
     files: Option<Arc<Files>>,
 }

@@ -29,7 +29,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first two bytes of every frame.
 pub const MAGIC: u16 = u16::from_le_bytes(*b"LC");
 /// The version of the frames.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The bytes of a data frame before its first block.
 pub const DATA_OFFSET: usize = size_of::<FrameHeader>() + size_of::<DataHeader>();
 /// The largest frame of a stream, in bytes.
@@ -199,6 +199,15 @@ impl<'a> Frame<'a> {
     pub fn data(&self) -> Option<(&'a DataHeader, &'a [u8])> {
         DataHeader::ref_from_prefix(self.body).ok()
     }
+}
+
+/// The version of the frame that `bytes` begin with, if it is another than [`VERSION`]. Magic and
+/// version are at the same place in every version.
+#[inline]
+pub fn other_version(bytes: &[u8]) -> Option<u8> {
+    let (header, _) = FrameHeader::ref_from_prefix(bytes).ok()?;
+    let version = header.version;
+    (header.magic.get() == MAGIC && version != VERSION).then_some(version)
 }
 
 /// The length of the stream's next frame, as soon as that can be told; an error if what is there

@@ -11,3 +11,4 @@ mod reporting;
 mod resolver;
 mod silent;
 mod transports;
+mod versions;

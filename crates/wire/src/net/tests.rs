@@ -185,7 +185,7 @@ fn the_normative_page_s_datagram_is_the_code_s() {
     assert!(writer.add_data_header(0, 5) && writer.add(&block) && writer.add(&item));
     assert!(writer.add(b"lane-1\0\0"));
     let length = writer.finish();
-    let example = PAGE.split("```text").find(|text| text.contains("4c 43 01 01"));
+    let example = PAGE.split("```text").find(|text| text.contains("4c 43 02 01"));
     let words = example.and_then(|text| text.split("```").next()).expect("an example");
     let words = words.split_whitespace().filter(|word| word.len() == 2);
     let read: Vec<u8> = words.filter_map(|word| u8::from_str_radix(word, 16).ok()).collect();
