@@ -14,12 +14,13 @@
 use crate::Nanos;
 use crate::ballot::Ballot;
 use crate::delivery::Delivery;
-use crate::detector::Detector;
 use crate::event::{Departure, Event, ViewChange};
+use crate::frame_sender::FrameSender;
 use crate::lead::{Answer, Lead, Participant, Resolution};
+use crate::liveness::Liveness;
 use crate::outlet::Outlet;
 use crate::participation::{NextView, Participation};
-use crate::peers::{Peer, Peers};
+use crate::peers::Peer;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::GroupFrame;
@@ -48,14 +49,13 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct Agreement {
     me: MemberInfo,
-    group: u32,
+    sender: FrameSender,
     settings: GroupSettings,
     pub(crate) stage: Stage,
     pub(crate) view: View,
     /// Whether the application has seen `view`.
     is_shown: bool,
-    peers: Peers,
-    detector: Detector,
+    liveness: Liveness,
     /// The latest round that this member takes, or took part in.
     promised: Ballot,
     /// The highest epoch that was heard of.
@@ -73,9 +73,7 @@ pub(crate) struct Agreement {
     installed: Ballot,
     next_heartbeat: Nanos,
     next_leave: Nanos,
-    latest_run: Nanos,
     pub(crate) due: Nanos,
-    frame: Vec<u8>,
 }
 
 impl Agreement {
@@ -89,12 +87,11 @@ impl Agreement {
         let id = ViewId { epoch: 0, coordinator: me.id };
         Self {
             view: View { id, members: vec![me.clone()] },
+            sender: FrameSender::new(group, me.id),
+            liveness: Liveness::new(&settings, me.clone(), now),
             me,
-            group,
             stage: Stage::Seeking { until: now + settings.join_timeout },
             is_shown: false,
-            peers: Peers::new(settings.round_timeout),
-            detector: Detector::new(&settings),
             promised: Ballot::NONE,
             highest_epoch: 0,
             ready: None,
@@ -107,9 +104,7 @@ impl Agreement {
             // Members that start at once don't send at once for ever.
             next_heartbeat: now + seed % (settings.gather / 4).max(1),
             next_leave: Nanos::MAX,
-            latest_run: now,
             due: now,
-            frame: Vec::new(),
             settings,
         }
     }
@@ -118,51 +113,22 @@ impl Agreement {
         &self.me
     }
 
-    fn envelope(&self) -> (u32, u64, u64) {
-        (self.group, self.me.id.0, self.view.id.epoch)
-    }
-
-    fn broadcast(&mut self, frame: &GroupFrame<'_>, out: &mut impl Outlet) -> bool {
-        frame.write(self.envelope(), &mut self.frame);
-        out.broadcast(&self.frame, &[])
-    }
-
-    fn direct(&mut self, to: MemberId, frame: &GroupFrame<'_>, out: &mut impl Outlet) {
-        frame.write((self.group, self.me.id.0, self.view.id.epoch), &mut self.frame);
-        // A frame that is refused counts as lost: its receiver asks again.
-        out.direct(to, &self.frame, &[]);
-    }
-
-    /// Notes that this member runs. One that was not run for long knows nothing about the others'
-    /// silence: it may have been its own.
-    pub(crate) fn run(&mut self, now: Nanos) {
-        let pause = now.saturating_sub(self.latest_run);
-        self.latest_run = now;
-        if pause > (5 * self.settings.heartbeat / 2).max(250_000_000) {
-            self.detector.rest(now);
-            for peer in self.peers.iter_mut() {
-                peer.heard = peer.heard.max(now.min(peer.heard + pause));
-                peer.suspected = peer.suspected.map(|since| since + pause);
-            }
-            if let Some(lead) = &mut self.lead {
-                lead.deadline += pause;
-            }
-            if let Some(participation) = &mut self.participation {
-                participation.deadline += pause;
-                participation.end += pause;
-            }
-        }
-    }
-
-    /// Any frame of a peer arrived.
+    /// Any frame of a peer arrived, or time passed.
     #[inline]
-    pub(crate) fn on_sign(&mut self, now: Nanos, from: MemberId) {
-        if let Some(peer) = self.peers.get_mut(from) {
-            peer.heard = now;
+    pub(crate) fn run(&mut self, now: Nanos, from: Option<MemberId>) {
+        let pause = self.liveness.run(now);
+        if let Some(from) = from {
+            self.liveness.on_sign(now, from);
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.deadline += pause;
+        }
+        if let Some(participation) = &mut self.participation {
+            participation.deadline += pause;
+            participation.end += pause;
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of a heartbeat")]
     pub(crate) fn on_heartbeat(
         &mut self,
         now: Nanos,
@@ -173,36 +139,24 @@ impl Agreement {
         out: &mut impl Outlet,
     ) {
         let from = info.id;
-        self.detector.heard(now, from);
         self.highest_epoch = self.highest_epoch.max(view.epoch);
-        for earlier in self.peers.earlier_incarnations(&info) {
+        for earlier in self.liveness.peers.earlier_incarnations(&info) {
             self.depart(now, earlier, Departure::Replaced, delivery, out);
         }
-        let is_mine_too = info.name == self.me.name;
-        if is_mine_too && (info.incarnation, from) > (self.me.incarnation, self.me.id) {
-            // Another process took this name later: the others take this one for gone.
+        if self.liveness.replaces_me(&info) {
+            // The others take this member for gone.
             self.end(out);
             return;
         }
-        let is_replaced = is_mine_too
-            || self.peers.iter().any(|peer| {
-                peer.info.name == info.name
-                    && (peer.info.incarnation, peer.info.id) > (info.incarnation, from)
-            });
-        if self.peers.hear(now, info, view, state) {
-            delivery.peer_back(from);
+        if self.liveness.hear(now, info, view, state) {
             // A stranger learns of this member soon, but not once for each stranger.
-            let soon = now + self.settings.heartbeat / 20;
-            self.next_heartbeat = self.next_heartbeat.min(soon);
-            self.due = self.due.min(self.next_heartbeat);
-        }
-        if is_replaced && let Some(peer) = self.peers.get_mut(from) {
-            peer.depart(now, Departure::Replaced);
+            self.next_heartbeat = self.next_heartbeat.min(now + self.settings.heartbeat / 20);
+            delivery.peer_back(from);
         }
         // A member of the view that missed the Install.
         if self.view.contains(from) && view.epoch < self.view.id.epoch {
             let (ballot, view) = (self.installed.into(), self.view.id.into());
-            self.direct(from, &GroupFrame::Install { ballot, view }, out);
+            self.sender.direct(from, &GroupFrame::Install { ballot, view }, out);
         }
         // Another has installed what this member is ready for: so all were ready.
         self.on_install(now, from, view, delivery, out);
@@ -217,7 +171,7 @@ impl Agreement {
         delivery: &mut Delivery,
         out: &mut impl Outlet,
     ) {
-        let Some(peer) = self.peers.get_mut(id) else { return };
+        let Some(peer) = self.liveness.peers.get_mut(id) else { return };
         if !peer.depart(now, why) {
             return;
         }
@@ -226,32 +180,26 @@ impl Agreement {
             if why != Departure::Left && self.is_shown {
                 let info = peer.info.clone();
                 out.event(Event::Suspected(&info, why));
-                let (member, reason) = (id.0, reason(why));
-                self.broadcast(&GroupFrame::Suspect { member, reason }, out);
+                let (member, reason) = (id.0, why.number());
+                self.sender.broadcast(&GroupFrame::Suspect { member, reason }, out);
             }
         }
     }
 
-    /// Another member suspects one.
+    /// Another member suspects one, which refutes it with any heartbeat.
     pub(crate) fn on_suspect(&mut self, now: Nanos, member: MemberId, out: &mut impl Outlet) {
         if member == self.me.id {
             self.next_heartbeat = now;
-        } else if let Some(peer) = self.peers.get_mut(member)
-            && peer.is_live()
-            && peer.suspected.is_none()
-            && self.view.contains(member)
+        } else if self.liveness.accuse(now, &self.view, member)
+            && let Some(peer) = self.liveness.peers.get(member)
+            && self.is_shown
         {
-            // It refutes with any heartbeat.
-            peer.suspected = Some(now);
-            let info = peer.info.clone();
-            if self.is_shown {
-                out.event(Event::Suspected(&info, Departure::Silent));
-            }
+            out.event(Event::Suspected(&peer.info, Departure::Silent));
         }
     }
 
     pub(crate) fn on_leave(&mut self, from: MemberId) {
-        if let Some(peer) = self.peers.get_mut(from) {
+        if let Some(peer) = self.liveness.peers.get_mut(from) {
             peer.state = MemberState::Leaving;
         }
     }
@@ -261,7 +209,7 @@ impl Agreement {
         if matches!(self.stage, Stage::Leaving { .. } | Stage::Left) {
             return;
         }
-        if self.others_staying() == 0 {
+        if self.liveness.others_staying(&self.view) == 0 {
             self.end(out);
             return;
         }
@@ -269,23 +217,16 @@ impl Agreement {
         self.next_leave = now;
     }
 
-    fn others_staying(&self) -> usize {
-        let stays = |id| self.peers.get(id).is_some_and(Peer::is_staying);
-        self.view.members.iter().filter(|member| stays(member.id)).count()
-    }
-
     fn end(&mut self, out: &mut impl Outlet) {
         if self.stage != Stage::Left {
             // Said once more on the way: whoever hears it need not wait for a round of its own.
-            self.broadcast(&GroupFrame::Leave, out);
+            self.sender.broadcast(&GroupFrame::Leave, out);
             self.stage = Stage::Left;
             (self.lead, self.participation, self.ready) = (None, None, None);
             self.due = Nanos::MAX;
             out.event(Event::Left);
         }
     }
-
-    // --- a participant's answers ---
 
     pub(crate) fn on_prepare(
         &mut self,
@@ -311,7 +252,7 @@ impl Agreement {
                 let promised = self.promised.into();
                 let refuse =
                     GroupFrame::Refuse { ballot: ballot.into(), promised, epoch: ready_epoch };
-                self.direct(ballot.leader, &refuse, out);
+                self.sender.direct(ballot.leader, &refuse, out);
             }
             return;
         }
@@ -363,17 +304,7 @@ impl Agreement {
             self.on_flushed(now, self.me.id, ballot, answer, delivery, out);
             return;
         }
-        let vector: Vec<U64> = answer.vector.iter().map(|&next| next.into()).collect();
-        let members: Vec<U64> = answer.ready_members.iter().map(|id| id.0.into()).collect();
-        let frame = GroupFrame::Flushed {
-            ballot: ballot.into(),
-            view: answer.view.into(),
-            ready: answer.ready.map(|(view, ballot)| (view.into(), ballot.into())),
-            rank: u32::try_from(answer.rank).unwrap_or(u32::MAX),
-            vector: &vector,
-            ready_members: &members,
-        };
-        self.direct(ballot.leader, &frame, out);
+        answer.with_frame(ballot, |frame| self.sender.direct(ballot.leader, frame, out));
     }
 
     pub(crate) fn on_cut(
@@ -431,7 +362,7 @@ impl Agreement {
         if ballot.leader == self.me.id {
             self.on_ready(now, self.me.id, ballot, delivery, out);
         } else {
-            self.direct(ballot.leader, &GroupFrame::Ready { ballot: ballot.into() }, out);
+            self.sender.direct(ballot.leader, &GroupFrame::Ready { ballot: ballot.into() }, out);
         }
     }
 
@@ -467,75 +398,42 @@ impl Agreement {
         let old = std::mem::replace(&mut self.view, next.view);
         self.installed = next.ballot;
         let was_shown = std::mem::replace(&mut self.is_shown, true);
-        let change = self.change(now, &old, was_shown, next.is_merged);
+        let change = ViewChange::between(
+            Some(&old).filter(|_| was_shown),
+            &self.view,
+            next.is_merged,
+            |id| {
+                self.liveness.peers.get_mut(id).map_or(Departure::Silent, |peer| peer.farewell(now))
+            },
+        );
         if matches!(self.stage, Stage::Seeking { .. }) {
             self.stage = Stage::Installed;
         }
-        for member in self.view.members.iter().filter(|member| member.id != self.me.id) {
-            self.peers.install(now, member, self.view.id);
-            // Silence counts from here, even of a member that was never heard.
-            self.detector.heard(now, member.id);
-        }
+        self.liveness.install(now, &self.view);
+        self.sender.epoch = self.view.id.epoch;
         out.event(Event::View(&self.view, &change));
         delivery.install(now, &self.view, &next.firsts, &next.stayed, out);
         // The others see at once that the view is installed, should the Install be lost.
         self.next_heartbeat = self.next_heartbeat.min(now + self.settings.heartbeat / 4);
     }
 
-    fn change(&mut self, now: Nanos, old: &View, was_shown: bool, merged: bool) -> ViewChange {
-        let was_there = |member: &&MemberInfo| was_shown && old.contains(member.id);
-        let joined =
-            self.view.members.iter().filter(|member| !was_there(member)).cloned().collect();
-        let mut left = Vec::new();
-        let gone = old.members.iter().filter(|one| was_shown && !self.view.contains(one.id));
-        for member in gone.cloned() {
-            let peer = self.peers.get_mut(member.id);
-            let why = peer.map_or(Departure::Silent, |peer| match peer.departure {
-                Some((why, _)) => why,
-                None if peer.state == MemberState::Leaving => {
-                    peer.depart(now, Departure::Left);
-                    Departure::Left
-                }
-                None => Departure::Unresponsive,
-            });
-            left.push((member, why));
-        }
-        ViewChange { joined, left, merged }
-    }
-
     /// Shows a view of its own: no others are there.
     fn install_alone(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         let epoch = self.highest_epoch.max(self.view.id.epoch) + 1;
         self.highest_epoch = epoch;
-        let id = ViewId { epoch, coordinator: self.me.id };
         let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
         self.promised = ballot;
-        self.ready = Some(NextView {
-            ballot,
-            view: View { id, members: vec![self.me.clone()] },
-            firsts: vec![delivery.next_sequence()],
-            stayed: vec![true],
-            is_merged: false,
-            targets: Vec::new(),
-            holders: Vec::new(),
-        });
+        self.ready =
+            Some(NextView::alone(self.me.clone(), epoch, ballot, delivery.next_sequence()));
         self.install(now, delivery, out);
     }
-
-    // --- the leader's side ---
 
     /// Begins a round with all who can be reached.
     fn begin(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
         self.highest_epoch = self.highest_epoch.max(self.ready_epoch()) + 1;
         let view = ViewId { epoch: self.highest_epoch, coordinator: self.me.id };
-        let mut participants = vec![Participant::new(self.me.clone(), self.view.id, false)];
-        for peer in self.peers.iter().filter(|peer| peer.is_live()) {
-            let leaving = peer.state == MemberState::Leaving;
-            if self.view.contains(peer.info.id) || !leaving {
-                participants.push(Participant::new(peer.info.clone(), peer.view, leaving));
-            }
-        }
+        let mut participants = self.liveness.participants(&self.view);
         participants.truncate(self.settings.most_members);
         let deadline = now + self.settings.round_timeout;
         self.lead = Some(Lead::new(ballot, view, participants, deadline));
@@ -552,13 +450,8 @@ impl Agreement {
 
     /// Says again what the missing answers are for.
     fn resend(&mut self, now: Nanos, out: &mut impl Outlet) {
-        let envelope = self.envelope();
         let Some(lead) = &mut self.lead else { return };
-        if lead.cut.is_none() {
-            lead.write_prepare(envelope, &mut self.frame);
-        }
-        let frame = lead.cut.as_ref().unwrap_or(&self.frame);
-        let is_sent = out.broadcast(frame, &[]);
+        let is_sent = lead.send(&mut self.sender, out);
         let pause = self.settings.round_timeout / REPETITIONS;
         lead.resend_at = now + if is_sent { pause } else { AGAIN };
     }
@@ -581,7 +474,7 @@ impl Agreement {
                 self.lead = None;
                 for (view, ballot) in views {
                     let (ballot, entry) = (ballot.into(), view.into());
-                    self.broadcast(&GroupFrame::Install { ballot, view: entry }, out);
+                    self.sender.broadcast(&GroupFrame::Install { ballot, view: entry }, out);
                     self.on_install(now, self.me.id, view, delivery, out);
                 }
                 // Then once more, from there.
@@ -589,8 +482,7 @@ impl Agreement {
                 self.hold_off = now + self.settings.gather;
             }
             Resolution::Cut => {
-                let envelope = (self.group, self.me.id.0, self.view.id.epoch);
-                lead.write_cut(envelope);
+                lead.write_cut(self.sender.envelope());
                 lead.deadline = now + self.settings.round_timeout;
                 let cut = lead.cut.clone().unwrap_or_default();
                 self.resend(now, out);
@@ -615,13 +507,13 @@ impl Agreement {
     ) {
         if ballot == self.installed && self.view.contains(from) {
             let view = self.view.id.into();
-            self.direct(from, &GroupFrame::Install { ballot: ballot.into(), view }, out);
+            self.sender.direct(from, &GroupFrame::Install { ballot: ballot.into(), view }, out);
             return;
         }
         let Some(lead) = self.lead.as_mut().filter(|lead| lead.ballot == ballot) else { return };
         if lead.on_ready(from) {
             let view = lead.view.into();
-            self.broadcast(&GroupFrame::Install { ballot: ballot.into(), view }, out);
+            self.sender.broadcast(&GroupFrame::Install { ballot: ballot.into(), view }, out);
             self.install(now, delivery, out);
         }
     }
@@ -641,20 +533,18 @@ impl Agreement {
         self.hold_off = now + pause + self.settings.gather;
     }
 
-    // --- time passes ---
-
     /// Duties that are due, and those that the latest frame brought.
     pub(crate) fn advance(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         if self.stage == Stage::Left {
             return;
         }
-        self.watch(now, delivery, out);
+        self.listen(now, delivery, out);
         self.follow(now, delivery, out);
         self.drive(now, delivery, out);
         self.seek_or_leave(now, delivery, out);
         self.consider(now, delivery, out);
         if now >= self.next_leave && matches!(self.stage, Stage::Leaving { .. }) {
-            self.broadcast(&GroupFrame::Leave, out);
+            self.sender.broadcast(&GroupFrame::Leave, out);
             self.next_leave = now + self.settings.round_timeout / REPETITIONS;
         }
         if now >= self.next_heartbeat && self.stage != Stage::Left {
@@ -664,37 +554,16 @@ impl Agreement {
     }
 
     /// Suspects members that are silent, and gives up those that do not refute it.
-    fn watch(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
-        let quiet = 5 * self.settings.heartbeat;
-        let mut gone = Vec::new();
-        for peer in self.peers.iter_mut().filter(|peer| peer.is_live()) {
-            let id = peer.info.id;
-            if let Some(since) = peer.suspected {
-                if now >= since + self.settings.verify_timeout {
-                    gone.push(id);
-                }
-            } else if now >= peer.heard + quiet && self.detector.is_silent(now, id) {
-                if !self.view.contains(id) {
-                    gone.push(id);
-                    continue;
-                }
-                peer.suspected = Some(now);
-                if self.is_shown {
-                    out.event(Event::Suspected(&peer.info, Departure::Silent));
-                }
-                let (member, reason) = (id.0, reason(Departure::Silent));
-                let envelope = (self.group, self.me.id.0, self.view.id.epoch);
-                GroupFrame::Suspect { member, reason }.write(envelope, &mut self.frame);
-                out.broadcast(&self.frame, &[]);
+    fn listen(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        let silence = self.liveness.listen(now, &self.view);
+        for info in &silence.suspected {
+            if self.is_shown {
+                out.event(Event::Suspected(info, Departure::Silent));
             }
+            let (member, reason) = (info.id.0, Departure::Silent.number());
+            self.sender.broadcast(&GroupFrame::Suspect { member, reason }, out);
         }
-        for id in gone {
-            if let Some(peer) = self.peers.get_mut(id) {
-                peer.depart(now, Departure::Silent);
-                delivery.peer_gone(id);
-            }
-            self.detector.forget(id);
-        }
+        silence.gone.into_iter().for_each(|id| delivery.peer_gone(id));
     }
 
     /// Gives up a round whose leader is gone or silent.
@@ -709,13 +578,11 @@ impl Agreement {
             return;
         }
         // Departed before it began the round: it is back, or was never gone.
-        let since = self.peers.get(leader).and_then(|peer| peer.departure);
+        let since = self.liveness.peers.get(leader).and_then(|peer| peer.departure);
         let is_gone = since.is_some_and(|(_, since)| since >= participation.began);
         if is_gone || now >= participation.deadline || now >= participation.end {
             self.participation = None;
-            if let Some(peer) = self.peers.get_mut(leader) {
-                peer.passed_over = now + 8 * self.settings.round_timeout;
-            }
+            self.liveness.pass_over(leader, now + 8 * self.settings.round_timeout);
         }
     }
 
@@ -729,7 +596,7 @@ impl Agreement {
         }
         let Some(lead) = &self.lead else { return };
         let is_gone = |one: &Participant| {
-            let peer = self.peers.get(one.info.id);
+            let peer = self.liveness.peers.get(one.info.id);
             one.info.id != self.me.id && peer.is_none_or(|peer| !peer.is_live())
         };
         if is_late || lead.participants().any(is_gone) {
@@ -746,63 +613,22 @@ impl Agreement {
     fn seek_or_leave(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         match self.stage {
             Stage::Seeking { until } if self.participation.is_none() && self.ready.is_none() => {
-                let is_alone = !self.peers.iter().any(Peer::is_staying);
+                let is_alone = !self.liveness.peers.iter().any(Peer::is_staying);
                 if now >= until + if is_alone { 0 } else { 3 * self.settings.join_timeout } {
                     self.install_alone(now, delivery, out);
                 }
             }
-            Stage::Leaving { until } if now >= until || self.others_staying() == 0 => self.end(out),
+            Stage::Leaving { until }
+                if now >= until || self.liveness.others_staying(&self.view) == 0 =>
+            {
+                self.end(out)
+            }
             _ => {}
         }
     }
 
-    /// Whether the view must change.
     fn is_needed(&self) -> bool {
-        if self.ready.is_some() {
-            return true;
-        }
-        let is_gone = |member: &MemberInfo| {
-            member.id != self.me.id
-                && self.peers.get(member.id).is_none_or(|peer| !peer.is_staying())
-        };
-        self.view.members.iter().any(is_gone)
-            || self.peers.iter().any(|peer| self.is_stranger(peer))
-    }
-
-    /// Whether a peer could be in the next view and is not in this one.
-    fn is_stranger(&self, peer: &Peer) -> bool {
-        let has_moved_on = peer.view.epoch > self.view.id.epoch;
-        let is_outside = has_moved_on || !self.view.contains(peer.info.id);
-        // Members of a coordinator that does not answer this member are left to it: two leaders that
-        // take the others from one another would go on for ever.
-        let is_taken = || {
-            let coordinator = self.peers.get(peer.view.coordinator);
-            coordinator.is_some_and(|one| one.is_banned() && one.view == peer.view)
-        };
-        peer.is_staying() && is_outside && !is_taken()
-    }
-
-    /// The member that should lead the next round, as far as this one knows.
-    fn leader(&self, now: Nanos) -> MemberId {
-        let can_lead = |member: &&MemberInfo| {
-            if member.id == self.me.id {
-                return !matches!(self.stage, Stage::Leaving { .. });
-            }
-            let peer = self.peers.get(member.id);
-            peer.is_some_and(|peer| {
-                peer.is_staying() && !self.is_stranger(peer) && now >= peer.passed_over
-            })
-        };
-        let mine = self.view.members.iter().find(can_lead).map(|member| member.id);
-        let is_seeking = matches!(self.stage, Stage::Seeking { .. });
-        let mine = mine.map(|id| (is_seeking, id));
-        let others = self.peers.iter().filter(|peer| {
-            self.is_stranger(peer)
-                && peer.view.coordinator == peer.info.id
-                && now >= peer.passed_over
-        });
-        let others = others.map(|peer| (peer.state == MemberState::Seeking, peer.info.id));
-        others.chain(mine).min().map_or(self.me.id, |(_, id)| id)
+        self.ready.is_some() || self.liveness.is_change_needed(&self.view)
     }
 
     /// Begins a round if one is needed and this member should lead it.
@@ -818,50 +644,39 @@ impl Agreement {
             return;
         }
         let since = *self.needed_since.get_or_insert(now);
-        let leader = self.leader(now);
         let is_leaving = matches!(self.stage, Stage::Leaving { .. });
+        let own = (!is_leaving, matches!(self.stage, Stage::Seeking { .. }));
+        let leader = self.liveness.leader(now, &self.view, own);
         if leader == self.me.id && !is_leaving {
             if now >= (since + self.settings.gather).max(self.hold_off) {
                 self.begin(now, delivery, out);
             }
         } else if now >= since + 2 * self.settings.round_timeout {
             self.needed_since = Some(now);
-            if let Some(peer) = self.peers.get_mut(leader) {
-                peer.passed_over = now + 8 * self.settings.round_timeout;
-            }
+            self.liveness.pass_over(leader, now + 8 * self.settings.round_timeout);
         }
     }
 
     fn heartbeat(&mut self, now: Nanos, delivery: &Delivery, out: &mut impl Outlet) {
-        let is_first = self.view.id.epoch == 0;
         let state = match self.stage {
             Stage::Leaving { .. } | Stage::Left => MemberState::Leaving,
-            _ if is_first => MemberState::Seeking,
+            _ if self.view.id.epoch == 0 => MemberState::Seeking,
             _ if self.participation.is_some() => MemberState::Changing,
             _ => MemberState::Member,
         };
         let vector = delivery.vector().into_iter().map(U64::new).collect::<Vec<_>>();
-        let me = self.me.clone();
         let frame = GroupFrame::Heartbeat {
             coordinator: self.view.id.coordinator.0,
             next: delivery.next_sequence(),
-            incarnation: me.incarnation,
-            members_hash: self.members_hash(),
-            port: me.port,
+            incarnation: self.me.incarnation,
+            members_hash: self.view.members_hash(),
+            port: self.me.port,
             state,
-            name: &me.name,
+            name: &self.me.name,
             vector: &vector,
         };
-        let is_sent = self.broadcast(&frame, out);
+        let is_sent = self.sender.broadcast(&frame, out);
         self.next_heartbeat = now + if is_sent { self.settings.heartbeat } else { AGAIN };
-    }
-
-    /// FNV-1a over the members' ids, to see at a glance whether two views agree.
-    fn members_hash(&self) -> u64 {
-        let bytes = self.view.members.iter().flat_map(|member| member.id.0.to_le_bytes());
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
     }
 
     fn next_due(&self, now: Nanos) -> Nanos {
@@ -869,12 +684,8 @@ impl Agreement {
             return Nanos::MAX;
         }
         let mut due = self.next_heartbeat;
-        // A member that is suspected already has a time of its own.
-        let silent = self.detector.next_due();
         let mut wake = |at: Nanos| due = due.min(at.max(now + 1));
-        if silent > now {
-            wake(silent);
-        }
+        wake(self.liveness.next_due(now));
         if let Some(lead) = &self.lead {
             wake(lead.resend_at.min(lead.deadline));
         }
@@ -895,20 +706,6 @@ impl Agreement {
             Stage::Leaving { until } => wake(until.min(self.next_leave)),
             Stage::Installed | Stage::Left => {}
         }
-        for since in self.peers.iter().filter_map(|peer| peer.suspected) {
-            wake(since + self.settings.verify_timeout);
-        }
         due
-    }
-}
-
-/// The number of a reason on the wire.
-const fn reason(why: Departure) -> u8 {
-    match why {
-        Departure::Left => 1,
-        Departure::Crashed => 2,
-        Departure::Silent => 3,
-        Departure::Unresponsive => 4,
-        Departure::Replaced => 5,
     }
 }

@@ -28,6 +28,19 @@ pub enum Departure {
     Replaced,
 }
 
+impl Departure {
+    /// The number on the wire.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Left => 1,
+            Self::Crashed => 2,
+            Self::Silent => 3,
+            Self::Unresponsive => 4,
+            Self::Replaced => 5,
+        }
+    }
+}
+
 /// How a view came about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewChange {
@@ -37,6 +50,24 @@ pub struct ViewChange {
     pub left: Vec<(MemberInfo, Departure)>,
     /// Whether views of several members were merged, as after a partition.
     pub merged: bool,
+}
+
+impl ViewChange {
+    /// The change from the view that the application knows, if it knows one. `why` tells why a former
+    /// member is gone.
+    pub(crate) fn between(
+        old: Option<&View>,
+        new: &View,
+        merged: bool,
+        mut why: impl FnMut(MemberId) -> Departure,
+    ) -> Self {
+        let is_new = |member: &&MemberInfo| !old.is_some_and(|old| old.contains(member.id));
+        let joined = new.members.iter().filter(is_new).cloned().collect();
+        let former = old.iter().flat_map(|old| &old.members);
+        let gone = former.filter(|member| !new.contains(member.id));
+        let left = gone.map(|member| (member.clone(), why(member.id))).collect();
+        Self { joined, left, merged }
+    }
 }
 
 /// An event of a group.

@@ -2,9 +2,12 @@
 
 use crate::Nanos;
 use crate::ballot::Ballot;
+use crate::frame_sender::FrameSender;
+use crate::outlet::Outlet;
 use crate::view::{MemberId, MemberInfo, ViewId};
 use lanecast_wire::group::GroupFrame;
 use lanecast_wire::group::views::{NextMember, OldView, ParticipantEntry, TargetEntry};
+use zerocopy::little_endian::U64;
 
 /// A participant, and its answers.
 #[derive(Clone, Debug)]
@@ -49,6 +52,22 @@ pub(crate) struct Lead {
     pub(crate) deadline: Nanos,
 }
 
+impl Answer {
+    /// Calls `send` with the Flushed that carries this answer.
+    pub(crate) fn with_frame(&self, ballot: Ballot, send: impl FnOnce(&GroupFrame<'_>)) {
+        let vector: Vec<U64> = self.vector.iter().map(|&next| next.into()).collect();
+        let members: Vec<U64> = self.ready_members.iter().map(|id| id.0.into()).collect();
+        send(&GroupFrame::Flushed {
+            ballot: ballot.into(),
+            view: self.view.into(),
+            ready: self.ready.map(|(view, ballot)| (view.into(), ballot.into())),
+            rank: u32::try_from(self.rank).unwrap_or(u32::MAX),
+            vector: &vector,
+            ready_members: &members,
+        });
+    }
+}
+
 impl Participant {
     pub(crate) const fn new(info: MemberInfo, view: ViewId, leaving: bool) -> Self {
         Self { info, view, leaving, answer: None, is_ready: false }
@@ -78,8 +97,12 @@ impl Lead {
         self.participants.iter()
     }
 
-    /// The Prepare of this round.
-    pub(crate) fn write_prepare(&self, envelope: (u32, u64, u64), frame: &mut Vec<u8>) {
+    /// Sends what the missing answers are for: the Prepare, or the Cut once it is decided. False if the
+    /// transport has no room.
+    pub(crate) fn send(&self, sender: &mut FrameSender, out: &mut impl Outlet) -> bool {
+        if let Some(cut) = &self.cut {
+            return out.broadcast(cut, &[]);
+        }
         let entry = |one: &Participant| ParticipantEntry {
             id: one.info.id.0.into(),
             view: one.view.into(),
@@ -88,7 +111,7 @@ impl Lead {
         };
         let participants: Vec<_> = self.participants.iter().map(entry).collect();
         let (ballot, epoch) = (self.ballot.into(), self.view.epoch);
-        GroupFrame::Prepare { ballot, epoch, participants: &participants }.write(envelope, frame);
+        sender.broadcast(&GroupFrame::Prepare { ballot, epoch, participants: &participants }, out)
     }
 
     /// Takes an answer; true once all have answered.

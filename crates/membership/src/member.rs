@@ -83,8 +83,7 @@ impl Member {
         if self.agreement.stage == Stage::Left {
             return;
         }
-        self.agreement.run(now);
-        self.agreement.on_sign(now, from);
+        self.agreement.run(now, Some(from));
         let epoch = header.epoch;
         match frame {
             GroupFrame::Data { sequence, flags, body } => {
@@ -184,7 +183,7 @@ impl Member {
         if self.agreement.stage == Stage::Left {
             return;
         }
-        self.agreement.run(now);
+        self.agreement.run(now, None);
         self.delivery.on_tick(now, out);
         self.agreement.advance(now, &mut self.delivery, out);
     }
@@ -208,7 +207,7 @@ impl Member {
         out: &mut impl Outlet,
     ) {
         if self.agreement.stage != Stage::Left {
-            self.agreement.run(now);
+            self.agreement.run(now, None);
             self.agreement.depart(now, id, why, &mut self.delivery, out);
             self.agreement.advance(now, &mut self.delivery, out);
         }

@@ -36,6 +36,19 @@ pub(crate) struct NextView {
 }
 
 impl NextView {
+    /// A view of one member, whose own next sequence is `first`.
+    pub(crate) fn alone(me: MemberInfo, epoch: u64, ballot: Ballot, first: u64) -> Self {
+        Self {
+            ballot,
+            view: View { id: ViewId { epoch, coordinator: me.id }, members: vec![me] },
+            firsts: vec![first],
+            stayed: vec![true],
+            is_merged: false,
+            targets: Vec::new(),
+            holders: Vec::new(),
+        }
+    }
+
     /// The view of a Cut for a member of the view `own`; none if the Cut contradicts itself or says
     /// nothing about that view.
     pub(crate) fn read(

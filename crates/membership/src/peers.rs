@@ -37,6 +37,18 @@ impl Peer {
         self.departure.is_none()
     }
 
+    /// The peer is not in the next view: why it is gone.
+    pub(crate) fn farewell(&mut self, now: Nanos) -> Departure {
+        match self.departure {
+            Some((why, _)) => why,
+            None if self.state == MemberState::Leaving => {
+                self.depart(now, Departure::Left);
+                Departure::Left
+            }
+            None => Departure::Unresponsive,
+        }
+    }
+
     /// Whether it is left alone for now, as it does not answer in rounds.
     pub(crate) fn is_banned(&self) -> bool {
         matches!(self.departure, Some((Departure::Unresponsive, _)))
@@ -180,6 +192,14 @@ impl Peers {
             self.all.iter().enumerate().filter_map(|(at, peer)| Some((since(peer)?, at)));
         let oldest = departed.min();
         oldest.map(|(_, at)| self.all.remove(at)).is_some()
+    }
+
+    /// Whether a later incarnation of a member is known.
+    pub(crate) fn has_later_incarnation(&self, of: &MemberInfo) -> bool {
+        self.all.iter().any(|peer| {
+            let info = &peer.info;
+            info.name == of.name && (info.incarnation, info.id) > (of.incarnation, of.id)
+        })
     }
 
     /// Of several incarnations of one name, all but the latest are gone. The earlier ones.

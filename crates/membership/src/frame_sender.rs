@@ -1,0 +1,37 @@
+//! Control frames of a member, on their way out.
+
+use crate::outlet::Outlet;
+use crate::view::MemberId;
+use lanecast_wire::group::GroupFrame;
+
+/// Writes frames under the member's name and view.
+#[derive(Clone, Debug)]
+pub(crate) struct FrameSender {
+    group: u32,
+    me: MemberId,
+    /// The epoch of the member's view.
+    pub(crate) epoch: u64,
+    frame: Vec<u8>,
+}
+
+impl FrameSender {
+    pub(crate) const fn new(group: u32, me: MemberId) -> Self {
+        Self { group, me, epoch: 0, frame: Vec::new() }
+    }
+
+    pub(crate) const fn envelope(&self) -> (u32, u64, u64) {
+        (self.group, self.me.0, self.epoch)
+    }
+
+    /// Sends a frame to all; false if the transport has no room.
+    pub(crate) fn broadcast(&mut self, frame: &GroupFrame<'_>, out: &mut impl Outlet) -> bool {
+        frame.write(self.envelope(), &mut self.frame);
+        out.broadcast(&self.frame, &[])
+    }
+
+    /// Sends a frame to one member. One that is refused counts as lost: its receiver asks again.
+    pub(crate) fn direct(&mut self, to: MemberId, frame: &GroupFrame<'_>, out: &mut impl Outlet) {
+        frame.write(self.envelope(), &mut self.frame);
+        out.direct(to, &self.frame, &[]);
+    }
+}

@@ -1,0 +1,220 @@
+//! Which of the other members live, and which of them should lead.
+
+use crate::Nanos;
+use crate::detector::Detector;
+use crate::event::Departure;
+use crate::lead::Participant;
+use crate::peers::{Peer, Peers};
+use crate::settings::GroupSettings;
+use crate::view::{MemberId, MemberInfo, View, ViewId};
+use lanecast_wire::group::views::MemberState;
+
+/// Shortest pause in which a member was not run that counts as one.
+const PAUSE: Nanos = 250_000_000;
+
+/// The other members, as far as this one hears of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Liveness {
+    me: MemberInfo,
+    pub(crate) peers: Peers,
+    detector: Detector,
+    heartbeat: Nanos,
+    verify_timeout: Nanos,
+    latest_run: Nanos,
+}
+
+/// Members that have been silent for too long.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Silence {
+    /// Members of the view that are suspected from now on.
+    pub(crate) suspected: Vec<MemberInfo>,
+    /// Members that are given up.
+    pub(crate) gone: Vec<MemberId>,
+}
+
+impl Liveness {
+    pub(crate) fn new(settings: &GroupSettings, me: MemberInfo, now: Nanos) -> Self {
+        Self {
+            me,
+            peers: Peers::new(settings.round_timeout),
+            detector: Detector::new(settings),
+            heartbeat: settings.heartbeat,
+            verify_timeout: settings.verify_timeout,
+            latest_run: now,
+        }
+    }
+
+    /// Notes that this member runs; the pause in which it did not, if that was long. It knows nothing
+    /// then about the others' silence, which may have been its own.
+    pub(crate) fn run(&mut self, now: Nanos) -> Nanos {
+        let pause = now.saturating_sub(self.latest_run);
+        self.latest_run = now;
+        if pause <= (5 * self.heartbeat / 2).max(PAUSE) {
+            return 0;
+        }
+        self.detector.rest(now);
+        for peer in self.peers.iter_mut() {
+            peer.heard = peer.heard.max(now.min(peer.heard + pause));
+            peer.suspected = peer.suspected.map(|since| since + pause);
+        }
+        pause
+    }
+
+    /// Any frame of a peer arrived.
+    #[inline]
+    pub(crate) fn on_sign(&mut self, now: Nanos, from: MemberId) {
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.heard = now;
+        }
+    }
+
+    /// Whether the member is a later incarnation of this one.
+    pub(crate) fn replaces_me(&self, other: &MemberInfo) -> bool {
+        other.name == self.me.name
+            && (other.incarnation, other.id) > (self.me.incarnation, self.me.id)
+    }
+
+    /// A heartbeat; whether it is a stranger's.
+    pub(crate) fn hear(
+        &mut self,
+        now: Nanos,
+        info: MemberInfo,
+        view: ViewId,
+        state: MemberState,
+    ) -> bool {
+        let id = info.id;
+        self.detector.heard(now, id);
+        let is_earlier_me = info.name == self.me.name;
+        let is_replaced = is_earlier_me || self.peers.has_later_incarnation(&info);
+        let is_stranger = self.peers.hear(now, info, view, state);
+        if is_replaced && let Some(peer) = self.peers.get_mut(id) {
+            peer.depart(now, Departure::Replaced);
+        }
+        is_stranger
+    }
+
+    /// Another member suspects one of the view; true if this is news.
+    pub(crate) fn accuse(&mut self, now: Nanos, view: &View, id: MemberId) -> bool {
+        let is_member = view.contains(id);
+        let peer = self.peers.get_mut(id);
+        let peer = peer.filter(|peer| is_member && peer.is_live() && peer.suspected.is_none());
+        peer.map(|peer| peer.suspected = Some(now)).is_some()
+    }
+
+    /// Suspects members that are silent, and gives up those that do not refute it with a heartbeat.
+    pub(crate) fn listen(&mut self, now: Nanos, view: &View) -> Silence {
+        let quiet = 5 * self.heartbeat;
+        let mut silence = Silence::default();
+        for peer in self.peers.iter_mut().filter(|peer| peer.is_live()) {
+            let id = peer.info.id;
+            let is_over = |since| now >= since + self.verify_timeout;
+            if peer.suspected.is_some_and(is_over) {
+                silence.gone.push(id);
+            } else if peer.suspected.is_none()
+                && now >= peer.heard + quiet
+                && self.detector.is_silent(now, id)
+            {
+                if view.contains(id) {
+                    peer.suspected = Some(now);
+                    silence.suspected.push(peer.info.clone());
+                } else {
+                    silence.gone.push(id);
+                }
+            }
+        }
+        for &id in &silence.gone {
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.depart(now, Departure::Silent);
+            }
+            self.detector.forget(id);
+        }
+        silence
+    }
+
+    /// A view is installed: silence counts from here, even of a member that was never heard.
+    pub(crate) fn install(&mut self, now: Nanos, view: &View) {
+        for member in view.members.iter().filter(|member| member.id != self.me.id) {
+            self.peers.install(now, member, view.id);
+            self.detector.heard(now, member.id);
+        }
+    }
+
+    /// Other members of the view that stay.
+    pub(crate) fn others_staying(&self, view: &View) -> usize {
+        let stays = |id| self.peers.get(id).is_some_and(Peer::is_staying);
+        view.members.iter().filter(|member| stays(member.id)).count()
+    }
+
+    /// Whether a member of the view is gone or leaves, or a stranger is there.
+    pub(crate) fn is_change_needed(&self, view: &View) -> bool {
+        let is_gone = |member: &MemberInfo| {
+            member.id != self.me.id
+                && self.peers.get(member.id).is_none_or(|peer| !peer.is_staying())
+        };
+        view.members.iter().any(is_gone) || self.peers.iter().any(|it| self.is_stranger(view, it))
+    }
+
+    /// Whether a peer could be in the next view and is not in this one.
+    fn is_stranger(&self, view: &View, peer: &Peer) -> bool {
+        let has_moved_on = peer.view.epoch > view.id.epoch;
+        let is_outside = has_moved_on || !view.contains(peer.info.id);
+        // Members of a coordinator that does not answer this member are left to it: two leaders that
+        // take the others from one another would go on for ever.
+        let is_taken = || {
+            let coordinator = self.peers.get(peer.view.coordinator);
+            coordinator.is_some_and(|one| one.is_banned() && one.view == peer.view)
+        };
+        peer.is_staying() && is_outside && !is_taken()
+    }
+
+    /// The member that should lead the next round, as far as this one knows. `own`: whether this one
+    /// could, and whether it is in no view yet. Members with a view lead those without.
+    pub(crate) fn leader(&self, now: Nanos, view: &View, own: (bool, bool)) -> MemberId {
+        let (may_lead, is_seeking) = own;
+        let can_lead = |member: &&MemberInfo| {
+            if member.id == self.me.id {
+                return may_lead;
+            }
+            let peer = self.peers.get(member.id);
+            peer.is_some_and(|peer| {
+                peer.is_staying() && !self.is_stranger(view, peer) && now >= peer.passed_over
+            })
+        };
+        let mine = view.members.iter().find(can_lead).map(|member| (is_seeking, member.id));
+        let others = self.peers.iter().filter(|peer| {
+            self.is_stranger(view, peer)
+                && peer.view.coordinator == peer.info.id
+                && now >= peer.passed_over
+        });
+        let others = others.map(|peer| (peer.state == MemberState::Seeking, peer.info.id));
+        others.chain(mine).min().map_or(self.me.id, |(_, id)| id)
+    }
+
+    /// Others lead in the place of `leader` until then.
+    pub(crate) fn pass_over(&mut self, leader: MemberId, until: Nanos) {
+        if let Some(peer) = self.peers.get_mut(leader) {
+            peer.passed_over = until;
+        }
+    }
+
+    /// All who can take part in a round, this member first.
+    pub(crate) fn participants(&self, view: &View) -> Vec<Participant> {
+        let mut participants = vec![Participant::new(self.me.clone(), view.id, false)];
+        for peer in self.peers.iter().filter(|peer| peer.is_live()) {
+            let leaving = peer.state == MemberState::Leaving;
+            if view.contains(peer.info.id) || !leaving {
+                participants.push(Participant::new(peer.info.clone(), peer.view, leaving));
+            }
+        }
+        participants
+    }
+
+    /// Time of the next silence that is too long.
+    pub(crate) fn next_due(&self, now: Nanos) -> Nanos {
+        let suspected = self.peers.iter().filter_map(|peer| peer.suspected);
+        let verified = suspected.map(|since| since + self.verify_timeout).min();
+        // A member that is suspected already is in the detector's past.
+        let silent = Some(self.detector.next_due()).filter(|silent| *silent > now);
+        verified.into_iter().chain(silent).min().unwrap_or(Nanos::MAX)
+    }
+}
