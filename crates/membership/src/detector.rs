@@ -76,11 +76,6 @@ impl Detector {
         self.members.remove(&id);
     }
 
-    /// Forgets all other members.
-    pub(crate) fn retain(&mut self, mut stays: impl FnMut(MemberId) -> bool) {
-        self.members.retain(|id, _| stays(*id));
-    }
-
     /// This member was not run for a while: the silence was its own, and frames wait to be read.
     pub(crate) fn rest(&mut self, now: Nanos) {
         for arrivals in self.members.values_mut() {

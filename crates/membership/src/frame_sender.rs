@@ -1,8 +1,14 @@
 //! Control frames of a member, on their way out.
 
+use crate::Nanos;
 use crate::outlet::Outlet;
 use crate::view::MemberId;
 use lanecast_wire::group::GroupFrame;
+
+/// Repetitions of a leader's frames in a round's time.
+pub(crate) const REPETITIONS: Nanos = 8;
+/// Time after which a frame is offered to a full transport again.
+pub(crate) const AGAIN: Nanos = 2_000_000;
 
 /// Writes frames under the member's name and view.
 #[derive(Clone, Debug)]

@@ -12,7 +12,9 @@
 
 mod agreement;
 mod ballot;
+mod call;
 mod counters;
+mod current_view;
 mod delivery;
 mod detector;
 mod error;
@@ -24,6 +26,7 @@ mod member;
 mod outlet;
 mod participation;
 mod peers;
+mod rounds;
 mod settings;
 mod view;
 

@@ -190,6 +190,13 @@ impl Liveness {
         others.chain(mine).min().map_or(self.me.id, |(_, id)| id)
     }
 
+    /// A member leaves.
+    pub(crate) fn on_leave(&mut self, from: MemberId) {
+        if let Some(peer) = self.peers.get_mut(from) {
+            peer.state = MemberState::Leaving;
+        }
+    }
+
     /// Others lead in the place of `leader` until then.
     pub(crate) fn pass_over(&mut self, leader: MemberId, until: Nanos) {
         if let Some(peer) = self.peers.get_mut(leader) {

@@ -80,7 +80,7 @@ impl Member {
             self.foreign += 1;
             return;
         }
-        if self.agreement.stage == Stage::Left {
+        if self.agreement.stage() == Stage::Left {
             return;
         }
         self.agreement.run(now, Some(from));
@@ -138,8 +138,8 @@ impl Member {
             } => {
                 let info = MemberInfo { id: from, incarnation, port, name: name.to_owned() };
                 let view = ViewId { epoch, coordinator: MemberId(coordinator) };
-                agreement.on_heartbeat(now, info, view, state, delivery, out);
-                if view == agreement.view.id {
+                agreement.on_heartbeat(now, info, (view, state), delivery, out);
+                if view == agreement.view().id {
                     let vector = vector.iter().map(|next| next.get());
                     delivery.on_vector(now, from, epoch, vector, out);
                 }
@@ -147,7 +147,7 @@ impl Member {
             GroupFrame::Suspect { member, .. } => agreement.on_suspect(now, MemberId(member), out),
             GroupFrame::Leave => agreement.on_leave(from),
             GroupFrame::Prepare { ballot, epoch, participants } if leads(from, ballot) => {
-                agreement.on_prepare(now, ballot.into(), epoch, participants, delivery, out);
+                agreement.on_prepare(now, (ballot.into(), epoch), participants, delivery, out);
             }
             GroupFrame::Flushed { ballot, view, ready, rank, vector, ready_members } => {
                 let answer = Answer {
@@ -157,16 +157,16 @@ impl Member {
                     ready: ready.map(|(view, ballot)| (view.into(), ballot.into())),
                     ready_members: ready_members.iter().map(|id| MemberId(id.get())).collect(),
                 };
-                agreement.on_flushed(now, from, ballot.into(), answer, delivery, out);
+                agreement.on_flushed(now, (from, ballot.into()), answer, delivery, out);
             }
             GroupFrame::Cut { ballot, view, members, views } if leads(from, ballot) => {
-                let own = agreement.view.id;
+                let own = agreement.view().id;
                 let ballot = ballot.into();
                 let next = NextView::read(own, ballot, view, &members, &views);
                 agreement.on_cut(now, ballot, next, delivery, out);
             }
             GroupFrame::Ready { ballot } => {
-                agreement.on_ready(now, from, ballot.into(), delivery, out);
+                agreement.on_ready(now, (from, ballot.into()), delivery, out);
             }
             GroupFrame::Install { view, .. } => {
                 agreement.on_install(now, from, view.into(), delivery, out)
@@ -180,7 +180,7 @@ impl Member {
 
     /// Duties whose time has come.
     pub fn on_tick(&mut self, now: Nanos, out: &mut impl Outlet) {
-        if self.agreement.stage == Stage::Left {
+        if self.agreement.stage() == Stage::Left {
             return;
         }
         self.agreement.run(now, None);
@@ -191,10 +191,10 @@ impl Member {
     /// The time by which [`on_tick`](Self::on_tick) is due next. It may change with any call.
     #[inline]
     pub fn next_tick(&self) -> Nanos {
-        if self.agreement.stage == Stage::Left {
+        if self.agreement.stage() == Stage::Left {
             return Nanos::MAX;
         }
-        self.agreement.due.min(self.delivery.next_tick())
+        self.agreement.due().min(self.delivery.next_tick())
     }
 
     /// A member's process or connection has ended: the transport's or the system's word, which is
@@ -206,7 +206,7 @@ impl Member {
         why: Departure,
         out: &mut impl Outlet,
     ) {
-        if self.agreement.stage != Stage::Left {
+        if self.agreement.stage() != Stage::Left {
             self.agreement.run(now, None);
             self.agreement.depart(now, id, why, &mut self.delivery, out);
             self.agreement.advance(now, &mut self.delivery, out);
@@ -246,7 +246,7 @@ impl Member {
     }
 
     const fn refuse_departing(&self) -> Result<(), SendError> {
-        match self.agreement.stage {
+        match self.agreement.stage() {
             Stage::Leaving { .. } | Stage::Left => Err(SendError::HasLeft),
             Stage::Seeking { .. } | Stage::Installed => Ok(()),
         }
@@ -259,7 +259,7 @@ impl Member {
 
     /// The view. Before the first [`Event::View`] it is this member alone, with epoch 0.
     pub const fn view(&self) -> &View {
-        &self.agreement.view
+        self.agreement.view()
     }
 
     /// This member.

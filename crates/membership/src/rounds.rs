@@ -1,0 +1,450 @@
+//! Rounds that change the view: this member's part in those of others, and its own.
+//!
+//! Members that go from one view to the same next one have delivered the same messages (virtual
+//! synchrony; Birman and Joseph, "Exploiting Virtual Synchrony in Distributed Systems", 1987). No
+//! majority is needed (partitionable, as in Dolev and Malki's Transis). A round has three steps:
+//!
+//! 1. Prepare: participants stop their streams and answer Flushed with how far they are.
+//! 2. Cut: participants fetch what one of them has, and answer Ready.
+//! 3. Install: the next view begins.
+//!
+//! Of several leaders the one with the later ballot wins.
+
+use crate::Nanos;
+use crate::ballot::Ballot;
+use crate::call::Call;
+use crate::current_view::CurrentView;
+use crate::event::Departure;
+use crate::frame_sender::{AGAIN, FrameSender, REPETITIONS};
+use crate::lead::{Answer, Lead, Participant, Resolution};
+use crate::liveness::Liveness;
+use crate::outlet::Outlet;
+use crate::participation::{NextView, Participation};
+use crate::settings::GroupSettings;
+use crate::view::{MemberId, MemberInfo, ViewId};
+use lanecast_wire::group::GroupFrame;
+use lanecast_wire::group::views::ParticipantEntry;
+
+/// One member's view, and the rounds towards the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct Rounds {
+    me: MemberInfo,
+    pub(crate) sender: FrameSender,
+    settings: GroupSettings,
+    pub(crate) current: CurrentView,
+    /// The latest round that this member takes, or took part in.
+    promised: Ballot,
+    /// The highest epoch that was heard of.
+    pub(crate) highest_epoch: u64,
+    /// The view that this member is ready for.
+    ready: Option<NextView>,
+    participation: Option<Participation>,
+    lead: Option<Lead>,
+    is_held: bool,
+    /// A round has been needed since then.
+    needed_since: Option<Nanos>,
+    /// This member begins no round before that.
+    hold_off: Nanos,
+}
+
+impl Rounds {
+    pub(crate) fn new(settings: GroupSettings, me: MemberInfo, group: u32) -> Self {
+        Self {
+            current: CurrentView::alone(me.clone()),
+            sender: FrameSender::new(group, me.id),
+            me,
+            promised: Ballot::NONE,
+            highest_epoch: 0,
+            ready: None,
+            participation: None,
+            lead: None,
+            is_held: false,
+            needed_since: None,
+            hold_off: 0,
+            settings,
+        }
+    }
+
+    /// Whether this member takes part in a round, or may soon be in another view.
+    pub(crate) const fn is_changing(&self) -> bool {
+        self.participation.is_some() || self.ready.is_some()
+    }
+
+    /// Ends all rounds, as this member does.
+    pub(crate) fn stop(&mut self) {
+        (self.lead, self.participation, self.ready) = (None, None, None);
+    }
+
+    /// This member was not run for so long: nor were its deadlines.
+    pub(crate) fn extend_deadlines(&mut self, pause: Nanos) {
+        if let Some(lead) = &mut self.lead {
+            lead.deadline += pause;
+        }
+        if let Some(participation) = &mut self.participation {
+            participation.deadline += pause;
+            participation.end += pause;
+        }
+    }
+
+    /// Time of the next duty.
+    pub(crate) fn next_due(&self, now: Nanos) -> Nanos {
+        let mut due = Nanos::MAX;
+        let mut wake = |at: Nanos| due = due.min(at.max(now + 1));
+        if let Some(lead) = &self.lead {
+            wake(lead.resend_at.min(lead.deadline));
+        }
+        if let Some(participation) = &self.participation
+            && participation.ballot.leader != self.me.id
+        {
+            wake(participation.deadline.min(participation.end));
+        }
+        if let Some(since) = self.needed_since
+            && self.lead.is_none()
+            && self.participation.is_none()
+        {
+            let lead_at = (since + self.settings.gather).max(self.hold_off);
+            wake(if now < lead_at { lead_at } else { since + 2 * self.settings.round_timeout });
+        }
+        due
+    }
+
+    pub(crate) fn on_prepare(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        ballot: Ballot,
+        epoch: u64,
+        participants: &[ParticipantEntry],
+    ) {
+        self.highest_epoch = self.highest_epoch.max(epoch);
+        let is_listed = participants.iter().any(|one| one.id.get() == self.me.id.0);
+        if !is_listed || ballot.leader == self.me.id && self.lead.is_none() {
+            return;
+        }
+        // The leader may have heard a Leave that was lost on the way here.
+        for leaver in participants.iter().filter(|one| one.leaving != 0) {
+            call.liveness.on_leave(MemberId(leaver.id.get()));
+        }
+        let ready_epoch = self.ready_epoch();
+        if ballot < self.promised || epoch <= ready_epoch {
+            if ballot > self.promised || ballot.leader != self.promised.leader {
+                let promised = self.promised.into();
+                let refuse =
+                    GroupFrame::Refuse { ballot: ballot.into(), promised, epoch: ready_epoch };
+                self.sender.direct(ballot.leader, &refuse, call.out);
+            }
+            return;
+        }
+        if ballot > self.promised {
+            self.promised = ballot;
+            self.lead = self.lead.take().filter(|lead| lead.ballot == ballot);
+            call.delivery.hold();
+            self.is_held = true;
+            let end = call.now + 10 * self.settings.round_timeout;
+            let deadline = call.now + 3 * self.settings.round_timeout / 2;
+            self.participation =
+                Some(Participation { ballot, began: call.now, deadline, end, cut: None });
+        }
+        let Some(participation) = &mut self.participation else { return };
+        if participation.ballot != ballot {
+            return;
+        }
+        participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
+        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+            self.answer_ready(call, ballot);
+        } else if participation.cut.is_none() {
+            self.answer_flushed(call, ballot);
+        }
+    }
+
+    /// The highest epoch that this member is or was ready for.
+    fn ready_epoch(&self) -> u64 {
+        self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch).max(self.current.view.id.epoch)
+    }
+
+    fn answer_flushed(&mut self, call: &mut Call<'_, impl Outlet>, ballot: Ballot) {
+        let ready = self.ready.as_ref();
+        let answer = Answer {
+            view: self.current.view.id,
+            rank: self.current.view.rank(self.me.id).unwrap_or_default(),
+            vector: call.delivery.vector(),
+            ready: ready.map(|ready| (ready.view.id, ready.ballot)),
+            ready_members: ready.map_or_else(Vec::new, |ready| {
+                ready.view.members.iter().map(|member| member.id).collect()
+            }),
+        };
+        if ballot.leader == self.me.id {
+            self.on_flushed(call, self.me.id, ballot, answer);
+            return;
+        }
+        answer.with_frame(ballot, |frame| self.sender.direct(ballot.leader, frame, call.out));
+    }
+
+    pub(crate) fn on_cut(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        ballot: Ballot,
+        next: Option<NextView>,
+    ) {
+        let Some(participation) = &mut self.participation else { return };
+        if participation.ballot != ballot {
+            return;
+        }
+        participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
+        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+            self.answer_ready(call, ballot);
+            return;
+        }
+        // A Cut that says nothing of this member's view can't be followed: the round times call.out.
+        let Some(next) = next.filter(|next| next.view.id.epoch > self.current.view.id.epoch) else {
+            return;
+        };
+        if participation.cut.is_none() {
+            self.highest_epoch = self.highest_epoch.max(next.view.id.epoch);
+            call.delivery.pursue(call.now, &next.targets, &next.holders, call.out);
+            participation.cut = Some(next);
+        }
+        self.fetch(call);
+    }
+
+    /// Becomes ready as soon as nothing is missing any more.
+    pub(crate) fn fetch(&mut self, call: &mut Call<'_, impl Outlet>) {
+        let Some(participation) = &mut self.participation else { return };
+        let is_there = |next: &mut NextView| call.delivery.has_reached(&next.targets);
+        if let Some(next) = participation.cut.take_if(is_there) {
+            let ballot = participation.ballot;
+            self.ready = Some(next);
+            self.answer_ready(call, ballot);
+        }
+    }
+
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.participation.as_ref().is_some_and(|participation| participation.cut.is_some())
+    }
+
+    fn answer_ready(&mut self, call: &mut Call<'_, impl Outlet>, ballot: Ballot) {
+        if ballot.leader == self.me.id {
+            self.on_ready(call, self.me.id, ballot);
+        } else {
+            self.sender.direct(
+                ballot.leader,
+                &GroupFrame::Ready { ballot: ballot.into() },
+                call.out,
+            );
+        }
+    }
+
+    /// A view is installed, as `from` says or shows.
+    pub(crate) fn on_install(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        from: MemberId,
+        view: ViewId,
+    ) {
+        let Some(ready) = self.ready.as_ref().filter(|ready| ready.view.id == view) else { return };
+        // In a later round, its leader decides what comes first: it counts on what it was told.
+        let is_in_order = self.participation.as_ref().is_none_or(|participation| {
+            participation.ballot == ready.ballot || participation.ballot.leader == from
+        });
+        if is_in_order {
+            self.install(call);
+        }
+    }
+
+    /// Installs the view that this member is ready for.
+    fn install(&mut self, call: &mut Call<'_, impl Outlet>) {
+        let Some(next) = self.ready.take() else { return };
+        (self.participation, self.is_held, self.needed_since) = (None, false, None);
+        self.lead = None;
+        self.current.install(call, next);
+        self.sender.epoch = self.current.view.id.epoch;
+    }
+
+    /// Shows a view of its own: no others are there.
+    pub(crate) fn install_alone(&mut self, call: &mut Call<'_, impl Outlet>) {
+        let epoch = self.highest_epoch.max(self.current.view.id.epoch) + 1;
+        self.highest_epoch = epoch;
+        let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
+        self.promised = ballot;
+        self.ready =
+            Some(NextView::alone(self.me.clone(), epoch, ballot, call.delivery.next_sequence()));
+        self.install(call);
+    }
+
+    /// Begins a round with all who can be reached.
+    fn begin(&mut self, call: &mut Call<'_, impl Outlet>) {
+        let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
+        self.highest_epoch = self.highest_epoch.max(self.ready_epoch()) + 1;
+        let view = ViewId { epoch: self.highest_epoch, coordinator: self.me.id };
+        let mut participants = call.liveness.participants(&self.current.view);
+        participants.truncate(self.settings.most_members);
+        let deadline = call.now + self.settings.round_timeout;
+        self.lead = Some(Lead::new(ballot, view, participants, deadline));
+        self.needed_since = None;
+        self.resend(call.now, call.out);
+        let own = ParticipantEntry {
+            id: self.me.id.0.into(),
+            view: self.current.view.id.into(),
+            leaving: 0,
+            reserved: [0; 7],
+        };
+        self.on_prepare(call, ballot, view.epoch, &[own]);
+    }
+
+    /// Says again what the missing answers are for.
+    fn resend(&mut self, now: Nanos, out: &mut impl Outlet) {
+        let Some(lead) = &mut self.lead else { return };
+        let is_sent = lead.send(&mut self.sender, out);
+        let pause = self.settings.round_timeout / REPETITIONS;
+        lead.resend_at = now + if is_sent { pause } else { AGAIN };
+    }
+
+    pub(crate) fn on_flushed(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        from: MemberId,
+        ballot: Ballot,
+        answer: Answer,
+    ) {
+        let Some(lead) = self.lead.as_mut().filter(|lead| lead.ballot == ballot) else { return };
+        if lead.cut.is_some() || !lead.on_flushed(from, answer) {
+            return;
+        }
+        match lead.resolve() {
+            Resolution::InstallFirst(views) => {
+                self.lead = None;
+                for (view, ballot) in views {
+                    let (ballot, entry) = (ballot.into(), view.into());
+                    self.sender.broadcast(&GroupFrame::Install { ballot, view: entry }, call.out);
+                    self.on_install(call, self.me.id, view);
+                }
+                // Then once more, from there.
+                self.participation = None;
+                self.hold_off = call.now + self.settings.gather;
+            }
+            Resolution::Cut => {
+                lead.write_cut(self.sender.envelope());
+                lead.deadline = call.now + self.settings.round_timeout;
+                let cut = lead.cut.clone().unwrap_or_default();
+                self.resend(call.now, call.out);
+                if let Ok((_, GroupFrame::Cut { ballot, view, members, views })) =
+                    GroupFrame::read(&cut)
+                {
+                    let ballot = ballot.into();
+                    let next = NextView::read(self.current.view.id, ballot, view, &members, &views);
+                    self.on_cut(call, ballot, next);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_ready(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        from: MemberId,
+        ballot: Ballot,
+    ) {
+        if ballot == self.current.ballot && self.current.view.contains(from) {
+            let view = self.current.view.id.into();
+            self.sender.direct(
+                from,
+                &GroupFrame::Install { ballot: ballot.into(), view },
+                call.out,
+            );
+            return;
+        }
+        let Some(lead) = self.lead.as_mut().filter(|lead| lead.ballot == ballot) else { return };
+        if lead.on_ready(from) {
+            let view = lead.view.into();
+            self.sender.broadcast(&GroupFrame::Install { ballot: ballot.into(), view }, call.out);
+            self.install(call);
+        }
+    }
+
+    pub(crate) fn on_refuse(&mut self, now: Nanos, ballot: Ballot, promised: Ballot, epoch: u64) {
+        if self.lead.as_ref().is_none_or(|lead| lead.ballot != ballot) {
+            return;
+        }
+        self.lead = None;
+        self.participation = None;
+        self.highest_epoch = self.highest_epoch.max(epoch);
+        // The next ballot of this member is above all that it has heard of.
+        self.promised = self.promised.max(Ballot { leader: self.me.id, ..promised });
+        let other_leads = promised.leader != self.me.id && promised > ballot;
+        // Time for the other round: it has gone further than this one.
+        let pause = if other_leads { self.settings.round_timeout / 2 } else { 0 };
+        self.hold_off = now + pause + self.settings.gather;
+    }
+
+    /// Gives up a round whose leader is gone or silent.
+    pub(crate) fn follow(&mut self, call: &mut Call<'_, impl Outlet>) {
+        self.fetch(call);
+        let Some(participation) = &self.participation else { return };
+        let leader = participation.ballot.leader;
+        if leader == self.me.id {
+            if self.lead.is_none() {
+                self.participation = None;
+            }
+            return;
+        }
+        // Departed before it began the round: it is back, or was never gone.
+        let since = call.liveness.peers.get(leader).and_then(|peer| peer.departure);
+        let is_gone = since.is_some_and(|(_, since)| since >= participation.began);
+        if is_gone || call.now >= participation.deadline || call.now >= participation.end {
+            self.participation = None;
+            call.liveness.pass_over(leader, call.now + 8 * self.settings.round_timeout);
+        }
+    }
+
+    /// Repeats a leader's frames, and goes on without those that don't answer.
+    pub(crate) fn drive(&mut self, call: &mut Call<'_, impl Outlet>) {
+        let Some(lead) = &self.lead else { return };
+        let is_late = call.now >= lead.deadline;
+        let missing: Vec<_> = if is_late { lead.missing().collect() } else { Vec::new() };
+        for id in missing {
+            self.current.depart(call, &mut self.sender, id, Departure::Unresponsive);
+        }
+        let Some(lead) = &self.lead else { return };
+        let is_gone = |one: &Participant| {
+            let peer = call.liveness.peers.get(one.info.id);
+            one.info.id != self.me.id && peer.is_none_or(|peer| !peer.is_live())
+        };
+        if is_late || lead.participants().any(is_gone) {
+            self.lead = None;
+            self.participation = None;
+            if self.is_needed(call.liveness) {
+                self.begin(call);
+            }
+        } else if call.now >= lead.resend_at {
+            self.resend(call.now, call.out);
+        }
+    }
+
+    /// Begins a round if one is needed and this member should lead it.
+    pub(crate) fn consider(&mut self, call: &mut Call<'_, impl Outlet>, may_lead: bool) {
+        if self.lead.is_some() || self.participation.is_some() {
+            return;
+        }
+        if !self.is_needed(call.liveness) {
+            self.needed_since = None;
+            if std::mem::take(&mut self.is_held) {
+                call.delivery.resume(call.now, call.out);
+            }
+            return;
+        }
+        let since = *self.needed_since.get_or_insert(call.now);
+        let own = (may_lead, !self.current.is_shown);
+        let leader = call.liveness.leader(call.now, &self.current.view, own);
+        if leader == self.me.id && may_lead {
+            if call.now >= (since + self.settings.gather).max(self.hold_off) {
+                self.begin(call);
+            }
+        } else if call.now >= since + 2 * self.settings.round_timeout {
+            self.needed_since = Some(call.now);
+            call.liveness.pass_over(leader, call.now + 8 * self.settings.round_timeout);
+        }
+    }
+
+    fn is_needed(&self, liveness: &Liveness) -> bool {
+        self.ready.is_some() || liveness.is_change_needed(&self.current.view)
+    }
+}
