@@ -136,3 +136,32 @@ impl TotalOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_wire::group::DataFlags;
+
+    #[test]
+    fn the_end_of_a_view_follows_known_lists_past_a_message_that_is_lost() {
+        let mut acks = Acks::default();
+        acks.reset(0, &[0; 3]);
+        let mut lanes = vec![Lane::new(), Lane::new(), Lane::new()];
+        let whole = DataFlags(DataFlags::FIRST | DataFlags::LAST | DataFlags::AGREED);
+        for lane in &mut lanes {
+            lane.reset(0, 1 << 10);
+        }
+        for rank in [0, 2] {
+            assert!(lanes[rank].keep(0, whole, b"message"));
+            lanes[rank].accept(0, |_, _| true);
+        }
+        let mut order = TotalOrder::default();
+        // The message of rank 1 died with it: the lists place it before all others.
+        order.on_list([1, 2, 0].into_iter().map(|rank| OrderRun { rank, count: 1 }));
+        let mut delivered = Vec::new();
+        order.deliver(&mut lanes, 100, &acks, |rank, _| delivered.push(rank));
+        assert_eq!(delivered, []);
+        order.finish(&mut lanes, 100, &acks, |rank, _| delivered.push(rank));
+        assert_eq!(delivered, [2, 0], "by the lists, not by rank");
+    }
+}
