@@ -1,5 +1,5 @@
-//! Exhaustive exploration of small scopes: every order of deliveries, with a few losses, a crash or a
-//! partition, and messages sent at any moment.
+//! Exhaustive exploration of small scopes: every order of deliveries, with a few losses, a crash or
+//! a partition, and messages sent at any moment.
 //!
 //! Time passes only when no frame is in flight, except for `late` times. A state that was seen
 //! before is not explored again; it is known by the text of its members, frames and budgets.
@@ -32,7 +32,7 @@ pub struct Scope {
     pub losses: u8,
     /// Members that may crash; all others are told at once.
     pub crashes: u8,
-    /// Partitions of the first member from the others; each heals at any later time.
+    /// Partitions of the first member from the others, who are told; each heals at any later time.
     pub partitions: u8,
     /// Ticks with frames in flight.
     pub late: u8,
@@ -49,6 +49,8 @@ pub struct Explored {
     pub states: usize,
     /// States that went to their end.
     pub ends: usize,
+    /// Different states in which a member has installed another view than that of the beginning.
+    pub changes: usize,
     /// Whether no state was left out.
     pub is_complete: bool,
 }
@@ -104,6 +106,7 @@ pub fn explore(scope: Scope) -> Verdict<Explored> {
     let start = State::agreed(scope)?;
     let (mut seen, mut explored) = (HashSet::new(), Explored::default());
     seen.insert(start.digest());
+    let installed = start.oracle.installed;
     let mut stack = vec![start];
     explored.is_complete = true;
     while let Some(state) = stack.pop() {
@@ -116,14 +119,14 @@ pub fn explore(scope: Scope) -> Verdict<Explored> {
         for choice in choices {
             let mut next = state.clone();
             next.step(choice).map_err(|violation| next.told(&violation))?;
-            if seen.contains(&next.digest()) {
-                continue;
-            }
             if seen.len() >= scope.states {
                 explored.is_complete = false;
                 continue;
             }
-            seen.insert(next.digest());
+            if !seen.insert(next.digest()) {
+                continue;
+            }
+            explored.changes += usize::from(next.oracle.installed > installed);
             stack.push(next);
         }
     }
@@ -282,6 +285,14 @@ impl State {
                     Flying::Frame { to, from, .. } => (*to == 0) == (*from == 0),
                     Flying::Gone { .. } => true,
                 });
+                // The connections between the sides break.
+                for to in 0..self.members.len() {
+                    let others = self.members.iter().enumerate();
+                    let cut = others.filter(|(other, _)| (*other == 0) != (to == 0));
+                    let ids = cut.filter_map(|(_, member)| Some(member.as_ref()?.me().id));
+                    self.flying.extend(ids.map(|id| Flying::Gone { to, id }));
+                }
+                self.flying.sort();
                 Ok(())
             }
             Choice::Heal => {

@@ -30,15 +30,19 @@ pub(super) enum GroupEvent {
     Befalls(usize),
 }
 
-/// Frames on their way.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Traffic {
-    /// Frames sent; one to all counts once.
+#[allow(missing_docs, reason = "the names say it; a frame to all counts once")]
+pub struct Totals {
     pub frames: u64,
-    /// Datagrams lost.
     pub lost: u64,
-    /// Repairs sent.
     pub repairs: u64,
+    pub refused_frames: u64,
+    pub refused_sends: u64,
+    pub crashes: u64,
+    pub hangs: u64,
+    pub partitions: u64,
+    pub leaves: u64,
 }
 
 /// Fabric of all members.
@@ -46,8 +50,8 @@ pub struct Traffic {
 pub struct GroupFabric {
     /// Now.
     pub now: Nanos,
-    /// Frames so far.
-    pub traffic: Traffic,
+    /// Counts so far.
+    pub totals: Totals,
     /// Latest events.
     pub history: History<Note>,
     /// Network.
@@ -79,7 +83,7 @@ impl GroupFabric {
         }
         Self {
             now: BEGIN,
-            traffic: Traffic::default(),
+            totals: Totals::default(),
             history: History::new(NOTES),
             network,
             events,
@@ -103,8 +107,8 @@ impl GroupFabric {
         let bytes = &frame.bytes;
         let head = Note::head(bytes);
         self.note(from, Note::Sends { to: frame.to, head, bytes: bytes.len() });
-        self.traffic.frames += 1;
-        self.traffic.repairs += u64::from(bytes.get(1) == Some(&5));
+        self.totals.frames += 1;
+        self.totals.repairs += u64::from(bytes.get(1) == Some(&5));
         for (slot, there) in slots.iter().enumerate() {
             let Some(process) = &there.process else { continue };
             let wanted = frame.to.map_or(slot != from || self.loops_back, |to| to == process.id);
@@ -112,7 +116,7 @@ impl GroupFabric {
                 continue;
             }
             let (to, incarnation) = (address(host(slot), host(slot)), process.incarnation);
-            let (events, lost) = (&mut self.events, &mut self.traffic.lost);
+            let (events, lost) = (&mut self.events, &mut self.totals.lost);
             self.network.send(self.now, host(from), to, bytes.len(), |_, fate| match fate {
                 Fate::Arrives(at) => {
                     events.add(at, GroupEvent::Arrives(slot, incarnation, bytes.clone()));
@@ -126,6 +130,7 @@ impl GroupFabric {
     pub fn apply(&mut self, fault: &GroupFault, places: usize) -> bool {
         match *fault {
             GroupFault::Partition(ref sides) => {
+                self.totals.partitions += 1;
                 for from in 0..places {
                     for to in (0..places).filter(|to| sides[*to] != sides[from]) {
                         self.network.cut(host(from), host(to));

@@ -5,8 +5,8 @@
 //!
 //! - views: epochs grow at each member; one id names one list of members; two views of one epoch
 //!   share no member; a change of the view names the members that came and went
-//! - messages: each is one that its sender sent in the view in which it is delivered, to a member of
-//!   that view, in the sender's order, without a gap or a repetition
+//! - messages: each is one that its sender sent in the view in which it is delivered, to a member
+//!   of that view, in the sender's order, without a gap or a repetition
 //! - total order: members of one view deliver the same sequence, each as far as it got
 //! - same-view delivery: members that install the same two views one after the other have delivered
 //!   the same messages between them, and all messages of those among them that sent any
@@ -326,8 +326,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// Whether a direct message of `from` to `id` may be lost: they parted, or the receiver never was
-    /// in the view in which it was sent.
+    /// Whether a direct message of `from` to `id` may be lost: they parted, or the receiver never
+    /// was in the view in which it was sent.
     fn may_be_lost(&self, id: MemberId, from: MemberId, sent: &Sent) -> bool {
         let log = self.log(id);
         let is_there = log.view.as_ref().is_some_and(|view| view.id == sent.view);

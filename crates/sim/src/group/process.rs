@@ -1,8 +1,11 @@
 //! One incarnation of a member's process.
 
+use crate::ensure;
+use crate::group::event::OwnedEvent;
 use crate::group::outlet::Collector;
 use crate::rng::{Millionths, SimRng};
-use lanecast_membership::{GroupSettings, Member, MemberId, MemberInfo};
+use crate::violation::Verdict;
+use lanecast_membership::{GroupSettings, Member, MemberId, MemberInfo, View};
 use lanecast_protocol::Nanos;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -31,6 +34,19 @@ pub struct Slot {
     pub sends_at: Option<Nanos>,
 }
 
+impl Slot {
+    /// State in words; `view`: the process's view.
+    pub fn describe(&self, view: Option<&View>) -> String {
+        let Some(process) = &self.process else { return "does not run".to_owned() };
+        let names = |view: &View| {
+            let names = view.members.iter().map(|member| member.name.clone());
+            (view.id.to_string(), names.collect::<Vec<_>>())
+        };
+        let (view, Process { id, running, leaves, .. }) = (view.map(names), process);
+        format!("{id} {running:?}, leaves {leaves}, {} to send, view {view:?}", self.messages)
+    }
+}
+
 /// One incarnation of a member's process.
 #[derive(Debug)]
 pub struct Process {
@@ -46,8 +62,7 @@ pub struct Process {
     pub refuses: Millionths,
     /// Frames that wait to be handled.
     pub inbox: VecDeque<Rc<[u8]>>,
-    /// Their bytes.
-    pub inbox_bytes: usize,
+    inbox_bytes: usize,
     /// Time at which it has handled its latest frame.
     pub busy_until: Nanos,
     /// Time for which a wake-up is in the event queue.
@@ -102,8 +117,38 @@ impl Process {
         (result, out)
     }
 
+    /// Queues a frame until it is handled; false if there is no room for it.
+    pub fn queue(&mut self, bytes: Rc<[u8]>, most: usize) -> bool {
+        let fits = self.inbox_bytes + bytes.len() <= most;
+        if fits {
+            self.inbox_bytes += bytes.len();
+            self.inbox.push_back(bytes);
+        }
+        fits
+    }
+
+    /// Takes the next frame out of the queue.
+    pub fn next_frame(&mut self) -> Option<Rc<[u8]>> {
+        let bytes = self.inbox.pop_front()?;
+        self.inbox_bytes -= bytes.len();
+        Some(bytes)
+    }
+
     /// Whether the application takes part: runs, and has not left.
     pub fn is_live(&self) -> bool {
         self.running != Running::HasLeft && !self.leaves
     }
+}
+
+/// Checks that, without faults, only members that leave are missing in a view.
+pub fn check_departures(slots: &[Slot], id: MemberId, events: &[OwnedEvent]) -> Verdict {
+    for event in events {
+        let OwnedEvent::View(view, change) = event else { continue };
+        for (member, why) in &change.left {
+            let mut processes = slots.iter().filter_map(|slot| slot.process.as_ref());
+            let leaves = processes.any(|process| process.leaves && process.id == member.id);
+            ensure!(leaves, "{id} misses {member:?} in {}, but it runs: {why:?}", view.id);
+        }
+    }
+    Ok(())
 }

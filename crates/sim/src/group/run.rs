@@ -1,6 +1,7 @@
 //! One run of a group, from its seed to its outcome.
 
 use crate::ensure;
+use crate::group::fabric::Totals;
 use crate::group::process::Running;
 use crate::group::scenario::GroupScenario;
 use crate::group::tamper::Tamper;
@@ -13,6 +14,10 @@ use std::fmt;
 const LOAD_MAX: Nanos = 60 * SECOND;
 /// Longest time from the acceptance of the last message to its delivery, on a calm network.
 const DELIVERY_MAX: Nanos = 2 * SECOND;
+/// Most repairs, in addition to [`REPAIRS_EACH`] per lost datagram: late frames are asked for, too.
+const REPAIRS: u64 = 3_000;
+/// See [`REPAIRS`].
+const REPAIRS_EACH: u64 = 10;
 /// Duration of the idle phase.
 const IDLE: Nanos = 2 * SECOND;
 
@@ -26,6 +31,7 @@ pub struct GroupOutcome {
     pub states: u64,
     pub frames: u64,
     pub lost: u64,
+    pub repairs: u64,
     pub refused_frames: u64,
     pub refused_sends: u64,
     pub crashes: u64,
@@ -46,6 +52,7 @@ impl GroupOutcome {
         self.states += other.states;
         self.frames += other.frames;
         self.lost += other.lost;
+        self.repairs += other.repairs;
         self.refused_frames += other.refused_frames;
         self.refused_sends += other.refused_sends;
         self.crashes += other.crashes;
@@ -118,7 +125,7 @@ pub fn crowd(seed: u64, count: usize) -> Verdict<(f64, Nanos)> {
         let live = world.live();
         live.len() == count && world.oracle.agrees(&live)
     })?;
-    Ok((run.world.fabric.traffic.frames as f64 / count as f64, run.world.fabric.elapsed()))
+    Ok((run.world.fabric.totals.frames as f64 / count as f64, run.world.fabric.elapsed()))
 }
 
 struct GroupRun {
@@ -135,6 +142,9 @@ impl GroupRun {
         self.wait("all sent", LOAD_MAX, GroupWorld::has_sent_all)?;
         self.all_receive_the_last()?;
         self.idle()?;
+        let Totals { repairs, lost, .. } = self.world.fabric.totals;
+        let most = REPAIRS + REPAIRS_EACH * lost;
+        ensure!(repairs <= most, "{repairs} repairs, but {most} were allowed for {lost} losses");
         if self.world.scenario.seed % 4 == 0 {
             self.all_leave()?;
         }
@@ -242,15 +252,15 @@ impl GroupRun {
     }
 
     fn outcome(&self) -> GroupOutcome {
-        let (oracle, totals) = (&self.world.oracle, &self.world.totals);
-        let traffic = self.world.fabric.traffic;
+        let (oracle, totals) = (&self.world.oracle, &self.world.fabric.totals);
         GroupOutcome {
             views: oracle.installed,
             delivered: oracle.delivered,
             direct: oracle.direct,
             states: oracle.states,
-            frames: traffic.frames,
-            lost: traffic.lost,
+            frames: totals.frames,
+            lost: totals.lost,
+            repairs: totals.repairs,
             refused_frames: totals.refused_frames,
             refused_sends: totals.refused_sends,
             crashes: totals.crashes,

@@ -7,7 +7,7 @@ use crate::group::fault::GroupFault;
 use crate::group::note::Note;
 use crate::group::oracle::Oracle;
 use crate::group::outlet::Collector;
-use crate::group::process::{Process, Running, Slot};
+use crate::group::process::{Process, Running, Slot, check_departures};
 use crate::group::scenario::{GroupScenario, Place};
 use crate::group::tamper::Tamper;
 use crate::link::LinkConditions;
@@ -21,18 +21,6 @@ const EVENTS_MAX: u64 = 5_000_000;
 /// Most ticks at one moment.
 const TICKS_MAX: u32 = 50;
 
-/// Totals of a run.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Totals {
-    pub refused_frames: u64,
-    pub refused_sends: u64,
-    pub crashes: u64,
-    pub hangs: u64,
-    pub partitions: u64,
-    pub leaves: u64,
-}
-
 /// State of a simulation.
 #[derive(Debug)]
 pub struct GroupWorld {
@@ -44,8 +32,6 @@ pub struct GroupWorld {
     pub slots: Vec<Slot>,
     /// Checks all events.
     pub oracle: Oracle,
-    /// Totals.
-    pub totals: Totals,
     /// A defect put in on purpose, to show that the oracle finds it.
     pub tamper: Tamper,
     handled: u64,
@@ -60,7 +46,6 @@ impl GroupWorld {
             slots: scenario.places.iter().map(slot).collect(),
             scenario,
             oracle: Oracle::default(),
-            totals: Totals::default(),
             tamper: Tamper::None,
             handled: 0,
         }
@@ -96,19 +81,9 @@ impl GroupWorld {
     pub fn state(&self) -> String {
         let mut words = format!("at {} us:", self.fabric.elapsed() / MICROSECOND);
         for (number, slot) in self.slots.iter().enumerate() {
-            let Some(process) = &slot.process else {
-                words += &format!("\n  m{number} does not run");
-                continue;
-            };
-            let view = self.oracle.log(process.id).view.as_ref();
-            let view = view.map(|view| {
-                let names = view.members.iter().map(|member| member.name.clone());
-                (view.id.to_string(), names.collect::<Vec<_>>())
-            });
-            words += &format!(
-                "\n  m{number} {} {:?}, leaves {}, {} to send, view {view:?}",
-                process.id, process.running, process.leaves, slot.messages
-            );
+            let process = slot.process.as_ref();
+            let view = process.and_then(|process| self.oracle.log(process.id).view.as_ref());
+            words += &format!("\n  m{number} {}", slot.describe(view));
         }
         words
     }
@@ -182,11 +157,10 @@ impl GroupWorld {
             Running::Runs if pace == 0 => return self.hear(slot, &bytes),
             Running::Runs | Running::Hangs => {}
         }
-        if process.inbox_bytes + bytes.len() > most {
+        if !process.queue(bytes, most) {
+            self.fabric.totals.lost += 1;
             return Ok(());
         }
-        process.inbox_bytes += bytes.len();
-        process.inbox.push_back(bytes);
         if process.running == Running::Runs && process.inbox.len() == 1 {
             process.busy_until = process.busy_until.max(now) + pace;
             let at = process.busy_until;
@@ -205,8 +179,7 @@ impl GroupWorld {
         if process.running != Running::Runs {
             return Ok(());
         }
-        let Some(bytes) = process.inbox.pop_front() else { return Ok(()) };
-        process.inbox_bytes -= bytes.len();
+        let Some(bytes) = process.next_frame() else { return Ok(()) };
         if !process.inbox.is_empty() {
             process.busy_until = now + pace;
             self.fabric.events.add(now + pace, GroupEvent::Serves(slot, incarnation));
@@ -254,7 +227,7 @@ impl GroupWorld {
         for event in &out.events {
             self.fabric.note(slot, Note::Event(event.clone()));
         }
-        self.totals.refused_frames += out.refused;
+        self.fabric.totals.refused_frames += out.refused;
         self.oracle.events(id, &out.events)?;
         self.oracle.stable(id, process.member.stable())?;
         if out.events.contains(&OwnedEvent::Left) {
@@ -264,7 +237,9 @@ impl GroupWorld {
             process.frames[usize::from(frame.to.is_some())] += 1;
         }
         out.frames.iter().for_each(|frame| self.fabric.transmit(&self.slots, slot, frame));
-        self.check_departures(id, &out.events)?;
+        if self.scenario.is_gentle {
+            check_departures(&self.slots, id, &out.events)?;
+        }
         self.schedule(slot);
         let writable = out.events.contains(&OwnedEvent::Writable);
         for event in out.events {
@@ -278,22 +253,6 @@ impl GroupWorld {
         }
         if writable {
             self.send_after(slot, MICROSECOND);
-        }
-        Ok(())
-    }
-
-    /// Checks that without faults only members that leave are missing in a view.
-    fn check_departures(&self, id: MemberId, events: &[OwnedEvent]) -> Verdict {
-        if !self.scenario.is_gentle {
-            return Ok(());
-        }
-        for event in events {
-            let OwnedEvent::View(view, change) = event else { continue };
-            for (member, why) in &change.left {
-                let processes = self.slots.iter().filter_map(|slot| slot.process.as_ref());
-                let leaves = processes.filter(|p| p.leaves).any(|p| p.id == member.id);
-                ensure!(leaves, "{id} misses {member:?} in {}, but it runs: {why:?}", view.id);
-            }
         }
         Ok(())
     }
@@ -374,7 +333,7 @@ impl GroupWorld {
                         ),
                     "{id} may not send: {why}, but has no view"
                 );
-                self.totals.refused_sends += 1;
+                self.fabric.totals.refused_sends += 1;
                 self.fabric.note(slot, Note::IsRefused(why));
             }
         }
@@ -385,7 +344,6 @@ impl GroupWorld {
     fn apply(&mut self, fault: &GroupFault) -> Verdict {
         self.fabric.note(0, Note::Fault(fault.clone()));
         if self.fabric.apply(fault, self.slots.len()) {
-            self.totals.partitions += u64::from(matches!(fault, GroupFault::Partition(_)));
             return Ok(());
         }
         match *fault {
@@ -396,7 +354,7 @@ impl GroupWorld {
                     && process.running == Running::Runs
                 {
                     process.running = Running::Hangs;
-                    self.totals.hangs += 1;
+                    self.fabric.totals.hangs += 1;
                 }
             }
             GroupFault::Resume(slot) => return self.resume(slot),
@@ -432,13 +390,13 @@ impl GroupWorld {
             return Ok(());
         }
         process.leaves = true;
-        self.totals.leaves += 1;
+        self.fabric.totals.leaves += 1;
         self.call(slot, |member, now, out| member.leave(now, out))
     }
 
     fn crash(&mut self, slot: usize, signal: Option<Nanos>) {
         let Some(gone) = self.slots[slot].process.take() else { return };
-        self.totals.crashes += 1;
+        self.fabric.totals.crashes += 1;
         let Some(after) = signal else { return };
         for (other, there) in self.slots.iter().enumerate() {
             if let Some(process) = &there.process {
@@ -466,9 +424,8 @@ impl GroupWorld {
             self.fabric.events.add(now, GroupEvent::Serves(slot, incarnation));
         } else {
             while let Some(process) = &mut self.slots[slot].process
-                && let Some(bytes) = process.inbox.pop_front()
+                && let Some(bytes) = process.next_frame()
             {
-                process.inbox_bytes -= bytes.len();
                 self.hear(slot, &bytes)?;
             }
         }

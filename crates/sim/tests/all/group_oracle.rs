@@ -218,7 +218,7 @@ fn wrong_direct_messages_are_found() {
         OwnedEvent::Direct { from: A, bytes }
     };
     let messages: Vec<_> = (0..3).map(|_| direct(&mut group)).collect();
-    found(group.gets(C, &messages[0]), "not direct message 0");
+    found(group.gets(C, &messages[0]), "never sent");
     found(group.gets(B, &messages[1]), "not direct message 0");
     group.gets(B, &messages[0]).unwrap();
     found(group.gets(B, &messages[0]), "not direct message 1");

@@ -8,7 +8,6 @@ use lanecast_sim::group::tamper::Tamper;
 use std::io::Write;
 
 #[test]
-#[ignore = "some seeds fail"]
 fn groups_keep_every_promise() {
     let seeds = seeds(0..2_000);
     let all = seeds.end - seeds.start >= 2_000;
@@ -43,7 +42,6 @@ fn groups_keep_every_promise_for_long() {
 }
 
 #[test]
-#[ignore = "some seeds fail"]
 fn fifty_members_that_start_at_once_are_soon_in_one_view() {
     for seed in 0..3 {
         let (frames, elapsed) = run::crowd(seed, 50).unwrap();
@@ -63,7 +61,6 @@ fn finds(tamper: Tamper, words: &[&str]) {
 }
 
 #[test]
-#[ignore = "some seeds fail"]
 fn defects_of_delivery_are_found() {
     finds(Tamper::Reverse, &["not message"]);
     finds(Tamper::Repeat, &["not message", "never sent", "delivered a message of"]);
@@ -73,7 +70,6 @@ fn defects_of_delivery_are_found() {
 }
 
 #[test]
-#[ignore = "some seeds fail"]
 fn defects_of_the_protocol_are_found() {
     let (heartbeat, data, repair, prepare, install) = (1, 2, 5, 8, 12);
     finds(Tamper::Swallow(heartbeat), &["not one view of all"]);
