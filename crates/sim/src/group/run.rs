@@ -145,7 +145,7 @@ impl GroupRun {
         let Totals { repairs, lost, .. } = self.world.fabric.totals;
         let most = REPAIRS + REPAIRS_EACH * lost;
         ensure!(repairs <= most, "{repairs} repairs, but {most} were allowed for {lost} losses");
-        if self.world.scenario.seed % 4 == 0 {
+        if self.world.scenario.seed.is_multiple_of(4) {
             self.all_leave()?;
         }
         Ok(self.outcome())

@@ -373,12 +373,7 @@ impl GroupWorld {
                         .add(self.fabric.now, GroupEvent::Signal(slot, incarnation, gone));
                 }
             }
-            // The fabric has applied it.
-            GroupFault::Partition(_)
-            | GroupFault::Cut(..)
-            | GroupFault::Mend(..)
-            | GroupFault::Heal
-            | GroupFault::Conditions(_) => {}
+            _ => {}
         }
         Ok(())
     }
