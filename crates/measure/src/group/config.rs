@@ -184,7 +184,7 @@ impl GroupConfig {
         let num_senders =
             num_senders.map_or(num_members, |count| usize::try_from(count).unwrap_or(usize::MAX));
         let msg_size = written.number("msg_size")?.unwrap_or(1000);
-        let address = written.value("mcast_addr", |text| group(text))?;
+        let address = written.value("mcast_addr", group)?;
         let port = written.value("mcast_port", |text| text.parse().map_err(|_| no_port(text)))?;
         let start = written.value("start_port", |text| text.parse().map_err(|_| no_port(text)))?;
         let cluster =
