@@ -59,8 +59,8 @@ impl ChildProcess {
         Self::start_in(role, &[], words)
     }
 
-    /// The same, with the words of a program before it that becomes this one, such as `ip netns exec
-    /// NAME`.
+    /// The same, with the words of a program before it that becomes this one, such as `ip netns
+    /// exec NAME`.
     pub(crate) fn start_in(
         role: &'static str,
         before: &[String],

@@ -1,16 +1,17 @@
-//! The group test of the JGroups document: all members of a group receive all messages of its senders.
+//! The group test of the JGroups document: all members of a group receive all messages of its
+//! senders.
 //!
 //! N members start, wait until all are there, and the senders send M messages each to the whole
 //! group. A receiver's clock runs from its first message to its last one. At the end all members
-//! exchange their results and compute the same table. Unlike the document's program, every message is
-//! checked: sender, number, content, order, loss and repetition.
+//! exchange their results and compute the same table. Unlike the document's program, every message
+//! is checked: sender, number, content, order, loss and repetition.
 //!
-//! The test runs over any [`GroupTransport`]. [`UdpTransport`] and [`TcpTransport`] are bare sockets,
-//! for comparison; transports of lanecast are implemented where this crate is used.
+//! The test runs over any [`GroupTransport`]. [`UdpTransport`] and [`TcpTransport`] are bare
+//! sockets, for comparison; transports of lanecast are implemented where this crate is used.
 //!
-//! The path of a run: [`GroupConfig`] (the file that all members share) → [`Member::run`] (`roster`: the
-//! others and their phases, exchanged as `status` messages; `payload`: bytes of a message; `check`: order
-//! and loss) → [`MemberResult`] of each → [`GroupResult`].
+//! The path of a run: [`GroupConfig`] (the file that all members share) → [`Member::run`]
+//! (`roster`: the others and their phases, exchanged as `status` messages; `payload`: bytes of a
+//! message; `check`: order and loss) → [`MemberResult`] of each → [`GroupResult`].
 
 mod check;
 mod config;

@@ -76,7 +76,8 @@ pub(crate) enum PerfCommand {
     Fanout(FanoutArgs),
     /// Measure a group in which every member receives all messages of its senders
     Group(Box<GroupArgs>),
-    /// Run the JGroups document's matrix of members and sizes, and show the figures beside the document's
+    /// Run the JGroups document's matrix of members and sizes, and show the figures beside the
+    /// document's
     GroupReport(GroupReportArgs),
 }
 

@@ -80,7 +80,7 @@ fn a_killed_member_is_named_and_ends_nobody_elses_test() {
     let stage = Stage::new();
     let ports = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let addresses = ports.map(|port| port.local_addr().unwrap().to_string()).join(",");
-    // Slow enough that nobody is through before the kill.
+    // Slow enough that all are still sending at the kill.
     let settings = format!(
         "transport=tcp num_msgs=1000 num_members=3 interval=5 log_interval=10 cluster={addresses}"
     );

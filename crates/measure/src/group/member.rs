@@ -16,8 +16,8 @@ const STATUS_WAITING: Duration = Duration::from_millis(100);
 const STATUS_RUNNING: Duration = Duration::from_millis(500);
 /// A member that was silent for this time before the test is none.
 const JOINING_SILENCE: Duration = Duration::from_secs(3);
-/// Time without messages after which what a dead sender, or one over bare datagrams, has sent counts
-/// as lost.
+/// Time without messages after which what a dead sender, or one over bare datagrams, has sent
+/// counts as lost.
 const SETTLING: Duration = Duration::from_secs(2);
 /// The same for messages of the warm-up.
 const WARM_UP_SETTLING: Duration = Duration::from_millis(500);
@@ -153,11 +153,11 @@ impl<'a, T: GroupTransport> Member<'a, T> {
         })
     }
 
-    /// Runs the test: waits for all members, sends and receives, and exchanges results. `stop` ends it
-    /// early; `progress` is told what happens.
+    /// Runs the test: waits for all members, sends and receives, and exchanges results. `stop` ends
+    /// it early; `progress` is told what happens.
     ///
-    /// All waits are bounded: by `join_timeout` before the start, and after it by `patience` without a
-    /// message or a sign of life.
+    /// All waits are bounded: by `join_timeout` before the start, and after it by `patience`
+    /// without a message or a sign of life.
     ///
     /// # Errors
     /// If the members are too few, too many or not of one configuration, if one dies before the start,

@@ -1,8 +1,8 @@
 //! Bytes of a message: kind, check, sender, number, and content that depends on both.
 //!
 //! The content is a piece of one table of pseudo-random bytes. Its place in the table follows from
-//! sender and number, so writing it is one copy, checking it one comparison, and the content of another
-//! message does not pass.
+//! sender and number, so writing it is one copy, checking it one comparison, and the content of
+//! another message does not pass.
 
 /// Bytes before the content: kind, three of padding, check (u32), sender (u64), number (u64), all
 /// little endian.

@@ -144,7 +144,8 @@ impl Reception {
         wanted.all(|sender| sender.check.received == self.num_msgs)
     }
 
-    /// The result. Of a sender that `has_died`, only messages before its last received one are missed.
+    /// The result. Of a sender that `has_died`, only messages before its last received one are
+    /// missed.
     pub(super) fn result(&self, has_died: impl Fn(u64) -> bool) -> MemberResult {
         let elapsed = self.started.map_or(Duration::ZERO, |start| self.ended - start);
         let sum = |of: fn(&SenderCheck) -> u64| {

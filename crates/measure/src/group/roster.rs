@@ -22,7 +22,7 @@ pub(super) struct Roster {
     pub(super) peers: Vec<Peer>,
 }
 
-/// What a status is to this member.
+/// Meaning of a status for this member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// A member that was not known.

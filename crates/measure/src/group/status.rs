@@ -1,4 +1,4 @@
-//! What members tell each other besides the measured messages: one message that holds all of a
+//! Messages of members besides the measured ones: one message that holds all of a
 //! member's state, repeated. A lost or repeated one does no harm.
 
 use super::config::Agreed;

@@ -1,8 +1,8 @@
 //! Bare TCP connections between all members, for comparison.
 //!
 //! Of two members, the later one in the list of addresses connects to the earlier one. A message is
-//! written once into a log; each connection, and this member's own loopback, reads it at a place of its
-//! own. The slowest one holds the sender back when the log is full.
+//! written once into a log; each connection, and this member's own loopback, reads it at a place of
+//! its own. The slowest one holds the sender back when the log is full.
 
 use super::transport::{GroupEvent, GroupTransport, SendRefusal, SenderId};
 use lanecast_os::poll::PollBuffer;
@@ -103,8 +103,8 @@ impl Log {
 }
 
 impl TcpTransport {
-    /// Joins the members at `cluster`: listens at the first address that is free here, and connects to
-    /// the others as they come.
+    /// Joins the members at `cluster`: listens at the first address that is free here, and connects
+    /// to the others as they come.
     ///
     /// # Errors
     /// If no address of the cluster is free on this host.

@@ -32,7 +32,7 @@ pub enum GroupEvent<'a> {
 pub enum SendRefusal {
     /// No room now: poll, wait, and try again.
     Full,
-    /// It can never be sent.
+    /// The message can never be sent.
     Failed(io::Error),
 }
 

@@ -45,8 +45,8 @@ pub(super) fn run(
     Ok(line)
 }
 
-/// Runs all members of `config`, which `words` repeat; over namespaces with packets of `mtu` bytes, if
-/// there is an `mtu`.
+/// Runs all members of `config`, which `words` repeat; over namespaces with packets of `mtu` bytes,
+/// if there is an `mtu`.
 pub(super) fn measure(
     config: &GroupConfig,
     words: &[String],

@@ -1,4 +1,5 @@
-//! `lanecast perf group`: the group test of the JGroups document, and `perf group-report`: its matrix.
+//! `lanecast perf group`: the group test of the JGroups document, and `perf group-report`: its
+//! matrix.
 
 mod arguments;
 mod local;
