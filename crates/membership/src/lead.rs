@@ -29,7 +29,7 @@ pub(crate) struct Answer {
     pub(crate) ready_members: Vec<MemberId>,
 }
 
-/// What the answers lead to.
+/// The step that the answers lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
     /// Views that some have installed are installed by all that are ready for them; then a new round

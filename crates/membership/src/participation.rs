@@ -31,7 +31,7 @@ pub(crate) struct NextView {
     pub(crate) is_merged: bool,
     /// The end of each stream of this member's own view, by rank.
     pub(crate) targets: Vec<u64>,
-    /// Who has everything up to there.
+    /// Members that have everything up to there, by rank.
     pub(crate) holders: Vec<MemberId>,
 }
 

@@ -201,7 +201,7 @@ impl StateTransfers {
         let to = members[rank];
         let Some(request) = self.request.as_mut().filter(|request| request.provider == rank) else {
             let end = offset.saturating_add(piece.len() as u64);
-            if total <= most && end == total {
+            if total != WAIT && total <= most && end == total {
                 // The acknowledgement of the last piece was lost, or another member gave the state.
                 link.state_ack(to, total);
             }

@@ -2,7 +2,7 @@
 
 use super::world::{MILLISECOND, SECOND, Seen, Trap, World};
 use crate::{Departure, Order, SendError};
-use lanecast_wire::group::GroupKind;
+use lanecast_wire::group::{GroupFrame, GroupKind, group_hash};
 
 #[test]
 fn a_member_alone_shows_its_view_after_the_join_timeout() {
@@ -218,6 +218,12 @@ fn a_member_that_returns_before_the_view_changes_misses_nothing() {
         assert!(world.run_until(world.now + 3 * SECOND, suspects));
         world.run_for(offset * MILLISECOND);
         world.processes[1].side = 0;
+        // Suspected, it answers at once.
+        let member = world.id(1).0;
+        let mut suspicion = Vec::new();
+        let envelope = (group_hash("group"), world.id(0).0, 1);
+        GroupFrame::Suspect { member, reason: 3 }.write(envelope, &mut suspicion);
+        world.call(1, |member, now, out| member.on_frame(now, &suspicion, out));
         world.settle(3 * SECOND);
         world.run_for(SECOND);
         if world.views(0).len() == 1 && world.views(1).len() == 1 {

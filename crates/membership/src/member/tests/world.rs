@@ -14,7 +14,7 @@ const LATENCY: Nanos = 50_000;
 /// A message: its sender and sequence.
 type Said = (MemberId, u64);
 
-/// What the application of a member saw.
+/// An event that the application of a member saw.
 #[derive(Clone, Debug)]
 pub(super) enum Seen {
     View(View, ViewChange),
@@ -58,7 +58,7 @@ pub(super) struct World {
     pub(super) ends_are_told: bool,
 }
 
-/// What a call had to say.
+/// Frames and events of one call.
 #[derive(Default)]
 pub(super) struct Spoken {
     frames: Vec<(Option<MemberId>, Vec<u8>)>,
