@@ -8,6 +8,9 @@
 
 pub mod delivery;
 mod frame;
+mod lists;
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod tests;
 pub mod views;
