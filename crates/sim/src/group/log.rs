@@ -53,6 +53,8 @@ pub struct Log {
     pub direct: BTreeMap<MemberId, u64>,
     /// Next numbers in former views.
     pub past: BTreeMap<ViewId, BTreeMap<MemberId, u64>>,
+    /// Former views in which the state never came.
+    pub stateless: BTreeSet<ViewId>,
     /// States that it gave.
     pub provided: Vec<Provided>,
     /// Messages that were checked to be stable.
@@ -76,6 +78,7 @@ impl Log {
             total: Vec::new(),
             direct: BTreeMap::new(),
             past: BTreeMap::new(),
+            stateless: BTreeSet::new(),
             provided: Vec::new(),
             stable_checked: 0,
             has_left: false,
@@ -146,6 +149,9 @@ impl Log {
         }
         if let Some(former) = self.view.replace(view.clone()) {
             self.former = Some(former.id);
+            if self.wants_state {
+                self.stateless.insert(former.id);
+            }
             self.past.insert(former.id, std::mem::take(&mut self.delivered));
         }
         self.total.clear();
