@@ -17,7 +17,7 @@ pub enum JoinError<E: std::error::Error + 'static> {
     #[error(transparent)]
     Transport(E),
     /// The port where other members watch this one cannot be opened.
-    #[error("cannot listen for the members that watch this one: {0}")]
+    #[error("cannot listen for the members that watch this one")]
     Watch(#[source] io::Error),
 }
 
@@ -25,7 +25,7 @@ pub enum JoinError<E: std::error::Error + 'static> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// It is empty or too long.
+    /// The name is empty or too long.
     #[error("a {of} has 1 to {most} bytes, not {length}")]
     Length {
         /// `group's name` or `member's name`.
@@ -35,7 +35,7 @@ pub enum NameError {
         /// The longest possible, in bytes.
         most: usize,
     },
-    /// It has a character that is not allowed.
+    /// The name has a character that is not allowed.
     #[error("a {of} cannot contain {character:?}: use {allowed}")]
     Character {
         /// `group's name` or `member's name`.
@@ -45,7 +45,7 @@ pub enum NameError {
         /// The characters that are allowed.
         allowed: &'static str,
     },
-    /// It ends like the topic of a single member.
+    /// The name ends like the topic of a single member.
     #[error(
         "a group's name cannot end in a dot and 16 hexadecimal digits, as the topics of members do"
     )]

@@ -3,31 +3,27 @@
 use crate::error::JoinError;
 use crate::links::Links;
 use crate::name;
-use crate::options::GroupOptions;
+use crate::options::{GroupOptions, fitted};
 use crate::outbox::Outbox;
 use crate::pending::PendingEvents;
+use crate::streams::{departure, remember};
 use crate::wakeup::Wakeup;
-use crate::watch::{self, Watch};
+use crate::watch::Watch;
 use lanecast_base::clock::Clock;
 use lanecast_membership::{
-    Departure, Event, GroupCounters, GroupSettings, Member, MemberId, MemberInfo, Nanos, Order,
-    SendError, StateError, View,
+    Departure, Event, GroupCounters, Member, MemberId, MemberInfo, Nanos, Order, SendError,
+    StateError, View,
 };
-use lanecast_transport::{CloseReason, Event as StreamEvent, Stream, Subscribe, Transport};
+use lanecast_transport::{CloseReason, Event as StreamEvent, Subscribe, Transport};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest frame, in bytes: a longer message is sent in several, so that others get their turn.
-const LONGEST_FRAME: usize = 64 << 10;
-/// Share of the transport's window for unacknowledged messages, in longest messages (an eighth of
-/// it each): the other half is for control, which must pass even if a member reads nothing.
-const WINDOW_IN_MESSAGES: usize = 4;
 /// Frames read in one poll by calls that wait.
 const POLL_LIMIT: usize = 64;
-/// Longest sleep while the transport has no room: readers that make some wake nobody.
+/// Longest sleep while the transport has no room: readers that make some send no wake-up.
 const ROOM_WAIT: Duration = Duration::from_micros(100);
 
 /// A member of a group over the transport `T`.
@@ -38,7 +34,7 @@ const ROOM_WAIT: Duration = Duration::from_micros(100);
 /// polls again.
 ///
 /// Messages of one sender arrive in its order at all members; those sent with [`Order::Total`]
-/// arrive in one order at all members, whoever sent them. Members that go from one view to the
+/// arrive in one order at all members, across senders. Members that go from one view to the
 /// next together have received the same messages in between.
 ///
 /// ```
@@ -412,8 +408,8 @@ impl<T: Transport> Group<T> {
         self.member.counters()
     }
 
-    /// Frames that were dropped: none of this group's, not under its key, or with another sender than
-    /// their stream's.
+    /// Frames that were dropped: none of this group's, not under its key, or with another sender
+    /// than their stream's.
     pub const fn foreign_frames(&self) -> u64 {
         self.foreign_frames + self.member.foreign_frames()
     }
@@ -456,41 +452,12 @@ impl<T: Transport> fmt::Debug for Group<T> {
     }
 }
 
-/// The settings, within what the transport can carry.
-fn fitted(settings: GroupSettings, longest_message: usize) -> GroupSettings {
-    let window = settings.window.min(longest_message.saturating_mul(WINDOW_IN_MESSAGES));
-    GroupSettings {
-        window,
-        longest_frame: longest_message.min(LONGEST_FRAME).min(settings.longest_frame),
-        ..settings
-    }
-}
-
 /// Whether a refusal can end by waiting.
 const fn may_pass(error: SendError) -> bool {
     matches!(
         error,
         SendError::NoView | SendError::Changing | SendError::NoCredit(_) | SendError::Transport
     )
-}
-
-/// Keeps the address of a member between hosts.
-fn remember(addresses: &mut Vec<(MemberId, IpAddr)>, stream: &Stream) {
-    let id = MemberId(stream.session.0);
-    addresses.retain(|(it, _)| *it != id);
-    addresses.extend(watch::address_of(&stream.source).map(|address| (id, address)));
-}
-
-/// The meaning of a stream's end for its member; none if the machine has to find out.
-fn departure(stream: &Stream, why: CloseReason) -> Option<Departure> {
-    match why {
-        CloseReason::Closed => Some(Departure::Left),
-        // The kernel freed the lock of a process on this host. Between hosts it is only silence.
-        CloseReason::Died if watch::address_of(&stream.source).is_none() => {
-            Some(Departure::Crashed)
-        }
-        _ => None,
-    }
 }
 
 /// Microseconds since 1970.

@@ -11,8 +11,8 @@
 //! - A crash shows as the end of a stream, and between hosts as the end of a TCP connection that
 //!   members keep to each other for this purpose (`watch`).
 //!
-//! With [`GroupOptions::keys`] frames are encrypted and authenticated (`sealing`), and members without
-//! the key neither read nor join.
+//! With [`GroupOptions::keys`] frames are encrypted and authenticated (`sealing`), and members
+//! without the key neither read nor join.
 //!
 //! The frames are described in `docs/protocol/group.md`.
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ mod outbox;
 mod pending;
 mod replay_window;
 mod sealing;
+mod streams;
 mod wakeup;
 mod watch;
 

@@ -4,6 +4,12 @@ use crate::sealing::GroupKeys;
 use lanecast_membership::GroupSettings;
 use std::net::IpAddr;
 
+/// Longest frame, in bytes: a longer message is sent in several, so that others get their turn.
+const LONGEST_FRAME: usize = 64 << 10;
+/// Share of the transport's window for unacknowledged messages, in longest messages (an eighth of
+/// it each): the other half is for control, which must pass even if a member reads nothing.
+const WINDOW_IN_MESSAGES: usize = 4;
+
 /// Options of [`Group::join`](crate::Group::join).
 ///
 /// ```
@@ -28,7 +34,7 @@ pub struct GroupOptions {
     pub watch: Option<IpAddr>,
     /// Keys that all members share. Frames are encrypted and authenticated with them: programs
     /// without a key neither read messages nor become members. `None` trusts all who reach the
-    /// transport. What else travels stays open: topics, sizes, times, and who talks to whom.
+    /// transport. What else travels stays open: topics, sizes, times, and the members that talk to each other.
     pub keys: Option<GroupKeys>,
 }
 
@@ -43,5 +49,15 @@ impl Default for GroupOptions {
     /// A member named after its process: `pid 4711`.
     fn default() -> Self {
         Self::named(format!("pid {}", std::process::id()))
+    }
+}
+
+/// The settings, within what the transport can carry.
+pub(crate) fn fitted(settings: GroupSettings, longest_message: usize) -> GroupSettings {
+    let window = settings.window.min(longest_message.saturating_mul(WINDOW_IN_MESSAGES));
+    GroupSettings {
+        window,
+        longest_frame: longest_message.min(LONGEST_FRAME).min(settings.longest_frame),
+        ..settings
     }
 }

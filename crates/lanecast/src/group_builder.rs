@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
 use lanecast_group::{GroupKeys, GroupOptions, GroupSettings, JoinError};
+use std::error::Error as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +98,10 @@ impl<'a> GroupBuilder<'a> {
         let joined = lanecast_group::Group::join(transports, self.group, self.options);
         joined.map_err(|error| match error {
             JoinError::Transport(error) => error,
-            other => Error::Group(other.to_string()),
+            other => {
+                let cause = other.source().map(|cause| format!(": {cause}"));
+                Error::Group(format!("{other}{}", cause.unwrap_or_default()))
+            }
         })
     }
 }

@@ -38,7 +38,10 @@ impl Report {
             Event::Direct { from, bytes } => self.message("direct", from, None, bytes),
             Event::Suspected(member, why) => self.note(
                 || format!("suspected: {} ({})", printable(&member.name), describe(why)),
-                || json!({"event": "suspected", "member": member_json(member), "why": describe(why)}),
+                || {
+                    let member = member_json(member);
+                    json!({"event": "suspected", "member": member, "why": describe(why)})
+                },
             ),
             Event::OtherVersion { version } => self.note(
                 || format!("a member speaks version {version} of the protocol, and is left alone"),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a member saw of a message to all.
+/// A message to all, as a member saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) from: MemberId,

@@ -1,4 +1,4 @@
-//! What a group promises, over each transport.
+//! The promises of a group, over each transport.
 
 use crate::crowd::{Seat, send, until, until_together};
 use lanecast_group::{Departure, GroupKeys, GroupOptions, Order};

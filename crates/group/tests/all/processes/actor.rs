@@ -81,7 +81,7 @@ fn shm(directory: &str) -> Domain {
 }
 
 fn net(run: u16, kind: TransportKind) -> NetTransport {
-    let [high, low] = run.to_be_bytes();
+    let [low, high] = run.to_le_bytes();
     let address = [239, 195, high, low];
     let settings = NetSettings {
         group: SocketAddr::from((address, 21_000)),
