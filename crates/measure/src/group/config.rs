@@ -74,7 +74,7 @@ pub struct GroupConfig {
     /// `interval`: time between two messages of a sender.
     pub interval: Duration,
     /// `bind_addr`: the interface of the network, as an address, a network or a name.
-    pub bind_addr: String,
+    pub bind_addr: Option<String>,
     /// `mcast_addr`, `mcast_port`: the group of `udp`.
     pub multicast: SocketAddr,
     /// `cluster`: the addresses of all members of `tcp`.
@@ -200,9 +200,7 @@ impl GroupConfig {
             props: written.value("props", |text| Ok(text.to_owned()))?,
             warmup: written.number("warmup")?.unwrap_or(0),
             interval: written.value("interval", milliseconds)?.unwrap_or_default(),
-            bind_addr: written
-                .value("bind_addr", |text| Ok(text.to_owned()))?
-                .unwrap_or_else(|| "127.0.0.1".to_owned()),
+            bind_addr: written.value("bind_addr", |text| Ok(text.to_owned()))?,
             multicast: SocketAddr::new(
                 address.unwrap_or(MULTICAST.ip()),
                 port.unwrap_or(MULTICAST.port()),
@@ -217,6 +215,11 @@ impl GroupConfig {
     /// Messages that each member receives: those of all senders, its own included.
     pub fn expected(&self) -> u64 {
         self.num_msgs.saturating_mul(self.num_senders as u64)
+    }
+
+    /// The interface: `bind_addr`, or loopback.
+    pub fn interface(&self) -> &str {
+        self.bind_addr.as_deref().unwrap_or("127.0.0.1")
     }
 
     pub(super) fn agreed(&self) -> Agreed {

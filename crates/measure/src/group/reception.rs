@@ -1,12 +1,13 @@
 //! A member's received messages: checked, counted and timed.
 
 use super::check::SenderCheck;
-use super::config::GroupConfig;
+use super::config::{GroupConfig, TransportKind};
 use super::interval::IntervalSample;
 use super::payload::Payload;
 use super::result::{MemberResult, SenderCount};
 use super::transport::SenderId;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Most samples kept for the measurement line. The `-f` file has all.
@@ -37,6 +38,8 @@ pub(super) struct Reception {
     damaged: u64,
     started: Option<Instant>,
     ended: Instant,
+    /// Whether other members are threads of the same process.
+    shares_process: bool,
     cpu_at_start: u64,
     cpu_ns: u64,
     /// Count and time at the beginning of the current interval.
@@ -63,6 +66,7 @@ impl Reception {
             damaged: 0,
             started: None,
             ended: now,
+            shares_process: config.transport == TransportKind::GroupThreads,
             cpu_at_start: 0,
             cpu_ns: 0,
             interval: (0, 0),
@@ -103,7 +107,7 @@ impl Reception {
         }
         if self.started.is_none() {
             self.started = Some(Instant::now());
-            self.cpu_at_start = cpu_ns();
+            self.cpu_at_start = cpu_ns(self.shares_process);
         }
         let before = sender.check.received;
         sender.check.see(data.number);
@@ -124,7 +128,7 @@ impl Reception {
     pub(super) fn touch(&mut self) {
         self.ended = Instant::now();
         self.progress = self.ended;
-        self.cpu_ns = cpu_ns().saturating_sub(self.cpu_at_start);
+        self.cpu_ns = cpu_ns(self.shares_process).saturating_sub(self.cpu_at_start);
     }
 
     #[cold]
@@ -183,12 +187,16 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// CPU time of all threads of this process, in nanoseconds; 0 if the system does not tell.
-fn cpu_ns() -> u64 {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return 0 };
-    let of_thread = |entry: std::io::Result<fs::DirEntry>| {
-        let text = fs::read_to_string(entry.ok()?.path().join("schedstat")).ok()?;
+/// CPU time of this thread, or of all threads of this process, in nanoseconds; 0 if the system does not
+/// tell.
+fn cpu_ns(of_thread: bool) -> u64 {
+    let read = |path: &Path| {
+        let text = fs::read_to_string(path).ok()?;
         text.split_whitespace().next()?.parse::<u64>().ok()
     };
-    threads.filter_map(of_thread).sum()
+    if of_thread {
+        return read(Path::new("/proc/thread-self/schedstat")).unwrap_or(0);
+    }
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return 0 };
+    threads.filter_map(|thread| read(&thread.ok()?.path().join("schedstat"))).sum()
 }

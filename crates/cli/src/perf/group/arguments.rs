@@ -92,19 +92,27 @@ pub(crate) struct GroupArgs {
 
     /// Messages of each sender before the measured ones
     #[arg(long, value_name = "COUNT", hide = true)]
-    warmup: Option<String>,
+    pub(super) warmup: Option<String>,
 
     /// Threads of a member
     #[arg(long, value_name = "COUNT", hide = true, alias = "num_threads")]
-    num_threads: Option<String>,
+    pub(super) num_threads: Option<String>,
 
     /// Milliseconds between two messages
     #[arg(long, value_name = "MS", hide = true)]
-    interval: Option<String>,
+    pub(super) interval: Option<String>,
 
     /// Interface
     #[arg(long, value_name = "ADDRESS", hide = true, alias = "bind_addr")]
-    bind_addr: Option<String>,
+    pub(super) bind_addr: Option<String>,
+
+    /// Name of the group of lanecast: tests of other names do not meet
+    #[arg(long, value_name = "NAME", default_value = "perf")]
+    pub(super) group: String,
+
+    /// The domain's directory, for group-shm, and for lanecast top and stat
+    #[arg(long, value_name = "DIR")]
+    pub(super) directory: Option<PathBuf>,
 
     /// Belong to a series: end with the process that started this one
     #[arg(long, hide = true)]
@@ -151,6 +159,11 @@ impl GroupArgs {
             }
             None => ("the arguments".to_owned(), String::new()),
         };
+        Ok(GroupConfig::read(&name, &text, &self.overrides(), self.local.local))
+    }
+
+    /// The settings of the arguments.
+    pub(super) fn overrides(&self) -> Vec<String> {
         let options = [
             ("warmup", &self.warmup),
             ("num_threads", &self.num_threads),
@@ -158,11 +171,9 @@ impl GroupArgs {
             ("bind_addr", &self.bind_addr),
             ("props", &self.props),
         ];
-        let options = options
-            .into_iter()
-            .filter_map(|(key, value)| value.as_ref().map(|value| format!("{key}={value}")));
-        let overrides: Vec<String> = options.chain(self.settings.iter().cloned()).collect();
-        Ok(GroupConfig::read(&name, &text, &overrides, self.local.local))
+        let options = options.into_iter();
+        let given = options.filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
+        given.chain(self.settings.iter().cloned()).collect()
     }
 
     /// Whether this member sends.

@@ -1,11 +1,13 @@
 //! All members of a group test on this machine, a process each.
 
 use super::arguments::GroupArgs;
-use super::check_local;
+use super::carrier::{self, Carrier};
 use super::namespaces::{self, INTERFACE, Network};
-use crate::child::{ChildProcess, Deadline};
+use super::{check_local, member};
+use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::warn;
 use anyhow::{Context, bail};
+use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;
 use lanecast_measure::group::{GroupConfig, TransportKind};
 use serde_json::Value;
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The longest run: members end by themselves much earlier, unless they make progress.
 const LONGEST: Duration = Duration::from_secs(4 * 3600);
+/// Between two looks at the stop flag while threads run.
+const LOOK: Duration = Duration::from_millis(20);
 /// Port of every member of `tcp` that has an address of its own.
 const PORT: u16 = 7800;
 
@@ -21,6 +25,7 @@ const PORT: u16 = 7800;
 pub(super) fn run(
     arguments: &GroupArgs,
     config: &GroupConfig,
+    head: &Head,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Value> {
     let members = arguments.local.local.unwrap_or(config.num_members);
@@ -28,20 +33,79 @@ pub(super) fn run(
     if arguments.file.is_some() || arguments.stay || arguments.sender || arguments.receiver {
         bail!("-f, --stay, --sender and --receiver are for one member: leave out --local");
     }
+    let hosts = &arguments.local.hosts;
+    if config.transport == TransportKind::GroupThreads {
+        if hosts.namespaces {
+            bail!("--namespaces: threads of one process have no networks of their own");
+        }
+        return threads(arguments, config, head, stop);
+    }
     let mut words = Vec::new();
     if let Some(path) = &arguments.config {
         words.extend(["--config".to_owned(), path.display().to_string()]);
     }
-    words.extend(arguments.settings.iter().cloned());
+    words.extend(arguments.overrides());
     if arguments.dump_stats {
         words.push("--dump-stats".to_owned());
     }
     let time = |name: &str, time: Duration| [name.to_owned(), format!("{}ms", time.as_millis())];
     words.extend(time("--join-timeout", arguments.join_timeout));
     words.extend(time("--patience", arguments.patience));
-    let hosts = &arguments.local.hosts;
     let mut line = measure(config, &words, hosts.namespaces.then_some(hosts.mtu), stop)?;
-    line["command"] = Head::now().command.into();
+    line["command"] = head.command.clone().into();
+    Ok(line)
+}
+
+/// Runs all members as threads of this process; the measurement line of the first one.
+fn threads(
+    arguments: &GroupArgs,
+    config: &GroupConfig,
+    head: &Head,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Value> {
+    let (domain, is_over) = (TempDomain::build("group")?, AtomicBool::new(false));
+    let arguments =
+        GroupArgs { directory: Some(domain.path("domain")), json: true, ..arguments.clone() };
+    let context = carrier::context(&arguments, config)?;
+    let lines = std::thread::scope(|scope| {
+        let (context, is_over) = (&context, &is_over);
+        let members = (0..config.num_members).map(|member| {
+            let own = GroupArgs {
+                name: Some(format!("m{}", member + 1)),
+                sender: member < config.num_senders,
+                receiver: member >= config.num_senders,
+                ..arguments.clone()
+            };
+            scope.spawn(move || {
+                let transport = Carrier::join(context, &own, &member::name(&own))?;
+                member::over(transport, &own, config, head, &|| is_over.load(Ordering::Relaxed))
+            })
+        });
+        let members: Vec<_> = members.collect();
+        while members.iter().any(|member| !member.is_finished()) {
+            is_over.fetch_or(stop(), Ordering::Relaxed);
+            std::thread::sleep(LOOK);
+        }
+        let ended = members.into_iter().map(|member| {
+            member.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a member panicked")))
+        });
+        ended.collect::<anyhow::Result<Vec<Value>>>()
+    })?;
+    one_of(lines)
+}
+
+/// The first of the members' lines, complete if all of them are.
+fn one_of(mut lines: Vec<Value>) -> anyhow::Result<Value> {
+    let first = lines.first().context("a group has a member")?;
+    if lines.iter().any(|line| line["results"] != first["results"]) {
+        warn("the members' tables differ: not all of them got all results");
+    }
+    // One member may not have seen what happened to another.
+    let is_complete = lines.iter().all(|line| line["complete"] == true);
+    let mut line = lines.swap_remove(0);
+    line["complete"] = is_complete.into();
+    line["namespaces"] = false.into();
+    line["mtu"] = Value::Null;
     Ok(line)
 }
 
@@ -55,7 +119,8 @@ pub(super) fn measure(
 ) -> anyhow::Result<Value> {
     let members = config.num_members;
     let network = mtu.map(|mtu| Network::build(members, mtu)).transpose()?;
-    let common = common(config, words, network.is_some())?;
+    let domain = TempDomain::build("group")?;
+    let common = common(config, words, network.is_some(), &domain)?;
     let deadline = Deadline { until: Instant::now() + LONGEST, stop };
     // Dropped before the network: the members end first.
     let mut actors = Vec::new();
@@ -77,21 +142,19 @@ pub(super) fn measure(
         let said = actor.finish(&deadline)?;
         said.lines().for_each(|line| warn(line.trim_start_matches("lanecast: ")));
     }
-    let first = lines.first().context("a group has a member")?;
-    if lines.iter().any(|line| line["results"] != first["results"]) {
-        warn("the members' tables differ: not all of them got all results");
-    }
-    // A member that saw all others say less than it is no proof for them.
-    let is_complete = lines.iter().all(|line| line["complete"] == true);
-    let mut line = lines.swap_remove(0);
-    line["complete"] = is_complete.into();
+    let mut line = one_of(lines)?;
     line["namespaces"] = network.is_some().into();
     line["mtu"] = mtu.into();
     Ok(line)
 }
 
 /// Arguments of all members.
-fn common(config: &GroupConfig, words: &[String], has_hosts: bool) -> anyhow::Result<Vec<String>> {
+fn common(
+    config: &GroupConfig,
+    words: &[String],
+    has_hosts: bool,
+    domain: &TempDomain,
+) -> anyhow::Result<Vec<String>> {
     let mut common: Vec<String> =
         ["perf", "group", "--own-session", "--json"].map(str::to_owned).to_vec();
     common.extend(words.iter().cloned());
@@ -112,8 +175,14 @@ fn common(config: &GroupConfig, words: &[String], has_hosts: bool) -> anyhow::Re
             common.push(format!("mcast_port={port}"));
         }
         TransportKind::Udp | TransportKind::Tcp => {}
-        _ if has_hosts => common.push(format!("bind_addr={INTERFACE}")),
-        _ => {}
+        _ => {
+            let directory = domain.path("domain").display().to_string();
+            let group = format!("perf-{}", std::process::id());
+            common.extend(["--directory".to_owned(), directory, "--group".to_owned(), group]);
+            if has_hosts {
+                common.push(format!("bind_addr={INTERFACE}"));
+            }
+        }
     }
     Ok(common)
 }

@@ -1,8 +1,8 @@
 //! One member of a group test, over the transport of its configuration.
 
-use super::arguments::GroupArgs;
+use super::arguments::{GroupArgs, props_file};
+use super::carrier::{self, Carrier};
 use crate::output::{print_error, print_line, warn};
-use crate::perf::group::arguments::props_file;
 use crate::table::{counted, grouped, rate};
 use anyhow::{Context, bail};
 use lanecast_measure::group::{
@@ -48,24 +48,34 @@ pub(super) fn run(
     head: &Head,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Value> {
-    if config.props.is_some() {
-        let props = config.props.as_deref().map(props_file).transpose()?;
-        let name = props.map(|path| path.display().to_string()).unwrap_or_default();
-        print_error(&format!("props: {} has no use for {name}", config.transport));
+    let name = name(arguments);
+    let is_bare = matches!(config.transport, TransportKind::Udp | TransportKind::Tcp);
+    if is_bare && let Some(props) = &config.props {
+        let file = props_file(props)?;
+        print_error(&format!("props: {} has no use for {}", config.transport, file.display()));
     }
     match config.transport {
-        TransportKind::Udp => over(
-            UdpTransport::open(&config.bind_addr, config.multicast)?,
-            arguments,
-            config,
-            head,
-            stop,
-        ),
+        TransportKind::Udp => {
+            let transport = UdpTransport::open(config.interface(), config.multicast)?;
+            over(transport, arguments, config, head, stop)
+        }
         TransportKind::Tcp => {
             over(TcpTransport::open(&cluster(config)?)?, arguments, config, head, stop)
         }
-        kind => bail!("transport {kind} is not in this version: udp and tcp are"),
+        TransportKind::GroupThreads => {
+            bail!("group-threads is for the threads of one process: use --local COUNT")
+        }
+        _ => {
+            let context = carrier::context(arguments, config)?;
+            let transport = Carrier::join(&context, arguments, &name)?;
+            over(transport, arguments, config, head, stop)
+        }
     }
+}
+
+/// The member's name in the tables.
+pub(super) fn name(arguments: &GroupArgs) -> String {
+    arguments.name.clone().unwrap_or_else(|| format!("process {}", std::process::id()))
 }
 
 /// The addresses of all members of `tcp`.
@@ -73,24 +83,25 @@ fn cluster(config: &GroupConfig) -> anyhow::Result<Vec<SocketAddr>> {
     if !config.cluster.is_empty() {
         return Ok(config.cluster.clone());
     }
-    let own: IpAddr = config.bind_addr.parse().with_context(|| {
-        format!("bind_addr={}: tcp needs an address, or cluster=ADDRESS:PORT,...", config.bind_addr)
+    let own: IpAddr = config.interface().parse().with_context(|| {
+        let given = config.interface();
+        format!("bind_addr={given}: tcp needs an address, or cluster=ADDRESS:PORT,...")
     })?;
     let ports = FIRST_PORT..=u16::MAX;
     Ok(ports.take(config.num_members).map(|port| SocketAddr::new(own, port)).collect())
 }
 
-fn over(
+/// Runs a member over a transport; the measurement line.
+pub(super) fn over(
     transport: impl GroupTransport,
     arguments: &GroupArgs,
     config: &GroupConfig,
     head: &Head,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Value> {
-    let pid = std::process::id();
     let settings = MemberSettings {
         id: lanecast_os::process::random()?,
-        name: arguments.name.clone().unwrap_or_else(|| format!("process {pid}")),
+        name: name(arguments),
         is_sender: arguments.is_sender(config),
         join_timeout: arguments.join_timeout,
         patience: arguments.patience,

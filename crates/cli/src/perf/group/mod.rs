@@ -2,6 +2,7 @@
 //! matrix.
 
 mod arguments;
+mod carrier;
 mod local;
 mod member;
 mod namespaces;
@@ -38,7 +39,7 @@ pub(super) fn run(arguments: &GroupArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
         }
     }
     let line = match arguments.local.local {
-        Some(_) => local::run(arguments, &config, stop)?,
+        Some(_) => local::run(arguments, &config, &head, stop)?,
         None => member::run(arguments, &config, &head, stop)?,
     };
     files.write(&[line.to_string()])?;

@@ -115,6 +115,9 @@ pub(super) fn run(arguments: &SeriesArgs, stop: &dyn Fn() -> bool) -> anyhow::Re
     };
     let configs = cases.iter().map(|case| GroupConfig::read("the series", "", case, None));
     let configs: Vec<GroupConfig> = configs.collect::<Result<_, _>>()?;
+    if arguments.transports.contains(&TransportKind::GroupThreads) {
+        bail!("group-threads is no process of its own: use perf group --local");
+    }
     let total: Duration = configs.iter().map(expected).sum();
     let mut progress = Progress::new(total.saturating_mul(arguments.repetitions));
     let mtu = arguments.hosts.namespaces.then_some(arguments.hosts.mtu);
