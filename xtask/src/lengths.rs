@@ -5,7 +5,7 @@ use crate::source::Source;
 use crate::tree::Tree;
 
 /// The most lines of a Rust file.
-const LONGEST_FILE: usize = 450;
+const LONGEST_FILE: usize = 600;
 /// The most characters of a line of Rust.
 const WIDEST_LINE: usize = 100;
 /// Files that may be longer for a reason: a path, how long, and why, on each line.

@@ -34,7 +34,8 @@ pub struct GroupOptions {
     pub watch: Option<IpAddr>,
     /// Keys that all members share. Frames are encrypted and authenticated with them: programs
     /// without a key neither read messages nor become members. `None` trusts all who reach the
-    /// transport. What else travels stays open: topics, sizes, times, and the members that talk to each other.
+    /// transport. What else travels stays open: topics, sizes, times, and the members that talk to
+    /// each other.
     pub keys: Option<GroupKeys>,
 }
 

@@ -1,8 +1,9 @@
 //! Frames of a group under a pre-shared key: encrypted, authenticated, and none taken twice.
 //!
-//! AES-256-GCM of *ring*. Each member seals with a key of its own, derived from the group's key, its
-//! member id and the group's name by HKDF-SHA-256 (RFC 5869): ids are never used again, so a counter
-//! from 0 is a nonce that never repeats. Layout of a sealed frame: `docs/protocol/group.md`.
+//! AES-256-GCM of *ring*. Each member seals with a key of its own, derived from the group's key,
+//! its member id and the group's name by HKDF-SHA-256 (RFC 5869): ids are never used again, so a
+//! counter from 0 is a nonce that never repeats. Layout of a sealed frame:
+//! `docs/protocol/group.md`.
 
 use crate::replay_window::ReplayWindow;
 use ring::{aead, digest, hkdf};

@@ -1,9 +1,10 @@
 //! Failure detection by silence: phi-accrual over the arrivals of any frame.
 //!
 //! Intervals of a member's frames are taken to be normally distributed. Phi is the negative decimal
-//! logarithm of the probability that an interval as long as the present silence occurs: a member on a
-//! steady link is suspected sooner than one that is often late. Two bounds hold whatever the estimate
-//! says: no suspicion before [`EARLIEST_BEATS`] heartbeats, and none later than `hang_timeout`.
+//! logarithm of the probability that an interval as long as the present silence occurs: a member on
+//! a steady link is suspected sooner than one that is often late. Two bounds hold whatever the
+//! estimate says: no suspicion before [`EARLIEST_BEATS`] heartbeats, and none later than
+//! `hang_timeout`.
 
 use crate::Nanos;
 use crate::settings::GroupSettings;
@@ -58,8 +59,8 @@ impl Detector {
         Self { heartbeat, latest: hang_timeout, members: BTreeMap::new() }
     }
 
-    /// A frame of a member arrived. Frames that follow each other within half of a heartbeat count as one:
-    /// a burst of messages says nothing about the heartbeats to come.
+    /// A frame of a member arrived. Frames that follow each other within half of a heartbeat count
+    /// as one: a burst of messages says nothing about the heartbeats to come.
     #[inline]
     pub(crate) fn heard(&mut self, now: Nanos, id: MemberId) {
         let first = Arrivals { last: now, intervals: 0, mean: 0.0, variance: 0.0 };
@@ -89,8 +90,9 @@ impl Detector {
         arrivals.is_some_and(|arrivals| now >= self.deadline(arrivals))
     }
 
-    /// The time at which the next member will have been silent for too long, unless it is heard before;
-    /// `Nanos::MAX` without members. It is in the past if a silent member was not forgotten.
+    /// The time at which the next member will have been silent for too long, unless it is heard
+    /// before; `Nanos::MAX` without members. It is in the past if a silent member was not
+    /// forgotten.
     pub(crate) fn next_due(&self) -> Nanos {
         self.members.values().map(|arrivals| self.deadline(arrivals)).min().unwrap_or(Nanos::MAX)
     }
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn no_suspicion_before_five_heartbeats_or_after_the_timeout() {
-        // The estimate alone would be patient for longer than the timeout, and for less than five beats.
+        // The estimate alone would be patient for longer than the timeout, and for less than five
+        // beats.
         let settings =
             GroupSettings { heartbeat: BEAT, hang_timeout: 5 * BEAT, ..GroupSettings::default() };
         assert_eq!(patience(&mut Detector::new(&settings), (0..100).map(|_| BEAT)), 5 * BEAT);

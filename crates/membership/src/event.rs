@@ -53,8 +53,8 @@ pub struct ViewChange {
 }
 
 impl ViewChange {
-    /// The change from the view that the application knows, if it knows one. `why` tells why a former
-    /// member is gone.
+    /// The change from the view that the application knows, if it knows one. `why` tells why a
+    /// former member is gone.
     pub(crate) fn between(
         old: Option<&View>,
         new: &View,

@@ -32,8 +32,8 @@ pub(crate) struct Answer {
 /// The step that the answers lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// Views that some have installed are installed by all that are ready for them; then a new round
-    /// begins.
+    /// Views that some have installed are installed by all that are ready for them; then a new
+    /// round begins.
     InstallFirst(Vec<(ViewId, Ballot)>),
     /// The next view.
     Cut,
@@ -97,8 +97,8 @@ impl Lead {
         self.participants.iter()
     }
 
-    /// Sends what the missing answers are for: the Prepare, or the Cut once it is decided. False if the
-    /// transport has no room.
+    /// Sends what the missing answers are for: the Prepare, or the Cut once it is decided. False if
+    /// the transport has no room.
     pub(crate) fn send(&self, sender: &mut FrameSender, out: &mut impl Outlet) -> bool {
         if let Some(cut) = &self.cut {
             return out.broadcast(cut, &[]);

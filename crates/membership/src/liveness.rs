@@ -44,8 +44,8 @@ impl Liveness {
         }
     }
 
-    /// Notes that this member runs; the pause in which it did not, if that was long. It knows nothing
-    /// then about the others' silence, which may have been its own.
+    /// Notes that this member runs; the pause in which it did not, if that was long. It knows
+    /// nothing then about the others' silence, which may have been its own.
     pub(crate) fn run(&mut self, now: Nanos) -> Nanos {
         let pause = now.saturating_sub(self.latest_run);
         self.latest_run = now;
@@ -158,8 +158,8 @@ impl Liveness {
     fn is_stranger(&self, view: &View, peer: &Peer) -> bool {
         let has_moved_on = peer.view.epoch > view.id.epoch;
         let is_outside = has_moved_on || !view.contains(peer.info.id);
-        // Members of a coordinator that does not answer this member are left to it: two leaders that
-        // take the others from one another would go on for ever.
+        // Members of a coordinator that does not answer this member are left to it: two leaders
+        // that take the others from one another would go on for ever.
         let is_taken = || {
             let coordinator = self.peers.get(peer.view.coordinator);
             coordinator.is_some_and(|one| one.is_banned() && one.view == peer.view)
@@ -167,8 +167,8 @@ impl Liveness {
         peer.is_staying() && is_outside && !is_taken()
     }
 
-    /// The member that should lead the next round, as far as this one knows. `own`: whether this one
-    /// could, and whether it is in no view yet. Members with a view lead those without.
+    /// The member that should lead the next round, as far as this one knows. `own`: whether this
+    /// one could, and whether it is in no view yet. Members with a view lead those without.
     pub(crate) fn leader(&self, now: Nanos, view: &View, own: (bool, bool)) -> MemberId {
         let (may_lead, is_seeking) = own;
         let can_lead = |member: &&MemberInfo| {

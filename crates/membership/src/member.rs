@@ -19,9 +19,9 @@ use lanecast_wire::group::{GROUP_NAME_MAX, GroupFrame, GroupFrameError, Header, 
 /// One member of one group.
 ///
 /// The owner calls [`on_frame`](Self::on_frame) with each frame that arrives,
-/// [`on_tick`](Self::on_tick) when [`next_tick`](Self::next_tick) has come, and the sending methods at
-/// any time; frames and events go to the [`Outlet`] of each call. Nothing blocks, and the time is the
-/// caller's. Frames may be lost, doubled and reordered, and be anybody's bytes.
+/// [`on_tick`](Self::on_tick) when [`next_tick`](Self::next_tick) has come, and the sending methods
+/// at any time; frames and events go to the [`Outlet`] of each call. Nothing blocks, and the time
+/// is the caller's. Frames may be lost, doubled and reordered, and be anybody's bytes.
 #[derive(Clone, Debug)]
 pub struct Member {
     group: u32,
@@ -291,14 +291,14 @@ impl Member {
         self.delivery.provide_state(now, token, bytes, out)
     }
 
-    /// Memory is short: halves the bytes that this member may have under way. They grow again while sends
-    /// are refused for want of credit.
+    /// Memory is short: halves the bytes that this member may have under way. They grow again while
+    /// sends are refused for want of credit.
     pub fn on_memory_pressure(&mut self) {
         self.delivery.on_memory_pressure();
     }
 
-    /// Leaves the group. The others deliver all messages of this member first; [`Event::Left`] is the
-    /// end, in bounded time even if no other answers.
+    /// Leaves the group. The others deliver all messages of this member first; [`Event::Left`] is
+    /// the end, in bounded time even if no other answers.
     pub fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
         self.agreement.leave(now, out);
         self.agreement.advance(now, &mut self.delivery, out);

@@ -141,7 +141,8 @@ impl Peers {
                 // Epochs only grow: an older one comes from a frame that took a detour.
                 if view.epoch > peer.view.epoch || peer.view == view {
                     peer.view = view;
-                    // A member that leaves does not change its mind; its frames may be out of order.
+                    // A member that leaves does not change its mind; its frames may be out of
+                    // order.
                     if peer.state != MemberState::Leaving {
                         peer.state = state;
                     }

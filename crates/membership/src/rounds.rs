@@ -194,7 +194,8 @@ impl Rounds {
             self.answer_ready(call, ballot);
             return;
         }
-        // A Cut that says nothing of this member's view can't be followed: the round times call.out.
+        // A Cut that says nothing of this member's view can't be followed: the round times
+        // call.out.
         let Some(next) = next.filter(|next| next.view.id.epoch > self.current.view.id.epoch) else {
             return;
         };

@@ -192,8 +192,9 @@ mod tests {
             let (member, value) = (format!("\"{word}\":"), format!("\"{word}\""));
             assert!(
                 examples.contains(&member) || examples.contains(&value),
-                "`{word}` is in docs/protocol/measurements.md, fanout.md or group-test.md, but in no \
-                 line of every-member, fanout or group.jsonl of crates/report/tests/recorded"
+                "`{word}` is in docs/protocol/measurements.md, fanout.md or group-test.md, \
+                 but in no line of every-member, fanout or group.jsonl of \
+                 crates/report/tests/recorded"
             );
         }
     }

@@ -168,8 +168,8 @@ pub fn head<const N: usize>(header: Header, fields: &[(u64, usize)]) -> [u8; N] 
     bytes
 }
 
-/// Hash of a group's name, which keeps frames of different groups apart: FNV-1a of 32 bits. It is no
-/// protection against attackers.
+/// Hash of a group's name, which keeps frames of different groups apart: FNV-1a of 32 bits. It is
+/// no protection against attackers.
 pub fn group_hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -127,8 +127,8 @@ const MEMBERS_MAX: usize = 1024;
 
 /// The keys, and the words that refusals list.
 const KEYS: &str = "transport, num_msgs, msg_size, num_members, num_senders, log_interval, \
-    processing_delay, props, warmup, interval, num_threads, bind_addr, mcast_addr, mcast_port, cluster, \
-    start_port";
+    processing_delay, props, warmup, interval, num_threads, bind_addr, mcast_addr, mcast_port, \
+    cluster, start_port";
 
 /// Values as they were written, each with its place.
 #[derive(Clone, Debug, Default)]
@@ -149,8 +149,8 @@ impl GroupConfig {
     /// ```
     ///
     /// # Errors
-    /// If a key is unknown, is missing or is there twice, or if a value does not fit; the error names
-    /// the line.
+    /// If a key is unknown, is missing or is there twice, or if a value does not fit; the error
+    /// names the line.
     pub fn read(
         name: &str,
         text: &str,
@@ -299,7 +299,8 @@ impl Written {
                 "msg_size",
                 config.msg_size < least || config.msg_size > 16 << 20,
                 format!(
-                    "a message has {least} bytes at least, for sender, number and check, and 16 MiB at most"
+                    "a message has {least} bytes at least, for sender, number and check, and 16 \
+                     MiB at most"
                 ),
             ),
             (

@@ -160,9 +160,9 @@ impl<'a, T: GroupTransport> Member<'a, T> {
     /// without a message or a sign of life.
     ///
     /// # Errors
-    /// If the members are too few, too many or not of one configuration, if one dies before the start,
-    /// if the transport fails, or if it was stopped. A member that dies later, and messages that do not
-    /// arrive, are in the result.
+    /// If the members are too few, too many or not of one configuration, if one dies before the
+    /// start, if the transport fails, or if it was stopped. A member that dies later, and messages
+    /// that do not arrive, are in the result.
     pub fn run(
         &mut self,
         stop: &dyn Fn() -> bool,

@@ -187,8 +187,8 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// CPU time of this thread, or of all threads of this process, in nanoseconds; 0 if the system does not
-/// tell.
+/// CPU time of this thread, or of all threads of this process, in nanoseconds; 0 if the system does
+/// not tell.
 fn cpu_ns(of_thread: bool) -> u64 {
     let read = |path: &Path| {
         let text = fs::read_to_string(path).ok()?;

@@ -82,8 +82,8 @@ pub trait GroupTransport {
     /// Sends `bytes` to all members; they come back to this one, too.
     ///
     /// # Errors
-    /// [`SendRefusal::Full`] if there is no room now; [`SendRefusal::Failed`] if the group cannot be
-    /// reached any more.
+    /// [`SendRefusal::Full`] if there is no room now; [`SendRefusal::Failed`] if the group cannot
+    /// be reached any more.
     fn try_send(&mut self, bytes: &[u8]) -> Result<(), SendRefusal>;
 
     /// Sends what waits to be sent, and hands over received events, about `limit` at most; returns

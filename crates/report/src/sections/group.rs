@@ -36,10 +36,11 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
         return None;
     }
     let intro = "All senders of a group send to all members, which check every message. A member's \
-                 rate runs from its first message to its last one; a node's figure is the mean of all \
-                 members, the cluster's that times the members. Each figure is the median of its \
-                 repetitions. Document: JGroups 2.6.4 in 2008, a host for each member, 1 Gbit Ethernet; \
-                 its multicast stands beside udp and group-rm, its TCP beside tcp and group-tcp.";
+                 rate runs from its first message to its last one; a node's figure is the mean of \
+                 all members, the cluster's that times the members. Each figure is the median of \
+                 its repetitions. Document: JGroups 2.6.4 in 2008, a host for each member, 1 Gbit \
+                 Ethernet; its multicast stands beside udp and group-rm, its TCP beside tcp \
+                 and group-tcp.";
     let several = cases.has_several_files(Kind::Group);
     let mut blocks = vec![Block::Words(intro.into()), Block::Table(table(&groups, several))];
     let charts = [

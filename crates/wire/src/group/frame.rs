@@ -111,8 +111,8 @@ pub enum GroupFrame<'a> {
 }
 
 impl<'a> GroupFrame<'a> {
-    /// Reads a frame with its header. Nothing is allocated but for a change of the view, and there no
-    /// more than the bytes hold.
+    /// Reads a frame with its header. Nothing is allocated but for a change of the view, and there
+    /// no more than the bytes hold.
     ///
     /// # Errors
     /// If it is no whole frame of this version.

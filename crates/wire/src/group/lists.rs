@@ -1,4 +1,5 @@
-//! Lists within frames: counted, bounded, and read without a copy where their entries are of one size.
+//! Lists within frames: counted, bounded, and read without a copy where their entries are of one
+//! size.
 
 use super::GROUP_MEMBERS_MAX;
 use super::views::{MemberEntry, NextMember, OldView, OldViewEntry, TargetEntry, name};

@@ -6,7 +6,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 macro_rules! layout {
-    ($(#[$about:meta])* $name:ident [$size:literal] { $($(#[$what:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$about:meta])* $name:ident [$size:literal] {
+        $($(#[$what:meta])* $field:ident: $type:ty,)*
+    }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

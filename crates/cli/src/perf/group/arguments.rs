@@ -11,10 +11,11 @@ use std::time::Duration;
 /// Arguments of `perf group`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Every member runs this command with the same configuration file; --local N runs N \
-    members on this machine. Members wait until num_members are there; then the senders send num_msgs \
-    messages each to all, and a receiver's clock runs from its first message to its last one. All \
-    members print the same table: rates and throughput (MB = 10^6 bytes) of each member, averaged, and \
+    after_help = "Every member runs this command with the same configuration file; --local N runs \
+    N members on this machine. Members wait until num_members are there; then the senders send \
+    num_msgs messages each to all, and a receiver's clock runs from its first message to its last \
+    one. All members print the same table: rates and throughput (MB = 10^6 bytes) of each member, \
+    averaged, and \
     of the whole cluster. Order, loss, repetition and content of every message are checked.\n\
     \n\
     Settings, in the file (a line each, # begins a comment) and as arguments, which win:\n\

@@ -2,8 +2,8 @@
 
 use super::arguments::GroupArgs;
 use super::carrier::{self, Carrier};
+use super::member;
 use super::namespaces::{self, INTERFACE, Network};
-use super::{check_local, member};
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::warn;
 use anyhow::{Context, bail};
@@ -193,4 +193,12 @@ fn free_ports(count: usize) -> anyhow::Result<Vec<String>> {
         (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
     let addresses = listeners?.into_iter().map(|listener| Ok(listener.local_addr()?.to_string()));
     addresses.collect()
+}
+
+/// Refuses settings that contradict `--local`.
+fn check_local(config: &GroupConfig, members: usize) -> anyhow::Result<()> {
+    if config.num_members != members {
+        bail!("--local {members} and num_members={} differ", config.num_members);
+    }
+    Ok(())
 }

@@ -19,7 +19,6 @@ use crate::output::{print, print_line, wrong_arguments};
 use anyhow::bail;
 use lanecast_measure::Head;
 use lanecast_measure::group::GroupConfig;
-use serde_json::Value;
 use std::process::ExitCode;
 
 /// Runs one member, or several on this machine.
@@ -48,7 +47,7 @@ pub(super) fn run(arguments: &GroupArgs, stop: &dyn Fn() -> bool) -> anyhow::Res
     } else {
         print(&table::shown(&line))?;
     }
-    Ok(ExitCode::from(if is_complete(&line) { 0 } else { INCOMPLETE }))
+    Ok(ExitCode::from(if line["complete"] == true { 0 } else { INCOMPLETE }))
 }
 
 /// Runs `perf group-report`.
@@ -57,17 +56,4 @@ pub(super) fn run_series(
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
     series::run(arguments, stop)
-}
-
-/// Whether a line says that every member received everything once and in order.
-fn is_complete(line: &Value) -> bool {
-    line["complete"] == true
-}
-
-/// Refuses settings that contradict `--local`.
-fn check_local(config: &GroupConfig, members: usize) -> anyhow::Result<()> {
-    if config.num_members != members {
-        bail!("--local {members} and num_members={} differ", config.num_members);
-    }
-    Ok(())
 }

@@ -318,8 +318,8 @@ impl World {
         .collect()
     }
 
-    /// Checks virtual synchrony: members that made the same step saw the same messages before it; each
-    /// sender's messages are in order.
+    /// Checks virtual synchrony: members that made the same step saw the same messages before it;
+    /// each sender's messages are in order.
     #[track_caller]
     pub(super) fn check(&self) {
         let mut steps: BTreeMap<(ViewId, ViewId), (usize, Vec<Said>, Vec<Said>)> = BTreeMap::new();
