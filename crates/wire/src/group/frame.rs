@@ -308,6 +308,21 @@ impl<'a> GroupFrame<'a> {
                 add(SuspectBody { member: (*member).into(), reason: *reason }.as_bytes());
             }
             Self::Leave => {}
+            Self::DirectAck { next: number } | Self::StateAck { offset: number } => {
+                add(&number.to_le_bytes());
+            }
+            Self::State { offset, total, bytes } => {
+                let (offset, total) = ((*offset).into(), (*total).into());
+                add(StateBody { offset, total }.as_bytes());
+                add(bytes);
+            }
+            round => round.write_round(&mut add),
+        }
+    }
+
+    /// Writes the body of a frame of a round.
+    fn write_round(&self, add: &mut impl FnMut(&[u8])) {
+        match self {
             Self::Prepare { ballot, epoch, participants } => {
                 let (ballot, epoch, count) = (*ballot, (*epoch).into(), count(participants));
                 add(PrepareBody { ballot, epoch, count, reserved: [0; 6] }.as_bytes());
@@ -340,7 +355,7 @@ impl<'a> GroupFrame<'a> {
                     reserved: 0.into(),
                 };
                 add(head.as_bytes());
-                members.iter().for_each(|member| add_member(member, &mut add));
+                members.iter().for_each(|member| add_member(member, add));
                 for OldView { view, targets } in views {
                     let (view, count) = (*view, count(targets));
                     add(OldViewEntry { view, count, reserved: [0; 6] }.as_bytes());
@@ -355,14 +370,7 @@ impl<'a> GroupFrame<'a> {
                 let (ballot, promised) = (*ballot, *promised);
                 add(RefuseBody { ballot, promised, epoch: (*epoch).into() }.as_bytes());
             }
-            Self::DirectAck { next: number } | Self::StateAck { offset: number } => {
-                add(&number.to_le_bytes());
-            }
-            Self::State { offset, total, bytes } => {
-                let (offset, total) = ((*offset).into(), (*total).into());
-                add(StateBody { offset, total }.as_bytes());
-                add(bytes);
-            }
+            _ => {}
         }
     }
 

@@ -27,8 +27,8 @@ const OVERHEAD: Duration = Duration::from_secs(2);
 #[command(
     after_help = "Runs perf group --local for each number of members, size and transport, all \
     members senders, and shows rates and throughput of each node and of the cluster beside the \
-    document's figures. Those are of 2008: a host for each member, 1 Gbit Ethernet, JGroups 2.6.4; members \
-    here \
+    document's figures. Those are of 2008: a host for each member, 1 Gbit Ethernet, JGroups 2.6.4; \
+    members here \
     share the CPUs of one machine, so the figures stand beside and do not compare by themselves.\n\
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
     3 a run failed or lost messages, as bare udp does."
