@@ -327,10 +327,10 @@ impl Agreement {
                     rounds.install_alone(&mut call);
                 }
             }
-            Stage::Leaving { until } => {
-                if now >= until || self.liveness.others_staying(&self.rounds.current.view) == 0 {
-                    self.end(out);
-                }
+            Stage::Leaving { until }
+                if now >= until || self.liveness.others_staying(&self.rounds.current.view) == 0 =>
+            {
+                self.end(out);
             }
             _ => {}
         }

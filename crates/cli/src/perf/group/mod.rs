@@ -16,9 +16,7 @@ use super::arguments::INCOMPLETE;
 use super::files::Times;
 use super::priority;
 use crate::output::{print, print_line, wrong_arguments};
-use anyhow::bail;
 use lanecast_measure::Head;
-use lanecast_measure::group::GroupConfig;
 use std::process::ExitCode;
 
 /// Runs one member, or several on this machine.

@@ -322,7 +322,8 @@ impl World {
     /// each sender's messages are in order.
     #[track_caller]
     pub(super) fn check(&self) {
-        let mut steps: BTreeMap<(ViewId, ViewId), (usize, Vec<Said>, Vec<Said>)> = BTreeMap::new();
+        type Step = (usize, Vec<Said>, Vec<Said>);
+        let mut steps: BTreeMap<(ViewId, ViewId), Step> = BTreeMap::new();
         for (index, process) in self.processes.iter().enumerate() {
             let (mut from, mut set, mut order) = (None, Vec::new(), Vec::new());
             let mut latest: BTreeMap<MemberId, u64> = BTreeMap::new();
