@@ -52,6 +52,7 @@ targets! {
     commands "../../../../fuzz/fuzz_targets/commands.rs"
     filters "../../../../fuzz/fuzz_targets/filters.rs"
     frames "../../../../fuzz/fuzz_targets/frames.rs"
+    group "../../../../fuzz/fuzz_targets/group.rs"
     headers "../../../../fuzz/fuzz_targets/headers.rs"
     engine "../../../../fuzz/fuzz_targets/engine.rs"
     journal "../../../../fuzz/fuzz_targets/journal.rs"
