@@ -160,14 +160,20 @@ impl Agreement {
     }
 
     /// Another member suspects one, which refutes it with any heartbeat.
-    pub(crate) fn on_suspect(&mut self, now: Nanos, member: MemberId, out: &mut impl Outlet) {
+    pub(crate) fn on_suspect(
+        &mut self,
+        now: Nanos,
+        member: MemberId,
+        why: Option<Departure>,
+        out: &mut impl Outlet,
+    ) {
         if member == self.me.id {
             self.next_heartbeat = now;
-        } else if self.liveness.accuse(now, &self.rounds.current.view, member)
+        } else if self.liveness.accuse(now, &self.rounds.current.view, member, why)
             && let Some(peer) = self.liveness.peers.get(member)
             && self.rounds.current.is_shown
         {
-            out.event(Event::Suspected(&peer.info, Departure::Silent));
+            out.event(Event::Suspected(&peer.info, why.unwrap_or(Departure::Silent)));
         }
     }
 

@@ -71,9 +71,9 @@ impl CurrentView {
             if why != Departure::Left && self.is_shown {
                 let info = peer.info.clone();
                 call.out.event(Event::Suspected(&info, why));
-                let (member, reason) = (id.0, why.number());
-                sender.broadcast(&GroupFrame::Suspect { member, reason }, call.out);
             }
+            let (member, reason) = (id.0, why.number());
+            sender.broadcast(&GroupFrame::Suspect { member, reason }, call.out);
         }
     }
 }

@@ -29,6 +29,18 @@ pub enum Departure {
 }
 
 impl Departure {
+    /// The reason with this number on the wire.
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Left,
+            2 => Self::Crashed,
+            3 => Self::Silent,
+            4 => Self::Unresponsive,
+            5 => Self::Replaced,
+            _ => return None,
+        })
+    }
+
     /// The number on the wire.
     pub(crate) const fn number(self) -> u8 {
         match self {

@@ -94,9 +94,22 @@ impl Liveness {
     }
 
     /// Another member suspects one of the view; true if this is news.
-    pub(crate) fn accuse(&mut self, now: Nanos, view: &View, id: MemberId) -> bool {
+    pub(crate) fn accuse(
+        &mut self,
+        now: Nanos,
+        view: &View,
+        id: MemberId,
+        why: Option<Departure>,
+    ) -> bool {
         let is_member = view.contains(id);
-        let peer = self.peers.get_mut(id);
+        let mut peer = self.peers.get_mut(id);
+        if let Some(peer) = &mut peer {
+            peer.rumour = why;
+        }
+        // A member that has left is no suspect: the next view tells.
+        if why == Some(Departure::Left) {
+            return false;
+        }
         let peer = peer.filter(|peer| is_member && peer.is_live() && peer.suspected.is_none());
         peer.map(|peer| peer.suspected = Some(now)).is_some()
     }

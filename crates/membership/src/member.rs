@@ -144,7 +144,10 @@ impl Member {
                     delivery.on_vector(now, from, epoch, vector, out);
                 }
             }
-            GroupFrame::Suspect { member, .. } => agreement.on_suspect(now, MemberId(member), out),
+            GroupFrame::Suspect { member, reason } => {
+                let why = Departure::from_number(reason);
+                agreement.on_suspect(now, MemberId(member), why, out);
+            }
             GroupFrame::Leave => agreement.on_leave(from),
             GroupFrame::Prepare { ballot, epoch, participants } if leads(from, ballot) => {
                 agreement.on_prepare(now, (ballot.into(), epoch), participants, delivery, out);

@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) heard: Nanos,
     /// Begin of a suspicion that it may still refute.
     pub(crate) suspected: Option<Nanos>,
+    /// Why it is gone, as another member says.
+    pub(crate) rumour: Option<Departure>,
     /// Why it is gone, and since when.
     pub(crate) departure: Option<(Departure, Nanos)>,
     /// Others lead in its place until then.
@@ -45,7 +47,8 @@ impl Peer {
                 self.depart(now, Departure::Left);
                 Departure::Left
             }
-            None => Departure::Unresponsive,
+            // Its leader knew more than this member.
+            None => self.rumour.unwrap_or(Departure::Unresponsive),
         }
     }
 
@@ -138,6 +141,7 @@ impl Peers {
                 let peer = &mut self.all[at];
                 peer.heard = now;
                 peer.suspected = None;
+                peer.rumour = None;
                 // Epochs only grow: an older one comes from a frame that took a detour.
                 if view.epoch > peer.view.epoch || peer.view == view {
                     peer.view = view;
@@ -163,6 +167,7 @@ impl Peers {
                     state,
                     heard: now,
                     suspected: None,
+                    rumour: None,
                     departure: None,
                     passed_over: 0,
                     failures: 0,

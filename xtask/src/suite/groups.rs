@@ -13,9 +13,15 @@ struct Rule {
 }
 
 /// Programs that measure time by killing and stopping others, or cut cables between namespaces.
-const RULES: [Rule; 2] = [
+const RULES: [Rule; 3] = [
     Rule {
         package: "lanecast-conformance",
+        tests: "processes::",
+        group: "killers",
+        beside_itself: false,
+    },
+    Rule {
+        package: "lanecast-group",
         tests: "processes::",
         group: "killers",
         beside_itself: false,

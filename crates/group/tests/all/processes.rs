@@ -8,6 +8,7 @@ use actor::{PART, ViewLine};
 use lanecast_system_tests::{Process, wait_for};
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
@@ -23,11 +24,14 @@ struct Scene {
 impl Scene {
     /// Starts the members, and waits until they are together and load the group.
     fn new(way: &str) -> Self {
+        // Scenes of other tests and other runs speak elsewhere on the network.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let run = std::process::id().wrapping_mul(16).wrapping_add(next);
         let directory = TempDir::new_in("/dev/shm").expect("a directory");
         let start = |name| {
             let mut command = Command::new(std::env::current_exe().expect("this program"));
             command.args(["processes::actor::acts", "--exact", "--ignored", "--nocapture"]);
-            let run = std::process::id();
             let domain = directory.path().join("domain");
             command.env(PART, format!("{way} {name} {run} {}", domain.display()));
             (name, Process::start(command, Stdio::piped()).expect("a member"))
