@@ -173,9 +173,11 @@ impl Liveness {
         let is_outside = has_moved_on || !view.contains(peer.info.id);
         // Members of a coordinator that does not answer this member are left to it: two leaders
         // that take the others from one another would go on for ever.
-        let is_taken = || {
-            let coordinator = self.peers.get(peer.view.coordinator);
-            coordinator.is_some_and(|one| one.is_banned() && one.view == peer.view)
+        // And to one that this member has not heard yet: it would be left out.
+        let coordinator = peer.view.coordinator;
+        let is_taken = || match self.peers.get(coordinator) {
+            Some(one) => one.is_banned() && one.view == peer.view,
+            None => coordinator != peer.info.id && coordinator != self.me.id,
         };
         peer.is_staying() && is_outside && !is_taken()
     }

@@ -11,7 +11,7 @@ const ALL: u16 = 2;
 
 /// A frame, byte by byte as `docs/protocol/resolution.md` has it.
 fn frame(kind: u8, flags: u16, resolver: u64, body: &[u8]) -> Vec<u8> {
-    let mut bytes = b"LC\x01".to_vec();
+    let mut bytes = b"LC\x02".to_vec();
     bytes.push(kind);
     bytes.extend(flags.to_le_bytes());
     bytes.extend((24 + body.len() as u16).to_le_bytes());
