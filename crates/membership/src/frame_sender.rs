@@ -35,9 +35,13 @@ impl FrameSender {
         out.broadcast(&self.frame, &[])
     }
 
-    /// Sends a frame to one member. One that is refused counts as lost: its receiver asks again.
+    /// Sends a frame of a round to one member. Where the way to it alone is not open yet, all hear
+    /// it, and the others pass it over: a round does not wait for a connection. One that is refused
+    /// counts as lost: its receiver asks again.
     pub(crate) fn direct(&mut self, to: MemberId, frame: &GroupFrame<'_>, out: &mut impl Outlet) {
         frame.write(self.envelope(), &mut self.frame);
-        out.direct(to, &self.frame, &[]);
+        if !out.direct(to, &self.frame, &[]) {
+            out.broadcast(&self.frame, &[]);
+        }
     }
 }

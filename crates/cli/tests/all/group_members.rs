@@ -42,7 +42,7 @@ fn members_talk_to_all_and_to_one() {
     ben.feed("/leave\n");
     let ben = ben.finish();
     assert!(ben.good().ends_with("left\n"), "{ben:?}");
-    ann.until_out("; ben left\n");
+    ann.until_out("; ben left");
     ann.signal("INT");
     assert!(ann.finish().good().ends_with("left\n"));
     cas.until_out("\"why\":\"left\"");
