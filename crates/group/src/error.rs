@@ -30,7 +30,7 @@ pub enum NameError {
     Length {
         /// `group's name` or `member's name`.
         of: &'static str,
-        /// Its length, in bytes.
+        /// The length, in bytes.
         length: usize,
         /// The longest possible, in bytes.
         most: usize,

@@ -7,6 +7,10 @@ use lanecast_transport::{Claim, Publish, Stream, Transport};
 use lanecast_wire::group::group_hash;
 use std::time::Duration;
 
+/// The most links at once: each takes a publisher's memory and descriptors, and strangers name
+/// whom they like as leader of a round.
+const LINKS_MAX: usize = 1_024;
+
 /// The sending side of a member.
 pub(crate) struct Links<T: Transport> {
     transport: T,
@@ -92,6 +96,7 @@ impl<T: Transport> Links<T> {
         let at = self.single.iter().position(|(id, _)| *id == to);
         let at = match at {
             Some(at) => at,
+            None if self.single.len() >= LINKS_MAX => return false,
             None => {
                 // The machine tries again later: the system may have no descriptor right now.
                 let topic = name::member_topic(&self.group, to);

@@ -1,4 +1,4 @@
-//! Where a member's frames and events go during one call of the application.
+//! Destination of a member's frames and events during one call of the application.
 
 use crate::links::Links;
 use lanecast_membership::{Event, MemberId, Outlet};

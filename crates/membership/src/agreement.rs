@@ -4,21 +4,18 @@
 //! heard; [`Rounds`] holds it. The members that want it agree on its leader by what they know.
 
 use crate::Nanos;
-use crate::ballot::Ballot;
 use crate::call::Call;
 use crate::delivery::Delivery;
 use crate::event::{Departure, Event};
 use crate::frame_sender::{AGAIN, REPETITIONS};
-use crate::lead::Answer;
 use crate::liveness::Liveness;
 use crate::outlet::Outlet;
-use crate::participation::NextView;
 use crate::peers::Peer;
 use crate::rounds::Rounds;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::GroupFrame;
-use lanecast_wire::group::views::{MemberState, ParticipantEntry};
+use lanecast_wire::group::views::MemberState;
 use zerocopy::little_endian::U64;
 
 /// Stage of a member's life.
@@ -47,15 +44,6 @@ pub(crate) struct Agreement {
     next_heartbeat: Nanos,
     next_leave: Nanos,
     due: Nanos,
-}
-
-/// The surroundings of a call, and the rounds that it is for.
-macro_rules! call {
-    ($self:ident, $now:ident, $delivery:ident, $out:ident) => {{
-        let Agreement { liveness, rounds, .. } = $self;
-        let (delivery, out) = (&mut *$delivery, &mut *$out);
-        (rounds, Call { now: $now, liveness, delivery, out })
-    }};
 }
 
 impl Agreement {
@@ -96,6 +84,16 @@ impl Agreement {
         self.due
     }
 
+    /// The rounds, and the surroundings of a call of them.
+    pub(crate) const fn rounds<'a, O: Outlet>(
+        &'a mut self,
+        now: Nanos,
+        delivery: &'a mut Delivery,
+        out: &'a mut O,
+    ) -> (&'a mut Rounds, Call<'a, O>) {
+        (&mut self.rounds, Call { now, liveness: &mut self.liveness, delivery, out })
+    }
+
     /// Whether messages before a Cut are missing.
     pub(crate) fn is_fetching(&self) -> bool {
         self.rounds.is_fetching()
@@ -124,7 +122,8 @@ impl Agreement {
         let from = info.id;
         self.rounds.highest_epoch = self.rounds.highest_epoch.max(view.epoch);
         for earlier in self.liveness.peers.earlier_incarnations(&info) {
-            self.depart(now, earlier, Departure::Replaced, delivery, out);
+            let (rounds, mut call) = self.rounds(now, delivery, out);
+            rounds.depart(&mut call, earlier, Departure::Replaced);
         }
         if self.liveness.replaces_me(&info) {
             // The others take this member for gone.
@@ -143,20 +142,8 @@ impl Agreement {
             self.rounds.sender.direct(from, &GroupFrame::Install { ballot, view }, out);
         }
         // Another has installed what this member is ready for: so all were ready.
-        self.on_install(now, from, view, delivery, out);
-    }
-
-    /// A member's process or connection ended, or the application says so.
-    pub(crate) fn depart(
-        &mut self,
-        now: Nanos,
-        id: MemberId,
-        why: Departure,
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.current.depart(&mut call, &mut rounds.sender, id, why);
+        let (rounds, mut call) = self.rounds(now, delivery, out);
+        rounds.on_install(&mut call, from, view);
     }
 
     /// Another member suspects one, which refutes it with any heartbeat.
@@ -179,69 +166,6 @@ impl Agreement {
 
     pub(crate) fn on_leave(&mut self, from: MemberId) {
         self.liveness.on_leave(from);
-    }
-
-    pub(crate) fn on_prepare(
-        &mut self,
-        now: Nanos,
-        (ballot, epoch): (Ballot, u64),
-        participants: &[ParticipantEntry],
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.on_prepare(&mut call, ballot, epoch, participants);
-    }
-
-    pub(crate) fn on_flushed(
-        &mut self,
-        now: Nanos,
-        (from, ballot): (MemberId, Ballot),
-        answer: Answer,
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.on_flushed(&mut call, from, ballot, answer);
-    }
-
-    pub(crate) fn on_cut(
-        &mut self,
-        now: Nanos,
-        ballot: Ballot,
-        next: Option<NextView>,
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.on_cut(&mut call, ballot, next);
-    }
-
-    pub(crate) fn on_ready(
-        &mut self,
-        now: Nanos,
-        (from, ballot): (MemberId, Ballot),
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.on_ready(&mut call, from, ballot);
-    }
-
-    pub(crate) fn on_install(
-        &mut self,
-        now: Nanos,
-        from: MemberId,
-        view: ViewId,
-        delivery: &mut Delivery,
-        out: &mut impl Outlet,
-    ) {
-        let (rounds, mut call) = call!(self, now, delivery, out);
-        rounds.on_install(&mut call, from, view);
-    }
-
-    pub(crate) fn on_refuse(&mut self, now: Nanos, ballot: Ballot, promised: Ballot, epoch: u64) {
-        self.rounds.on_refuse(now, ballot, promised, epoch);
     }
 
     /// Wants to leave.
@@ -274,13 +198,13 @@ impl Agreement {
             return;
         }
         self.listen(now, delivery, out);
-        let (rounds, mut call) = call!(self, now, delivery, out);
+        let (rounds, mut call) = self.rounds(now, delivery, out);
         rounds.follow(&mut call);
         rounds.drive(&mut call);
         self.seek_or_leave(now, delivery, out);
         if self.stage != Stage::Left {
             let may_lead = !matches!(self.stage, Stage::Leaving { .. });
-            let (rounds, mut call) = call!(self, now, delivery, out);
+            let (rounds, mut call) = self.rounds(now, delivery, out);
             rounds.consider(&mut call, may_lead);
         }
         self.announce(now, delivery, out);
@@ -329,7 +253,7 @@ impl Agreement {
             Stage::Seeking { until } if !self.rounds.is_changing() => {
                 let is_alone = !self.liveness.peers.iter().any(Peer::is_staying);
                 if now >= until + if is_alone { 0 } else { 3 * self.settings.join_timeout } {
-                    let (rounds, mut call) = call!(self, now, delivery, out);
+                    let (rounds, mut call) = self.rounds(now, delivery, out);
                     rounds.install_alone(&mut call);
                 }
             }
@@ -353,9 +277,7 @@ impl Agreement {
         let vector = delivery.vector().into_iter().map(U64::new).collect::<Vec<_>>();
         let frame = GroupFrame::Heartbeat {
             coordinator: view.id.coordinator.0,
-            next: delivery.next_sequence(),
             incarnation: self.me.incarnation,
-            members_hash: view.members_hash(),
             port: self.me.port,
             state,
             name: &self.me.name,

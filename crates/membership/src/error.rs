@@ -21,7 +21,7 @@ pub enum SendError {
     /// The message is too long.
     #[error("a message of {length} bytes is too long: the most is {most}")]
     TooLong {
-        /// Its length, in bytes.
+        /// The length, in bytes.
         length: usize,
         /// The longest possible, in bytes.
         most: usize,
@@ -47,7 +47,7 @@ pub enum StateError {
     /// The state is too long.
     #[error("a state of {length} bytes is too long: the most is {most}")]
     TooLong {
-        /// Its length, in bytes.
+        /// The length, in bytes.
         length: usize,
         /// The longest possible, in bytes.
         most: usize,

@@ -18,7 +18,7 @@ pub enum Order {
 pub enum Departure {
     /// Said by itself.
     Left,
-    /// Its process ended, or its connection broke.
+    /// The process ended, or its connection broke.
     Crashed,
     /// Silent for too long.
     Silent,
@@ -53,7 +53,7 @@ impl Departure {
     }
 }
 
-/// How a view came about.
+/// The way a view came about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewChange {
     /// New members, by rank.
@@ -90,7 +90,7 @@ pub enum Event<'a> {
     View(&'a View, &'a ViewChange),
     /// A message to all.
     Message {
-        /// Its sender.
+        /// The sender.
         from: MemberId,
         /// The sender's own count, from 0; fragments count.
         sequence: u64,
@@ -101,7 +101,7 @@ pub enum Event<'a> {
     },
     /// A message to this member alone.
     Direct {
-        /// Its sender.
+        /// The sender.
         from: MemberId,
         /// The message.
         bytes: &'a [u8],

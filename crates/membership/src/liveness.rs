@@ -172,8 +172,8 @@ impl Liveness {
         let has_moved_on = peer.view.epoch > view.id.epoch;
         let is_outside = has_moved_on || !view.contains(peer.info.id);
         // Members of a coordinator that does not answer this member are left to it: two leaders
-        // that take the others from one another would go on for ever.
-        // And to one that this member has not heard yet: it would be left out.
+        // that take the others from one another would go on for ever. Members of a coordinator that
+        // was not heard yet wait for it: a round without it would leave it out.
         let coordinator = peer.view.coordinator;
         let is_taken = || match self.peers.get(coordinator) {
             Some(one) => one.is_banned() && one.view == peer.view,

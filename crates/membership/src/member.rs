@@ -5,6 +5,7 @@ mod tests;
 
 use crate::Nanos;
 use crate::agreement::{Agreement, Stage};
+use crate::call::Call;
 use crate::counters::GroupCounters;
 use crate::delivery::Delivery;
 use crate::error::{SendError, SettingsError, StateError};
@@ -12,6 +13,7 @@ use crate::event::{Departure, Event, Order};
 use crate::lead::Answer;
 use crate::outlet::Outlet;
 use crate::participation::NextView;
+use crate::rounds::Rounds;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::{GROUP_NAME_MAX, GroupFrame, GroupFrameError, Header, group_hash};
@@ -149,35 +151,10 @@ impl Member {
                 agreement.on_suspect(now, MemberId(member), why, out);
             }
             GroupFrame::Leave => agreement.on_leave(from),
-            GroupFrame::Prepare { ballot, epoch, participants } if leads(from, ballot) => {
-                agreement.on_prepare(now, (ballot.into(), epoch), participants, delivery, out);
+            round => {
+                let (rounds, mut call) = agreement.rounds(now, delivery, out);
+                on_round(rounds, &mut call, from, round);
             }
-            GroupFrame::Flushed { ballot, view, ready, rank, vector, ready_members } => {
-                let answer = Answer {
-                    view: view.into(),
-                    rank: rank as usize,
-                    vector: vector.iter().map(|next| next.get()).collect(),
-                    ready: ready.map(|(view, ballot)| (view.into(), ballot.into())),
-                    ready_members: ready_members.iter().map(|id| MemberId(id.get())).collect(),
-                };
-                agreement.on_flushed(now, (from, ballot.into()), answer, delivery, out);
-            }
-            GroupFrame::Cut { ballot, view, members, views } if leads(from, ballot) => {
-                let own = agreement.view().id;
-                let ballot = ballot.into();
-                let next = NextView::read(own, ballot, view, &members, &views);
-                agreement.on_cut(now, ballot, next, delivery, out);
-            }
-            GroupFrame::Ready { ballot } => {
-                agreement.on_ready(now, (from, ballot.into()), delivery, out);
-            }
-            GroupFrame::Install { view, .. } => {
-                agreement.on_install(now, from, view.into(), delivery, out)
-            }
-            GroupFrame::Refuse { ballot, promised, epoch } => {
-                agreement.on_refuse(now, ballot.into(), promised.into(), epoch);
-            }
-            _ => {}
         }
     }
 
@@ -211,7 +188,8 @@ impl Member {
     ) {
         if self.agreement.stage() != Stage::Left {
             self.agreement.run(now, None);
-            self.agreement.depart(now, id, why, &mut self.delivery, out);
+            let (rounds, mut call) = self.agreement.rounds(now, &mut self.delivery, out);
+            rounds.depart(&mut call, id, why);
             self.agreement.advance(now, &mut self.delivery, out);
         }
     }
@@ -305,6 +283,42 @@ impl Member {
     pub fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
         self.agreement.leave(now, out);
         self.agreement.advance(now, &mut self.delivery, out);
+    }
+}
+
+/// A frame of a round.
+fn on_round(
+    rounds: &mut Rounds,
+    call: &mut Call<'_, impl Outlet>,
+    from: MemberId,
+    frame: GroupFrame<'_>,
+) {
+    match frame {
+        GroupFrame::Prepare { ballot, epoch, participants } if leads(from, ballot) => {
+            rounds.on_prepare(call, ballot.into(), epoch, participants);
+        }
+        GroupFrame::Flushed { ballot, view, ready, rank, vector, ready_members } => {
+            let answer = Answer {
+                view: view.into(),
+                rank: rank as usize,
+                vector: vector.iter().map(|next| next.get()).collect(),
+                ready: ready.map(|(view, ballot)| (view.into(), ballot.into())),
+                ready_members: ready_members.iter().map(|id| MemberId(id.get())).collect(),
+            };
+            rounds.on_flushed(call, from, ballot.into(), answer);
+        }
+        GroupFrame::Cut { ballot, view, members, views } if leads(from, ballot) => {
+            let own = rounds.current.view.id;
+            let ballot = ballot.into();
+            let next = NextView::read(own, ballot, view, &members, &views);
+            rounds.on_cut(call, ballot, next);
+        }
+        GroupFrame::Ready { ballot } => rounds.on_ready(call, from, ballot.into()),
+        GroupFrame::Install { view, .. } => rounds.on_install(call, from, view.into()),
+        GroupFrame::Refuse { ballot, promised, epoch } => {
+            rounds.on_refuse(call.now, ballot.into(), promised.into(), epoch);
+        }
+        _ => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where frames and events of a member go.
+//! Destination of a member's frames and events.
 
 use crate::event::Event;
 use crate::view::MemberId;

@@ -17,7 +17,7 @@ const DETOUR: Nanos = 500_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) info: MemberInfo,
-    /// Its view, as it last said.
+    /// The view, as it last said.
     pub(crate) view: ViewId,
     pub(crate) state: MemberState,
     /// Arrival of its latest frame.
@@ -156,11 +156,12 @@ impl Peers {
                 peer.revive(now, self.round);
                 !was_live && peer.is_live()
             }
-            Err(at) => {
+            Err(_) => {
                 if self.all.len() >= PEERS_MAX && !self.forget_one() {
                     return false;
                 }
-                let at = self.place(info.id).err().unwrap_or(at);
+                // Looked up again: making a place may have moved it.
+                let (Ok(at) | Err(at)) = self.place(info.id);
                 let peer = Peer {
                     info,
                     view,
@@ -172,7 +173,7 @@ impl Peers {
                     passed_over: 0,
                     failures: 0,
                 };
-                self.all.insert(at.min(self.all.len()), peer);
+                self.all.insert(at, peer);
                 true
             }
         }
@@ -208,7 +209,7 @@ impl Peers {
         })
     }
 
-    /// Of several incarnations of one name, all but the latest are gone. The earlier ones.
+    /// The earlier incarnations of a member: all but the latest are gone.
     pub(crate) fn earlier_incarnations(&self, of: &MemberInfo) -> Vec<MemberId> {
         let is_earlier = |peer: &&Peer| {
             let info = &peer.info;

@@ -108,6 +108,16 @@ impl Rounds {
         due
     }
 
+    /// A member's process or connection ended, or the application says so.
+    pub(crate) fn depart(
+        &mut self,
+        call: &mut Call<'_, impl Outlet>,
+        id: MemberId,
+        why: Departure,
+    ) {
+        self.current.depart(call, &mut self.sender, id, why);
+    }
+
     pub(crate) fn on_prepare(
         &mut self,
         call: &mut Call<'_, impl Outlet>,
@@ -194,9 +204,11 @@ impl Rounds {
             self.answer_ready(call, ballot);
             return;
         }
-        // A Cut that says nothing of this member's view can't be followed: the round times
-        // call.out.
+        // A Cut that says nothing of this member's view can't be followed: the leader begins anew.
         let Some(next) = next.filter(|next| next.view.id.epoch > self.current.view.id.epoch) else {
+            let (entry, epoch) = (ballot.into(), self.ready_epoch());
+            let refuse = GroupFrame::Refuse { ballot: entry, promised: entry, epoch };
+            self.sender.direct(ballot.leader, &refuse, call.out);
             return;
         };
         if participation.cut.is_none() {
@@ -402,7 +414,7 @@ impl Rounds {
         let is_late = call.now >= lead.deadline;
         let missing: Vec<_> = if is_late { lead.missing().collect() } else { Vec::new() };
         for id in missing {
-            self.current.depart(call, &mut self.sender, id, Departure::Unresponsive);
+            self.depart(call, id, Departure::Unresponsive);
         }
         let Some(lead) = &self.lead else { return };
         let is_gone = |one: &Participant| {

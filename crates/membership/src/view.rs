@@ -64,12 +64,4 @@ impl View {
     pub fn contains(&self, id: MemberId) -> bool {
         self.rank(id).is_some()
     }
-
-    /// FNV-1a over the members' ids, to see at a glance whether two views agree.
-    pub(crate) fn members_hash(&self) -> u64 {
-        let bytes = self.members.iter().flat_map(|member| member.id.0.to_le_bytes());
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-    }
 }

@@ -53,7 +53,7 @@ pub struct MemberSettings {
 pub enum Progress<'a> {
     /// A member was found.
     Found {
-        /// Its name.
+        /// The name.
         name: &'a str,
         /// Members that are here.
         here: usize,
@@ -68,9 +68,9 @@ pub enum Progress<'a> {
     Sent(u64),
     /// A member has left, died or fallen silent.
     Gone {
-        /// Its name.
+        /// The name.
         name: &'a str,
-        /// How it went.
+        /// The way it went.
         why: &'a str,
     },
     /// A program that is no member of this test tries to join it.

@@ -17,7 +17,7 @@ const SAMPLES_MAX: usize = 10_000;
 #[derive(Debug)]
 struct Sender {
     id: u64,
-    /// Its identity in the transport, known from its first message on.
+    /// The identity in the transport, known from its first message on.
     from: Option<SenderId>,
     check: SenderCheck,
 }

@@ -32,7 +32,7 @@ pub struct MemberResult {
     pub is_sender: bool,
     /// Measured messages that it sent.
     pub sent: u64,
-    /// Its waits for room.
+    /// The waits for room.
     pub blocked: Blocking,
     /// Different measured messages that it received, of all senders.
     pub received: u64,

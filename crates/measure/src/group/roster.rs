@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) status: Status,
-    /// Its identity in the transport.
+    /// The identity in the transport.
     pub(super) from: SenderId,
     heard: Instant,
-    /// How it went, if it did.
+    /// The way it went, if it did.
     pub(super) gone: Option<String>,
 }
 

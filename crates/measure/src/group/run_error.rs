@@ -53,9 +53,9 @@ pub enum GroupError {
     /// A member died, or fell silent, before the start.
     #[error("{name} {why} before the start")]
     DiedBeforeStart {
-        /// Its name.
+        /// The name.
         name: String,
-        /// How it went.
+        /// The way it went.
         why: String,
     },
     /// Messages of this size do not go over this transport.
@@ -65,7 +65,7 @@ pub enum GroupError {
         size: usize,
         /// The transport.
         transport: &'static str,
-        /// Its longest message.
+        /// The longest message.
         longest: usize,
     },
     /// Interrupted by the user.

@@ -18,7 +18,7 @@ enum Fault {
     Swap(u64),
     /// A byte of it is changed.
     Damage(u64),
-    /// Its sender is not the one that the transport says.
+    /// The sender is not the one that the transport says.
     Misattribute(u64),
 }
 

@@ -15,7 +15,7 @@ pub enum GroupEvent<'a> {
     Message {
         /// The member that sent it.
         from: SenderId,
-        /// Its bytes, valid during the call.
+        /// The bytes, valid during the call.
         bytes: &'a [u8],
     },
     /// A member has left, or has died.

@@ -9,20 +9,20 @@ pub enum OwnedEvent {
     View(View, ViewChange),
     /// A message to all.
     Message {
-        /// Its sender.
+        /// The sender.
         from: MemberId,
         /// The sender's count.
         sequence: u64,
-        /// Its order.
+        /// The order.
         order: Order,
-        /// Its payload.
+        /// The payload.
         bytes: Vec<u8>,
     },
     /// A message to this member alone.
     Direct {
-        /// Its sender.
+        /// The sender.
         from: MemberId,
-        /// Its payload.
+        /// The payload.
         bytes: Vec<u8>,
     },
     /// A member is believed to be gone.

@@ -37,11 +37,11 @@ impl Provided {
 /// One incarnation of a member.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// Its name and id.
+    /// The name and id.
     pub info: MemberInfo,
-    /// Its messages.
+    /// The messages.
     pub truth: SenderTruth,
-    /// Its view, once it has one.
+    /// The view, once it has one.
     pub view: Option<View>,
     /// View before.
     pub former: Option<ViewId>,
@@ -62,7 +62,7 @@ pub struct Log {
     /// Nothing may follow.
     pub has_left: bool,
     wants_state: bool,
-    /// Its view had no member with a state, and it was the first: the group may begin anew with it.
+    /// The view had no member with a state, and it was the first: the group may begin anew with it.
     may_begin: bool,
 }
 

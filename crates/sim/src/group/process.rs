@@ -17,7 +17,7 @@ pub enum Running {
     Runs,
     /// The process is suspended: frames fill its socket.
     Hangs,
-    /// Its member has left, and nothing drives it any more.
+    /// The member has left, and nothing drives it any more.
     HasLeft,
 }
 
@@ -50,13 +50,13 @@ impl Slot {
 /// One incarnation of a member's process.
 #[derive(Debug)]
 pub struct Process {
-    /// Its member.
+    /// The member.
     pub member: Member,
     /// Id of this incarnation.
     pub id: MemberId,
     /// Counts the incarnations of the place.
     pub incarnation: u32,
-    /// Its state.
+    /// The state.
     pub running: Running,
     /// Probability with which its transport refuses a frame.
     pub refuses: Millionths,

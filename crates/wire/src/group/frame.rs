@@ -29,9 +29,7 @@ pub enum GroupFrameError {
 pub enum GroupFrame<'a> {
     Heartbeat {
         coordinator: u64,
-        next: u64,
         incarnation: u64,
-        members_hash: u64,
         port: u16,
         state: MemberState,
         name: &'a str,
@@ -231,9 +229,7 @@ impl<'a> GroupFrame<'a> {
         }
         Some(Self::Heartbeat {
             coordinator: head.coordinator.get(),
-            next: head.next.get(),
             incarnation: head.incarnation.get(),
-            members_hash: head.members_hash.get(),
             port: head.port.get(),
             state: MemberState::from_byte(head.state)?,
             name: name(rest)?,
@@ -375,24 +371,12 @@ impl<'a> GroupFrame<'a> {
     }
 
     fn heartbeat_body(&self) -> HeartbeatBody {
-        let Self::Heartbeat {
-            coordinator,
-            next,
-            incarnation,
-            members_hash,
-            port,
-            state,
-            name,
-            vector,
-        } = self
-        else {
+        let Self::Heartbeat { coordinator, incarnation, port, state, name, vector } = self else {
             return FromZeros::new_zeroed();
         };
         HeartbeatBody {
             coordinator: (*coordinator).into(),
-            next: (*next).into(),
             incarnation: (*incarnation).into(),
-            members_hash: (*members_hash).into(),
             count: count(vector),
             port: (*port).into(),
             state: *state as u8,

@@ -39,9 +39,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(GroupHeader: version, kind, flags, group, sender, epoch);
     same!(
         HeartbeatBody: coordinator,
-        next,
         incarnation,
-        members_hash,
         count,
         port,
         state,

@@ -29,9 +29,7 @@ fn frames(check: impl Fn(GroupFrame<'_>)) {
     let ready = Some((view(), ballot()));
     check(GroupFrame::Heartbeat {
         coordinator: 1,
-        next: 2,
         incarnation: 3,
-        members_hash: 4,
         port: 5,
         state: MemberState::Leaving,
         name,

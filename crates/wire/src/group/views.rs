@@ -40,15 +40,11 @@ layout! {
 
 layout! {
     /// In a Heartbeat; the vector and the name follow.
-    HeartbeatBody [40] {
+    HeartbeatBody [24] {
         /// The coordinator of the sender's view.
         coordinator: U64,
-        /// The next sequence of the sender's stream.
-        next: U64,
         /// Start of this incarnation, in microseconds since 1970.
         incarnation: U64,
-        /// Hash of the view's members.
-        members_hash: U64,
         /// Entries of the vector: the next sequence expected of each member, by rank.
         count: U16,
         /// TCP port at which other members watch that the sender lives; 0: none.
@@ -118,7 +114,7 @@ layout! {
     ParticipantEntry [32] {
         /// The member.
         id: U64,
-        /// Its view, as far as the leader knows.
+        /// The view, as far as the leader knows.
         view: ViewEntry,
         /// 1: it leaves, and is not in the next view.
         leaving: u8,
@@ -171,7 +167,7 @@ layout! {
         id: U64,
         /// Start of this incarnation, in microseconds since 1970.
         incarnation: U64,
-        /// Its first sequence in the view.
+        /// The first sequence in the view.
         first: U64,
         /// TCP port at which other members watch that it lives; 0: none.
         port: U16,
@@ -235,13 +231,13 @@ pub struct NextMember<'a> {
     pub id: u64,
     /// Start of this incarnation, in microseconds since 1970.
     pub incarnation: u64,
-    /// Its first sequence in the view.
+    /// The first sequence in the view.
     pub first: u64,
     /// TCP port at which other members watch that it lives; 0: none.
     pub port: u16,
     /// Index of its old view among those of the Cut.
     pub old_view: u16,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
 }
 
