@@ -7,8 +7,8 @@ use lanecast_transport::{Claim, Publish, Stream, Transport};
 use lanecast_wire::group::group_hash;
 use std::time::Duration;
 
-/// The most links at once: each takes a publisher's memory and descriptors, and strangers name
-/// whom they like as leader of a round.
+/// The most links at once: each takes a publisher's memory and descriptors, and a stranger may name
+/// any id as leader of a round.
 const LINKS_MAX: usize = 1_024;
 
 /// The sending side of a member.
