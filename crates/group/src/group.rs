@@ -367,10 +367,12 @@ impl<T: Transport> Group<T> {
     }
 
     /// Answers [`Event::StateRequested`] with the group's state as of the last event that the
-    /// application saw.
+    /// application was given, which may have come after the request.
     ///
     /// # Errors
-    /// See [`StateError`]. [`StateError::Unseen`] after own messages were sent since the last poll:
+    /// See [`StateError`]. [`StateError::NotRequested`] if the view has changed since the request:
+    /// nothing is to be done, the new member asks again if it is still there.
+    /// [`StateError::Unseen`] after own messages were sent since the last poll:
     /// poll, and give the state after that.
     pub fn provide_state(&mut self, token: u64, bytes: Vec<u8>) -> Result<(), StateError> {
         if !self.pending.is_empty() {

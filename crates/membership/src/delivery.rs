@@ -273,7 +273,7 @@ impl Delivery {
         // A state as of now would miss what the change of the view still brings.
         if self.phase == Phase::Open && self.context.rank(from, epoch).is_some() {
             let link = &mut self.context.link(now, out);
-            self.state.on_ack(from, offset, &self.streams, link);
+            self.state.on_ack(from, offset, link);
         }
     }
 
@@ -403,7 +403,7 @@ impl Delivery {
         bytes: Vec<u8>,
         out: &mut O,
     ) -> Result<(), StateError> {
-        self.state.provide(token, bytes, &mut self.context.link(now, out))
+        self.state.provide(token, bytes, &self.streams, &mut self.context.link(now, out))
     }
 
     /// Own sequence up to which all members of the view have everything.

@@ -108,8 +108,9 @@ pub enum Event<'a> {
     },
     /// A member is believed to be gone; the next view tells.
     Suspected(&'a MemberInfo, Departure),
-    /// This member's application is asked for the state for a new member: it answers at once, with
-    /// the state as of this moment.
+    /// This member's application is asked for the state for a new member. It answers with the
+    /// state as of the last event that it was given before the answer, which may be a later one
+    /// than this. A request ends with its view: an answer after that is refused, and harmless.
     StateRequested {
         /// The new member.
         to: MemberId,

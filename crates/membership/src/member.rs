@@ -258,7 +258,8 @@ impl Member {
         self.foreign
     }
 
-    /// The group's state, for the request with this token.
+    /// The group's state, for the request with this token: it contains all messages that this
+    /// member has emitted, and none besides.
     ///
     /// # Errors
     /// If there is no such request, or the state is too long.

@@ -1,7 +1,7 @@
 //! Several members in one thread, polled in turn, and what each of them saw.
 
 use lanecast_group::{
-    Departure, Event, Group, GroupOptions, MemberId, Order, SendError, View, ViewChange,
+    Departure, Event, Group, GroupOptions, MemberId, Order, SendError, StateError, View, ViewChange,
 };
 use lanecast_transport::Transport;
 use std::time::{Duration, Instant};
@@ -78,7 +78,11 @@ impl<T: Transport> Seat<T> {
         });
         for token in core::mem::take(&mut self.requests) {
             let state = self.history();
-            self.group.provide_state(token, state).expect("the request is open");
+            match self.group.provide_state(token, state) {
+                // The view has changed since.
+                Ok(()) | Err(StateError::NotRequested(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
         }
         work
     }

@@ -1,8 +1,8 @@
 //! The group's state for a member that has just joined.
 //!
 //! A joiner asks the members in turn, the coordinator first. The one that has the state asks its
-//! application for it, and notes which messages the application had seen by then; both go to the
-//! joiner as one stream of pieces. The joiner gives its application the state, then all messages of
+//! application for it. With the application's answer it notes which messages the application has
+//! seen by then; both go to the joiner as one stream of pieces. The joiner gives its application the state, then all messages of
 //! the view that are not part of it. If the view changes first, the joiner begins anew: the next
 //! state contains those messages too.
 
@@ -41,14 +41,19 @@ const RETRY: Nanos = 1_000_000;
 struct Transfer {
     to: MemberId,
     token: u64,
-    /// Count u16, then by rank the first sequence that the state does not contain.
-    seen: Vec<u8>,
-    /// The application's answer.
-    bytes: Option<Vec<u8>>,
+    answer: Option<Answer>,
     sent: u64,
     acknowledged: u64,
     repeated: Nanos,
     due: Nanos,
+}
+
+/// The application's answer.
+#[derive(Clone, Debug)]
+struct Answer {
+    /// Count u16, then by rank the first sequence that the state does not contain.
+    seen: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// A joiner's side.
@@ -118,20 +123,25 @@ impl StateTransfers {
         self.has_state
     }
 
-    /// The application's answer to a request.
+    /// The application's answer to a request: it contains all messages that were given to the
+    /// application until now, those after the request too.
     pub(crate) fn provide<O: Outlet>(
         &mut self,
         token: u64,
         bytes: Vec<u8>,
+        streams: &Streams,
         link: &mut Link<'_, O>,
     ) -> Result<(), StateError> {
         if bytes.len() > self.longest {
             return Err(StateError::TooLong { length: bytes.len(), most: self.longest });
         }
-        let open = |transfer: &&mut Transfer| transfer.token == token && transfer.bytes.is_none();
+        let open = |transfer: &&mut Transfer| transfer.token == token && transfer.answer.is_none();
         let transfer =
             self.transfers.iter_mut().find(open).ok_or(StateError::NotRequested(token))?;
-        transfer.bytes = Some(bytes);
+        let first_unseen = streams.seen();
+        let mut seen = (first_unseen.len() as u16).to_le_bytes().to_vec();
+        first_unseen.for_each(|sequence| seen.extend_from_slice(&sequence.to_le_bytes()));
+        transfer.answer = Some(Answer { seen, bytes });
         transfer.send(self.piece, link);
         link.wake(transfer.due);
         Ok(())
@@ -142,13 +152,12 @@ impl StateTransfers {
         &mut self,
         from: MemberId,
         offset: u64,
-        streams: &Streams,
         link: &mut Link<'_, O>,
     ) {
         let piece = self.piece;
         if let Some(at) = self.transfers.iter().position(|transfer| transfer.to == from) {
             let transfer = &mut self.transfers[at];
-            if transfer.bytes.is_none() {
+            if transfer.answer.is_none() {
                 link.state(from, 0, WAIT, &[]);
                 return;
             }
@@ -163,21 +172,17 @@ impl StateTransfers {
         } else if self.transfers.len() >= MOST_TRANSFERS {
             link.state(from, 0, WAIT, &[]);
         } else {
-            self.begin(from, streams, link);
+            self.begin(from, link);
         }
     }
 
-    fn begin<O: Outlet>(&mut self, to: MemberId, streams: &Streams, link: &mut Link<'_, O>) {
+    fn begin<O: Outlet>(&mut self, to: MemberId, link: &mut Link<'_, O>) {
         self.tokens += 1;
         let token = self.tokens;
-        let first_unseen = streams.seen();
-        let mut seen = (first_unseen.len() as u16).to_le_bytes().to_vec();
-        first_unseen.for_each(|sequence| seen.extend_from_slice(&sequence.to_le_bytes()));
         self.transfers.push(Transfer {
             to,
             token,
-            seen,
-            bytes: None,
+            answer: None,
             sent: 0,
             acknowledged: 0,
             repeated: 0,
@@ -296,7 +301,7 @@ fn parse(bytes: &[u8], members: usize) -> Option<(Vec<u64>, usize)> {
 
 impl Transfer {
     fn total(&self) -> u64 {
-        (self.seen.len() + self.bytes.as_ref().map_or(0, Vec::len)) as u64
+        self.answer.as_ref().map_or(0, |answer| answer.seen.len() + answer.bytes.len()) as u64
     }
 
     fn on_ack<O: Outlet>(&mut self, offset: u64, piece: usize, link: &mut Link<'_, O>) {
@@ -315,12 +320,13 @@ impl Transfer {
 
     /// Sends pieces as far as the window goes.
     fn send<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
-        let (total, head) = (self.total(), self.seen.len());
-        let bytes = self.bytes.as_deref().unwrap_or_default();
+        let total = self.total();
+        let Some(Answer { seen, bytes }) = &self.answer else { return };
+        let head = seen.len();
         self.due = link.now.saturating_add(REPEAT);
         while self.sent < total && self.sent - self.acknowledged < WINDOW {
             let at = self.sent as usize;
-            let rest = if at < head { &self.seen[at..] } else { &bytes[at - head..] };
+            let rest = if at < head { &seen[at..] } else { &bytes[at - head..] };
             let next = &rest[..rest.len().min(piece)];
             if !link.state(self.to, self.sent, total, next) {
                 self.due = link.now.saturating_add(RETRY);
@@ -333,7 +339,7 @@ impl Transfer {
     /// Nothing was heard for a while: sends again what is not acknowledged, or what the transport
     /// refused.
     fn repeat<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
-        if self.bytes.is_none() {
+        if self.answer.is_none() {
             self.due = Nanos::MAX;
             return;
         }

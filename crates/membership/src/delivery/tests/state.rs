@@ -87,32 +87,61 @@ fn run(network: &mut Network, members: &[usize], rounds: usize) {
     }
 }
 
+fn sorted(network: &Network, at: usize) -> Vec<(u64, u64)> {
+    let mut known = known(network, at);
+    known.sort_unstable();
+    known
+}
+
+/// All three begin in one view: the first member has the state, the others ask for it.
+fn joiners_have_all(seed: u64, (lost, doubled, reordered): (u64, u64, u64)) {
+    let mut network = Network::new(3, &with_state(), seed);
+    (network.lost, network.doubled, network.reordered) = (lost, doubled, reordered);
+    run(&mut network, &[0, 1, 2], 120);
+    assert_eq!(sorted(&network, 0).len(), 40);
+    for at in 1..3 {
+        assert_eq!(sorted(&network, 0), sorted(&network, at));
+        let seen = &network.nodes[at].said.seen;
+        let states = seen.iter().filter(|seen| matches!(seen, Seen::State(_))).count();
+        assert_eq!(states, 1);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn a_joiner_has_all_that_the_others_have(
         seed: u64,
-        (lost, doubled, reordered) in (0_u64..20, 0_u64..10, 0_u64..50),
+        chances in (0_u64..20, 0_u64..10, 0_u64..50),
     ) {
-        // All three begin in one view: the first member has the state, the others ask for it.
-        let mut network = Network::new(3, &with_state(), seed);
-        (network.lost, network.doubled, network.reordered) = (lost, doubled, reordered);
-        run(&mut network, &[0, 1, 2], 120);
-        let sorted = |at| {
-            let mut known = known(&network, at);
-            known.sort_unstable();
-            known
-        };
-        prop_assert_eq!(sorted(0).len(), 40);
-        prop_assert_eq!(sorted(0), sorted(1));
-        prop_assert_eq!(sorted(0), sorted(2));
-        for at in 1..3 {
-            let seen = &network.nodes[at].said.seen;
-            let states = seen.iter().filter(|seen| matches!(seen, Seen::State(_))).count();
-            prop_assert_eq!(states, 1);
-        }
+        joiners_have_all(seed, chances);
     }
+}
+
+/// Messages came between the request and the answer, which contained them: twice at the joiner.
+#[test]
+fn messages_between_request_and_answer_come_once() {
+    joiners_have_all(2_970_813_510_417_543_453, (17, 4, 35));
+}
+
+/// The same, step by step.
+#[test]
+fn an_answer_is_as_of_the_last_event_before_it() {
+    let mut network = Network::new(2, &with_state(), 1);
+    network.run(MILLISECOND);
+    assert!(matches!(network.nodes[0].said.seen[..], [Seen::StateRequested { .. }]));
+    network.send(0, b"after the request", Order::Sender).expect("credit");
+    network.run(MILLISECOND);
+    assert_eq!(network.messages(0).len(), 1);
+    assert_eq!(answer(&mut network, 0), 1);
+    network.send(0, b"after the answer", Order::Sender).expect("credit");
+    run(&mut network, &[0, 1], 0);
+    assert_eq!(known(&network, 1), [(1, 0), (1, 1)]);
+    let [Seen::State(_), Seen::Message { bytes, .. }] = &network.nodes[1].said.seen[..] else {
+        panic!("{:?}", network.nodes[1].said.seen);
+    };
+    assert_eq!(bytes, b"after the answer");
 }
 
 #[test]
@@ -143,11 +172,8 @@ fn another_member_provides_if_the_provider_dies() {
         network.install(at, &view(3, &[2, 3]), &firsts[1..], &[true, true]);
     }
     run(&mut network, &[1, 2], 30);
-    let (mut second, mut third) = (known(&network, 1), known(&network, 2));
-    second.sort_unstable();
-    third.sort_unstable();
-    assert_eq!(second, third);
-    assert!(!second.is_empty());
+    assert_eq!(sorted(&network, 1), sorted(&network, 2));
+    assert!(!known(&network, 1).is_empty());
 }
 
 #[test]
