@@ -269,9 +269,10 @@ impl GatedWriter {
 
     /// Number of live subscribers.
     pub(crate) fn subscribers(&self) -> usize {
-        let is_alive =
-            |&(index, _, _): &(usize, u64, Position)| self.session.is_slot_owner_alive(index);
-        self.ring.gating_readers().filter(is_alive).count()
+        let is_there = |&(index, lease, _): &(usize, u64, Position)| {
+            self.ring.has_joined(index, lease) && self.session.is_slot_owner_alive(index)
+        };
+        self.ring.gating_readers().filter(is_there).count()
     }
 
     fn evict(&mut self, reader: (usize, u64, Position), why: Eviction) {

@@ -108,6 +108,24 @@ fn a_committed_message_is_whole() {
 }
 
 #[test]
+fn a_counted_reader_gets_the_next_message() {
+    check(|| {
+        let (model, mut writer) = start(4, 1);
+        let sender = thread::spawn(move || {
+            let mut readers = writer.gating_readers();
+            let is_counted = readers.any(|(index, lease, _)| writer.has_joined(index, lease));
+            drop(readers);
+            assert!(publish(&mut writer, 1));
+            is_counted
+        });
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        if sender.join().unwrap() {
+            assert_eq!(read(&mut reader, &model.bodies), Some(1));
+        }
+    });
+}
+
+#[test]
 fn nothing_is_overwritten_before_it_was_read() {
     check(|| {
         // Two frames and the empty word behind them: the third message waits until the first is

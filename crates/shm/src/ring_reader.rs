@@ -109,6 +109,9 @@ impl<M: Memory> RingReader<M> {
             longest,
             counts,
         };
+        // PAIRS(joined): release here, acquire in `RingWriter::has_joined`: the position was read
+        // before a message that the writer commits after it has counted this reader.
+        reader.memory.slot(index).joined.store(lease, Ordering::Release);
         reader.publish_cursor();
         reader
     }

@@ -311,6 +311,13 @@ impl<M: Memory> RingWriter<M> {
             .filter_map(|index| self.gating_reader(index).map(|(lease, at)| (index, lease, at)))
     }
 
+    /// Whether the reader in slot `index` with `lease` gets the next message: it gates the writer
+    /// before it knows where it starts.
+    pub(crate) fn has_joined(&self, index: usize, lease: u64) -> bool {
+        // PAIRS(joined): acquire here, release in `RingReader::join`.
+        self.memory.slot(index).joined.load(Ordering::Acquire) == lease
+    }
+
     /// Number of messages from `from` to the writer's position; `None` if no message starts there,
     /// or there are too many to count.
     pub(crate) fn count_since(&self, from: Position) -> Option<u64> {

@@ -43,6 +43,11 @@ impl SlotRoster {
         // PAIRS(lease): acquire here, release in `RingReader::join` and `leave`: the owner's words
         // of a joined slot, and the last cursor of a left one.
         let lease = slot.lease.load(Ordering::Acquire);
+        // PAIRS(joined): acquire here, release in `RingReader::join`: a subscriber that is
+        // announced gets the next message.
+        if !lease.is_multiple_of(2) && slot.joined.load(Ordering::Acquire) != lease {
+            return;
+        }
         let last = std::mem::replace(&mut self.leases[index], lease);
         if lease == last {
             return;

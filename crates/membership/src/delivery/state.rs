@@ -2,9 +2,9 @@
 //!
 //! A joiner asks the members in turn, the coordinator first. The one that has the state asks its
 //! application for it. With the application's answer it notes which messages the application has
-//! seen by then; both go to the joiner as one stream of pieces. The joiner gives its application the state, then all messages of
-//! the view that are not part of it. If the view changes first, the joiner begins anew: the next
-//! state contains those messages too.
+//! seen by then; both go to the joiner as one stream of pieces. The joiner gives its application
+//! the state, then all messages of the view that are not part of it. If the view changes first, the
+//! joiner begins anew: the next state contains those messages too.
 
 use super::link::Link;
 use super::streams::Streams;

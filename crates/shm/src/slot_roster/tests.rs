@@ -69,6 +69,13 @@ impl Slots {
         self.gate.used.fetch_or(1 << index, Ordering::Relaxed);
         slot.pid.store(pid, Ordering::Relaxed);
         slot.lease.store(next_lease(slot.lease.load(Ordering::Relaxed)), Ordering::Relaxed);
+        self.start(index);
+    }
+
+    /// The owner knows where it starts.
+    fn start(&self, index: usize) {
+        let slot = &self.slots[index];
+        slot.joined.store(slot.lease.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn leave(&self, index: usize) {
@@ -88,6 +95,16 @@ fn poll(roster: &mut SlotRoster, memory: &Slots) -> Vec<(Option<u32>, Option<Dep
         });
     });
     events
+}
+
+#[test]
+fn a_subscriber_is_announced_once_it_knows_where_it_starts() {
+    let (slots, mut roster) = (Slots::new(), SlotRoster::new());
+    slots.join(0, 7);
+    slots.slots[0].joined.store(0, Ordering::Relaxed);
+    assert_eq!(poll(&mut roster, &slots), []);
+    slots.start(0);
+    assert_eq!(poll(&mut roster, &slots), [(Some(7), None)]);
 }
 
 #[test]

@@ -111,7 +111,10 @@ pub struct Slot {
     pub sleeps: AtomicU64,
     /// Bytes that the last owner had not read when it left.
     pub unread: AtomicU64,
-    _line2: [u64; 6],
+    /// Lease of the last owner that knows where it starts: it gets all messages committed after
+    /// this.
+    pub joined: AtomicU64,
+    _line2: [u64; 5],
 }
 
 impl Slot {
@@ -132,7 +135,8 @@ impl Slot {
             name: [AtomicU64::new(0), AtomicU64::new(0)],
             sleeps: AtomicU64::new(0),
             unread: AtomicU64::new(0),
-            _line2: [0; 6],
+            joined: AtomicU64::new(0),
+            _line2: [0; 5],
         }
     }
 }

@@ -165,7 +165,7 @@ fn the_normative_page_states_the_offsets_of_the_code() {
     same!(0, GateHeader: magic, version, subscribers_max, session);
     same!(GATE_LIVE_OFFSET, GateLive: sleepers, used, publisher_waits, publisher_wake);
     same!(0, Slot: cursor, messages, lease, wake, wait, pid, namespace, start_time, name, sleeps,
-        unread);
+        unread, joined);
     same!(0, FrameHeader: commit, topic);
     for (name, value) in [
         ("VERSION", u64::from(VERSION)),
