@@ -274,7 +274,7 @@ impl Agreement {
             _ if self.rounds.is_changing() => MemberState::Changing,
             _ => MemberState::Member,
         };
-        let vector = delivery.vector().into_iter().map(U64::new).collect::<Vec<_>>();
+        let vector = delivery.acknowledged().map(U64::new).collect::<Vec<_>>();
         let frame = GroupFrame::Heartbeat {
             coordinator: view.id.coordinator.0,
             incarnation: self.me.incarnation,

@@ -145,6 +145,9 @@ impl Delivery {
         }
         let link = &mut self.context.link(now, out);
         self.streams.receive(rank, frame, link);
+        if self.state.take(&mut self.streams, link) {
+            self.streams.begin_delivery(link);
+        }
         if self.streams.unordered() >= total_order::LONGEST_LIST {
             self.own.send_order_lists(&mut self.streams, link);
         }
@@ -277,6 +280,11 @@ impl Delivery {
         }
     }
 
+    /// By rank, the next sequence that this member acknowledges; its own next one for itself.
+    pub(crate) fn acknowledged(&self) -> impl Iterator<Item = u64> {
+        self.streams.acknowledged()
+    }
+
     /// By rank, the next sequence that this member expects; its own next one for itself.
     pub(crate) fn vector(&self) -> Vec<u64> {
         self.streams.vector()
@@ -307,6 +315,9 @@ impl Delivery {
         let holders: Vec<_> = holders.iter().map(|&holder| self.context.rank_of(holder)).collect();
         let link = &mut self.context.link(now, out);
         self.streams.pursue(targets, &holders, link);
+        if self.state.take(&mut self.streams, link) {
+            self.streams.begin_delivery(link);
+        }
     }
 
     /// Whether everything before `targets` is here.
@@ -329,6 +340,9 @@ impl Delivery {
         self.phase = Phase::Open;
         let link = &mut self.context.link(now, out);
         self.streams.resume(link);
+        if self.state.take(&mut self.streams, link) {
+            self.streams.begin_delivery(link);
+        }
         self.own.go_on(&mut self.streams, link);
         link.wake(now);
     }

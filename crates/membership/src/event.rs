@@ -117,7 +117,7 @@ pub enum Event<'a> {
         /// Names the request.
         token: u64,
     },
-    /// The group's state as of the beginning of this view; messages follow it.
+    /// The group's state; exactly the messages of this view that it does not contain follow.
     State(&'a [u8]),
     /// Sending is possible again after a refusal.
     Writable,

@@ -48,11 +48,16 @@ impl AckSchedule {
         link.wake(self.due);
     }
 
-    /// Acknowledges all streams.
-    pub(crate) fn send<O: Outlet>(&mut self, lanes: &mut [Lane], link: &mut Link<'_, O>) {
+    /// Acknowledges all streams; `holds`: whether this member keeps what it has received of one.
+    pub(crate) fn send<O: Outlet>(
+        &mut self,
+        lanes: &mut [Lane],
+        holds: impl Fn(usize) -> bool,
+        link: &mut Link<'_, O>,
+    ) {
         self.vector.clear();
-        for lane in &*lanes {
-            self.vector.extend_from_slice(&lane.next.to_le_bytes());
+        for (rank, lane) in lanes.iter().enumerate() {
+            self.vector.extend_from_slice(&lane.acknowledged(holds(rank)).to_le_bytes());
         }
         if link.ack(lanes.len(), &self.vector) {
             lanes.iter_mut().for_each(|lane| lane.unacknowledged = 0);

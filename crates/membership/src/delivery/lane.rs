@@ -200,6 +200,12 @@ impl Lane {
         self.assembly.first().unwrap_or(self.delivered)
     }
 
+    /// First sequence that this member does not hold for certain; `holds`: it keeps what it has
+    /// received.
+    pub(crate) const fn acknowledged(&self, holds: bool) -> u64 {
+        if holds { self.next } else { self.delivered }
+    }
+
     /// Frees what all members have and the application has seen.
     #[inline]
     pub(crate) fn free(&mut self, others: u64) {

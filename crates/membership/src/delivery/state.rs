@@ -2,9 +2,12 @@
 //!
 //! A joiner asks the members in turn, the coordinator first. The one that has the state asks its
 //! application for it. With the application's answer it notes which messages the application has
-//! seen by then; both go to the joiner as one stream of pieces. The joiner gives its application
-//! the state, then all messages of the view that are not part of it. If the view changes first, the
-//! joiner begins anew: the next state contains those messages too.
+//! seen by then, and which frames were here; all go to the joiner as one stream of pieces. The
+//! joiner gives its application the state, then all messages of the view that are not part of it.
+//!
+//! The state waits until the joiner has all frames that its provider had, so that the change of the
+//! view cannot cut off a message that the state contains, or an order that it follows. If the view
+//! changes first, the joiner begins anew: the next state contains the messages of this view too.
 
 use super::link::Link;
 use super::streams::Streams;
@@ -51,8 +54,9 @@ struct Transfer {
 /// The application's answer.
 #[derive(Clone, Debug)]
 struct Answer {
-    /// Count u16, then by rank the first sequence that the state does not contain.
-    seen: Vec<u8>,
+    /// Count u16, then by rank the first sequence that the state does not contain, then by rank the
+    /// first sequence that the provider had not received.
+    head: Vec<u8>,
     bytes: Vec<u8>,
 }
 
@@ -68,6 +72,17 @@ struct Request {
     total: u64,
     acknowledged: u64,
     due: Nanos,
+    /// The head of the state, once all of it is here.
+    arrived: Option<Head>,
+}
+
+/// The streams as the provider of a state had them, by rank.
+#[derive(Clone, Debug)]
+struct Head {
+    /// First sequences that the state does not contain.
+    seen: Vec<u64>,
+    /// First sequences that the provider had not received.
+    received: Vec<u64>,
 }
 
 /// Gives and takes states.
@@ -117,6 +132,7 @@ impl StateTransfers {
                 total: WAIT,
                 acknowledged: 0,
                 due: link.now,
+                arrived: None,
             });
             link.wake(link.now);
         }
@@ -138,10 +154,8 @@ impl StateTransfers {
         let open = |transfer: &&mut Transfer| transfer.token == token && transfer.answer.is_none();
         let transfer =
             self.transfers.iter_mut().find(open).ok_or(StateError::NotRequested(token))?;
-        let first_unseen = streams.seen();
-        let mut seen = (first_unseen.len() as u16).to_le_bytes().to_vec();
-        first_unseen.for_each(|sequence| seen.extend_from_slice(&sequence.to_le_bytes()));
-        transfer.answer = Some(Answer { seen, bytes });
+        let head = Head { seen: streams.seen().collect(), received: streams.vector() }.write();
+        transfer.answer = Some(Answer { head, bytes });
         transfer.send(self.piece, link);
         link.wake(transfer.due);
         Ok(())
@@ -192,8 +206,8 @@ impl StateTransfers {
         link.out.event(Event::StateRequested { to, token });
     }
 
-    /// A piece of the state from the member at `rank`. True: the state is complete, or no member
-    /// has one.
+    /// A piece of the state from the member at `rank`. True: the application has the state, or no
+    /// member has one.
     pub(crate) fn on_piece<O: Outlet>(
         &mut self,
         rank: usize,
@@ -202,7 +216,7 @@ impl StateTransfers {
         link: &mut Link<'_, O>,
     ) -> bool {
         let members = link.members;
-        let most = self.longest as u64 + 2 + 8 * members.len() as u64;
+        let most = self.longest as u64 + Head::length(members.len()) as u64;
         let to = members[rank];
         let Some(request) = self.request.as_mut().filter(|request| request.provider == rank) else {
             let end = offset.saturating_add(piece.len() as u64);
@@ -212,6 +226,10 @@ impl StateTransfers {
             }
             return false;
         };
+        if request.arrived.is_some() {
+            link.state_ack(to, request.total);
+            return false;
+        }
         if total == NO_STATE {
             request.without += 1;
             if request.without + 1 >= members.len() && streams.rank() == 0 {
@@ -252,14 +270,29 @@ impl StateTransfers {
         if here < total {
             return false;
         }
-        let Some(parsed) = parse(&request.bytes, members.len()) else {
+        let possible = |head: &Head| head.received[streams.rank()] <= streams.next_own();
+        let Some(head) = Head::read(&request.bytes, members.len()).filter(possible) else {
             // Not a state: another member may have a better one.
-            request.restart();
             request.ask_next(streams.rank(), members.len(), link);
             return false;
         };
-        streams.skip(&parsed.0);
-        link.out.event(Event::State(&request.bytes[parsed.1..]));
+        streams.expect(&head.received, link);
+        (request.arrived, request.due) = (Some(head), Nanos::MAX);
+        self.take(streams, link)
+    }
+
+    /// Gives the application the state once it has arrived, and all frames that its provider had.
+    /// True: the application has it.
+    pub(crate) fn take<O: Outlet>(
+        &mut self,
+        streams: &mut Streams,
+        link: &mut Link<'_, O>,
+    ) -> bool {
+        let Some(request) = &self.request else { return false };
+        let is_whole = |head: &&Head| streams.has_reached(&head.received);
+        let Some(head) = request.arrived.as_ref().filter(is_whole) else { return false };
+        streams.skip(&head.seen);
+        link.out.event(Event::State(&request.bytes[Head::length(link.members.len())..]));
         self.complete()
     }
 
@@ -288,20 +321,35 @@ impl StateTransfers {
     }
 }
 
-/// The state's first unseen sequences by rank, and where the application's bytes begin.
-fn parse(bytes: &[u8], members: usize) -> Option<(Vec<u64>, usize)> {
-    let (count, rest) = bytes.split_first_chunk::<2>()?;
-    let (seen, _) = rest.split_at_checked(8 * members)?;
-    if usize::from(u16::from_le_bytes(*count)) != members {
-        return None;
+impl Head {
+    /// Bytes in a view of `members`; the application's follow.
+    const fn length(members: usize) -> usize {
+        2 + 16 * members
     }
-    let (chunks, _) = seen.as_chunks::<8>();
-    Some((chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect(), 2 + 8 * members))
+
+    fn write(&self) -> Vec<u8> {
+        let mut bytes = (self.seen.len() as u16).to_le_bytes().to_vec();
+        let sequences = self.seen.iter().chain(&self.received);
+        sequences.for_each(|sequence| bytes.extend_from_slice(&sequence.to_le_bytes()));
+        bytes
+    }
+
+    /// None if the bytes begin with no such head.
+    fn read(bytes: &[u8], members: usize) -> Option<Self> {
+        let (count, rest) = bytes.split_first_chunk::<2>()?;
+        let (sequences, _) = rest.split_at_checked(16 * members)?;
+        let (words, _) = sequences.as_chunks::<8>();
+        let mut seen: Vec<_> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let received = seen.split_off(members);
+        let is_sound = usize::from(u16::from_le_bytes(*count)) == members
+            && seen.iter().zip(&received).all(|(seen, received)| seen <= received);
+        is_sound.then_some(Self { seen, received })
+    }
 }
 
 impl Transfer {
     fn total(&self) -> u64 {
-        self.answer.as_ref().map_or(0, |answer| answer.seen.len() + answer.bytes.len()) as u64
+        self.answer.as_ref().map_or(0, |answer| answer.head.len() + answer.bytes.len()) as u64
     }
 
     fn on_ack<O: Outlet>(&mut self, offset: u64, piece: usize, link: &mut Link<'_, O>) {
@@ -321,12 +369,11 @@ impl Transfer {
     /// Sends pieces as far as the window goes.
     fn send<O: Outlet>(&mut self, piece: usize, link: &mut Link<'_, O>) {
         let total = self.total();
-        let Some(Answer { seen, bytes }) = &self.answer else { return };
-        let head = seen.len();
+        let Some(Answer { head, bytes }) = &self.answer else { return };
         self.due = link.now.saturating_add(REPEAT);
         while self.sent < total && self.sent - self.acknowledged < WINDOW {
             let at = self.sent as usize;
-            let rest = if at < head { &seen[at..] } else { &bytes[at - head..] };
+            let rest = if at < head.len() { &head[at..] } else { &bytes[at - head.len()..] };
             let next = &rest[..rest.len().min(piece)];
             if !link.state(self.to, self.sent, total, next) {
                 self.due = link.now.saturating_add(RETRY);

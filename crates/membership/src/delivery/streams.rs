@@ -100,6 +100,14 @@ impl Streams {
         self.lanes.iter().map(|lane| lane.next).collect()
     }
 
+    /// What this member acknowledges, by rank, and its own next sequence. Messages that wait for
+    /// the state are lost here if the view changes: they are not held for certain.
+    pub(crate) fn acknowledged(&self) -> impl Iterator<Item = u64> {
+        let (me, delivering) = (self.me, self.delivering);
+        let lanes = self.lanes.iter().enumerate();
+        lanes.map(move |(rank, lane)| lane.acknowledged(delivering || rank == me))
+    }
+
     /// This member's own next sequence.
     pub(crate) fn next_own(&self) -> u64 {
         self.lanes.get(self.me).map_or(0, |lane| lane.next)
@@ -251,9 +259,26 @@ impl Streams {
 
     /// Delivers from now on: all that waits, first.
     pub(crate) fn begin_delivery<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
+        let waits =
+            |rank: usize| rank != self.me && self.lanes[rank].delivered < self.lanes[rank].next;
+        if (0..self.lanes.len()).any(waits) {
+            // Frames that were not acknowledged until now.
+            self.ack.hurry(link);
+        }
         self.delivering = true;
         for rank in 0..self.lanes.len() {
             self.proceed(rank, link);
+        }
+    }
+
+    /// Frames below these sequences, by rank, exist: another member has them.
+    pub(crate) fn expect<O>(&mut self, received: &[u64], link: &mut Link<'_, O>) {
+        for (rank, &received) in received.iter().enumerate() {
+            let lane = &mut self.lanes[rank];
+            let known = received.min(lane.limit);
+            if rank != self.me && lane.gap.on_word(link.now, lane.next, known, false) {
+                self.note_gap(rank, link);
+            }
         }
     }
 
@@ -313,8 +338,13 @@ impl Streams {
     #[inline]
     fn acknowledge_if_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
         if self.ack.on_received(self.lanes[rank].unacknowledged, link) {
-            self.ack.send(&mut self.lanes, link);
+            self.send_ack(link);
         }
+    }
+
+    fn send_ack<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
+        let (me, delivering) = (self.me, self.delivering);
+        self.ack.send(&mut self.lanes, |rank| delivering || rank == me, link);
     }
 
     /// Time of the next duty.
@@ -325,7 +355,7 @@ impl Streams {
     /// Sends what is due.
     pub(crate) fn on_tick<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
         if self.ack.due <= link.now {
-            self.ack.send(&mut self.lanes, link);
+            self.send_ack(link);
         }
         if self.gap_due <= link.now {
             // A list for which there was no room.

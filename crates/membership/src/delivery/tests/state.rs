@@ -144,6 +144,60 @@ fn an_answer_is_as_of_the_last_event_before_it() {
     assert_eq!(bytes, b"after the answer");
 }
 
+/// The joiner has all of a state that contains a message it lacks.
+fn with_a_lost_message() -> Network {
+    let mut network = Network::new(2, &with_state(), 1);
+    network.run(MILLISECOND);
+    network.lost = 100;
+    network.send(0, b"lost on the way to the joiner", Order::Sender).expect("credit");
+    network.lost = 0;
+    assert_eq!(answer(&mut network, 0), 1);
+    network.run(2 * MILLISECOND);
+    assert!(network.nodes[1].said.seen.is_empty(), "{:?}", network.nodes[1].said.seen);
+    network
+}
+
+#[test]
+fn a_state_waits_for_the_messages_that_it_contains() {
+    let mut network = with_a_lost_message();
+    network.run(100 * MILLISECOND);
+    assert_eq!(known(&network, 1), [(1, 0)]);
+    let [Seen::State(_)] = &network.nodes[1].said.seen[..] else {
+        panic!("{:?}", network.nodes[1].said.seen);
+    };
+}
+
+/// Else the joiner would have a message that other survivors never get.
+#[test]
+fn no_state_is_given_with_a_message_that_the_change_of_the_view_cuts_off() {
+    let mut network = with_a_lost_message();
+    network.nodes[0].alive = false;
+    let (end, now) = (network.nodes[1].delivery.vector(), network.now);
+    let node = &mut network.nodes[1];
+    node.delivery.hold();
+    node.delivery.pursue(now, &end, &[], &mut node.said);
+    node.delivery.finish(now, &mut node.said);
+    network.install(1, &view(2, &[2]), &end[1..], &[true]);
+    network.run(100 * MILLISECOND);
+    assert!(network.nodes[1].said.seen.is_empty(), "{:?}", network.nodes[1].said.seen);
+}
+
+/// A joiner drops messages if the view changes before its state is there.
+#[test]
+fn nothing_is_stable_while_a_joiner_waits_for_its_state() {
+    let mut network = Network::new(2, &with_state(), 1);
+    network.run(MILLISECOND);
+    network.send(0, b"held by the joiner", Order::Sender).expect("credit");
+    network.send(1, b"of the joiner", Order::Sender).expect("credit");
+    network.run(100 * MILLISECOND);
+    assert_eq!(network.nodes[1].delivery.vector(), [1, 1]);
+    assert_eq!(network.nodes[0].delivery.stable(), 0);
+    assert_eq!(network.nodes[1].delivery.stable(), 1);
+    assert_eq!(answer(&mut network, 0), 1);
+    network.run(100 * MILLISECOND);
+    assert_eq!(network.nodes[0].delivery.stable(), 1);
+}
+
 #[test]
 fn another_member_provides_if_the_provider_dies() {
     let mut network = Network::new(2, &with_state(), 1);
