@@ -226,6 +226,9 @@ impl Agreement {
             self.announced = epoch;
             self.next_heartbeat = self.next_heartbeat.min(now + self.settings.heartbeat / 4);
         }
+        if std::mem::take(&mut self.rounds.is_view_unknown) {
+            self.next_heartbeat = now;
+        }
         if now >= self.next_leave && matches!(self.stage, Stage::Leaving { .. }) {
             self.rounds.sender.broadcast(&GroupFrame::Leave, out);
             self.next_leave = now + self.settings.round_timeout / REPETITIONS;

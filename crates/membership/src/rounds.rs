@@ -20,6 +20,7 @@ use crate::lead::{Answer, Lead, Participant, Resolution};
 use crate::liveness::Liveness;
 use crate::outlet::Outlet;
 use crate::participation::{NextView, Participation};
+use crate::peers::Peer;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, ViewId};
 use lanecast_wire::group::GroupFrame;
@@ -41,6 +42,8 @@ pub(crate) struct Rounds {
     participation: Option<Participation>,
     lead: Option<Lead>,
     is_held: bool,
+    /// A leader does not know this member's view: a heartbeat is due.
+    pub(crate) is_view_unknown: bool,
     /// A round has been needed since then.
     needed_since: Option<Nanos>,
     /// This member begins no round before that.
@@ -59,6 +62,7 @@ impl Rounds {
             participation: None,
             lead: None,
             is_held: false,
+            is_view_unknown: false,
             needed_since: None,
             hold_off: 0,
             settings,
@@ -134,14 +138,15 @@ impl Rounds {
         for leaver in participants.iter().filter(|one| one.leaving != 0) {
             call.liveness.on_leave(MemberId(leaver.id.get()));
         }
-        let ready_epoch = self.ready_epoch();
-        if ballot < self.promised || epoch <= ready_epoch {
+        if ballot < self.promised || epoch <= self.ready_epoch() {
             if ballot > self.promised || ballot.leader != self.promised.leader {
-                let promised = self.promised.into();
-                let refuse =
-                    GroupFrame::Refuse { ballot: ballot.into(), promised, epoch: ready_epoch };
-                self.sender.direct(ballot.leader, &refuse, call.out);
+                self.refuse(ballot, call.out);
             }
+            return;
+        }
+        if ballot > self.promised && self.would_part(call.liveness, ballot.leader, participants) {
+            self.is_view_unknown = true;
+            self.refuse(ballot, call.out);
             return;
         }
         if ballot > self.promised {
@@ -164,6 +169,28 @@ impl Rounds {
         } else if participation.cut.is_none() {
             self.answer_flushed(call, ballot);
         }
+    }
+
+    /// Whether a leader from outside, which does not know this member's view yet, would take this
+    /// member away from others that are in it. It will hear of the view, and of the others.
+    fn would_part(
+        &self,
+        liveness: &Liveness,
+        leader: MemberId,
+        participants: &[ParticipantEntry],
+    ) -> bool {
+        let view = &self.current.view;
+        let entry = |id: MemberId| participants.iter().find(|one| one.id.get() == id.0);
+        let is_known = entry(self.me.id).is_some_and(|own| ViewId::from(own.view) == view.id);
+        let stays = |id| liveness.peers.get(id).is_some_and(Peer::is_staying);
+        let is_left_behind = |member: &MemberInfo| stays(member.id) && entry(member.id).is_none();
+        !is_known && !view.contains(leader) && view.members.iter().any(is_left_behind)
+    }
+
+    fn refuse(&mut self, ballot: Ballot, out: &mut impl Outlet) {
+        let (entry, promised, epoch) = (ballot.into(), self.promised.into(), self.ready_epoch());
+        let refuse = GroupFrame::Refuse { ballot: entry, promised, epoch };
+        self.sender.direct(ballot.leader, &refuse, out);
     }
 
     /// The highest epoch that this member is or was ready for.

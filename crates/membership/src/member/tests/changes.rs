@@ -1,7 +1,8 @@
 //! Views come and go as members do.
 
 use super::world::{MILLISECOND, SECOND, Seen, Trap, World};
-use crate::{Departure, Order, SendError};
+use crate::{Departure, MemberId, Order, SendError, ViewId};
+use lanecast_wire::group::views::{BallotEntry, ParticipantEntry};
 use lanecast_wire::group::{GroupFrame, GroupKind, group_hash};
 
 #[test]
@@ -294,6 +295,36 @@ fn a_member_may_leave_or_come_while_a_round_runs() {
             assert!(time < SECOND, "{kind:?}, {leaver}: {time} ns");
             world.check();
         }
+    }
+}
+
+/// Several members start at once; one of them heard only some of the others, before these installed
+/// a view.
+#[test]
+fn a_leader_that_does_not_know_a_view_takes_no_member_out_of_it() {
+    let mut world = World::group(3);
+    let (own, view) = (world.id(1), world.view(1).id);
+    let ballot = BallotEntry { round: 9.into(), leader: 999.into() };
+    let heartbeats = |world: &World| world.processes[1].sent[&(GroupKind::Heartbeat as u8)];
+    for (known, is_refused) in [(ViewId { epoch: 0, coordinator: own }, true), (view, false)] {
+        let entry = |id: u64, view: ViewId| ParticipantEntry {
+            id: id.into(),
+            view: view.into(),
+            leaving: 0,
+            reserved: [0; 7],
+        };
+        let seeking = ViewId { epoch: 0, coordinator: MemberId(999) };
+        let participants = [entry(999, seeking), entry(own.0, known)];
+        let mut prepare = Vec::new();
+        GroupFrame::Prepare { ballot, epoch: 9, participants: &participants }
+            .write((group_hash("group"), 999, 0), &mut prepare);
+        let before = heartbeats(&world);
+        world.call(1, |member, now, out| member.on_frame(now, &prepare, out));
+        let refusals = world.processes[1].sent.get(&(GroupKind::Refuse as u8));
+        assert_eq!(refusals, Some(&1), "only a leader that does not know the view is refused");
+        assert_eq!(heartbeats(&world) - before, usize::from(is_refused), "the view is shown");
+        let sent = world.send(1, Order::Sender);
+        assert_eq!(sent.is_ok(), is_refused, "{sent:?}");
     }
 }
 
