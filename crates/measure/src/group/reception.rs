@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Most samples kept for the measurement line. The `-f` file has all.
 const SAMPLES_MAX: usize = 10_000;
+/// Between two readings of the CPU time while messages arrive.
+const CPU_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The messages of one sender.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub(super) struct Reception {
     shares_process: bool,
     cpu_at_start: u64,
     cpu_ns: u64,
+    /// When the CPU time was last read.
+    cpu_read: Option<Instant>,
     /// Count and time at the beginning of the current interval.
     interval: (u64, u64),
     pub(super) samples: Vec<IntervalSample>,
@@ -69,6 +73,7 @@ impl Reception {
             shares_process: config.transport == TransportKind::GroupThreads,
             cpu_at_start: 0,
             cpu_ns: 0,
+            cpu_read: None,
             interval: (0, 0),
             samples: Vec::new(),
             untold: Vec::new(),
@@ -128,6 +133,12 @@ impl Reception {
     pub(super) fn touch(&mut self) {
         self.ended = Instant::now();
         self.progress = self.ended;
+        // Reading a file for each thread after every poll would take longer than the messages.
+        let is_recent = |read: Instant| self.ended.duration_since(read) < CPU_INTERVAL;
+        if self.received < self.expected && self.cpu_read.is_some_and(is_recent) {
+            return;
+        }
+        self.cpu_read = Some(self.ended);
         self.cpu_ns = cpu_ns(self.shares_process).saturating_sub(self.cpu_at_start);
     }
 
