@@ -66,7 +66,9 @@ rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without th
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers unix,pipe,std --rows rate,latency,queue \
 	$(if $(BUILT),--lanecast $(BUILT)/lanecast)
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
-	cd bench/rivals && cargo test --quiet --locked -p rivals -p rivals-hello
+	if [ "$$(id -u)" = 0 ]; then PROFILE=dev bash bench/rivals/run.sh --smoke --groups \
+	$(if $(BUILT),--lanecast $(BUILT)/lanecast); fi
+	cd bench/rivals && cargo test --quiet --locked -p rivals -p rivals-groups -p rivals-hello
 
 hello: cargo ## The shortest program of lanecast and of each peer, compiled, compared and run
 	PROFILE=dev bash bench/rivals/run.sh --hello

@@ -32,6 +32,44 @@ build() {
   cargo build --quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml" "$@"
 }
 
+# Classes of the Java sides, with their jars beside them.
+build_java() {
+  if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
+    echo "$1 are not built: apt-get install default-jdk-headless maven" >&2
+    return
+  fi
+  local folder=$here/java built=$here/java/target/built
+  if [[ -f $built && -z $(find "$folder/pom.xml" "$folder/src" -newer "$built") ]]; then
+    return
+  fi
+  if mvn -q -B -f "$folder/pom.xml" package >&2; then
+    touch "$built"
+  else
+    echo "$1 are left out: Maven failed (the first build needs Maven Central)" >&2
+    rm -rf "$folder/target"
+  fi
+}
+
+# Groups of lanecast, JGroups and Corosync: a program of its own, with options of its own.
+if asked_for --groups "$@"; then
+  peers=$(value_of --peers lanecast,jgroups,corosync "$@")
+  asked_for --smoke "$@" && peers=,lanecast,
+  own=${CARGO_TARGET_DIR:-$product/target}/$(basename "$folder")/lanecast
+  if [[ $peers == *,lanecast,* ]] && ! asked_for --lanecast "$@"; then
+    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
+      -p lanecast-cli
+    set -- --lanecast "$own" "$@"
+  fi
+  build -p rivals-groups
+  [[ $peers == *,jgroups,* ]] && build_java JGroups
+  if [[ $peers == *,corosync,* ]]; then
+    cc -O2 -o "$folder/rivals-corosync" "$here/groups/corosync/member.c" -lcpg ||
+      echo "Corosync is left out: apt-get install gcc corosync libcpg-dev" >&2
+  fi
+  exec "$folder/rivals-groups" --java "$here/java/target" \
+    --corosync "$here/groups/corosync/host.sh" "$@"
+fi
+
 # Engines that match messages against filters: a program of its own, with options of its own.
 if asked_for --filters "$@"; then
   options=()
@@ -44,23 +82,6 @@ build_zmq() {
   build -p rivals-zmq && return
   echo "ØMQ is not built: its sources need a C++ compiler (apt-get install g++)" >&2
   rm -f "$folder"/rivals-zmq-{pub,sub}
-}
-
-build_java() {
-  if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then
-    echo "Aeron and LMAX are not built: apt-get install default-jdk-headless maven" >&2
-    return
-  fi
-  local folder=$here/java built=$here/java/target/built
-  if [[ -f $built && -z $(find "$folder/pom.xml" "$folder/src" -newer "$built") ]]; then
-    return
-  fi
-  if mvn -q -B -f "$folder/pom.xml" package >&2; then
-    touch "$built"
-  else
-    echo "Aeron and LMAX are left out: Maven failed (the first build needs Maven Central)" >&2
-    rm -rf "$folder/target"
-  fi
 }
 
 # The queues between threads, with the libraries that are asked for.
@@ -202,5 +223,5 @@ if tr ',' '\n' <<<"$rows" | grep -qE "$hosts"; then
   [[ $peers == *,zenoh,* ]] && build -p rivals-zenoh
 fi
 build "${packages[@]}"
-[[ $java == yes ]] && build_java
+[[ $java == yes ]] && build_java "Aeron and LMAX"
 exec "$folder/rivals" "$@"
