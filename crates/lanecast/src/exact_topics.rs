@@ -7,7 +7,7 @@ use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use lanecast_base::WaitStrategy;
 use lanecast_group::GroupSettings;
-use lanecast_net::{NetTransport, Network};
+use lanecast_net::{NetTransport, Network, Pacing};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, SlowConsumerPolicy, Visibility};
 use lanecast_transport::{SessionId, Transport};
@@ -18,6 +18,9 @@ use std::time::Duration;
 const GROUP_LIVENESS: Duration = Duration::from_millis(20);
 /// A member that reads nothing for this share of the hang timeout is evicted from full streams.
 const EVICTION_SHARE: u32 = 4;
+/// The same between hosts. A member of the view never fills the window, because credits are
+/// half of it: only a member that the group has excluded blocks it, and the heartbeats with it.
+const EJECTION_SHARE: u32 = 20;
 
 /// The open transports of a context, below its filters: the topics are exactly those named, whereas
 /// a subscriber of [`Context`](crate::Context) also receives the topic that publishers with filters
@@ -47,9 +50,11 @@ impl ExactTopics {
     /// and a member that does not read is evicted rather than waited for.
     pub(crate) fn for_groups(&self, group: &GroupSettings) -> Result<Self, Error> {
         let (domain, network) = match &self.open {
-            Open::Net(_) => return Ok(self.clone()),
+            Open::Net(network) => {
+                return Ok(Self { open: Open::Net(ejecting(network, group)), ..self.clone() });
+            }
             Open::Shm(domain) => (domain, None),
-            Open::Both(domain, network) => (domain, Some(network.clone())),
+            Open::Both(domain, network) => (domain, Some(ejecting(network, group))),
         };
         let mut settings = domain.settings().clone();
         settings.liveness = settings.liveness.min(GROUP_LIVENESS);
@@ -71,6 +76,18 @@ impl ExactTopics {
             Open::Shm(_) => None,
             Open::Net(network) | Open::Both(_, network) => Some(network.network().address()),
         }
+    }
+}
+
+/// The network, with publishers that a member which the group has excluded does not hold back.
+fn ejecting(network: &NetTransport, group: &GroupSettings) -> NetTransport {
+    let network = network.clone();
+    match network.network().settings().pacing {
+        Pacing::Slowest => {
+            let patience = Duration::from_nanos(group.hang_timeout) / EJECTION_SHARE;
+            network.with_pacing(Pacing::SlowestOrEject(patience))
+        }
+        _ => network,
     }
 }
 

@@ -70,12 +70,12 @@ impl Network {
     /// # Errors
     /// See [`OpenError`].
     pub fn publisher(&self, kind: TransportKind, topic: &str) -> Result<Publisher, OpenError> {
-        self.publisher_of(kind, SessionId(random()?), topic)
+        self.publisher_of((kind, self.settings().pacing), SessionId(random()?), topic)
     }
 
     fn publisher_of(
         &self,
-        kind: TransportKind,
+        (kind, pacing): (TransportKind, Pacing),
         session: SessionId,
         topic: &str,
     ) -> Result<Publisher, OpenError> {
@@ -93,7 +93,7 @@ impl Network {
             TransportKind::Rm | TransportKind::Ru => context.datagram_bytes(),
         };
         let sender = Sender::new(
-            self.sender_settings((kind, group), session, datagram_bytes, random()?),
+            self.sender_settings((kind, group), pacing, session, datagram_bytes, random()?),
             clock.ns(clock.ticks()),
         );
         let status = Arc::new(PublisherStatus::default());
@@ -153,6 +153,7 @@ impl Network {
     fn sender_settings(
         &self,
         (kind, group): (TransportKind, SocketAddr),
+        pacing: Pacing,
         session: u64,
         datagram_bytes: usize,
         seed: u64,
@@ -166,7 +167,7 @@ impl Network {
                 TransportKind::Ru => Distribution::Unicast,
                 TransportKind::Tcp => Distribution::Stream,
             },
-            pacing: match settings.pacing {
+            pacing: match pacing {
                 Pacing::Slowest => sender::Pacing::Slowest,
                 Pacing::SlowestOrEject(after) => sender::Pacing::SlowestOrEject(nanos(after)),
                 Pacing::Fastest => sender::Pacing::Fastest,
@@ -252,12 +253,20 @@ impl fmt::Debug for Network {
 pub struct NetTransport {
     network: Network,
     kind: TransportKind,
+    pacing: Pacing,
 }
 
 impl NetTransport {
     /// Publishers of `network` over `kind`.
-    pub const fn new(network: Network, kind: TransportKind) -> Self {
-        Self { network, kind }
+    pub fn new(network: Network, kind: TransportKind) -> Self {
+        let pacing = network.settings().pacing;
+        Self { network, kind, pacing }
+    }
+
+    /// The same with another pacing of its publishers.
+    #[must_use]
+    pub fn with_pacing(self, pacing: Pacing) -> Self {
+        Self { pacing, ..self }
     }
 
     /// The network.
@@ -270,7 +279,7 @@ impl NetTransport {
     /// # Errors
     /// See [`OpenError`].
     pub fn publisher_of(&self, session: SessionId, topic: &str) -> Result<Publisher, OpenError> {
-        self.network.publisher_of(self.kind, session, topic)
+        self.network.publisher_of((self.kind, self.pacing), session, topic)
     }
 }
 
@@ -284,7 +293,7 @@ impl Transport for NetTransport {
     }
 
     fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
-        self.network.publisher(self.kind, topic)
+        self.publisher_of(SessionId(random()?), topic)
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
