@@ -5,6 +5,7 @@ mod network;
 
 use crate::context::DomainArgs;
 use crate::counters;
+use crate::group::ls::local_groups;
 use crate::output::print;
 use crate::printable::{printable, topics};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
@@ -75,7 +76,8 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
         } else {
             let local = (!sessions.is_empty()).then(|| to_text(&sessions));
             let remote = (!remote.is_empty()).then(|| network::to_text(&remote));
-            local.into_iter().chain(remote).collect::<Vec<_>>().join("\n")
+            let groups = groups_line(&local_groups(&now.memory, &now.network));
+            local.into_iter().chain(remote).chain(groups).collect::<Vec<_>>().join("\n")
         };
         let errors = now.errors();
         before = Some(now);
@@ -128,6 +130,13 @@ fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
     seen.errors().iter().for_each(|error| crate::output::warn(&printable(error)));
     print(&lines.into_iter().collect::<String>())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which of the topics are those of groups.
+fn groups_line(groups: &BTreeSet<String>) -> Option<String> {
+    let names = Vec::from_iter(groups.iter().map(|group| printable(group))).join(", ");
+    let line = format!("groups: {names} (members and views: lanecast group ls)\n");
+    (!groups.is_empty()).then_some(line)
 }
 
 fn to_text(sessions: &[Session]) -> String {

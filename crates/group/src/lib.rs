@@ -14,6 +14,8 @@
 //! With [`GroupOptions::keys`] frames are encrypted and authenticated (`sealing`), and members
 //! without the key neither read nor join.
 //!
+//! [`GroupObserver`] shows the members and views of a group to a program that is no member.
+//!
 //! The frames are described in `docs/protocol/group.md`.
 #![forbid(unsafe_code)]
 
@@ -21,6 +23,7 @@ mod error;
 mod group;
 mod links;
 mod name;
+mod observer;
 mod options;
 mod outbox;
 mod pending;
@@ -36,5 +39,6 @@ pub use lanecast_membership::{
     BlockedBy, Departure, Event, GroupCounters, GroupSettings, MemberId, MemberInfo, Order,
     SendError, SettingsError, StateError, View, ViewChange, ViewId,
 };
+pub use observer::{GroupObserver, MemberActivity, ObservedMember};
 pub use options::GroupOptions;
 pub use sealing::{GroupKeys, KeyError};

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// A member of a group; see [`lanecast_group::Group`].
 pub type Group = lanecast_group::Group<ExactTopics>;
 
+/// An observer of a group; see [`lanecast_group::GroupObserver`].
+pub type GroupObserver = lanecast_group::GroupObserver<ExactTopics>;
+
 /// A group of a context, made by [`Context::group`](crate::Context::group): opens a member of it.
 ///
 /// ```
@@ -83,6 +86,21 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
+    /// Observes the group without being a member: its members, their views, and how far each is
+    /// behind. Of the options only the keys matter.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn observe(self) -> Result<GroupObserver, Error> {
+        let transports = self.transports.for_groups(&self.options.settings)?;
+        let keys = match self.options.keys {
+            Some(keys) => Some(keys),
+            None => self.key_file.as_deref().map(read_keys).transpose()?,
+        };
+        let observer = lanecast_group::GroupObserver::open(&transports, self.group, keys.as_ref());
+        observer.map_err(refused)
+    }
+
     /// Joins: finds the members of the group, or is its first one. The first
     /// [`Event::View`](crate::group::Event::View) tells that this member is in it.
     ///
@@ -96,13 +114,17 @@ impl<'a> GroupBuilder<'a> {
         }
         self.options.watch = transports.network_address();
         let joined = lanecast_group::Group::join(transports, self.group, self.options);
-        joined.map_err(|error| match error {
-            JoinError::Transport(error) => error,
-            other => {
-                let cause = other.source().map(|cause| format!(": {cause}"));
-                Error::Group(format!("{other}{}", cause.unwrap_or_default()))
-            }
-        })
+        joined.map_err(refused)
+    }
+}
+
+fn refused(error: JoinError<Error>) -> Error {
+    match error {
+        JoinError::Transport(error) => error,
+        other => {
+            let cause = other.source().map(|cause| format!(": {cause}"));
+            Error::Group(format!("{other}{}", cause.unwrap_or_default()))
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub use config::{Config, ConfigError};
 pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
 pub use exact_topics::ExactTopics;
-pub use group_builder::{Group, GroupBuilder};
+pub use group_builder::{Group, GroupBuilder, GroupObserver};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_content::{ContentSettings, FilterableBatch, FilterableClaim};

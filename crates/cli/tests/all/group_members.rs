@@ -51,6 +51,36 @@ fn members_talk_to_all_and_to_one() {
 }
 
 #[test]
+fn groups_are_listed_with_members_and_views() {
+    let stage = Stage::new();
+    let nothing = stage.run("group ls --for 1ms");
+    assert!(nothing.refused(1).contains("no group has a member on this host"), "{nothing:?}");
+    let [ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
+    // A heartbeat may be late on a busy machine.
+    let listed = wait_for("both in the list", || {
+        let listed = stage.run("group ls").good().to_owned();
+        (listed.contains(" ann ") && listed.contains(" ben ")).then_some(listed)
+    });
+    assert_eq!(listed.matches("coordinator").count(), 1, "{listed}");
+    assert_eq!(listed.matches("lunch").count(), 2, "{listed}");
+    wait_for("both in one view", || {
+        let json = stage.run("group ls lunch --json").good().to_owned();
+        let groups: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let members = groups[0]["members"].as_array().expect("members").clone();
+        let [one, other] = members.as_slice() else { return None };
+        let coordinator = &one["coordinator"];
+        (coordinator.is_string() && coordinator == &other["coordinator"]).then_some(())
+    });
+    let other = stage.run("group ls dinner --for 1ms");
+    assert!(other.refused(1).contains("no member of dinner was heard"), "{other:?}");
+    let sessions = stage.run("ls --interval 1ms");
+    assert!(sessions.good().contains("groups: lunch (members and views"), "{sessions:?}");
+    for run in [ann, ben] {
+        run.finish().good();
+    }
+}
+
+#[test]
 fn a_killed_member_is_told_of() {
     let stage = Stage::new();
     let [ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
