@@ -385,6 +385,12 @@ impl<T: Transport> Group<T> {
         self.member.provide_state(now, token, bytes, &mut out)
     }
 
+    /// Halves the bytes that this member may have under way: for programs that run short of memory.
+    /// They grow again while sends are refused for want of credit.
+    pub fn on_memory_pressure(&mut self) {
+        self.member.on_memory_pressure();
+    }
+
     /// All members have this member's messages below this sequence.
     pub fn stable(&self) -> u64 {
         self.member.stable()

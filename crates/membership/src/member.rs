@@ -233,8 +233,8 @@ impl Member {
         }
     }
 
-    /// Own messages below this sequence are held by all members of the view. Nothing is, while a new
-    /// member waits for the group's state.
+    /// Own messages below this sequence are held by all members of the view. Nothing is, while a
+    /// new member waits for the group's state.
     pub fn stable(&self) -> u64 {
         self.delivery.stable()
     }
