@@ -152,7 +152,7 @@ impl Arguments {
              iproute2) and nft (apt-get install nftables)"
         );
         if self.smoke {
-            self.rows = vec![Row::Rate, Row::Kill];
+            self.rows = vec![Row::Rate];
             self.peers = vec![Peer::Lanecast];
             (self.members, self.sizes) = (vec![2], vec![1000]);
             (self.pairs, self.seconds) = (1, 0.2);
