@@ -11,8 +11,8 @@ use lanecast::group::{Event, MemberId, Order};
 use lanecast::{Context, Group};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::message::{HEADER_BYTES, Header, Kind};
 use crate::clock::monotonic;
+use crate::message::{HEADER_BYTES, Header, Kind};
 use crate::reception::{Reception, percentiles};
 
 const SEND_AT_ONCE: usize = 64;

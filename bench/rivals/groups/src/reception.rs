@@ -1,7 +1,7 @@
 //! Counts what a member receives: losses, repetitions, order, pauses, and the order across senders.
 
-use crate::message::Header;
 use crate::clock::monotonic;
+use crate::message::Header;
 
 /// Between two samples of the count.
 const SAMPLE_NS: u64 = 20_000_000;

@@ -11,8 +11,8 @@ use lanecast_system_tests::{Loss, Network, Process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::member::Ordering;
 use crate::clock::monotonic;
+use crate::member::Ordering;
 use crate::outcome::{Lines, Outcome, Struck};
 use crate::side::{Case, Fault, Programs};
 
