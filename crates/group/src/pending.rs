@@ -23,6 +23,7 @@ enum PendingEvent {
     Suspected(Box<MemberInfo>, Departure),
     StateRequested { to: MemberId, token: u64 },
     State(Range<usize>),
+    StateLost,
     Writable,
     OtherVersion { version: u8 },
     Left,
@@ -50,6 +51,7 @@ impl PendingEvents {
             Event::Suspected(member, why) => PendingEvent::Suspected(Box::new(member.clone()), why),
             Event::StateRequested { to, token } => PendingEvent::StateRequested { to, token },
             Event::State(bytes) => PendingEvent::State(self.copy(bytes)),
+            Event::StateLost => PendingEvent::StateLost,
             Event::Writable => PendingEvent::Writable,
             Event::OtherVersion { version } => PendingEvent::OtherVersion { version },
             Event::Left => PendingEvent::Left,
@@ -87,6 +89,7 @@ impl PendingEvents {
                     Event::StateRequested { to: *to, token: *token }
                 }
                 PendingEvent::State(bytes) => Event::State(&self.bytes[bytes.clone()]),
+                PendingEvent::StateLost => Event::StateLost,
                 PendingEvent::Writable => Event::Writable,
                 PendingEvent::OtherVersion { version } => Event::OtherVersion { version: *version },
                 PendingEvent::Left => Event::Left,

@@ -119,6 +119,9 @@ pub enum Event<'a> {
     },
     /// The group's state; exactly the messages of this view that it does not contain follow.
     State(&'a [u8]),
+    /// The members that had the group's state are gone. This member begins it anew, as its
+    /// application has it now, and gives it to the others.
+    StateLost,
     /// Sending is possible again after a refusal.
     Writable,
     /// A member speaks another version of the protocol; it is left alone.

@@ -115,13 +115,15 @@ impl StateTransfers {
     }
 
     /// Begins a view. False: messages wait for the state.
-    pub(crate) fn install<O>(&mut self, rank: usize, link: &mut Link<'_, O>) -> bool {
-        // The group's first member has the state of the beginning, and so has one that is left
-        // alone: the group begins anew with it.
-        self.has_state |= rank == 0 && (!self.installed || link.members.len() == 1);
+    pub(crate) fn install<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) -> bool {
+        // The group's first member has the state of the beginning.
+        self.has_state |= rank == 0 && !self.installed;
         self.installed = true;
         self.transfers.clear();
         self.request = None;
+        if !self.has_state && link.members.len() == 1 {
+            self.begin_anew(link);
+        }
         if !self.has_state {
             let provider = usize::from(rank == 0);
             self.request = Some(Request {
@@ -233,8 +235,9 @@ impl StateTransfers {
         if total == NO_STATE {
             request.without += 1;
             if request.without + 1 >= members.len() && streams.rank() == 0 {
-                // No member has a state: the group begins anew, from its coordinator.
-                return self.complete();
+                // The coordinator gives the others its own.
+                self.begin_anew(link);
+                return true;
             }
             request.ask_next(streams.rank(), members.len(), link);
             return false;
@@ -294,6 +297,12 @@ impl StateTransfers {
         streams.skip(&head.seen);
         link.out.event(Event::State(&request.bytes[Head::length(link.members.len())..]));
         self.complete()
+    }
+
+    /// No member has the state.
+    fn begin_anew<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
+        self.complete();
+        link.out.event(Event::StateLost);
     }
 
     fn complete(&mut self) -> bool {
@@ -405,6 +414,8 @@ impl Request {
 
     fn on_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
         if self.tries >= TRIES {
+            // It may have the state, and be slow.
+            self.without = 0;
             self.ask_next(rank, link.members.len(), link);
         }
         self.tries += 1;

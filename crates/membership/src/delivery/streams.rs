@@ -100,8 +100,8 @@ impl Streams {
         self.lanes.iter().map(|lane| lane.next).collect()
     }
 
-    /// The acknowledged sequences by rank, and this member's own next sequence. Messages that wait for
-    /// the state are lost here if the view changes: they are not held for certain.
+    /// Sequences that this member acknowledges, by rank, and its own next one. Messages that wait
+    /// for the state are lost here if the view changes: they are not held for certain.
     pub(crate) fn acknowledged(&self) -> impl Iterator<Item = u64> {
         let (me, delivering) = (self.me, self.delivering);
         let lanes = self.lanes.iter().enumerate();

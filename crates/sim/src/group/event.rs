@@ -36,6 +36,8 @@ pub enum OwnedEvent {
     },
     /// The group's state.
     State(Vec<u8>),
+    /// No member has the state.
+    StateLost,
     /// Sending is possible again.
     Writable,
     /// A member of another version.
@@ -56,6 +58,7 @@ impl OwnedEvent {
             Event::Suspected(member, why) => Self::Suspected(member.id, why),
             Event::StateRequested { to, token } => Self::StateRequested { to, token },
             Event::State(bytes) => Self::State(bytes.to_vec()),
+            Event::StateLost => Self::StateLost,
             Event::Writable => Self::Writable,
             Event::OtherVersion { version } => Self::OtherVersion(version),
             Event::Left => Self::Left,

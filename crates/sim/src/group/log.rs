@@ -62,8 +62,6 @@ pub struct Log {
     /// Nothing may follow.
     pub has_left: bool,
     wants_state: bool,
-    /// The view had no member with a state, and it was the first: the group may begin anew with it.
-    may_begin: bool,
 }
 
 impl Log {
@@ -83,7 +81,6 @@ impl Log {
             stable_checked: 0,
             has_left: false,
             wants_state,
-            may_begin: false,
         }
     }
 
@@ -92,27 +89,14 @@ impl Log {
         self.wants_state && self.view.is_some()
     }
 
-    /// No other member of the view has a state.
-    pub fn allow_to_begin(&mut self) {
-        self.may_begin = true;
-    }
-
-    /// The member acts as one that has the state; false if it cannot.
-    pub fn begins(&mut self) -> bool {
-        if self.may_begin {
-            self.wants_state = false;
-        }
-        !self.awaits_state()
+    /// The group begins anew with this member.
+    pub const fn begin_anew(&mut self) {
+        self.wants_state = false;
     }
 
     /// Whether the state has not come yet, in a view or not.
     pub const fn wants_state(&self) -> bool {
         self.wants_state
-    }
-
-    /// Whether the state is still to come for certain.
-    pub fn lacks_state(&self) -> bool {
-        self.awaits_state() && !self.may_begin
     }
 
     /// Checks a change of the view against the former one.

@@ -11,7 +11,8 @@
 //! - same-view delivery: members that install the same two views one after the other have delivered
 //!   the same messages between them, and all messages of those among them that sent any
 //! - `stable`: all members of the view have the message
-//! - state: as the provider gave it, followed by the messages that it does not contain
+//! - state: as the provider gave it, followed by the messages that it does not contain; lost only
+//!   if no member of the view has it
 
 use crate::ensure;
 use crate::group::event::OwnedEvent;
@@ -90,27 +91,30 @@ impl Oracle {
 
     /// The events of one call, in their order.
     pub fn events(&mut self, id: MemberId, events: &[OwnedEvent]) -> Verdict {
-        self.allow_to_begin(id);
-        let last_view = events.iter().rposition(|event| matches!(event, OwnedEvent::View(..)));
+        let ends_view =
+            |event: &OwnedEvent| matches!(event, OwnedEvent::View(..) | OwnedEvent::Left);
+        let last_end = events.iter().rposition(ends_view);
         for (number, event) in events.iter().enumerate() {
             let log = self.log_mut(id)?;
             ensure!(!log.has_left, "{id} emits {event:?} after it has left");
             match event {
                 OwnedEvent::View(view, change) => self.view(id, view, change)?,
                 OwnedEvent::Message { from, sequence, order, bytes } => {
-                    // Members finish a view by their own knowledge: only those that go on together
-                    // must agree on the order then.
-                    let closes = last_view.is_some_and(|last| number < last);
+                    // Members finish a view by their own knowledge, those that leave as well: only
+                    // those that go on together must agree on the order then. Sides of a partition
+                    // could not agree without hearing each other.
+                    let closes = last_end.is_some_and(|last| number < last);
                     self.message(id, *from, (*sequence, *order), bytes, closes)?;
                 }
                 OwnedEvent::Direct { from, bytes } => self.direct_message(id, *from, bytes)?,
                 OwnedEvent::State(bytes) => self.state(id, bytes)?,
+                OwnedEvent::StateLost => self.begin_anew(id)?,
                 OwnedEvent::Suspected(who, why) => {
                     ensure!(*who != id, "{id} suspects itself: {why:?}");
                 }
                 OwnedEvent::StateRequested { to, .. } => {
                     let log = self.log_mut(id)?;
-                    ensure!(log.begins(), "{id} is asked for a state it does not have");
+                    ensure!(!log.awaits_state(), "{id} is asked for a state it does not have");
                     let known = log.view.as_ref().is_some_and(|view| view.contains(*to));
                     ensure!(known, "{id} is asked for a state for {to}, which is not in its view");
                 }
@@ -124,16 +128,22 @@ impl Oracle {
         Ok(())
     }
 
-    /// The first member of a view in which all await the state may begin anew.
-    fn allow_to_begin(&mut self, id: MemberId) {
-        let Some(log) = self.logs.get(&id).filter(|log| log.lacks_state()) else { return };
-        let Some(view) = log.view.as_ref().filter(|view| view.id.coordinator == id) else { return };
-        let mut others = view.members.iter().filter(|member| member.id != id);
-        if others.all(|member| self.logs[&member.id].wants_state())
-            && let Some(log) = self.logs.get_mut(&id)
-        {
-            log.allow_to_begin();
+    /// The first member of a view begins anew if all members lack the state.
+    fn begin_anew(&mut self, id: MemberId) -> Verdict {
+        let log = self.log(id);
+        ensure!(log.awaits_state(), "{id} begins anew, and has the state");
+        let members = log.view.iter().flat_map(|view| &view.members);
+        let first = log.view.as_ref().map(|view| view.id.coordinator);
+        ensure!(first == Some(id), "{id} begins anew in a view of {first:?}");
+        for member in members {
+            ensure!(
+                self.log(member.id).wants_state(),
+                "{id} begins anew, but {} has the state",
+                member.id
+            );
         }
+        self.log_mut(id)?.begin_anew();
+        Ok(())
     }
 
     fn view(&mut self, id: MemberId, view: &View, change: &ViewChange) -> Verdict {
@@ -240,14 +250,13 @@ impl Oracle {
         bytes: &[u8],
         closes: bool,
     ) -> Verdict {
-        let begins = self.log_mut(id)?.begins();
         let log = self.log(id);
         let Some(view) = &log.view else {
             return Err(Violation(format!("{id} delivered a message before its first view")));
         };
         let view_id = view.id;
         ensure!(view.contains(from), "{id} delivered a message of {from} in {view_id}");
-        ensure!(begins, "{id} delivered a message of {from} before the state");
+        ensure!(!log.awaits_state(), "{id} delivered a message of {from} before the state");
         let truth = &self.log(from).truth;
         let Some(start) = truth.starts.get(&view_id).copied() else {
             let words = format!("{id} delivered a message of {from}, which never was in {view_id}");
@@ -409,7 +418,7 @@ impl Oracle {
         let mut missing = Vec::new();
         for id in live {
             let log = self.log(*id);
-            if log.lacks_state() {
+            if log.awaits_state() {
                 missing.push(format!("{id} awaits the state"));
                 continue;
             }

@@ -192,6 +192,16 @@ fn different_orders_are_found() {
     }
 }
 
+/// The members that disagree may have parted before.
+#[test]
+fn a_member_that_leaves_may_finish_its_view_in_an_order_of_its_own() {
+    let mut group = Group::of_three();
+    let (first, second) = (group.sends(A, Order::Total), group.sends(B, Order::Total));
+    group.gets(A, &first).unwrap();
+    group.oracle.events(C, &[second.clone(), first, OwnedEvent::Left]).unwrap();
+    found(group.gets(B, &second), "at place 0");
+}
+
 #[test]
 fn a_false_claim_of_stability_is_found() {
     let mut group = Group::of_three();
@@ -255,6 +265,23 @@ fn wrong_states_are_found() {
     found(group.gets(B, &first), "not message 1");
     group.gets(B, &second).unwrap();
     assert_eq!(group.oracle.missing(&[A, B]), [""; 0]);
+}
+
+#[test]
+fn a_state_that_is_not_lost_is_found() {
+    let mut group = Group::new(true);
+    group.installs(A, &view(1, &[A])).unwrap();
+    found(group.gets(A, &OwnedEvent::StateLost), "and has the state");
+    for id in [A, B] {
+        group.installs(id, &view(2, &[A, B])).unwrap();
+    }
+    found(group.gets(B, &OwnedEvent::StateLost), "in a view of");
+    group.installs(B, &view(3, &[B, A])).unwrap();
+    found(group.gets(B, &OwnedEvent::StateLost), "has the state");
+    group.installs(B, &view(4, &[B])).unwrap();
+    assert_eq!(group.oracle.missing(&[B]).len(), 1);
+    group.gets(B, &OwnedEvent::StateLost).unwrap();
+    assert_eq!(group.oracle.missing(&[B]), [""; 0]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(super) enum Seen {
     Direct { from: u64, bytes: Vec<u8> },
     StateRequested { to: u64, token: u64 },
     State(Vec<u8>),
+    StateLost,
     Writable,
 }
 
@@ -52,6 +53,7 @@ impl Outlet for Said {
             Event::Direct { from, bytes } => Seen::Direct { from: from.0, bytes: bytes.to_vec() },
             Event::StateRequested { to, token } => Seen::StateRequested { to: to.0, token },
             Event::State(bytes) => Seen::State(bytes.to_vec()),
+            Event::StateLost => Seen::StateLost,
             Event::Writable => Seen::Writable,
             other => panic!("not an event of delivery: {other:?}"),
         });

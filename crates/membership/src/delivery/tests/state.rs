@@ -179,7 +179,7 @@ fn no_state_is_given_with_a_message_that_the_change_of_the_view_cuts_off() {
     node.delivery.finish(now, &mut node.said);
     network.install(1, &view(2, &[2]), &end[1..], &[true]);
     network.run(100 * MILLISECOND);
-    assert!(network.nodes[1].said.seen.is_empty(), "{:?}", network.nodes[1].said.seen);
+    assert_eq!(network.nodes[1].said.seen, [Seen::StateLost]);
 }
 
 /// A joiner drops messages if the view changes before its state is there.
@@ -241,6 +241,38 @@ fn a_group_that_has_lost_its_state_begins_anew() {
     run(&mut network, &[1, 2], 3);
     assert!(known(&network, 1).len() >= 2);
     assert_eq!(known(&network, 1), known(&network, 2));
+    let lost = |at: usize| network.nodes[at].said.seen.contains(&Seen::StateLost);
+    assert!(lost(1) && !lost(2), "the coordinator begins anew, and gives its state to the others");
+}
+
+#[test]
+fn a_joiner_that_is_left_alone_begins_anew() {
+    let mut network = Network::new(2, &with_state(), 1);
+    network.install(1, &view(2, &[2]), &[0], &[true]);
+    network.run(100 * MILLISECOND);
+    assert_eq!(network.nodes[1].said.seen, [Seen::StateLost]);
+}
+
+/// Its coordinator asks the others in turn, and one of them more than once.
+#[test]
+fn a_group_does_not_begin_anew_while_a_slow_member_may_have_the_state() {
+    let mut network = Network::new(3, &with_state(), 1);
+    network.run(MILLISECOND);
+    network.nodes[0].said.seen.clear();
+    network.under_way.clear();
+    for at in 0..3 {
+        network.install(at, &view(2, &[2, 3, 1]), &[0; 3], &[true; 3]);
+    }
+    network.nodes[0].alive = false;
+    for _ in 0..40 {
+        network.run(50 * MILLISECOND);
+        assert_eq!(network.nodes[1].said.seen, []);
+    }
+    network.nodes[0].alive = true;
+    run(&mut network, &[0, 1, 2], 3);
+    for at in 1..3 {
+        assert!(matches!(network.nodes[at].said.seen[0], Seen::State(_)));
+    }
 }
 
 #[test]
