@@ -2,6 +2,7 @@
 
 mod actors;
 mod content;
+mod group;
 mod summary;
 mod ticks;
 
@@ -23,7 +24,8 @@ use std::time::{Duration, Instant};
     after_help = "Starts a publisher that streams a generated file of market-data lines and \
     three subscribers, all processes of their own; kills one subscriber (kill -9) in the middle of \
     the flat-out part. Then publishes a generated day of FIX orders and quotes to a content server \
-    with 50 subscribers, and works out by other means what must come of it.\n\
+    with 50 subscribers, and works out by other means what must come of it. Last, a group of four \
+    processes loses one.\n\
     Exit status: 0 everybody got what they should, 1 error, 3 something was lost or wrong."
 )]
 pub(crate) struct DemoArgs {
@@ -61,6 +63,8 @@ enum Role {
     Publisher { directory: PathBuf, file: PathBuf, seconds: u64, rate: u64, readers: usize },
     #[command(hide = true)]
     Subscriber { directory: PathBuf },
+    #[command(hide = true)]
+    Member { directory: PathBuf, name: String },
 }
 
 /// Number of subscribers; the last one is killed.
@@ -74,16 +78,18 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
             actors::publish(directory, file, Duration::from_secs(*seconds), *rate, *readers)
         }
         Some(Role::Subscriber { directory }) => actors::subscribe(directory),
+        Some(Role::Member { directory, name }) => group::member(directory, name),
         None => direct(arguments),
     }
 }
 
-/// Results of both parts.
+/// Results of all parts.
 #[derive(Debug, Serialize)]
 struct Outcomes {
     #[serde(flatten)]
     messages: summary::Outcome,
     content: Option<content::Outcome>,
+    group: group::Outcome,
 }
 
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
@@ -99,14 +105,21 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
         0 => None,
         count => Some(content::run(count, &|step| progress.set_message(step))?),
     };
+    if !arguments.json
+        && let Some(content) = &content
+    {
+        progress.suspend(|| print_line(&format!("\n{}", content.words())))?;
+    }
+    let group = group::run(&|step| progress.set_message(step))?;
     progress.finish_and_clear();
-    let outcomes = Outcomes { messages, content };
+    let outcomes = Outcomes { messages, content, group };
     if arguments.json {
         print_json(&outcomes)?;
-    } else if let Some(content) = &outcomes.content {
-        print_line(&format!("\n{}", content.words()))?;
+    } else {
+        print_line(&format!("\n{}", outcomes.group.words()))?;
     }
-    let is_right = outcomes.content.as_ref().is_none_or(content::Outcome::is_right);
+    let is_right = outcomes.content.as_ref().is_none_or(content::Outcome::is_right)
+        && outcomes.group.is_right();
     Ok(ExitCode::from(if outcomes.messages.is_complete() && is_right { 0 } else { 3 }))
 }
 

@@ -47,7 +47,7 @@ pub(super) struct SubscriberFigures {
     pub(super) fate: String,
 }
 
-fn context(directory: &Path) -> anyhow::Result<Context> {
+pub(super) fn context(directory: &Path) -> anyhow::Result<Context> {
     Ok(Context::builder().set("shm.directory", directory.display())?.build()?)
 }
 

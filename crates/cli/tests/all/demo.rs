@@ -17,6 +17,9 @@ fn no_survivor_loses_anything() {
         assert_eq!(survivor["out_of_order"], 0, "{survivor}");
         assert_eq!(survivor["fate"], "closed", "{survivor}");
     }
+    let group = &outcome["group"];
+    assert_eq!((&group["agreed"], &group["out_of_order"]), (&true.into(), &0.into()), "{group}");
+    assert!(group["delivered"].as_u64().unwrap() > 0, "{group}");
     let content = &outcome["content"];
     assert_eq!((&content["published"], &content["lost"]), (&20_000.into(), &0.into()), "{content}");
     assert_eq!(content["wrong_subscribers"], 0, "{content}");
