@@ -24,12 +24,14 @@ pub struct Messages<S> {
 #[non_exhaustive]
 pub enum Interruption {
     /// Messages were lost; later ones follow.
-    #[error("messages of {stream} were lost: {}", why.describe())]
+    #[error("{count} messages of {stream} were lost: {}", why.describe())]
     Lost {
         /// The stream.
         stream: Stream,
         /// The first lost message, numbered as in [`Gap::first`](crate::Gap::first).
         first: u64,
+        /// Number of lost messages; they follow each other.
+        count: u64,
         /// The reason.
         why: LossReason,
     },
@@ -68,8 +70,8 @@ impl<S: Subscribe> Iterator for Messages<S> {
                 Event::Message(message) => pending.extend(message.to_vec().ok().map(Ok)),
                 Event::Lost(gap) => {
                     let stream = gap.stream.clone();
-                    let lost = Interruption::Lost { stream, first: gap.first, why: gap.why };
-                    pending.push_back(Err(lost));
+                    let (first, count, why) = (gap.first, gap.count, gap.why);
+                    pending.push_back(Err(Interruption::Lost { stream, first, count, why }));
                 }
                 Event::Left(stream, why) => {
                     *open = Some(open.unwrap_or(0).saturating_sub(1));

@@ -2,7 +2,7 @@
 
 use crate::wait::wait_for;
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// Longest delay of the output of an ended program.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Longest time that the system takes to stop or end a process.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A program at work; it is killed when dropped. What it prints is collected.
 #[derive(Debug)]
@@ -81,15 +84,22 @@ impl Process {
         self.child.0.stdin = None;
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal; after SIGSTOP waits until all its threads stand still.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        kill_process(Pid::from_child(&self.child.0), signal).with_context(|| self.line.clone())
+        let pid = Pid::from_child(&self.child.0);
+        kill_process(pid, signal).with_context(|| self.line.clone())?;
+        if signal != Signal::STOP {
+            return Ok(());
+        }
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let what = format!("the stop of {}", self.line);
+        wait_for(&what, STOP_LIMIT, || Ok(waitid(WaitId::Pid(pid), options)?.map(drop)))
     }
 
     /// Ends it at once, by SIGKILL.
     pub fn kill(mut self) -> Result<Done> {
         self.child.0.kill().with_context(|| self.line.clone())?;
-        self.end(Duration::from_secs(10))
+        self.end(STOP_LIMIT)
     }
 
     /// Waits for its end.

@@ -67,11 +67,12 @@ fn an_evicted_subscriber_is_told_of_its_loss_and_of_the_end() {
     }
     let interruptions: Vec<_> = messages.filter_map(Result::err).collect();
     let [lost, left] = &interruptions[..] else { panic!("{interruptions:?}") };
-    assert!(
-        matches!(lost, Interruption::Lost { stream, first: 1, why: LossReason::Evicted }
-            if stream.topic == "hello"),
-        "{lost:?}"
-    );
+    let Interruption::Lost { stream, first: 1, count, why: LossReason::Evicted } = lost else {
+        panic!("{lost:?}");
+    };
+    assert_eq!(stream.topic, "hello");
+    // Those sent before the subscriber noticed; which ones the window decides.
+    assert!((1..=200).contains(count), "{lost}");
     assert!(lost.to_string().contains("hello") && lost.to_string().contains("evicted"), "{lost}");
     assert!(matches!(left, Interruption::Left { why: CloseReason::Evicted, .. }), "{left:?}");
 }
