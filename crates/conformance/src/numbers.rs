@@ -2,7 +2,7 @@
 
 use crate::Record;
 use crate::record::{Entry, gather, until};
-use lanecast_transport::{Batch, Publish, Subscribe, TopicId, Transport};
+use lanecast_transport::{Batch, ClaimError, Publish, Subscribe, TopicId, Transport};
 use std::sync::mpsc;
 use std::thread;
 
@@ -71,18 +71,30 @@ pub fn late_subscribers_see_the_publisher_s_numbers<C: Transport>(transport: &C)
     let mut next = [0u64; 2];
     let mut publish = move |publisher: &mut C::Publisher, topic: TopicId| {
         let number = &mut next[topic.0 as usize];
-        publisher.send_on(topic, &number.to_le_bytes()).expect("room");
-        *number += 1;
+        let sent = match publisher.try_send_on(topic, &number.to_le_bytes()) {
+            Err(ClaimError::BackPressured(_)) => false,
+            other => {
+                other.expect("a live publisher");
+                true
+            }
+        };
+        *number += u64::from(sent);
+        sent
     };
     for number in 0..EARLIER {
-        publish(&mut publisher, if number % 1_000 == 0 { other } else { TopicId::FIRST });
+        let topic = if number % 1_000 == 0 { other } else { TopicId::FIRST };
+        until("room", || publish(&mut publisher, topic));
     }
     let (stop, stopped) = mpsc::channel::<()>();
     let writer = thread::spawn(move || {
         let mut sent = 0u64;
         while stopped.try_recv().is_err() {
-            publish(&mut publisher, if sent.is_multiple_of(10) { other } else { TopicId::FIRST });
-            sent += 1;
+            let topic = if sent.is_multiple_of(10) { other } else { TopicId::FIRST };
+            if publish(&mut publisher, topic) {
+                sent += 1;
+            } else {
+                thread::yield_now();
+            }
         }
         (publisher, publish)
     });
@@ -101,6 +113,7 @@ pub fn late_subscribers_see_the_publisher_s_numbers<C: Transport>(transport: &C)
     let mut last = transport.subscriber(&["b"]).expect("a subscriber");
     let mut record = Record::new();
     until("two messages of a quiet topic", || {
+        // Never waits for room, which this thread makes by reading.
         publish(&mut publisher, other);
         last.poll(usize::MAX, |event| record.note(event));
         record.messages().len() >= 2
