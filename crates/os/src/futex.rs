@@ -4,7 +4,7 @@
 mod model;
 
 #[cfg(loom)]
-use self::model::{wait_by, wake_by};
+use self::model::{wait_by, wait_on_all, wake_by};
 use crate::timespec;
 use lanecast_base::sync::AtomicU32;
 use std::sync::OnceLock;
@@ -87,10 +87,16 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], limit: Duration) {
     if words.len() == 1 {
         return wait(first, expected, limit);
     }
-    if words.len() > WORDS_MAX || !can_watch_several() {
-        return wait(first, expected, limit.min(Duration::from_millis(1)));
+    if words.len() > WORDS_MAX || !(cfg!(loom) || can_watch_several()) {
+        wait(first, expected, limit.min(Duration::from_millis(1)));
+    } else {
+        wait_on_all(words, limit);
     }
-    let mut waiters = [Waiter::new(first, expected); WORDS_MAX];
+}
+
+#[cfg(not(loom))]
+fn wait_on_all(words: &[(&AtomicU32, u32)], limit: Duration) {
+    let mut waiters = [Waiter::new(words[0].0, 0); WORDS_MAX];
     for (waiter, &(word, expected)) in waiters.iter_mut().zip(words) {
         *waiter = Waiter::new(word, expected);
     }

@@ -13,7 +13,7 @@ use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 const TURN_VALUES: usize = 1024;
 /// Empty polls of its own lanes before a worker helps in others, whose own workers usually finish
 /// alone.
-const EMPTY_POLLS_BEFORE_HELPING: u32 = 64;
+const EMPTY_POLLS_BEFORE_HELPING: u32 = if cfg!(loom) { 2 } else { 64 };
 /// Values taken from another worker's lane before the next has its turn.
 const TURN_VALUES_HELPING: usize = 256;
 
@@ -82,6 +82,7 @@ impl<E: LaneEnd> Lanes<E> {
         let mut work = take(&mut self.lanes[self.turn]);
         if work > 0 && work < self.turn_values {
             self.turn_values -= work;
+            self.empty_polls = 0;
             return work;
         }
         let helps = work == 0 && self.may_help();
@@ -97,6 +98,11 @@ impl<E: LaneEnd> Lanes<E> {
             self.empty_polls = 0;
         }
         work
+    }
+
+    /// Lets the next [`take_from_one`](Self::take_from_one) poll all lanes if its own are empty.
+    pub(crate) const fn help_at_once(&mut self) {
+        self.empty_polls = EMPTY_POLLS_BEFORE_HELPING;
     }
 
     /// Whether its own lanes have been empty often enough to poll the others.

@@ -55,6 +55,11 @@ impl<T> Worker<T> {
         value
     }
 
+    /// Lets the next poll look into other workers' lanes without empty polls before.
+    pub(crate) fn help_at_once(&mut self) {
+        self.lanes.help_at_once();
+    }
+
     /// Waits by the ring's strategy after a poll with `work` values; returns at once if there were
     /// any. Returns after at most 200 ms.
     ///

@@ -134,11 +134,14 @@ fn the_report_shows_the_matrix_beside_the_document() {
     let stage = Stage::new();
     let options = "--members 2,4 --sizes 1000 --transports tcp -n 100 -o a.jsonl -o a.html";
     let text = stage.run(&format!("perf group-report {options}")).good();
-    for part in ["Groups", "document", "49.0 MB/s", "cluster's throughput"] {
+    // Columns of the text are as wide as the figures let them be: its headings may be wrapped.
+    for part in ["Groups", "document", "cluster's"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let page = std::fs::read_to_string(stage.path("a.html")).unwrap();
-    assert!(page.contains("Throughput of a node, by members"), "no chart");
+    for part in ["49.0 MB/s", "cluster's throughput", "Throughput of a node, by members"] {
+        assert!(page.contains(part), "no {part}");
+    }
     let lines = std::fs::read_to_string(stage.path("a.jsonl")).unwrap();
     assert_eq!(lines.lines().count(), 2);
 }

@@ -17,9 +17,14 @@ loom::lazy_static! {
 }
 
 pub(super) fn wait_by(_operation: i32, word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
+    wait_on_all(&[(word, expected)], Duration::ZERO);
+}
+
+/// Sleeps while every word holds its expected value.
+pub(super) fn wait_on_all(words: &[(&AtomicU32, u32)], _limit: Duration) {
     let mut sleeping = SLEEPERS.sleeping.lock().unwrap();
-    // Relaxed: the kernel's load of the word synchronises nothing.
-    while word.load(Ordering::Relaxed) == expected {
+    // Relaxed: the kernel's load of a word synchronises nothing.
+    while words.iter().all(|(word, expected)| word.load(Ordering::Relaxed) == *expected) {
         sleeping = SLEEPERS.waking.wait(sleeping).unwrap();
     }
 }

@@ -12,7 +12,13 @@ pub trait EventSource<T>: Send {
     /// Passes the available messages to `handle` in runs, each with a flag whether it is the last
     /// one for now. `handle` returns the number that it has handled: fewer than all ends the call.
     /// Returns the number of messages handled.
+    ///
+    /// 0 means no message anywhere only after [`help_at_once`](Self::help_at_once).
     fn take(&mut self, handle: &mut dyn FnMut(&[T], bool) -> usize) -> usize;
+
+    /// Lets the next [`take`](Self::take) look for messages that are left to other workers too: one
+    /// of them may have been halted before it had handled its share.
+    fn help_at_once(&mut self) {}
 
     /// Waits by the ring's strategy after a poll with `work` messages; not for long if `stop`
     /// holds.
@@ -57,6 +63,10 @@ impl<T: Send + Sync> EventSource<T> for Worker<T> {
         self.take(1, |values| {
             handle(values, true);
         })
+    }
+
+    fn help_at_once(&mut self) {
+        self.help_at_once();
     }
 
     fn wait(&mut self, work: usize, stop: &dyn Fn() -> bool) {

@@ -163,9 +163,12 @@ pub(super) fn run_handler<T, H: Handler<T>>(
     while !record.halted {
         // Read first: messages published before the end are then visible to `take`.
         let is_over = guard.is_over() || source.is_closed();
-        let run_handler = source
+        if is_over {
+            source.help_at_once();
+        }
+        let handled = source
             .take(&mut |values, is_last| record.hand_over(&mut handler, values, is_last, shared));
-        if run_handler == 0 {
+        if handled == 0 {
             if is_over {
                 break;
             }
@@ -175,7 +178,7 @@ pub(super) fn run_handler<T, H: Handler<T>>(
         } else {
             is_busy = true;
         }
-        source.wait(run_handler, &|| guard.is_over());
+        source.wait(handled, &|| guard.is_over());
     }
     record.guard(shared, || handler.on_end());
     let dropped = catch_unwind(AssertUnwindSafe(move || drop(handler)));

@@ -8,7 +8,7 @@ use super::panics::OnPanic;
 use super::start_signal::StartSignal;
 use super::{EventInfo, Handler};
 use crate::producer::Producer;
-use crate::rings::{Rings, single_producer};
+use crate::rings::{Rings, multi_producer, single_producer};
 use lanecast_base::WaitStrategy;
 use lanecast_base::sync::{AtomicU64, Ordering, without_light_fences};
 use loom::cell::UnsafeCell;
@@ -183,6 +183,36 @@ fn a_handler_that_sleeps_is_woken_by_the_end_of_those_before_it() {
         drop(leaving);
         drop(handler.join().unwrap());
         drop((before, producer));
+    });
+}
+
+/// A handler of any values.
+struct Counting;
+
+impl Handler<u64> for Counting {
+    fn on_event(&mut self, _: &u64, _: EventInfo) {}
+}
+
+#[test]
+fn a_worker_that_ends_handles_the_share_of_one_that_stopped() {
+    check(|| {
+        let mut ring = multi_producer(2, 2, || 0).unwrap().wait(WaitStrategy::Park);
+        let workers = ring.share(2, &[]).unwrap();
+        let [working, mut stopping] = <[_; 2]>::try_from(workers).unwrap();
+        let (mut producers, control) = ring.complete().unwrap();
+        let shared = Arc::new(HandlersShared::new(control));
+        let handled = Arc::new(AtomicU64::new(0));
+        let stage_count = Arc::new(StageCount::new(1));
+        let post = post(Box::new(working), attend(&shared, &stage_count, None), &handled);
+        let handler = thread::spawn(move || run_handler(post, Counting));
+        producers[1].push(1).unwrap();
+        producers[1].push(2).unwrap();
+        // It stops reading here, as one that a panic halts.
+        let taken = stopping.take(1, |_| ()) as u64;
+        shared.close();
+        let source = handler.join().unwrap();
+        assert_eq!(taken + handled.load(Ordering::Relaxed), 2);
+        drop((source, producers, stopping));
     });
 }
 

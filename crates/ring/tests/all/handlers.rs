@@ -4,7 +4,7 @@
 
 use lanecast_base::WaitStrategy;
 use lanecast_ring::rings::{self, EventInfo, Handler, OnPanic, StartError, named};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -385,6 +385,63 @@ fn shared_work_is_done_once() {
             assert_eq!(values, expected.collect::<Vec<_>>());
         });
     }
+}
+
+/// Signals its drop.
+struct AtDrop(Sender<()>);
+
+impl Drop for AtDrop {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap_or_default();
+    }
+}
+
+#[test]
+fn the_share_of_a_halted_worker_is_handled_by_the_others() {
+    bounded(|| {
+        // One worker holds message 0 until the other one, to which the second lane belongs, has
+        // failed in message 1: the rest of that lane is left to the first, at its end.
+        const MORE: u64 = 9;
+        let (seen, all) = channel();
+        let (holds, is_held) = channel();
+        let (halted, is_halted) = channel();
+        let (fail, may_fail) = channel::<()>();
+        let (is_halted, may_fail) = (Mutex::new(is_halted), Mutex::new(may_fail));
+        let waits = Arc::new((is_halted, may_fail));
+        let worker = |_: usize| {
+            let (seen, holds, waits) = (seen.clone(), holds.clone(), Arc::clone(&waits));
+            let end = AtDrop(halted.clone());
+            move |value: &u64, _: EventInfo| {
+                let _lives_as_long = &end;
+                match *value {
+                    0 => {
+                        holds.send(()).unwrap();
+                        waits.0.lock().unwrap().recv().unwrap();
+                    }
+                    1 => {
+                        waits.1.lock().unwrap().recv().unwrap();
+                        panic!("no");
+                    }
+                    _ => {}
+                }
+                seen.send(*value).unwrap();
+            }
+        };
+        let ring = rings::multi_producer(2, 8, || 0).unwrap().wait(WaitStrategy::SpinYield);
+        let mut handlers = ring.share_among((0..2).map(worker).collect()).start().unwrap();
+        drop(seen);
+        let mut producers = handlers.producers();
+        producers[0].push(0).unwrap();
+        is_held.recv().unwrap();
+        (1..=3).for_each(|value| producers[1].push(value).unwrap());
+        let finisher = thread::spawn(move || handlers.finish());
+        while producers[0].push(MORE).is_ok() {}
+        fail.send(()).unwrap();
+        assert!(finisher.join().unwrap().is_err());
+        let mut values: Vec<u64> = all.iter().filter(|value| *value != MORE).collect();
+        values.sort_unstable();
+        assert_eq!(values, [0, 2, 3]);
+    });
 }
 
 #[test]
