@@ -39,6 +39,7 @@ pub use lanecast_membership::{
     BlockedBy, Departure, Event, GroupCounters, GroupSettings, MemberId, MemberInfo, Order,
     SendError, SettingsError, StateError, View, ViewChange, ViewId,
 };
+pub use name::group_of_topic;
 pub use observer::{GroupObserver, MemberActivity, ObservedMember};
 pub use options::GroupOptions;
 pub use sealing::{GroupKeys, KeyError};

@@ -17,9 +17,13 @@ pub(crate) fn check_group(name: &str) -> Result<(), NameError> {
         let allowed = "ASCII letters, digits and - _ . : /";
         return Err(NameError::Character { of, character, allowed });
     }
-    let last = name.rsplit_once('.').map(|(_, last)| last);
-    let is_id = |last: &str| last.len() == ID_DIGITS && last.bytes().all(|b| b.is_ascii_hexdigit());
-    if last.is_some_and(is_id) { Err(NameError::LikeMember) } else { Ok(()) }
+    if ends_with_member(name) { Err(NameError::LikeMember) } else { Ok(()) }
+}
+
+/// Whether `name` would be that of a topic to one member.
+fn ends_with_member(name: &str) -> bool {
+    let Some((_, last)) = name.rsplit_once('.') else { return false };
+    last.len() == ID_DIGITS && last.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Checks the name of a member.
@@ -39,14 +43,28 @@ fn check_length(of: &'static str, name: &str, most: usize) -> Result<(), NameErr
     if (1..=most).contains(&length) { Ok(()) } else { Err(NameError::Length { of, length, most }) }
 }
 
+/// Beginning of a group's topics.
+const PREFIX: &str = "_group.";
+
+/// The group whose messages to all members travel on `topic`; `None` for other topics.
+///
+/// ```
+/// assert_eq!(lanecast_group::group_of_topic("_group.orders.eu"), Some("orders.eu"));
+/// assert_eq!(lanecast_group::group_of_topic("orders.eu"), None);
+/// ```
+#[must_use]
+pub fn group_of_topic(topic: &str) -> Option<&str> {
+    topic.strip_prefix(PREFIX).filter(|name| check_group(name).is_ok())
+}
+
 /// Topic of messages to all members.
 pub(crate) fn topic(group: &str) -> String {
-    format!("_group.{group}")
+    format!("{PREFIX}{group}")
 }
 
 /// Topic of messages to one member.
 pub(crate) fn member_topic(group: &str, id: MemberId) -> String {
-    format!("_group.{group}.{id}")
+    format!("{PREFIX}{group}.{id}")
 }
 
 #[cfg(test)]
@@ -73,6 +91,17 @@ mod tests {
         assert_eq!(check_member("Jürgen's laptop"), Ok(()));
         assert!(check_member("a\nb").unwrap_err().to_string().contains("printable"));
         assert!(check_member(&"x".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn groups_are_known_by_their_topics() {
+        for name in ["lunch", "orders.eu"] {
+            assert_eq!(group_of_topic(&topic(name)), Some(name));
+        }
+        let to_one = member_topic("lunch", MemberId(1));
+        for topic in [to_one.as_str(), "_group.", "_group.\u{1b}[2J", "group.lunch", "lunch"] {
+            assert_eq!(group_of_topic(topic), None, "{topic:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::error::JoinError;
 use crate::name;
 use crate::sealing::{GroupKeys, Sealing};
 use lanecast_membership::{MemberId, MemberInfo, ViewId};
-use lanecast_transport::{CloseReason, Event, Subscribe, Transport};
+use lanecast_transport::{Event, Subscribe, Transport};
 use lanecast_wire::group::views::MemberState;
 use lanecast_wire::group::{GROUP_MEMBERS_MAX, GroupFrame, group_hash};
 use std::fmt;
@@ -16,11 +16,11 @@ use std::time::Duration;
 pub struct ObservedMember {
     /// Id, name, start and port.
     pub info: MemberInfo,
-    /// Its view; `None` before its first one.
+    /// View of the member; `None` before its first one.
     pub view: Option<ViewId>,
     /// Whether it looks for others, is in a view, or leaves.
     pub activity: MemberActivity,
-    /// By rank in its view, the next frame that it expects of each member.
+    /// Next frame that it expects of each member, by rank in its view.
     expected: Vec<u64>,
 }
 
@@ -93,7 +93,7 @@ impl<T: Transport> GroupObserver<T> {
                     _ => *unreadable += 1,
                 }
             }
-            Event::Left(stream, why) if why != CloseReason::Evicted => {
+            Event::Left(stream, _) => {
                 members.retain(|member| member.info.id.0 != stream.session.0);
             }
             _ => {}
@@ -105,7 +105,8 @@ impl<T: Transport> GroupObserver<T> {
         self.subscriber.wait_at_most(work, limit);
     }
 
-    /// The members heard so far, by view, then by id.
+    /// The members heard so far, by view, then by id; without those that left, and those that
+    /// evicted the observer because it was too slow.
     pub fn members(&self) -> &[ObservedMember] {
         &self.members
     }

@@ -145,9 +145,7 @@ impl Delivery {
         }
         let link = &mut self.context.link(now, out);
         self.streams.receive(rank, frame, link);
-        if self.state.take(&mut self.streams, link) {
-            self.streams.begin_delivery(link);
-        }
+        self.state.take(&mut self.streams, link);
         if self.streams.unordered() >= total_order::LONGEST_LIST {
             self.own.send_order_lists(&mut self.streams, link);
         }
@@ -256,11 +254,9 @@ impl Delivery {
     ) {
         let Some(rank) = self.context.rank(from, epoch) else { return };
         let link = &mut self.context.link(now, out);
-        if self.state.on_piece(rank, piece, &mut self.streams, link) {
-            self.streams.begin_delivery(link);
-            if self.own.waits_for_credit() && self.phase == Phase::Open {
-                self.own.go_on(&mut self.streams, link);
-            }
+        self.state.on_piece(rank, piece, &mut self.streams, link);
+        if self.own.waits_for_credit() && self.phase == Phase::Open {
+            self.own.go_on(&mut self.streams, link);
         }
     }
 
@@ -280,12 +276,12 @@ impl Delivery {
         }
     }
 
-    /// By rank, the next sequence that this member acknowledges; its own next one for itself.
+    /// Next sequences that this member acknowledges, by rank; its own next one for itself.
     pub(crate) fn acknowledged(&self) -> impl Iterator<Item = u64> {
         self.streams.acknowledged()
     }
 
-    /// By rank, the next sequence that this member expects; its own next one for itself.
+    /// Next sequences that this member expects, by rank; its own next one for itself.
     pub(crate) fn vector(&self) -> Vec<u64> {
         self.streams.vector()
     }
@@ -315,9 +311,7 @@ impl Delivery {
         let holders: Vec<_> = holders.iter().map(|&holder| self.context.rank_of(holder)).collect();
         let link = &mut self.context.link(now, out);
         self.streams.pursue(targets, &holders, link);
-        if self.state.take(&mut self.streams, link) {
-            self.streams.begin_delivery(link);
-        }
+        self.state.take(&mut self.streams, link);
     }
 
     /// Whether everything before `targets` is here.
@@ -340,9 +334,7 @@ impl Delivery {
         self.phase = Phase::Open;
         let link = &mut self.context.link(now, out);
         self.streams.resume(link);
-        if self.state.take(&mut self.streams, link) {
-            self.streams.begin_delivery(link);
-        }
+        self.state.take(&mut self.streams, link);
         self.own.go_on(&mut self.streams, link);
         link.wake(now);
     }

@@ -4,7 +4,7 @@ use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
 use crate::printable::printable;
 use crate::table::render;
-use lanecast::group::{MemberActivity, ObservedMember};
+use lanecast::group::{MemberActivity, ObservedMember, group_of_topic};
 use lanecast::shm::DomainSnapshot;
 use lanecast::{Context, GroupObserver, parse_duration};
 use lanecast_report::TextTable;
@@ -18,11 +18,6 @@ use std::time::{Duration, Instant};
 const POLL_LIMIT: usize = 256;
 /// Longest wait between two looks at the clock.
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
-/// Beginning of a group's topics.
-const PREFIX: &str = "_group.";
-/// Hexadecimal digits at the end of the topic of one member.
-const ID_DIGITS: usize = 16;
-
 /// Arguments of `group ls`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -134,15 +129,7 @@ pub(crate) fn local_groups(memory: &DomainSnapshot, network: &StatsSnapshot) -> 
     let topics = sessions.flat_map(|session| &session.topics);
     let reports = network.reports.iter().filter(|report| report.is_alive);
     let topics = topics.chain(reports.flat_map(|report| &report.topics));
-    topics.filter_map(|topic| group_of(topic)).collect()
-}
-
-/// The group whose messages to all travel on `topic`.
-fn group_of(topic: &str) -> Option<String> {
-    let name = topic.strip_prefix(PREFIX)?;
-    let is_id = |end: &str| end.len() == ID_DIGITS && end.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_member = name.rsplit_once('.').is_some_and(|(_, end)| is_id(end));
-    (!is_member && !name.is_empty()).then(|| name.to_owned())
+    topics.filter_map(|topic| group_of_topic(topic)).map(str::to_owned).collect()
 }
 
 /// Reads all heartbeats for `time`.
@@ -180,19 +167,5 @@ const fn activity(activity: MemberActivity) -> &'static str {
         MemberActivity::Member => "in the view",
         MemberActivity::Changing => "changing",
         MemberActivity::Leaving => "leaving",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_are_known_by_their_topics() {
-        assert_eq!(group_of("_group.lunch").as_deref(), Some("lunch"));
-        assert_eq!(group_of("_group.orders.eu").as_deref(), Some("orders.eu"));
-        for topic in ["_group.lunch.0123456789abcdef", "_group.", "group.lunch", "lunch"] {
-            assert_eq!(group_of(topic), None, "{topic}");
-        }
     }
 }

@@ -120,7 +120,7 @@ impl Scene {
     }
 }
 
-/// How often a member said that it received another share of messages.
+/// Number of times that a member said that it received another share of messages.
 fn loads(process: &Process) -> usize {
     process.out().matches("loaded=").count()
 }

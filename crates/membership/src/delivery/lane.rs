@@ -39,7 +39,7 @@ pub(crate) struct Complete<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Where `Lane::deliver` stopped.
+/// Place at which `Lane::deliver` stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// At the end of what is here.

@@ -208,15 +208,15 @@ impl StateTransfers {
         link.out.event(Event::StateRequested { to, token });
     }
 
-    /// A piece of the state from the member at `rank`. True: the application has the state, or no
-    /// member has one.
+    /// A piece of the state from the member at `rank`. Messages follow once the application has the
+    /// state, or no member has one.
     pub(crate) fn on_piece<O: Outlet>(
         &mut self,
         rank: usize,
         (offset, total, piece): (u64, u64, &[u8]),
         streams: &mut Streams,
         link: &mut Link<'_, O>,
-    ) -> bool {
+    ) {
         let members = link.members;
         let most = self.longest as u64 + Head::length(members.len()) as u64;
         let to = members[rank];
@@ -226,28 +226,29 @@ impl StateTransfers {
                 // The acknowledgement of the last piece was lost, or another member gave the state.
                 link.state_ack(to, total);
             }
-            return false;
+            return;
         };
         if request.arrived.is_some() {
             link.state_ack(to, request.total);
-            return false;
+            return;
         }
         if total == NO_STATE {
             request.without += 1;
             if request.without + 1 >= members.len() && streams.rank() == 0 {
                 // The coordinator gives the others its own.
                 self.begin_anew(link);
-                return true;
+                streams.begin_delivery(link);
+                return;
             }
             request.ask_next(streams.rank(), members.len(), link);
-            return false;
+            return;
         }
         (request.tries, request.without) = (0, 0);
         if total == WAIT {
-            return false;
+            return;
         }
         if total > most || (request.total != WAIT && request.total != total) {
-            return false;
+            return;
         }
         request.total = total;
         let here = request.bytes.len() as u64;
@@ -261,7 +262,7 @@ impl StateTransfers {
                 request.due = request.due.min(link.now.saturating_add(SHORTEST_REPEAT));
                 link.wake(request.due);
             }
-            return false;
+            return;
         }
         request.bytes.extend_from_slice(piece);
         let here = request.bytes.len() as u64;
@@ -271,32 +272,29 @@ impl StateTransfers {
             link.state_ack(to, here);
         }
         if here < total {
-            return false;
+            return;
         }
         let possible = |head: &Head| head.received[streams.rank()] <= streams.next_own();
         let Some(head) = Head::read(&request.bytes, members.len()).filter(possible) else {
             // Not a state: another member may have a better one.
             request.ask_next(streams.rank(), members.len(), link);
-            return false;
+            return;
         };
         streams.expect(&head.received, link);
         (request.arrived, request.due) = (Some(head), Nanos::MAX);
-        self.take(streams, link)
+        self.take(streams, link);
     }
 
-    /// Gives the application the state once it has arrived, and all frames that its provider had.
-    /// True: the application has it.
-    pub(crate) fn take<O: Outlet>(
-        &mut self,
-        streams: &mut Streams,
-        link: &mut Link<'_, O>,
-    ) -> bool {
-        let Some(request) = &self.request else { return false };
+    /// Gives the application the state once it has arrived, and all frames that its provider had;
+    /// messages follow.
+    pub(crate) fn take<O: Outlet>(&mut self, streams: &mut Streams, link: &mut Link<'_, O>) {
+        let Some(request) = &self.request else { return };
         let is_whole = |head: &&Head| streams.has_reached(&head.received);
-        let Some(head) = request.arrived.as_ref().filter(is_whole) else { return false };
+        let Some(head) = request.arrived.as_ref().filter(is_whole) else { return };
         streams.skip(&head.seen);
         link.out.event(Event::State(&request.bytes[Head::length(link.members.len())..]));
-        self.complete()
+        self.complete();
+        streams.begin_delivery(link);
     }
 
     /// No member has the state.
@@ -305,10 +303,9 @@ impl StateTransfers {
         link.out.event(Event::StateLost);
     }
 
-    fn complete(&mut self) -> bool {
+    fn complete(&mut self) {
         self.has_state = true;
         self.request = None;
-        true
     }
 
     /// Sends what is due; returns the time of the next duty.

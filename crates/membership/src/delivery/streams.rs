@@ -113,7 +113,7 @@ impl Streams {
         self.lanes.get(self.me).map_or(0, |lane| lane.next)
     }
 
-    /// By rank, the first sequence that the application has not seen a whole message of.
+    /// First sequence, by rank, of which the application has not seen a whole message.
     pub(crate) fn seen(&self) -> impl ExactSizeIterator<Item = u64> {
         self.lanes.iter().map(Lane::seen)
     }

@@ -253,7 +253,7 @@ fn a_joiner_that_is_left_alone_begins_anew() {
     assert_eq!(network.nodes[1].said.seen, [Seen::StateLost]);
 }
 
-/// Its coordinator asks the others in turn, and one of them more than once.
+/// The coordinator asks the others in turn, and one of them more than once.
 #[test]
 fn a_group_does_not_begin_anew_while_a_slow_member_may_have_the_state() {
     let mut network = Network::new(3, &with_state(), 1);
