@@ -44,15 +44,21 @@ impl Process {
         report.errors.retain(|error| error.text.contains(text));
     }
 
-    /// The session that it is about, if it is about one.
+    /// The session or membership that it is about, if it is about one.
     pub(crate) fn subject(&self) -> Option<String> {
         let report = &self.report;
         let to = if report.group.is_empty() { "" } else { " to " };
-        (report.role != Role::Process).then(|| {
-            let (role, transport) = (report.role.name(), &report.transport);
-            let way = format!("{}{to}{}", report.address, report.group);
-            format!("{role} {:016x} {transport} {way}", report.session)
-        })
+        let (role, session, transport) = (report.role.name(), report.session, &report.transport);
+        match report.role {
+            Role::Process => None,
+            Role::Publisher | Role::Subscriber => {
+                let way = format!("{}{to}{}", report.address, report.group);
+                Some(format!("{role} {session:016x} {transport} {way}"))
+            }
+            Role::Member => {
+                Some(format!("{role} {session:016x} {} of group {}", report.address, report.group))
+            }
+        }
     }
 
     /// Name of counter `index` in a table of all processes.
@@ -61,6 +67,7 @@ impl Process {
         let label = report.counters.get(index).map_or("", |counter| &counter.label);
         match report.role {
             Role::Process => label.to_owned(),
+            Role::Member => format!("{} of group {}: {label}", report.address, report.group),
             role => {
                 let (transport, role) = (&report.transport, role.name());
                 format!("{transport} {role} {:016x}: {label}", report.session)

@@ -7,6 +7,7 @@ use crate::options::{GroupOptions, fitted};
 use crate::outbox::Outbox;
 use crate::pending::PendingEvents;
 use crate::streams::{departure, remember};
+use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
 use crate::watch::Watch;
 use lanecast_base::clock::Clock;
@@ -85,6 +86,7 @@ pub struct Group<T: Transport> {
     /// The view of the last look at its members.
     seen_view: Option<lanecast_membership::ViewId>,
     foreign_frames: u64,
+    telemetry: Telemetry,
     /// The frame of a sealed one.
     opened: Vec<u8>,
 }
@@ -120,6 +122,7 @@ impl<T: Transport> Group<T> {
         let now = clock.ns(clock.ticks());
         let member = Member::new(settings, me, name, id.0, now)?;
         let subscriber = links.subscribe().map_err(JoinError::Transport)?;
+        let telemetry = Telemetry::open(options.counters.as_deref(), &member, name);
         Ok(Self {
             member,
             subscriber,
@@ -135,6 +138,7 @@ impl<T: Transport> Group<T> {
             has_left: false,
             seen_view: None,
             foreign_frames: 0,
+            telemetry,
             opened: Vec::new(),
         })
     }
@@ -212,6 +216,7 @@ impl<T: Transport> Group<T> {
         if self.seen_view != Some(self.member.view().id) {
             self.follow_view();
         }
+        self.telemetry.update(now, &self.member);
         if let Some(wakeup) = &mut self.wakeup
             && work == 0
         {

@@ -30,6 +30,7 @@ mod pending;
 mod replay_window;
 mod sealing;
 mod streams;
+mod telemetry;
 mod wakeup;
 mod watch;
 

@@ -3,6 +3,7 @@
 use crate::sealing::GroupKeys;
 use lanecast_membership::GroupSettings;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// Longest frame, in bytes: a longer message is sent in several, so that others get their turn.
 const LONGEST_FRAME: usize = 64 << 10;
@@ -37,12 +38,21 @@ pub struct GroupOptions {
     /// transport. What else travels stays open: topics, sizes, times, and the members that talk to
     /// each other.
     pub keys: Option<GroupKeys>,
+    /// Directory for a file of this member's counters, which `lanecast stat` and `top` show while
+    /// the member lives; only this user can read it. `None` writes none.
+    pub counters: Option<PathBuf>,
 }
 
 impl GroupOptions {
     /// Options of a member with a name, all others by default.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), settings: GroupSettings::default(), watch: None, keys: None }
+        Self {
+            name: name.into(),
+            settings: GroupSettings::default(),
+            watch: None,
+            keys: None,
+            counters: None,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use lanecast_os::private_directory;
 use lanecast_shm::{Domain, SlowConsumerPolicy, Visibility};
 use lanecast_transport::{SessionId, Transport};
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest time until members of a group in shared memory notice a crash.
@@ -75,6 +76,19 @@ impl ExactTopics {
         match &self.open {
             Open::Shm(_) => None,
             Open::Net(network) | Open::Both(_, network) => Some(network.network().address()),
+        }
+    }
+
+    /// Directory in which tools look for counters; `None` if other processes shall see nothing.
+    pub(crate) fn counters_directory(&self) -> Option<PathBuf> {
+        match &self.open {
+            Open::Shm(domain) => {
+                let settings = domain.settings();
+                (settings.visibility == Visibility::Host).then(|| settings.directory.clone())
+            }
+            Open::Net(network) | Open::Both(_, network) => {
+                network.network().settings().counters.clone()
+            }
         }
     }
 }

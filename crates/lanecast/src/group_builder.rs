@@ -113,6 +113,7 @@ impl<'a> GroupBuilder<'a> {
             self.options.keys = self.key_file.as_deref().map(read_keys).transpose()?;
         }
         self.options.watch = transports.network_address();
+        self.options.counters = transports.counters_directory();
         let joined = lanecast_group::Group::join(transports, self.group, self.options);
         joined.map_err(refused)
     }

@@ -1,8 +1,8 @@
 //! Layout of a counters file: its counters, and the process or session that they belong to.
 
 use lanecast_wire::stats::{
-    COUNTERS_MAX, ERRORS_MAX, LABEL_MAX, LOSSES_MAX, ROLE_PROCESS, ROLE_PUBLISHER, ROLE_SUBSCRIBER,
-    Shape,
+    COUNTERS_MAX, ERRORS_MAX, LABEL_MAX, LOSSES_MAX, ROLE_MEMBER, ROLE_PROCESS, ROLE_PUBLISHER,
+    ROLE_SUBSCRIBER, Shape,
 };
 
 /// File name extension of counters files.
@@ -57,9 +57,9 @@ pub struct CounterOwner<'a> {
     pub session: u64,
     /// Transport of the session.
     pub transport: &'a str,
-    /// The publisher's address.
+    /// The publisher's address, or the member's name.
     pub address: &'a str,
-    /// Destination group of the session.
+    /// Destination group of the session, or the group of the member.
     pub group: &'a str,
 }
 
@@ -73,6 +73,8 @@ pub enum Role {
     Publisher,
     /// Subscriber of the session.
     Subscriber,
+    /// Member of a group: the session is the member's id, the address its name.
+    Member,
 }
 
 impl Role {
@@ -82,6 +84,7 @@ impl Role {
             Self::Process => "process",
             Self::Publisher => "publisher",
             Self::Subscriber => "subscriber",
+            Self::Member => "member",
         }
     }
 
@@ -90,6 +93,7 @@ impl Role {
             Self::Process => ROLE_PROCESS,
             Self::Publisher => ROLE_PUBLISHER,
             Self::Subscriber => ROLE_SUBSCRIBER,
+            Self::Member => ROLE_MEMBER,
         }
     }
 
@@ -98,6 +102,7 @@ impl Role {
             ROLE_PROCESS => Some(Self::Process),
             ROLE_PUBLISHER => Some(Self::Publisher),
             ROLE_SUBSCRIBER => Some(Self::Subscriber),
+            ROLE_MEMBER => Some(Self::Member),
             _ => None,
         }
     }

@@ -43,6 +43,8 @@ pub const ROLE_PROCESS: u32 = 0;
 pub const ROLE_PUBLISHER: u32 = 1;
 /// The file is about a session that the process subscribes to.
 pub const ROLE_SUBSCRIBER: u32 = 2;
+/// The file is about a membership of the process in a group.
+pub const ROLE_MEMBER: u32 = 3;
 /// Datagrams that were missing and came after all.
 pub const LOSS_RECOVERED: u32 = 1;
 /// Datagrams that were given up.

@@ -28,7 +28,8 @@ pub(super) fn sessions<'a>(
 
 /// Reports of the sessions in `look` with a topic that contains `topic`, if one is given.
 pub(super) fn reports<'a>(look: &'a StatsSnapshot, topic: Option<&str>) -> Vec<&'a StatsReport> {
-    let sessions = look.reports.iter().filter(|report| report.role != Role::Process);
+    let is_session = |role| matches!(role, Role::Publisher | Role::Subscriber);
+    let sessions = look.reports.iter().filter(|report| is_session(report.role));
     let wanted = |report: &&StatsReport| {
         topic.is_none_or(|text| report.topics.iter().any(|topic| topic.contains(text)))
     };

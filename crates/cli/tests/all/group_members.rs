@@ -81,6 +81,35 @@ fn groups_are_listed_with_members_and_views() {
 }
 
 #[test]
+fn counters_of_members_can_be_watched_while_they_live() {
+    let stage = Stage::new();
+    let [mut ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
+    ann.feed("hello\n");
+    ben.until_out("\nann: hello\n");
+    // Members write their counters every 50 ms.
+    let member = wait_for("the counters of ann", || {
+        let json = stage.run("stat --json").good().to_owned();
+        let reports: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let is_ann = |it: &&serde_json::Value| it["role"] == "member" && it["address"] == "ann";
+        let ann = reports.as_array().expect("reports").iter().find(is_ann).cloned()?;
+        let has = |label: &str, value: u64| {
+            let mut counters = ann["counters"].as_array().expect("counters").iter();
+            counters.any(|it| it["label"] == label && it["value"] == value)
+        };
+        (has("messages", 1) && has("members of the view", 2)).then_some(ann)
+    });
+    assert_eq!((&member["group"], &member["transport"]), (&"lunch".into(), &"group".into()));
+    let text = stage.run("stat --filter lunch");
+    assert_eq!(text.good().matches(" of group lunch ").count(), 2, "{text:?}");
+    let sessions = stage.run("ls --json --interval 1ms");
+    assert!(!sessions.good().contains("\"member\""), "members are no sessions: {sessions:?}");
+    for run in [ann, ben] {
+        run.finish().good();
+    }
+    assert!(!stage.run("stat --json").good().contains("\"member\""), "files end with members");
+}
+
+#[test]
 fn a_killed_member_is_told_of() {
     let stage = Stage::new();
     let [ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
