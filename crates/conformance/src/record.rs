@@ -162,7 +162,8 @@ impl Record {
         }
     }
 
-    fn summary(&self) -> String {
+    /// Numbers of its events, for failures.
+    pub(crate) fn summary(&self) -> String {
         let (joined, left) = (self.joined().len(), self.left().len());
         format!("{joined} joined, {} messages, {left} left", self.messages().len())
     }

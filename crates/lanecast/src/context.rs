@@ -135,8 +135,15 @@ fn joined<'a>(topics: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
 /// Builder of a [`Context`]: settings of the program over those of files and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
-    files: Vec<PathBuf>,
+    files: Vec<FileLayer>,
     changes: Vec<Change>,
+}
+
+/// A configuration file, or the text of one.
+#[derive(Clone, Debug)]
+enum FileLayer {
+    Path(PathBuf),
+    Text { name: PathBuf, text: String },
 }
 
 /// A change by the program.
@@ -161,7 +168,23 @@ impl Builder {
     /// Applies `path` instead of `lanecast.toml`; may be called again, later files win.
     #[must_use]
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
-        self.files.push(path.as_ref().to_owned());
+        self.files.push(FileLayer::Path(path.as_ref().to_owned()));
+        self
+    }
+
+    /// Applies the text of a configuration file that the program has from elsewhere, as
+    /// [`file`](Self::file) does. Errors call it `name`; paths in it are relative to the working
+    /// directory.
+    ///
+    /// ```
+    /// let builder = lanecast::Context::builder().text("defaults", "shm.window_bytes = '8MiB'");
+    /// assert_eq!(builder.config()?.shm.window_bytes, 8 << 20);
+    /// # Ok::<(), lanecast::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn text(mut self, name: impl AsRef<Path>, text: impl Into<String>) -> Self {
+        let name = name.as_ref().to_owned();
+        self.files.push(FileLayer::Text { name, text: text.into() });
         self
     }
 
@@ -251,8 +274,13 @@ impl Builder {
                 None => {}
             }
         }
-        for path in &self.files {
-            layers::apply_file(&mut config, path)?;
+        for layer in &self.files {
+            match layer {
+                FileLayer::Path(path) => layers::apply_file(&mut config, path)?,
+                FileLayer::Text { name, text } => {
+                    layers::apply_text(&mut config, text, name, Path::new(""))?;
+                }
+            }
         }
         let variables = std::env::vars_os();
         layers::apply_variables(

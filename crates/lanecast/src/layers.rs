@@ -27,41 +27,57 @@ const HINT: &str = if cfg!(feature = "um") {
 pub(crate) fn apply_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+    apply_text(config, &text, path, path.parent().unwrap_or(Path::new("")))
+}
+
+/// Applies the text of a file from `path`; its paths are relative to `folder`.
+pub(crate) fn apply_text(
+    config: &mut Config,
+    text: &str,
+    path: &Path,
+    folder: &Path,
+) -> Result<(), ConfigError> {
     #[cfg(feature = "um")]
-    if flat::is_flat(&text) {
-        return flat::apply(config, &text, path);
+    if flat::is_flat(text) {
+        return flat::apply(config, text, path);
     }
     #[cfg(feature = "um")]
-    if xml::is_xml(&text) {
-        return xml::apply(config, &text, path);
+    if xml::is_xml(text) {
+        return xml::apply(config, text, path);
     }
-    let table = DeTable::parse(&text).map_err(|error| ConfigError::Syntax {
+    let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
         path: path.to_owned(),
         message: format!("{}{HINT}", error.to_string().trim_end()),
     })?;
-    apply_table(config, table.get_ref(), "", path, &text)
+    apply_table(config, table.get_ref(), "", &Origin { path, folder, text })
+}
+
+/// Text of a configuration, with its name and the folder of its paths.
+struct Origin<'a> {
+    path: &'a Path,
+    folder: &'a Path,
+    text: &'a str,
 }
 
 fn apply_table(
     config: &mut Config,
     table: &DeTable<'_>,
     prefix: &str,
-    path: &Path,
-    text: &str,
+    origin: &Origin<'_>,
 ) -> Result<(), ConfigError> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
-        let place = place(path, text, name.span().start);
+        let place = place(origin.path, origin.text, name.span().start);
         match value.get_ref() {
             DeValue::Table(inner) if settings::find(&key).is_none() => {
                 if !SETTINGS.iter().any(|s| s.key.starts_with(&format!("{key}."))) {
                     return Err(settings::unknown(&key, &place));
                 }
-                apply_table(config, inner, &format!("{key}."), path, text)?;
+                apply_table(config, inner, &format!("{key}."), origin)?;
             }
             DeValue::String(value) if PATHS.contains(&&*key) && !value.is_empty() => {
-                let folder = path.parent().unwrap_or(Path::new(""));
-                settings::set(config, &key, &folder.join(&**value).to_string_lossy(), &place)?;
+                let path = origin.folder.join(&**value);
+                settings::set(config, &key, &path.to_string_lossy(), &place)?;
             }
             DeValue::String(value) => settings::set(config, &key, value, &place)?,
             DeValue::Integer(number) => settings::set(config, &key, &number.to_string(), &place)?,

@@ -2,6 +2,8 @@
 
 use crate::run::{Done, Stage};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 fn line(text: &str) -> Value {
     serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -124,9 +126,61 @@ fn mistakes_are_refused_in_words() {
             ),
             ("--local 2 -f x transport=udp num_msgs=1", "are for one member"),
             ("transport=udp num_msgs=1 num_members=2 --join-timeout 50ms", "1 of 2 members came"),
-            ("-props http://x/y transport=udp num_msgs=1 num_members=2", "http:// is not read"),
+            (
+                "-props https://x/y transport=group-shm num_msgs=1 num_members=2",
+                "https:// is not read",
+            ),
         ],
     );
+}
+
+/// Answers `answers.len()` requests with them, one after the other; the address.
+fn serve(answers: Vec<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                request.extend(byte);
+            }
+            assert!(request.starts_with(b"GET /props.toml HTTP/1.1\r\n"));
+            // A refused answer may end the connection before it is read.
+            let _ = client.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn the_transport_can_be_set_up_from_an_address() {
+    let answer = |status: &str, text: &str| {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{text}", text.len())
+    };
+    let answers = [
+        answer("200 OK", "[group]\nwindow = '1MiB'\n"),
+        answer("200 OK", "[group]\nwindow = 'wide'\n"),
+        answer("404 Not Found", "no such page"),
+        answer("200 OK", &"#".repeat((1 << 20) + 1)),
+        answer("200 OK", "").replace("Length: 0", "Length: 9"),
+        "220 no HTTP server\r\n".to_owned(),
+    ];
+    let address = serve(answers.into());
+    let stage = Stage::new();
+    let run = format!("-props {address}/props.toml transport=group-shm num_msgs=10 num_members=1");
+    stage.run(&format!("perf group -sender {run}")).good();
+    for words in [
+        "/props.toml:2: group.window".to_owned(),
+        format!("cannot read props from {address}/props.toml: http status: 404"),
+        "it is longer than 1 MiB".to_owned(),
+        "cannot read props".to_owned(),
+        "cannot read props".to_owned(),
+    ] {
+        stage.refuses(1, "perf group", &[(&*run, &*words)]);
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub struct GroupConfig {
     pub log_interval: u64,
     /// `processing_delay`: time that a receiver sleeps for each message.
     pub processing_delay: Duration,
-    /// `props`: configuration of the transport, a file or a `file://` address.
+    /// `props`: configuration of the transport, a file, or a `file://` or `http://` address.
     pub props: Option<String>,
     /// `warmup`: messages of each sender before the measured ones.
     pub warmup: u64,

@@ -1,7 +1,7 @@
 //! Arguments of `lanecast perf group`, in the forms of the document too.
 
 use crate::perf::files::FilesArgs;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use lanecast_base::parse_duration;
 use lanecast_measure::group::{ConfigError, GroupConfig};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use std::time::Duration;
     num_senders       how many of them send [all]\n\
     log_interval      messages between two lines of progress [num_msgs/10]\n\
     processing_delay  milliseconds that a receiver sleeps for each message [0]\n\
-    props             configuration file of the transport, or a file:// address\n\
+    props             configuration of the transport: a file, or a file:// or http:// address\n\
     warmup, interval  messages before the measured ones; milliseconds between two sends\n\
     bind_addr         interface: address, network or name [127.0.0.1]\n\
     mcast_addr, mcast_port, cluster, start_port: the group of udp; the addresses of tcp\n\
@@ -49,7 +49,7 @@ pub(crate) struct GroupArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 
-    /// Configuration of the transport: a file, or file:// and its path
+    /// Configuration of the transport: a file, or a file:// or http:// address
     #[arg(long, value_name = "FILE|URL")]
     pub(super) props: Option<String>,
 
@@ -183,20 +183,6 @@ impl GroupArgs {
     }
 }
 
-/// The file that `props` names.
-pub(super) fn props_file(text: &str) -> anyhow::Result<PathBuf> {
-    match text.split_once("://") {
-        Some(("file", path)) => Ok(PathBuf::from(path)),
-        // One letter is a drive.
-        Some((scheme, _)) if scheme.len() > 1 => {
-            bail!(
-                "props: {scheme}:// is not read by this version: give a file, or file:// and a path"
-            )
-        }
-        _ => Ok(PathBuf::from(text)),
-    }
-}
-
 fn time(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(time) if !time.is_zero() => Ok(time),
@@ -260,13 +246,5 @@ mod tests {
         );
         assert_eq!(words("lanecast perf pub -config"), "lanecast perf pub -config");
         assert_eq!(words("lanecast -sender"), "lanecast -sender");
-    }
-
-    #[test]
-    fn props_are_files() {
-        assert_eq!(props_file("a/b.toml").unwrap(), PathBuf::from("a/b.toml"));
-        assert_eq!(props_file("file:///etc/x").unwrap(), PathBuf::from("/etc/x"));
-        let error = props_file("http://host/x").unwrap_err().to_string();
-        assert!(error.contains("http:// is not read by this version"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! A group of lanecast as the transport of the group test.
 
-use super::arguments::{GroupArgs, props_file};
+use super::arguments::GroupArgs;
+use super::props;
 use anyhow::bail;
 use lanecast::group::{Departure, Event, GroupSettings, Order, SendError};
 use lanecast::{Context, Group};
@@ -14,7 +15,7 @@ use std::time::Duration;
 pub(super) fn context(arguments: &GroupArgs, config: &GroupConfig) -> anyhow::Result<Context> {
     let mut builder = Context::builder();
     if let Some(props) = &config.props {
-        builder = builder.file(props_file(props)?);
+        builder = props::apply(builder, props)?;
     }
     if let Some(directory) = &arguments.directory {
         builder = builder.set("shm.directory", directory.display())?;

@@ -1,6 +1,6 @@
 //! One member of a group test, over the transport of its configuration.
 
-use super::arguments::{GroupArgs, props_file};
+use super::arguments::GroupArgs;
 use super::carrier::{self, Carrier};
 use crate::output::{print_error, print_line, warn};
 use crate::table::{counted, grouped, rate};
@@ -51,8 +51,8 @@ pub(super) fn run(
     let name = name(arguments);
     let is_bare = matches!(config.transport, TransportKind::Udp | TransportKind::Tcp);
     if is_bare && let Some(props) = &config.props {
-        let file = props_file(props)?;
-        print_error(&format!("props: {} has no use for {}", config.transport, file.display()));
+        let props = crate::printable::printable(props);
+        print_error(&format!("props: {} has no use for {props}", config.transport));
     }
     match config.transport {
         TransportKind::Udp => {

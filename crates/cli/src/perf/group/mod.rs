@@ -6,6 +6,7 @@ mod carrier;
 mod local;
 mod member;
 mod namespaces;
+mod props;
 mod series;
 mod table;
 
