@@ -162,6 +162,17 @@ impl Record {
         }
     }
 
+    /// Whether messages of all `topics` are among its last thousand events.
+    pub(crate) fn has_recent(&self, topics: &[&str]) -> bool {
+        let recent = &self.entries[self.entries.len().saturating_sub(1_000)..];
+        let is_there = |wanted: &&str| {
+            let is_one =
+                |entry: &Entry| matches!(entry, Entry::Message { topic, .. } if topic == wanted);
+            recent.iter().any(is_one)
+        };
+        topics.iter().all(is_there)
+    }
+
     /// Numbers of its events, for failures.
     pub(crate) fn summary(&self) -> String {
         let (joined, left) = (self.joined().len(), self.left().len());
