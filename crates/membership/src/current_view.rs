@@ -2,6 +2,7 @@
 
 use crate::ballot::Ballot;
 use crate::call::Call;
+use crate::delivery::Origins;
 use crate::event::{Departure, Event, ViewChange};
 use crate::frame_sender::FrameSender;
 use crate::outlet::Outlet;
@@ -51,7 +52,8 @@ impl CurrentView {
         let change = ViewChange::between(old, &self.view, next.is_merged, farewell);
         call.liveness.install(call.now, &self.view);
         call.out.event(Event::View(&self.view, &change));
-        call.delivery.install(call.now, &self.view, &next.firsts, &next.stayed, call.out);
+        let origins = Origins { stayed: &next.stayed, is_founding: next.is_founding };
+        call.delivery.install(call.now, &self.view, &next.firsts, origins, call.out);
     }
 
     /// A member's process or connection ended, or the application says so.

@@ -48,6 +48,15 @@ use lanecast_wire::group::DataFlags;
 /// Fields of a frame of someone's stream: sequence, flags, body.
 pub(crate) type Frame<'a> = (u64, DataFlags, &'a [u8]);
 
+/// Former views of the members of a view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origins<'a> {
+    /// Whether each member comes from this member's own former view, by rank.
+    pub(crate) stayed: &'a [bool],
+    /// Whether none of them has been in a view before.
+    pub(crate) is_founding: bool,
+}
+
 /// Whether messages are sent and received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -84,14 +93,13 @@ impl Delivery {
     }
 
     /// Begins a view that holds this member, after `finish` and the event `View`. `firsts`: each
-    /// member's first sequence, by rank; `stayed`: the members that come from this member's own
-    /// former view.
+    /// member's first sequence, by rank.
     pub(crate) fn install<O: Outlet>(
         &mut self,
         now: Nanos,
         view: &View,
         firsts: &[u64],
-        stayed: &[bool],
+        origins: Origins<'_>,
         out: &mut O,
     ) {
         let members = view.members.len();
@@ -104,11 +112,11 @@ impl Delivery {
         let share = credit::Credit::share(self.own.window(), members);
         self.streams.install(rank, firsts, share, self.own.ring_bytes(members));
         self.own.install(&self.streams, members);
-        self.directs.install(view.id.epoch, &self.context.members, stayed);
+        self.directs.install(view.id.epoch, &self.context.members, origins.stayed);
         self.phase = Phase::Open;
         let early = core::mem::take(&mut self.early);
         let link = &mut self.context.link(now, out);
-        if self.state.install(rank, link) {
+        if self.state.install(rank == 0 && origins.is_founding, rank, link) {
             self.streams.begin_delivery(link);
         } else {
             self.streams.hold_delivery();

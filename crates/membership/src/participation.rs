@@ -27,6 +27,8 @@ pub(crate) struct NextView {
     pub(crate) firsts: Vec<u64>,
     /// Whether each member comes from this member's own view, by rank.
     pub(crate) stayed: Vec<bool>,
+    /// Whether no member has been in a view before: the view founds the group.
+    pub(crate) is_founding: bool,
     /// Whether members of another established view come along.
     pub(crate) is_merged: bool,
     /// The end of each stream of this member's own view, by rank.
@@ -43,6 +45,7 @@ impl NextView {
             view: View { id: ViewId { epoch, coordinator: me.id }, members: vec![me] },
             firsts: vec![first],
             stayed: vec![true],
+            is_founding: true,
             is_merged: false,
             targets: Vec::new(),
             holders: Vec::new(),
@@ -70,7 +73,8 @@ impl NextView {
         if !is_whole || ids.len() != members.len() {
             return None;
         }
-        let is_established = |index: usize| index != own_index && views[index].view.epoch.get() > 0;
+        let is_established = |member: &NextMember<'_>| views[old(member)].view.epoch.get() > 0;
+        let is_other = |member: &&NextMember<'_>| old(member) != own_index;
         let info = |member: &NextMember<'_>| MemberInfo {
             id: MemberId(member.id),
             incarnation: member.incarnation,
@@ -83,7 +87,8 @@ impl NextView {
             view: View { id, members: members.iter().map(info).collect() },
             firsts: members.iter().map(|member| member.first).collect(),
             stayed: members.iter().map(|member| old(member) == own_index).collect(),
-            is_merged: own.epoch > 0 && members.iter().any(|member| is_established(old(member))),
+            is_founding: !members.iter().any(is_established),
+            is_merged: own.epoch > 0 && members.iter().filter(is_other).any(is_established),
             targets: targets.iter().map(|target| target.end.get()).collect(),
             holders: targets.iter().map(|target| MemberId(target.holder.get())).collect(),
         })

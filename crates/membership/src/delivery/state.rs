@@ -114,10 +114,15 @@ impl StateTransfers {
         }
     }
 
-    /// Begins a view. False: messages wait for the state.
-    pub(crate) fn install<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) -> bool {
-        // The group's first member has the state of the beginning.
-        self.has_state |= rank == 0 && !self.installed;
+    /// Begins a view. False: messages wait for the state. `founds`: this member is the first of a
+    /// group that begins with the view, and so has the state of the beginning.
+    pub(crate) fn install<O: Outlet>(
+        &mut self,
+        founds: bool,
+        rank: usize,
+        link: &mut Link<'_, O>,
+    ) -> bool {
+        self.has_state |= founds && !self.installed;
         self.installed = true;
         self.transfers.clear();
         self.request = None;

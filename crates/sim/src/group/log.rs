@@ -45,6 +45,7 @@ pub struct Log {
     pub view: Option<View>,
     /// View before.
     pub former: Option<ViewId>,
+    first_view: Option<ViewId>,
     /// Next number by sender, in this view.
     pub delivered: BTreeMap<MemberId, u64>,
     /// Messages in total order, in this view.
@@ -72,6 +73,7 @@ impl Log {
             info,
             view: None,
             former: None,
+            first_view: None,
             delivered: BTreeMap::new(),
             total: Vec::new(),
             direct: BTreeMap::new(),
@@ -125,10 +127,17 @@ impl Log {
         Ok(())
     }
 
-    /// Installs a view.
-    pub fn install(&mut self, view: &View) {
+    /// Whether the member was in no view before it agreed to `view`. It may have given that up and
+    /// begun alone: in a later epoch.
+    pub fn begins_with(&self, view: ViewId) -> bool {
+        self.first_view.is_none_or(|first| first.epoch >= view.epoch)
+    }
+
+    /// Installs a view; `is_founding`: no member was in a view before.
+    pub fn install(&mut self, view: &View, is_founding: bool) {
+        self.first_view.get_or_insert(view.id);
         // The first member of a group has its state; all others get it.
-        if self.view.is_none() && view.id.coordinator == self.info.id {
+        if is_founding && view.id.coordinator == self.info.id {
             self.wants_state = false;
         }
         if let Some(former) = self.view.replace(view.clone()) {

@@ -159,7 +159,9 @@ impl Oracle {
                 self.part(id, other.id);
             }
         }
-        self.log_mut(id)?.install(view);
+        let begins = |member: &MemberInfo| self.log(member.id).begins_with(view.id);
+        let is_founding = view.members.iter().all(begins);
+        self.log_mut(id)?.install(view, is_founding);
         let former = self.log(id).former;
         for other in view.members.iter().filter(|other| other.id != id) {
             let log = self.log(other.id);

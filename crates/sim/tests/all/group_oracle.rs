@@ -285,6 +285,18 @@ fn a_state_that_is_not_lost_is_found() {
 }
 
 #[test]
+fn a_joiner_that_coordinates_and_takes_its_state_for_the_groups_is_found() {
+    let mut group = Group::new(true);
+    group.installs(A, &view(1, &[A])).unwrap();
+    for id in [A, B] {
+        group.installs(id, &view(2, &[B, A])).unwrap();
+    }
+    let asked = |to: MemberId| OwnedEvent::StateRequested { to, token: 1 };
+    group.gets(A, &asked(B)).unwrap();
+    found(group.gets(B, &asked(A)), "a state it does not have");
+}
+
+#[test]
 fn events_after_the_end_are_found() {
     let mut group = Group::of_three();
     group.gets(A, &OwnedEvent::Left).unwrap();

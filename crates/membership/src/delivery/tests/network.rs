@@ -1,7 +1,7 @@
 //! Members, and the frames between them.
 
 use crate::Nanos;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Origins};
 use crate::event::{Event, Order};
 use crate::outlet::Outlet;
 use crate::settings::GroupSettings;
@@ -138,7 +138,8 @@ impl Network {
 
     pub(super) fn install(&mut self, at: usize, view: &View, firsts: &[u64], stayed: &[bool]) {
         let Node { delivery, said, .. } = &mut self.nodes[at];
-        delivery.install(self.now, view, firsts, stayed, said);
+        let is_founding = stayed.iter().all(|stays| !stays);
+        delivery.install(self.now, view, firsts, Origins { stayed, is_founding }, said);
         self.collect();
     }
 

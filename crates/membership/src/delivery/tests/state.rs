@@ -198,15 +198,38 @@ fn nothing_is_stable_while_a_joiner_waits_for_its_state() {
     assert_eq!(network.nodes[0].delivery.stable(), 1);
 }
 
+/// Adds a member to two others, with the id 3 and without a view.
+fn add_third(network: &mut Network) {
+    let mut third = Network::new(3, &with_state(), 1).nodes.pop().expect("a member");
+    third.delivery = crate::delivery::Delivery::new(&with_state(), crate::view::MemberId(3), 7);
+    third.said = Default::default();
+    network.nodes.push(third);
+}
+
+/// The leader of a change is the first member of the next view, even if it joins by it.
+#[test]
+fn a_joiner_that_coordinates_is_given_the_state() {
+    let mut network = Network::new(2, &with_state(), 1);
+    run(&mut network, &[0, 1], 30);
+    add_third(&mut network);
+    let firsts = [2, 0, 1].map(|at: usize| network.nodes[at].delivery.next_sequence());
+    for at in 0..2 {
+        network.install(at, &view(2, &[3, 1, 2]), &firsts, &[false, true, true]);
+    }
+    network.install(2, &view(2, &[3, 1, 2]), &firsts, &[true, false, false]);
+    run(&mut network, &[0, 1, 2], 30);
+    assert!(matches!(network.nodes[2].said.seen[0], Seen::State(_)), "no message before it");
+    for at in 1..3 {
+        assert_eq!(sorted(&network, 0), sorted(&network, at));
+    }
+}
+
 #[test]
 fn another_member_provides_if_the_provider_dies() {
     let mut network = Network::new(2, &with_state(), 1);
     run(&mut network, &[0, 1], 30);
     // A third joins; the first is asked and dies.
-    let mut third = Network::new(3, &with_state(), 1).nodes.pop().expect("a member");
-    third.delivery = crate::delivery::Delivery::new(&with_state(), crate::view::MemberId(3), 7);
-    third.said = Default::default();
-    network.nodes.push(third);
+    add_third(&mut network);
     let mut firsts: Vec<_> =
         network.nodes.iter().map(|node| node.delivery.next_sequence()).collect();
     for at in 0..3 {

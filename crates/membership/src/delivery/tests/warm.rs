@@ -1,7 +1,7 @@
 //! A warm stream takes no memory for its messages.
 
 use super::network::{MILLISECOND, dispatch, settings, view};
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Origins};
 use crate::event::{Event, Order};
 use crate::outlet::Outlet;
 use crate::view::MemberId;
@@ -65,7 +65,8 @@ fn taken(order: Order) -> usize {
         .map(|id| (Delivery::new(&settings(), MemberId(id), 7), Buffer::default()))
         .collect();
     for (delivery, buffer) in &mut members {
-        delivery.install(0, &view(1, &[1, 2, 3]), &[0; 3], &[], buffer);
+        let origins = Origins { stayed: &[], is_founding: true };
+        delivery.install(0, &view(1, &[1, 2, 3]), &[0; 3], origins, buffer);
     }
     let mut now = 0;
     let mut taken = 0;
