@@ -177,7 +177,7 @@ impl Builder {
     /// directory.
     ///
     /// ```
-    /// let builder = lanecast::Context::builder().text("defaults", "shm.window_bytes = '8MiB'");
+    /// let builder = lanecast::Context::builder().text("defaults", "shm.window = '8MiB'");
     /// assert_eq!(builder.config()?.shm.window_bytes, 8 << 20);
     /// # Ok::<(), lanecast::ConfigError>(())
     /// ```
