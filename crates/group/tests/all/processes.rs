@@ -139,11 +139,14 @@ fn survive_a_kill(way: &str, is_coordinator: bool) {
     let killed = micros();
     process.kill().expect("a member to kill");
     let views = scene.until_together("the view of the survivors");
-    // One that follows before it saw the end of the connection itself does not know the reason.
+    // One that follows before it saw the end of the connection itself does not know the reason; on
+    // a busy machine silence may be noticed before it.
     let reasons: Vec<&str> = views.iter().flat_map(|view| &view.left).map(String::as_str).collect();
-    let [crashed, told] = ["Crashed", "Unresponsive"].map(|why| format!("{dead}/{why}"));
+    let [crashed, told, silent] =
+        ["Crashed", "Unresponsive", "Silent"].map(|why| format!("{dead}/{why}"));
     assert!(reasons.contains(&crashed.as_str()), "by the system's word: {reasons:?}");
-    assert!(reasons.iter().all(|it| *it == crashed || *it == told), "{reasons:?}");
+    let is_known = |it: &&str| [&crashed, &told, &silent].iter().any(|known| *known == it);
+    assert!(reasons.iter().all(is_known), "{reasons:?}");
     let slowest = views.iter().map(|view| view.at.saturating_sub(killed)).max();
     println!("new view after {} us ({way}, {is_coordinator})", slowest.unwrap_or(0));
     scene.check_same(before);
