@@ -6,6 +6,7 @@ use lanecast_os::epoll::Epoll;
 use lanecast_os::event::wait_readable;
 use lanecast_transport::{ClaimError, CloseReason, Event, Publish, Subscribe, Transport};
 use std::os::fd::BorrowedFd;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -174,35 +175,32 @@ pub fn a_publisher_on_the_descriptor_goes_on<C: Transport>(transport: &C) {
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     let mut publisher = transport.publisher("a").expect("a publisher");
     gather(&mut publisher, 1);
+    let (refuse, refused) = mpsc::channel();
     let writer = thread::spawn(move || {
-        let mut refusals = 0;
         publisher.wakeup().expect("a descriptor");
         for number in 0..COUNT {
             let bytes = Body::of_length(number, 400).bytes();
             while publisher.try_send(&bytes).is_err() {
-                refusals += 1;
+                let _ = refuse.send(());
                 let descriptor = publisher.wakeup().expect("a descriptor");
                 assert!(is_readable(descriptor, PATIENCE), "slept through the room");
             }
         }
-        (publisher, refusals)
+        publisher
     });
+    // Nothing is read before: a reader could keep pace, however slowly it reads.
+    refused.recv_timeout(PATIENCE).expect("the window is smaller than the messages");
     let mut record = Record::new();
-    until("a refusal", || publisher_is_ahead(&mut record, &mut subscriber));
+    until("a quarter", || {
+        subscriber.poll(5, |event| record.note(event));
+        (0..10).for_each(|_| thread::yield_now());
+        record.messages().len() as u64 >= COUNT / 4
+    });
     record.listen(&mut subscriber, |record| record.messages().len() as u64 == COUNT);
-    let (publisher, refusals) = writer.join().expect("the writer");
-    assert!(refusals > 0, "the window is smaller than the messages");
-    drop(publisher);
+    drop(writer.join().expect("the writer"));
     (0..COUNT)
         .zip(record.messages())
         .for_each(|(number, bytes)| Body::of_length(number, 400).check(bytes));
-}
-
-/// Reads slowly, so that the window fills; returns whether a quarter has been read.
-fn publisher_is_ahead(record: &mut Record, subscriber: &mut impl Subscribe) -> bool {
-    subscriber.poll(5, |event| record.note(event));
-    (0..10).for_each(|_| thread::yield_now());
-    record.messages().len() >= 500
 }
 
 /// A subscriber that goes instead of reading makes room as well.
