@@ -175,8 +175,7 @@ impl Subscriber {
             event.notify();
             self.owner_state.set_away(false);
         } else if !event.is_armed() {
-            event.clear();
-            event.arm();
+            event.clear_and_arm();
             if !self.owner_state.is_away() {
                 // The flag before the wake-up: the conductor looks at it when it runs.
                 self.owner_state.set_away(true);

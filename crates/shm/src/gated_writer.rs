@@ -160,8 +160,7 @@ impl GatedWriter {
         let Some(wakeup) = &self.wakeup else { return false };
         self.is_refused = true;
         if !wakeup.event().is_armed() {
-            wakeup.event().clear();
-            wakeup.event().arm();
+            wakeup.event().clear_and_arm();
             self.ring.announce_wait();
             // It checks for dead subscribers from now on.
             wakeup.wake_thread();
@@ -179,7 +178,7 @@ impl GatedWriter {
         if core::mem::take(&mut self.is_refused)
             && let Some(wakeup) = &self.wakeup
         {
-            wakeup.end().settle();
+            wakeup.event().settle();
         }
     }
 

@@ -106,8 +106,7 @@ impl Subscriber {
         if work > 0 {
             event.notify();
         } else if !event.is_armed() {
-            event.clear();
-            event.arm();
+            event.clear_and_arm();
             self.images.iter().for_each(Image::announce_sleep);
             // Without coverage the wake-up thread makes the subscriber look, each millisecond.
             // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the

@@ -67,10 +67,6 @@ impl Wakeup {
         self.end.event()
     }
 
-    pub(crate) fn end(&self) -> &WatchedEnd {
-        &self.end
-    }
-
     /// Watches `words` from now on. A new word counts as changed if it has changed since it was
     /// made.
     pub(crate) fn watch(&self, words: Vec<Arc<WatchedWord>>) {

@@ -21,8 +21,6 @@ pub(crate) struct WatchedEnd {
     words: Mutex<Vec<Arc<WatchedWord>>>,
     /// The session, if the end is its publisher.
     session: Option<Arc<LocalSession>>,
-    /// Orders the thread's signal with the publisher's [`settle`](Self::settle).
-    signalling: Mutex<()>,
 }
 
 /// A futex word that the wake-up thread sleeps on.
@@ -107,7 +105,7 @@ impl WatchedEnd {
 
     fn new(session: Option<Arc<LocalSession>>, words: Vec<Arc<WatchedWord>>) -> io::Result<Self> {
         let event = ArmedEvent::new()?;
-        Ok(Self { event, words: Mutex::new(words), session, signalling: Mutex::new(()) })
+        Ok(Self { event, words: Mutex::new(words), session })
     }
 
     pub(crate) const fn event(&self) -> &ArmedEvent {
@@ -120,21 +118,12 @@ impl WatchedEnd {
 
     /// Makes the descriptor readable if the end is armed; called after one of its words changed.
     pub(crate) fn notify(&self) {
-        let _signalling = self.signalling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &self.session {
             // Spares subscribers the system call at every step until the next refused claim. An end
             // that arms at the same time is seen by the event below, which is signalled then.
             session.segment().gate().publisher_waits.store(0, Ordering::Relaxed);
         }
         self.event.notify();
-    }
-
-    /// Makes a publisher's descriptor unreadable after a claim succeeded.
-    pub(crate) fn settle(&self) {
-        // With the lock: a signal that is on its way would make the descriptor readable for good.
-        let _signalling = self.signalling.lock().unwrap_or_else(PoisonError::into_inner);
-        self.event.disarm();
-        self.event.clear();
     }
 
     /// Whether the end is a publisher that waits for room, and may have to evict a subscriber for

@@ -10,7 +10,12 @@
 
 use super::EventFd;
 use lanecast_base::sync::{AtomicBool, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
 use std::io;
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// An event that is signalled once for each time that its owner arms it.
@@ -37,8 +42,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ArmedEvent {
     event: EventFd,
-    /// The owner sleeps, or is about to: the next progress has to wake it.
+    /// The owner sleeps, or is about to: the next progress has to wake it. Changed with
+    /// `signalling` held.
     is_armed: AtomicBool,
+    /// Makes disarming and signalling one step. A signal that came after the owner had armed the
+    /// event again would leave the descriptor readable without news, and the owner's loop spinning.
+    signalling: Mutex<()>,
 }
 
 impl ArmedEvent {
@@ -47,13 +56,31 @@ impl ArmedEvent {
     /// # Errors
     /// If the process has no free descriptor.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { event: EventFd::new(false)?, is_armed: AtomicBool::new(false) })
+        let (event, is_armed) = (EventFd::new(false)?, AtomicBool::new(false));
+        Ok(Self { event, is_armed, signalling: Mutex::new(()) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.signalling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Called by the owner before it checks the value that it waits for. It sleeps only if the
     /// value is still missing.
     pub fn arm(&self) {
+        let signalling = self.lock();
         self.is_armed.store(true, Ordering::Relaxed);
+        drop(signalling);
+        // PAIRS(armed-event): arm, fence, check here; change, fence, load of the flag in `notify`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// As [`arm`](Self::arm), and makes the descriptor unreadable: from here on it is readable only
+    /// if the event has been notified, and [`is_armed`](Self::is_armed) is false then.
+    pub fn clear_and_arm(&self) {
+        let signalling = self.lock();
+        self.event.clear();
+        self.is_armed.store(true, Ordering::Relaxed);
+        drop(signalling);
         // PAIRS(armed-event): arm, fence, check here; change, fence, load of the flag in `notify`.
         fence(Ordering::SeqCst);
     }
@@ -63,18 +90,24 @@ impl ArmedEvent {
         self.is_armed.load(Ordering::Relaxed)
     }
 
-    /// Disarms the event without a signal. A notification at the same time may still signal it.
-    pub fn disarm(&self) {
+    /// Disarms the event and makes its descriptor unreadable, until it is armed and notified again.
+    pub fn settle(&self) {
+        let _signalling = self.lock();
         self.is_armed.store(false, Ordering::Relaxed);
+        self.event.clear();
     }
 
     /// Called by the other thread after it changed the value that the owner may wait for.
     pub fn notify(&self) {
         // PAIRS(armed-event): change, fence, load of the flag here; arm, fence, check in `arm`.
         fence(Ordering::SeqCst);
-        // The first load keeps the cache line shared while the event is not armed.
-        if self.is_armed.load(Ordering::Relaxed) && self.is_armed.swap(false, Ordering::Relaxed) {
-            self.event.signal();
+        // While the event is not armed, notifications only share its cache line.
+        if self.is_armed.load(Ordering::Relaxed) {
+            let _signalling = self.lock();
+            if self.is_armed.load(Ordering::Relaxed) {
+                self.is_armed.store(false, Ordering::Relaxed);
+                self.event.signal();
+            }
         }
     }
 
@@ -154,6 +187,23 @@ mod model {
                 event.wait(None);
             }
             writer.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn an_event_that_is_armed_again_is_not_signalled_late() {
+        loom::model(|| {
+            let event = Arc::new(ArmedEvent::new().unwrap());
+            event.arm();
+            let notifier = Arc::clone(&event);
+            let notifier = thread::spawn(move || notifier.notify());
+            // A loop that polls in vain meanwhile.
+            while event.is_armed() {
+                thread::yield_now();
+            }
+            event.clear_and_arm();
+            notifier.join().unwrap();
+            assert!(event.is_armed() && !event.event.is_signalled());
         });
     }
 

@@ -31,6 +31,11 @@ impl EventFd {
         *self.signals.lock().unwrap() = false;
     }
 
+    /// Whether the event is signalled.
+    pub fn is_signalled(&self) -> bool {
+        *self.signals.lock().unwrap()
+    }
+
     /// Sleeps until the event is signalled.
     pub fn wait(&self, _limit: Option<Duration>) {
         let mut signals = self.signals.lock().unwrap();

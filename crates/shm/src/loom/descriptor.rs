@@ -46,8 +46,7 @@ fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
     if event.is_armed() {
         return;
     }
-    event.clear();
-    event.arm();
+    event.clear_and_arm();
     reader.announce_sleep();
     reader.memory().heavy_fence();
     if reader.has_news() {
@@ -105,8 +104,7 @@ fn a_reading_signals_the_descriptor_of_a_refused_claim() {
                 // As `GatedWriter::await_room`.
                 while !writer.has_space(end) {
                     if !event.is_armed() {
-                        event.clear();
-                        event.arm();
+                        event.clear_and_arm();
                         writer.announce_wait();
                         if writer.has_space(end) {
                             break;
