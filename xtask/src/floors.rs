@@ -9,7 +9,13 @@ use std::path::Path;
 const FLOORS: [&[&str]; 6] = [
     &["lanecast-base", "lanecast-wire"],
     &["lanecast-transport", "lanecast-market", "lanecast-os", "lanecast-ring", "lanecast-stats"],
-    &["lanecast-filter", "lanecast-journal", "lanecast-membership", "lanecast-protocol"],
+    &[
+        "lanecast-filter",
+        "lanecast-journal",
+        "lanecast-membership",
+        "lanecast-persistence",
+        "lanecast-protocol",
+    ],
     &[
         "lanecast-content",
         "lanecast-group",

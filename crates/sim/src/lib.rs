@@ -14,6 +14,7 @@
 //! - [`run`](mod@run): one run, from its seed to its outcome
 //! - [`latency`]: latencies under set conditions, in simulated time
 //! - [`group`]: members of a group, many in one world
+//! - [`persistence`]: publishers and stores that agree on what is kept
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ pub mod ledger;
 pub mod link;
 pub mod network;
 pub mod payload;
+pub mod persistence;
 pub mod pipe;
 pub mod publisher;
 pub mod rng;

@@ -14,3 +14,4 @@ pub mod net;
 pub mod shm;
 pub mod state;
 pub mod stats;
+pub mod store;

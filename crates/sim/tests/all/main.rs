@@ -5,3 +5,4 @@ mod group_scopes;
 mod groups;
 mod latency;
 mod seeds;
+mod stores;

@@ -62,4 +62,5 @@ targets! {
     resolver "../../../../fuzz/fuzz_targets/resolver.rs"
     sender "../../../../fuzz/fuzz_targets/sender.rs"
     settings "../../../../fuzz/fuzz_targets/settings.rs"
+    store "../../../../fuzz/fuzz_targets/store.rs"
 }

@@ -1,0 +1,45 @@
+//! Events of a publisher.
+
+use lanecast_wire::store::Ballot;
+
+/// An event of a publisher whose messages are kept by stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceEvent {
+    /// The stores accept this run: messages may be sent. Once per run, before its other events but
+    /// [`Waiting`](Self::Waiting).
+    Registered {
+        /// Sequence of the next message: those before it are kept from earlier runs.
+        next: u64,
+    },
+    /// Too few stores have answered so far, or too few of them have kept the stream. Told again
+    /// when it changes.
+    Waiting {
+        /// Stores that have not answered.
+        silent: Vec<String>,
+        /// Stores that have lost their data since they joined the stream: they do not count.
+        wiped: Vec<String>,
+    },
+    /// Every message before `next` is on the disks of enough stores: none is lost even if the
+    /// others fail.
+    Stable {
+        /// Sequence of the first message that is not.
+        next: u64,
+    },
+    /// A store no longer answers. Messages go on as long as the others are enough.
+    StoreLost {
+        /// The store.
+        store: String,
+    },
+    /// A store answers again, or for the first time after the registration.
+    StoreBack {
+        /// The store.
+        store: String,
+    },
+    /// Another publisher has registered under the same id: this run has ended. Messages that were
+    /// not stable by then may be kept or not.
+    Superseded {
+        /// The other run.
+        by: Ballot,
+    },
+}

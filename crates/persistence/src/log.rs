@@ -1,0 +1,24 @@
+//! The log of a store: one sequence of records, of all streams.
+
+use lanecast_wire::store::LogRecord;
+
+/// The log has no room now: the disk is too slow, or full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the log has no room now")]
+pub struct LogFull;
+
+/// A store's log. It never waits for the disk.
+pub trait StoreLog {
+    /// Appends a record; returns its position. Positions ascend.
+    ///
+    /// # Errors
+    /// If there is no room now.
+    fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull>;
+
+    /// Records up to this position are on disk.
+    fn persisted(&self) -> u64;
+
+    /// Gives the messages of `stream` from sequence `from` on to `visit`, in order and without
+    /// gaps, until it returns false or the log ends. Void messages are left out.
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool);
+}

@@ -1,0 +1,516 @@
+//! The publisher of a persistent stream.
+//!
+//! A run passes four phases. `Querying`: which stores hold the stream, and which runs they know.
+//! `Opening`: stores promise to refuse earlier runs. `Beginning`: the latest log among them is the
+//! stream's, and stores take it over. `Registered`: messages flow, and are kept in the window until
+//! a write quorum has them on disk.
+
+mod known_store;
+mod window;
+
+use crate::Nanos;
+use crate::event::SourceEvent;
+use crate::outlet::SourceOutlet;
+use crate::quorum::StoreGroups;
+use known_store::KnownStore;
+use lanecast_wire::store::{Ballot, Members, RecordsWriter, Run, StoreFrame, StoreState};
+use window::Window;
+
+/// Frames of messages that one request of a store is answered with.
+const RESENDS_MAX: usize = 8;
+/// Requests without an answer until a store counts as lost.
+const SILENT_REQUESTS: u64 = 10;
+
+/// Settings of a publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSettings {
+    /// The stores.
+    pub stores: StoreGroups,
+    /// The flight size: the most messages that are not stable.
+    pub flight_messages: usize,
+    /// The most bytes of them; also the longest message.
+    pub flight_bytes: usize,
+    /// Interval of requests to each store.
+    pub retry: Nanos,
+    /// Longest frame of messages that are sent again, unless a message alone is longer.
+    pub longest_frame: usize,
+}
+
+impl SourceSettings {
+    /// Settings with these stores, all others by default: 10,000 messages or 4 MiB in flight,
+    /// requests every 200 ms.
+    pub const fn new(stores: StoreGroups) -> Self {
+        Self {
+            stores,
+            flight_messages: 10_000,
+            flight_bytes: 4 << 20,
+            retry: 200_000_000,
+            longest_frame: 32 << 10,
+        }
+    }
+}
+
+/// Reasons why a message cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendRefusal {
+    /// Too few stores have accepted the run so far.
+    #[error("the stores have not accepted this publisher yet: wait for Registered")]
+    NotRegistered,
+    /// The flight size is reached: wait for [`SourceEvent::Stable`].
+    #[error("too many messages are not stable yet")]
+    FlightFull,
+    /// Longer than the window.
+    #[error("the message is longer than {longest} bytes: raise flight_bytes")]
+    TooLong {
+        /// The longest message.
+        longest: usize,
+    },
+    /// Another publisher has taken over the stream.
+    #[error("another publisher has registered under the same id")]
+    Superseded,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Querying,
+    Opening(Ballot),
+    Beginning(Beginning),
+    Registered(Beginning),
+    Superseded,
+}
+
+/// A run, and the log that it continues.
+#[derive(Clone, Debug)]
+struct Beginning {
+    ballot: Ballot,
+    log: Ballot,
+    start: u64,
+    /// A store that had the log when it was chosen.
+    donor: usize,
+    runs: Vec<Run>,
+}
+
+/// The publisher of a persistent stream.
+///
+/// The driver publishes messages on a session of its own, calls [`sent`](Self::sent) for each, and
+/// carries frames to and from the stores.
+#[derive(Debug)]
+pub struct Source {
+    settings: SourceSettings,
+    session: u64,
+    /// Smallest epoch of this run: a clock, so that runs of the past are older even if the stores
+    /// that know them are silent. Order does not depend on it.
+    epoch: u64,
+    phase: Phase,
+    stores: Vec<KnownStore>,
+    members: Members,
+    /// Members that take over when enough stores know of it.
+    next_members: Option<Members>,
+    window: Window,
+    stable: u64,
+    /// The last `Waiting` told: silent and wiped stores.
+    waiting: Option<(Vec<String>, Vec<String>)>,
+}
+
+impl Source {
+    /// A publisher whose messages travel on `session`, and whose clock says `epoch`: microseconds
+    /// since 1970.
+    pub fn new(settings: SourceSettings, session: u64, epoch: u64, now: Nanos) -> Self {
+        let stores = settings.stores.names().map(|name| KnownStore::new(name, now)).collect();
+        let window = Window::new(settings.flight_messages, settings.flight_bytes);
+        Self {
+            settings,
+            session,
+            epoch,
+            phase: Phase::Querying,
+            stores,
+            members: Members::default(),
+            next_members: None,
+            window,
+            stable: 0,
+            waiting: None,
+        }
+    }
+
+    /// Whether messages may be sent.
+    pub const fn is_registered(&self) -> bool {
+        matches!(self.phase, Phase::Registered(_))
+    }
+
+    /// Sequence of the next message.
+    pub fn next(&self) -> u64 {
+        self.window.next()
+    }
+
+    /// Sequence of the first message that is not stable.
+    pub const fn stable(&self) -> u64 {
+        self.stable
+    }
+
+    /// Whether a message of `length` bytes may be sent now.
+    ///
+    /// # Errors
+    /// See [`SendRefusal`].
+    pub fn check_room(&self, length: usize) -> Result<(), SendRefusal> {
+        match self.phase {
+            Phase::Registered(_) if self.window.has_room(length) => Ok(()),
+            Phase::Registered(_) if length > self.window.longest() => {
+                Err(SendRefusal::TooLong { longest: self.window.longest() })
+            }
+            Phase::Registered(_) => Err(SendRefusal::FlightFull),
+            Phase::Superseded => Err(SendRefusal::Superseded),
+            _ => Err(SendRefusal::NotRegistered),
+        }
+    }
+
+    /// A message was published: the next of the session, from number 0 on. Returns its sequence.
+    ///
+    /// # Panics
+    /// If [`check_room`](Self::check_room) would have refused it: it could be lost in silence.
+    pub fn sent(&mut self, body: &[u8]) -> u64 {
+        assert!(self.is_registered(), "messages are sent after the registration");
+        self.window.push(body).expect("the room was checked")
+    }
+
+    /// Asks the stores whose time has come, and tells of silent ones; returns when to call again.
+    pub fn tick(&mut self, now: Nanos, out: &mut impl SourceOutlet) -> Nanos {
+        if let Phase::Superseded = self.phase {
+            return Nanos::MAX;
+        }
+        for store in 0..self.stores.len() {
+            if self.stores[store].ask_at <= now {
+                self.ask(store, now, out);
+            }
+            self.check_silence(store, now, out);
+        }
+        self.tell_waiting(out);
+        self.stores.iter().map(|store| store.ask_at).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// The connection to a store has ended: what it said before may be void.
+    pub fn on_disconnected(&mut self, store: usize) {
+        if let Some(store) = self.stores.get_mut(store) {
+            store.state = None;
+        }
+    }
+
+    /// A frame of the store with this index.
+    pub fn on_frame(
+        &mut self,
+        store: usize,
+        frame: &StoreFrame<'_>,
+        now: Nanos,
+        out: &mut impl SourceOutlet,
+    ) {
+        if store >= self.stores.len() || matches!(self.phase, Phase::Superseded) {
+            return;
+        }
+        self.stores[store].heard = now;
+        if std::mem::take(&mut self.stores[store].is_lost) {
+            out.event(SourceEvent::StoreBack { store: self.stores[store].name.clone() });
+        }
+        match frame {
+            StoreFrame::State(state) => self.on_state(store, state, now, out),
+            StoreFrame::Stable { ballot, next } => {
+                let state = self.stores[store].state.as_mut();
+                if let Some(state) = state.filter(|state| state.log == *ballot) {
+                    state.next = state.next.max(*next);
+                    self.advance(now, out);
+                }
+            }
+            StoreFrame::Want { ballot, from } => self.on_want(store, *ballot, *from, out),
+            _ => {}
+        }
+    }
+
+    fn on_state(
+        &mut self,
+        store: usize,
+        state: &StoreState,
+        now: Nanos,
+        out: &mut impl SourceOutlet,
+    ) {
+        let before = self.stores[store].state.replace(state.clone());
+        self.advance(now, out);
+        // The next step at once, if this answer is what it waited for.
+        let is_news = before
+            .is_none_or(|before| (before.promised, before.log) != (state.promised, state.log));
+        if is_news && !matches!(self.phase, Phase::Superseded) {
+            self.ask(store, now, out);
+        }
+    }
+
+    /// Goes on as far as the answers allow.
+    fn advance(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+        self.adopt_members();
+        match &self.phase {
+            Phase::Querying => self.open(now, out),
+            Phase::Opening(ballot) => self.begin(*ballot, now, out),
+            Phase::Beginning(run) => self.register(run.clone(), now, out),
+            Phase::Registered(run) => self.progress(run.ballot, now, out),
+            Phase::Superseded => {}
+        }
+    }
+
+    /// The latest members that any store knows. A stream that none knows is new: all of the stores
+    /// have to answer and become its members, or two that lost their data could forget it.
+    fn adopt_members(&mut self) {
+        if self.is_registered() {
+            return;
+        }
+        let states = || self.stores.iter().filter_map(|store| store.state.as_ref());
+        let latest = states().map(|state| &state.members).max_by_key(|members| members.version);
+        match latest {
+            Some(latest) if latest.version > self.members.version => {
+                self.members = latest.clone();
+            }
+            Some(_) if self.members.version == 0 && states().count() == self.stores.len() => {
+                let member = |store: &KnownStore| {
+                    Some((store.name.clone(), store.state.as_ref()?.incarnation))
+                };
+                let stores = self.stores.iter().filter_map(member).collect();
+                self.members = Members { version: 1, stores };
+            }
+            _ => {}
+        }
+    }
+
+    fn is_recovery_quorum(&self, answers: impl Fn(&StoreState) -> bool) -> bool {
+        self.settings.stores.is_recovery_quorum(|store| {
+            self.stores[store].as_member(&self.members).is_some_and(&answers)
+        })
+    }
+
+    /// The largest run that any store has promised.
+    fn promised(&self) -> Ballot {
+        let states = self.stores.iter().filter_map(|store| store.state.as_ref());
+        states.map(|state| state.promised).max().unwrap_or(Ballot::ZERO)
+    }
+
+    fn open(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+        if !self.is_recovery_quorum(|_| true) {
+            return;
+        }
+        let epoch = self.epoch.max(self.promised().epoch + 1);
+        let ballot = Ballot { epoch, session: self.session };
+        self.phase = Phase::Opening(ballot);
+        self.ask_all(now, out);
+    }
+
+    fn begin(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+        // A run that has not begun gives way to no one: the dead publisher of a larger ballot would
+        // keep the stream for good.
+        if self.promised() > ballot {
+            self.phase = Phase::Querying;
+            return self.open(now, out);
+        }
+        if !self.is_recovery_quorum(|state| state.promised == ballot) {
+            return;
+        }
+        let promised = self.stores.iter().enumerate().filter_map(|(index, store)| {
+            let state = store.as_member(&self.members)?;
+            (state.promised == ballot).then_some((index, state))
+        });
+        let Some((donor, state)) = promised.max_by_key(|(_, state)| (state.log, state.next)) else {
+            return;
+        };
+        let (log, start) = (state.log, state.next);
+        let mut runs = state.runs.clone();
+        runs.push(Run { ballot, start });
+        self.window.restart(start);
+        self.stable = start;
+        self.phase = Phase::Beginning(Beginning { ballot, log, start, donor, runs });
+        self.ask_all(now, out);
+        self.advance(now, out);
+    }
+
+    fn register(&mut self, run: Beginning, now: Nanos, out: &mut impl SourceOutlet) {
+        if self.promised() > run.ballot {
+            self.phase = Phase::Querying;
+            return self.open(now, out);
+        }
+        let has_begun = |store: usize| {
+            let store = &self.stores[store];
+            store.as_member(&self.members).is_some() && store.has_begun(run.ballot)
+        };
+        if !self.settings.stores.is_write_quorum(has_begun) {
+            return;
+        }
+        let (next, ballot) = (run.start, run.ballot);
+        self.phase = Phase::Registered(run);
+        self.waiting = None;
+        out.event(SourceEvent::Registered { next });
+        self.progress(ballot, now, out);
+    }
+
+    fn progress(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+        let refuses = |store: usize| {
+            let state = self.stores[store].as_member(&self.members);
+            state.is_some_and(|state| state.promised > ballot)
+        };
+        // A single store may have promised a run that never began; a recovery quorum means that
+        // another publisher goes on from here.
+        if self.settings.stores.is_recovery_quorum(refuses) {
+            let by = self.promised();
+            self.phase = Phase::Superseded;
+            return out.event(SourceEvent::Superseded { by });
+        }
+        self.reconfigure(ballot, now, out);
+        let reached = |members: &Members| {
+            let durable = |store: usize| self.stores[store].durable(ballot, members);
+            self.settings.stores.reached(durable)
+        };
+        // While the members change, a message needs a quorum of both.
+        let stable = match &self.next_members {
+            Some(members) => reached(&self.members).min(reached(members)),
+            None => reached(&self.members),
+        };
+        let stable = stable.min(self.window.next());
+        if stable > self.stable {
+            self.stable = stable;
+            self.window.release(stable);
+            out.event(SourceEvent::Stable { next: stable });
+        }
+    }
+
+    /// Takes stores with other data than the members' back in, one at a time, when they have copied
+    /// everything that is stable.
+    fn reconfigure(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+        if let Some(members) = &self.next_members {
+            let knows = |of: &Members, store: usize| {
+                let state = self.stores[store].as_member(of);
+                state.is_some_and(|state| state.members.version >= members.version)
+            };
+            let stores = &self.settings.stores;
+            let both = [&self.members, members];
+            if both.iter().all(|of| stores.is_write_quorum(|store| knows(of, store))) {
+                self.members = members.clone();
+                self.next_members = None;
+            }
+            return;
+        }
+        let joiner = self.stores.iter().find(|store| {
+            let has_all = |state: &StoreState| state.log == ballot && state.next >= self.stable;
+            store.as_member(&self.members).is_none() && store.state.as_ref().is_some_and(has_all)
+        });
+        let Some((joiner, state)) = joiner.and_then(|it| Some((it, it.state.as_ref()?))) else {
+            return;
+        };
+        let mut members = self.members.clone();
+        members.version += 1;
+        members.stores.retain(|(name, _)| *name != joiner.name);
+        members.stores.push((joiner.name.clone(), state.incarnation));
+        self.next_members = Some(members);
+        self.ask_all(now, out);
+    }
+
+    fn ask_all(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+        (0..self.stores.len()).for_each(|store| self.ask(store, now, out));
+    }
+
+    /// Sends a store the request that brings it further.
+    fn ask(&mut self, store: usize, now: Nanos, out: &mut impl SourceOutlet) {
+        self.stores[store].ask_at = now + self.settings.retry;
+        let state = self.stores[store].state.as_ref();
+        let (ballot, run) = match &self.phase {
+            Phase::Querying | Phase::Superseded => (Ballot::ZERO, None),
+            Phase::Opening(ballot) => (*ballot, None),
+            Phase::Beginning(run) | Phase::Registered(run) => (run.ballot, Some(run)),
+        };
+        let query = StoreFrame::Query { ballot, next: self.window.next() };
+        let frame = match (state, run) {
+            (Some(state), _) if state.promised < ballot => StoreFrame::Open { ballot },
+            (Some(state), Some(run)) if state.promised == ballot && state.log < ballot => {
+                let Some(donor) = self.donor(store, run) else { return };
+                StoreFrame::Begin {
+                    ballot,
+                    log: run.log,
+                    start: run.start,
+                    number: 0,
+                    donor,
+                    members: self.members.clone(),
+                    runs: run.runs.clone(),
+                }
+            }
+            (Some(state), Some(_)) if state.log == ballot => {
+                let members = self.next_members.as_ref().unwrap_or(&self.members);
+                if state.members.version < members.version {
+                    StoreFrame::Reconfigure { ballot, members: members.clone() }
+                } else {
+                    query
+                }
+            }
+            _ => query,
+        };
+        out.request(store, &frame);
+    }
+
+    /// A store other than `store` that has the log in front of the run; `store` itself if it does.
+    fn donor(&self, store: usize, run: &Beginning) -> Option<&str> {
+        let has_begun =
+            |(index, it): &(usize, &KnownStore)| *index != store && it.has_begun(run.ballot);
+        let begun = self.stores.iter().enumerate().filter(has_begun);
+        let latest = begun.max_by_key(|(_, it)| it.heard).map(|(_, it)| it);
+        latest.or_else(|| self.stores.get(run.donor)).map(|it| it.name.as_str())
+    }
+
+    fn on_want(&self, store: usize, ballot: Ballot, from: u64, out: &mut impl SourceOutlet) {
+        let Phase::Registered(run) = &self.phase else { return };
+        if run.ballot != ballot {
+            return;
+        }
+        let until = self.window.first();
+        if from < until {
+            let others = self.stores.iter().enumerate().filter(|(index, it)| {
+                let has_them = |state: &StoreState| state.next >= until;
+                *index != store && it.has_begun(ballot) && it.state.as_ref().is_some_and(has_them)
+            });
+            if let Some((_, donor)) = others.max_by_key(|(_, it)| it.heard) {
+                out.request(store, &StoreFrame::Elsewhere { ballot, until, donor: &donor.name });
+            }
+            return;
+        }
+        let mut next = from;
+        for _ in 0..RESENDS_MAX {
+            let (first, mut writer) = (next, RecordsWriter::default());
+            while let Some(body) = self.window.get(next) {
+                if !writer.is_empty() && writer.len() + body.len() > self.settings.longest_frame {
+                    break;
+                }
+                writer.add(body);
+                next += 1;
+            }
+            if writer.is_empty() {
+                return;
+            }
+            let records = writer.records();
+            out.request(store, &StoreFrame::Resend { ballot, first, records });
+        }
+    }
+
+    fn check_silence(&mut self, store: usize, now: Nanos, out: &mut impl SourceOutlet) {
+        let store = &mut self.stores[store];
+        let patience = SILENT_REQUESTS * self.settings.retry;
+        if !store.is_lost && now.saturating_sub(store.heard) > patience {
+            store.is_lost = true;
+            out.event(SourceEvent::StoreLost { store: store.name.clone() });
+        }
+    }
+
+    fn tell_waiting(&mut self, out: &mut impl SourceOutlet) {
+        if self.is_registered() {
+            return;
+        }
+        let names = |wanted: &dyn Fn(&KnownStore) -> bool| {
+            let stores = self.stores.iter().filter(|store| wanted(store));
+            stores.map(|store| store.name.clone()).collect::<Vec<_>>()
+        };
+        let silent = names(&|store| store.state.is_none());
+        let wiped = names(&|store| store.is_wiped(&self.members));
+        let waiting = Some((silent.clone(), wiped.clone()));
+        if waiting != self.waiting {
+            self.waiting = waiting;
+            out.event(SourceEvent::Waiting { silent, wiped });
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! A store: the streams that it keeps.
+//!
+//! State changes with what is appended to the log, and is told only when that is durable. A store
+//! that starts again reads its records once ([`Store::replay`]) and is where it was.
+
+mod copying;
+mod durable;
+mod replay_error;
+mod stream;
+
+use crate::Nanos;
+use crate::log::{LogFull, StoreLog};
+use crate::outlet::StoreOutlet;
+use copying::{Copying, NewRun, common_length};
+use lanecast_wire::store::{
+    Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreState,
+};
+pub use replay_error::ReplayError;
+use std::collections::{BTreeSet, HashMap};
+use stream::Stream;
+
+/// Settings of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// The most streams.
+    pub streams_max: usize,
+    /// The most bytes per stream of messages that came before those in front of them.
+    pub early_bytes: usize,
+    /// Interval of requests for missing messages.
+    pub retry: Nanos,
+    /// Longest frame of messages for others, unless a message alone is longer.
+    pub longest_frame: usize,
+}
+
+impl Default for StoreSettings {
+    /// 10,000 streams, 4 MiB of early messages for each, requests every 100 ms.
+    fn default() -> Self {
+        Self {
+            streams_max: 10_000,
+            early_bytes: 4 << 20,
+            retry: 100_000_000,
+            longest_frame: 32 << 10,
+        }
+    }
+}
+
+/// A store: keeps the messages of many streams.
+///
+/// The driver subscribes to the topics, gives it live messages and frames, and calls
+/// [`on_persisted`](Self::on_persisted) when the log has come further.
+#[derive(Debug)]
+pub struct Store {
+    settings: StoreSettings,
+    incarnation: u64,
+    streams: Vec<Stream>,
+    by_name: HashMap<(String, u64), usize>,
+    /// Streams by the session of their current run.
+    by_session: HashMap<u64, usize>,
+    /// Streams with records that are not durable yet, or an answer that waits for them.
+    unsettled: BTreeSet<usize>,
+}
+
+impl Store {
+    /// A store whose data has this identity: drawn by chance when its directory is made, and kept
+    /// with it.
+    pub fn new(settings: StoreSettings, incarnation: u64) -> Self {
+        Self {
+            settings,
+            incarnation,
+            streams: Vec::new(),
+            by_name: HashMap::new(),
+            by_session: HashMap::new(),
+            unsettled: BTreeSet::new(),
+        }
+    }
+
+    /// A durable record of the log, in order, before anything else.
+    ///
+    /// # Errors
+    /// If it contradicts those before it: the log is damaged, or another program's.
+    pub fn replay(&mut self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
+        if let LogRecord::Stream { stream, topic, source } = record {
+            let is_next = usize::try_from(*stream).is_ok_and(|it| it == self.streams.len());
+            if !is_next || self.by_name.contains_key(&((*topic).to_owned(), *source)) {
+                return Err(ReplayError::Stream(*stream));
+            }
+            self.add_stream(topic, *source);
+            return Ok(());
+        }
+        let number = record.stream();
+        let unknown = ReplayError::Stream(number);
+        let index = usize::try_from(number).map_err(|_| unknown)?;
+        let stream = self.streams.get_mut(index).ok_or(unknown)?;
+        stream.replay(record)?;
+        if let LogRecord::Began { .. } = record {
+            self.by_session.insert(stream.log.session, index);
+        }
+        Ok(())
+    }
+
+    fn add_stream(&mut self, topic: &str, source: u64) -> usize {
+        let index = self.streams.len();
+        let number = u32::try_from(index).expect("fewer streams than the settings allow");
+        self.streams.push(Stream::new(number, topic, source));
+        self.by_name.insert((topic.to_owned(), source), index);
+        index
+    }
+
+    /// The streams' topics, to subscribe to.
+    pub fn topics(&self) -> impl Iterator<Item = &str> {
+        self.streams.iter().map(|stream| stream.topic.as_str())
+    }
+
+    /// The durable state of a stream, if the store knows it.
+    pub fn state(&self, topic: &str, source: u64) -> Option<StoreState> {
+        let index = self.by_name.get(&(topic.to_owned(), source))?;
+        Some(self.streams[*index].state(self.incarnation))
+    }
+
+    /// A live message of a session: the one with this number on its topic.
+    pub fn on_message(
+        &mut self,
+        session: u64,
+        number: u64,
+        body: &[u8],
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) {
+        let Some(&index) = self.by_session.get(&session) else { return };
+        let stream = &mut self.streams[index];
+        if stream.log.session != session || !stream.takes(stream.log) {
+            return;
+        }
+        let Some(sequence) = stream.sequence(number) else { return };
+        if sequence == stream.next {
+            if stream.append(body, log).and_then(|()| stream.append_early(log)).is_ok() {
+                self.unsettled.insert(index);
+            }
+        } else if sequence > stream.next {
+            stream.keep_early(sequence, body, self.settings.early_bytes);
+            self.want(index, now, out);
+        }
+    }
+
+    /// A frame for this store: a request, or another store's answer.
+    pub fn on_frame(
+        &mut self,
+        address: StoreAddress<'_>,
+        frame: &StoreFrame<'_>,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) {
+        let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
+        let index = match (known, frame) {
+            (Some(index), _) => index,
+            (None, StoreFrame::Open { .. }) if self.streams.len() < self.settings.streams_max => {
+                let stream = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
+                let (topic, source) = (address.topic, address.source);
+                // The next Open tries again.
+                if log.append(&LogRecord::Stream { stream, topic, source }).is_err() {
+                    return;
+                }
+                self.add_stream(topic, source)
+            }
+            (None, StoreFrame::Query { .. }) => {
+                let state = StoreState { incarnation: self.incarnation, ..StoreState::default() };
+                let frame = StoreFrame::State(state);
+                return out.reply(address.client, address.topic, address.source, &frame);
+            }
+            (None, _) => return,
+        };
+        // A log without room leaves the state as it is: all requests are repeated.
+        let _ = self.execute(index, address.client, frame, now, log, out);
+        self.unsettled.insert(index);
+        self.settle(index, log, out);
+    }
+
+    fn execute(
+        &mut self,
+        index: usize,
+        client: u64,
+        frame: &StoreFrame<'_>,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        match frame {
+            StoreFrame::Query { ballot, next } => {
+                stream.owes_state_to = Some(client);
+                if stream.takes(*ballot) && *next > stream.next {
+                    self.want(index, now, out);
+                }
+            }
+            StoreFrame::Open { ballot } => {
+                stream.owes_state_to = Some(client);
+                if *ballot > stream.promised {
+                    stream.promise(*ballot, log)?;
+                }
+            }
+            StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs } => {
+                stream.owes_state_to = Some(client);
+                if *ballot == stream.promised && *ballot > stream.log {
+                    let (members, runs) = (members.clone(), runs.clone());
+                    let run = NewRun { ballot: *ballot, number: *number, members, runs };
+                    self.take_over(index, run, *chosen, *start, donor, log)?;
+                    self.copy(index, now, log, out)?;
+                }
+            }
+            StoreFrame::Resend { ballot, first, records } if stream.takes(*ballot) => {
+                for (sequence, body) in (*first..).zip(records.iter()) {
+                    if sequence == stream.next {
+                        stream.append(body, log)?;
+                    }
+                }
+                stream.append_early(log)?;
+            }
+            StoreFrame::Elsewhere { ballot, until, donor }
+                if stream.takes(*ballot) && stream.next < *until =>
+            {
+                stream.copying = Some(Copying {
+                    donor: (*donor).to_owned(),
+                    logs: [*ballot; 2],
+                    next: stream.next,
+                    until: *until,
+                    ask_at: now,
+                    run: None,
+                });
+                self.copy(index, now, log, out)?;
+            }
+            StoreFrame::Reconfigure { ballot, members } if stream.takes(*ballot) => {
+                stream.owes_state_to = Some(client);
+                if members.version > stream.members.version {
+                    stream.reconfigure(members, log)?;
+                }
+            }
+            StoreFrame::Fetch { from, limit } => {
+                self.fetch(index, client, *from, *limit, log, out);
+            }
+            StoreFrame::Fetched { log: of, from, first, records, .. } => {
+                // Another answer is one to an earlier request, and would look like a gap.
+                let is_awaited = |copying: &Copying| {
+                    copying.logs.contains(of) && copying.next == *from && *from <= *first
+                };
+                if stream.copying.as_ref().is_some_and(is_awaited) {
+                    self.on_fetched(index, *first, *records, log)?;
+                }
+                self.copy(index, now, log, out)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Begins a run, or copies first what the log lacks in front of it.
+    fn take_over(
+        &mut self,
+        index: usize,
+        run: NewRun,
+        chosen: Ballot,
+        start: u64,
+        donor: &str,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        let same_run =
+            |copying: &&mut Copying| copying.run.as_ref().is_some_and(|it| it.ballot == run.ballot);
+        if let Some(copying) = stream.copying.as_mut().filter(same_run) {
+            donor.clone_into(&mut copying.donor);
+            return Ok(());
+        }
+        let before = run.runs.split_last().map_or([].as_slice(), |(_, before)| before);
+        let common = common_length(&stream.runs, stream.next, before, start);
+        // Also without void messages: copies for a run that never began may stand in the log.
+        stream.truncate(common, log)?;
+        stream.copying = Some(Copying {
+            donor: donor.to_owned(),
+            logs: [chosen, run.ballot],
+            next: common,
+            until: start,
+            ask_at: 0,
+            run: Some(run),
+        });
+        Ok(())
+    }
+
+    /// Goes on with copying: ends it if all is there, or asks for more.
+    fn copy(
+        &mut self,
+        index: usize,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        let Some(copying) = &mut stream.copying else { return Ok(()) };
+        if copying.next < copying.until {
+            if copying.ask_at <= now {
+                copying.ask_at = now + self.settings.retry;
+                let limit = u32::try_from(self.settings.longest_frame).unwrap_or(u32::MAX);
+                let frame = StoreFrame::Fetch { from: copying.next, limit };
+                out.request(&copying.donor, &stream.topic, stream.source, &frame);
+            }
+            return Ok(());
+        }
+        if let Some(run) = copying.run.clone() {
+            let session = run.ballot.session;
+            let first = stream.first;
+            stream.begin(run, first, log)?;
+            self.by_session.insert(session, index);
+        } else {
+            stream.copying = None;
+            stream.append_early(log)?;
+        }
+        Ok(())
+    }
+
+    fn on_fetched(
+        &mut self,
+        index: usize,
+        first: u64,
+        records: Records<'_>,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        let Some(copying) = &mut stream.copying else { return Ok(()) };
+        let (is_take_over, until) = (copying.run.is_some(), copying.until);
+        // The answer came: the next request goes out at once.
+        copying.ask_at = 0;
+        if first > copying.next {
+            // Retention has removed the messages before at the donor: those here are gone as well.
+            stream.trim(first.min(until), log)?;
+            if let Some(copying) = &mut stream.copying {
+                copying.next = first.min(until);
+            }
+        }
+        for (sequence, body) in (first..until).zip(records.iter()) {
+            let Some(copying) = &mut stream.copying else { break };
+            if sequence < copying.next {
+                continue;
+            }
+            if is_take_over {
+                let stream = stream.number;
+                log.append(&LogRecord::Message { stream, sequence, body })?;
+                copying.next = sequence + 1;
+            } else {
+                copying.next = sequence + 1;
+                if sequence == stream.next {
+                    stream.append(body, log)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers with durable messages.
+    fn fetch(
+        &self,
+        index: usize,
+        client: u64,
+        from: u64,
+        limit: u32,
+        log: &impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) {
+        let stream = &self.streams[index];
+        let (first, next) = (from.max(stream.first), stream.durable.next());
+        let limit = (limit as usize).min(self.settings.longest_frame);
+        let mut writer = RecordsWriter::default();
+        if first < next {
+            log.read(stream.number, first, &mut |sequence, body| {
+                let fits = writer.is_empty() || writer.len() + body.len() <= limit;
+                if sequence >= next || !fits {
+                    return false;
+                }
+                writer.add(body);
+                true
+            });
+        }
+        let frame =
+            StoreFrame::Fetched { log: stream.log, from, first, next, records: writer.records() };
+        out.reply(client, &stream.topic, stream.source, &frame);
+    }
+
+    fn want(&mut self, index: usize, now: Nanos, out: &mut impl StoreOutlet) {
+        let stream = &mut self.streams[index];
+        if stream.want_at > now || stream.copying.is_some() {
+            return;
+        }
+        stream.want_at = now + self.settings.retry;
+        let frame = StoreFrame::Want { ballot: stream.log, from: stream.next };
+        out.reply(stream.log.session, &stream.topic, stream.source, &frame);
+    }
+
+    /// The log has come further: tells those who wait for it.
+    pub fn on_persisted(&mut self, log: &impl StoreLog, out: &mut impl StoreOutlet) {
+        for index in std::mem::take(&mut self.unsettled) {
+            self.settle(index, log, out);
+        }
+    }
+
+    /// Tells what is durable of a stream by now.
+    fn settle(&mut self, index: usize, log: &impl StoreLog, out: &mut impl StoreOutlet) {
+        let persisted = log.persisted();
+        let stream = &mut self.streams[index];
+        let has_advanced = stream.durable.advance(persisted);
+        let is_current = stream.changed_at <= persisted;
+        if has_advanced && is_current && stream.takes(stream.log) {
+            let frame = StoreFrame::Stable { ballot: stream.log, next: stream.durable.next() };
+            out.reply(stream.log.session, &stream.topic, stream.source, &frame);
+        }
+        if is_current && let Some(client) = stream.owes_state_to.take() {
+            let frame = StoreFrame::State(stream.state(self.incarnation));
+            out.reply(client, &stream.topic, stream.source, &frame);
+        }
+        if !stream.is_settled() {
+            self.unsettled.insert(index);
+        }
+    }
+
+    /// Asks again for what is missing; returns when to call again.
+    pub fn tick(
+        &mut self,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) -> Nanos {
+        for index in 0..self.streams.len() {
+            let _ = self.copy(index, now, log, out);
+            let _ = self.streams[index].append_early(log);
+            if !self.streams[index].early.is_empty() {
+                self.want(index, now, out);
+            }
+            self.unsettled.insert(index);
+        }
+        self.on_persisted(log, out);
+        now + self.settings.retry
+    }
+
+    /// Gives up the messages of a stream before `first`, for retention.
+    ///
+    /// # Errors
+    /// If the log has no room now.
+    pub fn trim(
+        &mut self,
+        topic: &str,
+        source: u64,
+        first: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        match self.by_name.get(&(topic.to_owned(), source)) {
+            Some(&index) => {
+                let stream = &mut self.streams[index];
+                stream.trim(first.min(stream.durable.next()), log)
+            }
+            None => Ok(()),
+        }
+    }
+}

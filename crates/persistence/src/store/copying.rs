@@ -1,0 +1,71 @@
+//! Copying messages from another store.
+
+use crate::Nanos;
+use lanecast_wire::store::{Ballot, Members, Run};
+
+/// Copying of what the log lacks.
+#[derive(Debug)]
+pub(super) struct Copying {
+    /// The store that has it.
+    pub(super) donor: String,
+    /// The log in which it is: the donor's, before or after it began the run.
+    pub(super) logs: [Ballot; 2],
+    /// Sequence of the next message to copy.
+    pub(super) next: u64,
+    /// Sequence after the last one.
+    pub(super) until: u64,
+    /// When to ask again.
+    pub(super) ask_at: Nanos,
+    /// The run that begins when all is copied; `None` while the run goes on.
+    pub(super) run: Option<NewRun>,
+}
+
+/// A run that a store was asked to begin.
+#[derive(Clone, Debug)]
+pub(super) struct NewRun {
+    pub(super) ballot: Ballot,
+    pub(super) number: u64,
+    pub(super) members: Members,
+    /// The runs in its log, itself last.
+    pub(super) runs: Vec<Run>,
+}
+
+/// How far the log of a store, up to `next` in `own`, is the beginning of the log up to `start` in
+/// `chosen`. Logs that have a run in common are the same up to where the run ends in either:
+/// a run begins with the same log everywhere, and its messages come from one session in order.
+pub(super) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
+    let end = |runs: &[Run], index: usize, last: u64| {
+        runs.get(index + 1).map_or(last, |following| following.start).min(last)
+    };
+    for (index, run) in own.iter().enumerate().rev() {
+        let same = chosen.iter().position(|it| it.ballot == run.ballot);
+        if let Some(other) = same {
+            return end(own, index, next).min(end(chosen, other, start));
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(runs: &[(u64, u64)]) -> Vec<Run> {
+        let run = |&(epoch, start)| Run { ballot: Ballot { epoch, session: epoch }, start };
+        runs.iter().map(run).collect()
+    }
+
+    #[test]
+    fn logs_are_common_up_to_the_end_of_their_last_common_run() {
+        let chosen = runs(&[(1, 0), (3, 10), (5, 20)]);
+        let common = |own: &[(u64, u64)], next| common_length(&runs(own), next, &chosen, 25);
+        assert_eq!(common(&[], 0), 0, "nothing yet");
+        assert_eq!(common(&[(1, 0)], 7), 7, "a beginning");
+        assert_eq!(common(&[(1, 0)], 14), 10, "run 1 went on here, and run 3 replaced it");
+        assert_eq!(common(&[(1, 0), (2, 8)], 30), 8, "run 2 began nowhere else");
+        assert_eq!(common(&[(1, 0), (3, 10)], 22), 20);
+        assert_eq!(common(&[(1, 0), (3, 10), (5, 20)], 22), 22);
+        assert_eq!(common(&[(1, 0), (3, 10), (5, 20)], 30), 25, "never stable");
+        assert_eq!(common(&[(2, 0)], 9), 0);
+    }
+}

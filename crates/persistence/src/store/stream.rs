@@ -1,0 +1,257 @@
+//! A stream at a store.
+
+use super::copying::{Copying, NewRun};
+use super::durable::DurableTrail;
+use super::replay_error::ReplayError;
+use crate::Nanos;
+use crate::log::{LogFull, StoreLog};
+use lanecast_wire::store::{Ballot, LogRecord, Members, RUNS_MAX, Run, StoreState};
+use std::collections::BTreeMap;
+
+/// A publisher's messages on one topic, and the runs that are known of it.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) number: u32,
+    pub(super) topic: String,
+    pub(super) source: u64,
+    pub(super) promised: Ballot,
+    pub(super) log: Ballot,
+    pub(super) first: u64,
+    /// Sequence after the last appended message, copies that are not part of the log left out.
+    pub(super) next: u64,
+    pub(super) runs: Vec<Run>,
+    pub(super) members: Members,
+    /// Number of the current run's first message on its topic.
+    pub(super) first_number: u64,
+    pub(super) durable: DurableTrail,
+    pub(super) copying: Option<Copying>,
+    /// Messages that came before those in front of them.
+    pub(super) early: BTreeMap<u64, Box<[u8]>>,
+    pub(super) early_bytes: usize,
+    /// When to ask the publisher for missing messages next.
+    pub(super) want_at: Nanos,
+    /// Position of the last record that changed the state.
+    pub(super) changed_at: u64,
+    /// The client that waits for the state, until that record is durable.
+    pub(super) owes_state_to: Option<u64>,
+    /// During the replay of the log, from a truncation to the next run: sequence after the copies,
+    /// which are no part of the log until the run begins.
+    copied: Option<u64>,
+}
+
+impl Stream {
+    pub(super) fn new(number: u32, topic: &str, source: u64) -> Self {
+        Self {
+            number,
+            topic: topic.to_owned(),
+            source,
+            promised: Ballot::ZERO,
+            log: Ballot::ZERO,
+            first: 0,
+            next: 0,
+            runs: Vec::new(),
+            members: Members::default(),
+            first_number: 0,
+            durable: DurableTrail::default(),
+            copying: None,
+            early: BTreeMap::new(),
+            early_bytes: 0,
+            want_at: 0,
+            changed_at: 0,
+            owes_state_to: None,
+            copied: None,
+        }
+    }
+
+    /// Whether messages of the run `ballot` are taken.
+    pub(super) fn takes(&self, ballot: Ballot) -> bool {
+        self.log == ballot && self.promised == ballot && !self.is_taking_over()
+    }
+
+    /// Whether the log of another run is being copied.
+    pub(super) fn is_taking_over(&self) -> bool {
+        self.copying.as_ref().is_some_and(|copying| copying.run.is_some())
+    }
+
+    /// The state, as far as it is durable.
+    pub(super) fn state(&self, incarnation: u64) -> StoreState {
+        StoreState {
+            incarnation,
+            promised: self.promised,
+            log: self.log,
+            first: self.first.min(self.durable.next()),
+            next: self.durable.next(),
+            members: self.members.clone(),
+            runs: self.runs.clone(),
+        }
+    }
+
+    /// Sequence of the message with this number of the current run.
+    pub(super) fn sequence(&self, number: u64) -> Option<u64> {
+        let start = self.runs.last()?.start;
+        number.checked_sub(self.first_number)?.checked_add(start)
+    }
+
+    /// Appends a message that is next.
+    pub(super) fn append(&mut self, body: &[u8], log: &mut impl StoreLog) -> Result<(), LogFull> {
+        let (stream, sequence) = (self.number, self.next);
+        let position = log.append(&LogRecord::Message { stream, sequence, body })?;
+        self.next += 1;
+        self.durable.push(position, self.next);
+        Ok(())
+    }
+
+    /// Appends the early messages that are next by now.
+    pub(super) fn append_early(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        while let Some(entry) = self.early.first_entry() {
+            if *entry.key() > self.next {
+                break;
+            }
+            let is_next = *entry.key() == self.next;
+            let body = entry.get().clone();
+            if is_next {
+                self.append(&body, log)?;
+            }
+            self.early_bytes -= body.len();
+            self.early.pop_first();
+        }
+        Ok(())
+    }
+
+    /// Keeps a message that came before those in front of it, if there is room.
+    pub(super) fn keep_early(&mut self, sequence: u64, body: &[u8], bytes_max: usize) {
+        if self.early_bytes + body.len() <= bytes_max && !self.early.contains_key(&sequence) {
+            self.early_bytes += body.len();
+            self.early.insert(sequence, body.into());
+        }
+    }
+
+    pub(super) fn promise(
+        &mut self,
+        ballot: Ballot,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let stream = self.number;
+        self.changed_at = log.append(&LogRecord::Promised { stream, ballot })?;
+        self.promised = ballot;
+        // What was copied for an earlier run is not part of the log.
+        self.copying = None;
+        self.forget_early();
+        Ok(())
+    }
+
+    pub(super) fn forget_early(&mut self) {
+        self.early.clear();
+        self.early_bytes = 0;
+    }
+
+    /// Gives up the messages from `next` on: they were never stable.
+    pub(super) fn truncate(&mut self, next: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        let stream = self.number;
+        self.changed_at = log.append(&LogRecord::Truncated { stream, next })?;
+        self.next = next;
+        self.first = self.first.min(next);
+        self.durable.truncate(next);
+        Ok(())
+    }
+
+    /// Begins a run: everything in front of it is in the log, from `first` on.
+    pub(super) fn begin(
+        &mut self,
+        run: NewRun,
+        first: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let NewRun { ballot, number, members, mut runs } = run;
+        runs.drain(..runs.len().saturating_sub(RUNS_MAX));
+        let record = LogRecord::Began {
+            stream: self.number,
+            number,
+            first,
+            members: members.clone(),
+            runs: runs.clone(),
+        };
+        let position = log.append(&record)?;
+        let start = runs.last().map_or(first, |run| run.start);
+        self.changed_at = position;
+        (self.log, self.first, self.next) = (ballot, first, start);
+        (self.first_number, self.members, self.runs) = (number, members, runs);
+        // Copies count from this record on.
+        self.durable.push(position, start);
+        self.copying = None;
+        self.forget_early();
+        Ok(())
+    }
+
+    pub(super) fn reconfigure(
+        &mut self,
+        members: &Members,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let record = LogRecord::Reconfigured { stream: self.number, members: members.clone() };
+        self.changed_at = log.append(&record)?;
+        self.members = members.clone();
+        Ok(())
+    }
+
+    /// Gives up the messages before `first`.
+    pub(super) fn trim(&mut self, first: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if first > self.first {
+            let stream = self.number;
+            log.append(&LogRecord::Trimmed { stream, first })?;
+            self.set_first(first);
+        }
+        Ok(())
+    }
+
+    fn set_first(&mut self, first: u64) {
+        self.first = first;
+        // Messages that were never copied here count as trimmed, too.
+        if self.next < first && !self.is_taking_over() {
+            self.next = first;
+            self.durable.restart(first);
+        }
+    }
+
+    /// Whether nothing waits for the disk.
+    pub(super) fn is_settled(&self) -> bool {
+        self.owes_state_to.is_none() && self.durable.is_settled()
+    }
+
+    /// A durable record of this stream.
+    pub(super) fn replay(&mut self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
+        match record {
+            LogRecord::Stream { .. } => {}
+            LogRecord::Promised { ballot, .. } => self.promised = *ballot,
+            LogRecord::Truncated { next, .. } => {
+                (self.next, self.first) = (*next, self.first.min(*next));
+                self.copied = Some(*next);
+            }
+            LogRecord::Message { stream, sequence, .. } => {
+                let expected = self.copied.as_mut().unwrap_or(&mut self.next);
+                if sequence != expected {
+                    let (stream, sequence, expected) = (*stream, *sequence, *expected);
+                    return Err(ReplayError::Sequence { stream, sequence, expected });
+                }
+                *expected += 1;
+            }
+            LogRecord::Began { number, first, members, runs, .. } => {
+                let run = runs.last().copied().unwrap_or(Run { ballot: Ballot::ZERO, start: 0 });
+                (self.log, self.first, self.next) = (run.ballot, *first, run.start);
+                (self.first_number, self.members) = (*number, members.clone());
+                self.runs.clone_from(runs);
+                self.copied = None;
+            }
+            LogRecord::Reconfigured { members, .. } => self.members = members.clone(),
+            LogRecord::Trimmed { first, .. } => match &mut self.copied {
+                Some(copied) => (self.first, *copied) = (*first, (*copied).max(*first)),
+                None => {
+                    self.first = *first;
+                    self.next = self.next.max(*first);
+                }
+            },
+        }
+        self.durable.restart(self.next);
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Persistent streams: publishers that crash and come back, and stores that crash, come back, or
+//! lose their data, in one world.
+//!
+//! - [`log`]: a store's log, on a disk that forgets what was not synchronized
+//! - [`oracle`]: the messages that were told to be stable, and the checks
+//! - [`outcome`]: counts of runs
+//! - [`scenario`]: conditions of a run, drawn from its seed
+//! - [`tamper`]: deliberate defects, which the oracle has to find
+//! - [`world`]: the actors, with the real machines, and their event loop
+
+pub mod log;
+pub mod oracle;
+pub mod outcome;
+pub mod scenario;
+pub mod tamper;
+pub mod world;

@@ -1,0 +1,128 @@
+//! A store's log, on a disk that forgets what was not synchronized.
+
+use crate::rng::SimRng;
+use lanecast_persistence::{LogFull, Store, StoreLog};
+use lanecast_wire::store::LogRecord;
+use std::collections::BTreeMap;
+
+/// Records of one store. Survives the store's crashes.
+#[derive(Debug, Default)]
+pub struct SimLog {
+    records: Vec<Vec<u8>>,
+    persisted: usize,
+    /// Messages by stream and sequence, the latest under each.
+    messages: BTreeMap<(u32, u64), usize>,
+    /// The most records that wait for the disk.
+    pending_max: usize,
+}
+
+impl SimLog {
+    /// An empty log, of which at most `pending_max` records wait for the disk.
+    pub fn new(pending_max: usize) -> Self {
+        Self { pending_max, ..Self::default() }
+    }
+
+    /// Whether records wait for the disk.
+    pub const fn is_pending(&self) -> bool {
+        self.persisted < self.records.len()
+    }
+
+    /// The disk has written some of the records that wait.
+    pub fn synchronize(&mut self, rng: &mut SimRng) {
+        let (low, high) = (self.persisted as u64, self.records.len() as u64);
+        let all = rng.percent(70);
+        self.persisted = if all { high } else { rng.within(low..=high) } as usize;
+    }
+
+    /// The store has died: a part of what waits for the disk is lost.
+    pub fn crash(&mut self, rng: &mut SimRng) {
+        self.persisted = rng.within(self.persisted as u64..=self.records.len() as u64) as usize;
+        self.cut();
+    }
+
+    fn cut(&mut self) {
+        self.records.truncate(self.persisted);
+        self.messages.clear();
+        for (index, record) in self.records.iter().enumerate() {
+            note(&mut self.messages, index, record);
+        }
+    }
+
+    /// A defect: records that were told to be on disk are lost.
+    pub fn lose_last(&mut self, count: usize) {
+        self.persisted = self.persisted.saturating_sub(count);
+        self.cut();
+    }
+
+    /// A defect: the promises to refuse earlier runs are lost.
+    pub fn forget_promises(&mut self) {
+        let is_promise =
+            |bytes: &Vec<u8>| matches!(LogRecord::read(bytes), Some(LogRecord::Promised { .. }));
+        self.records.retain(|bytes| !is_promise(bytes));
+        self.persisted = self.records.len();
+        self.cut();
+    }
+
+    /// The data is gone.
+    pub fn wipe(&mut self) {
+        self.records.clear();
+        self.messages.clear();
+        self.persisted = 0;
+    }
+
+    /// A store as it comes back.
+    ///
+    /// # Panics
+    /// If a record cannot be read, or contradicts those before it.
+    pub fn restore(&self, mut store: Store) -> Store {
+        for bytes in &self.records {
+            let record = LogRecord::read(bytes).expect("a record that was written");
+            store.replay(&record).expect("records that follow from each other");
+        }
+        store
+    }
+}
+
+/// Keeps where a message is; a truncation makes later ones void.
+fn note(messages: &mut BTreeMap<(u32, u64), usize>, index: usize, bytes: &[u8]) {
+    match LogRecord::read(bytes) {
+        Some(LogRecord::Message { stream, sequence, .. }) => {
+            messages.insert((stream, sequence), index);
+        }
+        Some(LogRecord::Truncated { stream, next }) => {
+            messages.retain(|(it, sequence), _| *it != stream || *sequence < next);
+        }
+        _ => {}
+    }
+}
+
+impl StoreLog for SimLog {
+    fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
+        if self.records.len() - self.persisted >= self.pending_max {
+            return Err(LogFull);
+        }
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        note(&mut self.messages, self.records.len(), &bytes);
+        self.records.push(bytes);
+        Ok(self.records.len() as u64)
+    }
+
+    fn persisted(&self) -> u64 {
+        self.persisted as u64
+    }
+
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
+        for (expected, ((_, sequence), index)) in
+            (from..).zip(self.messages.range((stream, from)..=(stream, u64::MAX)))
+        {
+            let Some(LogRecord::Message { body, .. }) = LogRecord::read(&self.records[*index])
+            else {
+                return;
+            };
+            if *sequence != expected || !visit(*sequence, body) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Counts of runs.
+
+/// Counts of a run, so that runs which prove nothing show.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct StoreOutcome {
+    pub stable: u64,
+    pub runs: u64,
+    pub superseded: u64,
+    pub store_crashes: u64,
+    pub publisher_crashes: u64,
+    pub wipes: u64,
+    pub healed_wipes: u64,
+    pub lost: u64,
+    pub frames: u64,
+    pub inherited: u64,
+    pub trims: u64,
+}
+
+impl StoreOutcome {
+    /// Adds another run.
+    pub fn add(&mut self, other: &Self) {
+        self.stable += other.stable;
+        self.runs += other.runs;
+        self.superseded += other.superseded;
+        self.store_crashes += other.store_crashes;
+        self.publisher_crashes += other.publisher_crashes;
+        self.wipes += other.wipes;
+        self.healed_wipes += other.healed_wipes;
+        self.lost += other.lost;
+        self.frames += other.frames;
+        self.inherited += other.inherited;
+        self.trims += other.trims;
+    }
+}

@@ -1,0 +1,71 @@
+//! Conditions of a run, drawn from its seed.
+
+use crate::rng::{Millionths, SimRng};
+use lanecast_persistence::{GroupRule, StoreGroups};
+use lanecast_protocol::{MILLISECOND, Nanos};
+
+/// Conditions of a run.
+#[derive(Clone, Debug)]
+pub struct StoreScenario {
+    /// The seed.
+    pub seed: u64,
+    /// Sizes of the groups of stores.
+    pub groups: Vec<usize>,
+    /// How many of the groups have to hold a message.
+    pub rule: GroupRule,
+    /// Share of lost frames and live messages.
+    pub loss: Millionths,
+    /// Longest time of a frame on its way.
+    pub delay: Nanos,
+    /// Longest time of a synchronization.
+    pub sync: Nanos,
+    /// Records that may wait for a disk.
+    pub pending_max: usize,
+    /// Messages in flight.
+    pub flight: usize,
+    /// Time between messages.
+    pub pace: Nanos,
+    /// Faults in the first part of the run.
+    pub faults: usize,
+    /// How long faults happen.
+    pub fault_time: Nanos,
+    /// Stores may lose their data, also so many that the stream has to wait for good.
+    pub may_wipe: bool,
+    /// Two publishers may live at once.
+    pub may_fork: bool,
+}
+
+impl StoreScenario {
+    /// The scenario of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = SimRng::new(seed);
+        let sizes: [&[usize]; 6] = [&[3], &[3], &[1], &[5], &[3, 1], &[2]];
+        let groups = rng.pick(&sizes).to_vec();
+        let rules = [GroupRule::Any, GroupRule::Majority, GroupRule::All];
+        Self {
+            seed,
+            groups,
+            rule: rng.pick(&rules),
+            loss: rng.pick(&[0, 10_000, 100_000]),
+            delay: rng.spread(MILLISECOND / 10..=30 * MILLISECOND),
+            sync: rng.spread(MILLISECOND / 10..=20 * MILLISECOND),
+            pending_max: rng.pick(&[6, 40, 1_000]),
+            flight: rng.pick(&[1, 10, 100]),
+            pace: rng.spread(MILLISECOND / 5..=20 * MILLISECOND),
+            faults: rng.within(0..=12) as usize,
+            fault_time: 3_000 * MILLISECOND,
+            may_wipe: rng.percent(40),
+            may_fork: rng.percent(30),
+        }
+    }
+
+    /// The stores' groups.
+    ///
+    /// # Panics
+    /// Never: the names differ.
+    pub fn store_groups(&self) -> StoreGroups {
+        let mut names = (0..).map(|store| format!("store-{store}"));
+        let groups = self.groups.iter().map(|size| names.by_ref().take(*size).collect());
+        StoreGroups::new(groups.collect(), self.rule).expect("names that differ")
+    }
+}

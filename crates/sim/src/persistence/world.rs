@@ -1,0 +1,573 @@
+//! The actors of a run, with the real machines, and their event loop.
+
+use super::log::SimLog;
+use super::oracle::Oracle;
+use super::outcome::StoreOutcome;
+use super::scenario::StoreScenario;
+use super::tamper::StoreTamper;
+use crate::ensure;
+use crate::event_queue::EventQueue;
+use crate::rng::SimRng;
+use crate::violation::{Verdict, Violation};
+use lanecast_persistence::{
+    Source, SourceEvent, SourceOutlet, SourceSettings, Store, StoreLog, StoreOutlet, StoreSettings,
+};
+use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_wire::store::{StoreAddress, StoreFrame, StoreState};
+use std::collections::HashMap;
+
+const TOPIC: &str = "orders";
+const SOURCE: u64 = 77;
+/// Clients from this number on are publishers; those below are stores.
+const FIRST_SESSION: u64 = 1_000;
+/// Time after the faults in which everything has to become stable.
+const QUIET_SECONDS: u64 = 30;
+
+#[derive(Debug)]
+enum Event {
+    ToStore { store: usize, life: u32, frame: Vec<u8> },
+    ToPublisher { publisher: usize, store: usize, life: u32, frame: Vec<u8> },
+    Live { store: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
+    Publish(usize),
+    TickPublisher(usize),
+    TickStore(usize, u32),
+    Synchronize(usize, u32),
+    Fault,
+    StartStore(usize),
+    StartPublisher,
+}
+
+#[derive(Debug)]
+struct StoreProcess {
+    store: Option<Store>,
+    log: SimLog,
+    incarnation: u64,
+    life: u32,
+    is_synchronizing: bool,
+    /// Nothing reaches it, and nothing leaves it, until then.
+    cut_until: Nanos,
+}
+
+#[derive(Debug)]
+struct PublisherProcess {
+    source: Option<Source>,
+    session: u64,
+    /// Sequence of the first message of its run, once it is registered.
+    start: u64,
+    bodies: Vec<Vec<u8>>,
+    is_superseded: bool,
+}
+
+/// Frames and events of one call of a machine.
+#[derive(Default)]
+struct Collected {
+    /// From a publisher: by store's index.
+    requests: Vec<(usize, Vec<u8>)>,
+    events: Vec<SourceEvent>,
+    /// From a store: by the client's id, and by another store's name.
+    replies: Vec<(u64, Vec<u8>)>,
+    others: Vec<(String, Vec<u8>)>,
+    client: u64,
+}
+
+fn bytes(client: u64, frame: &StoreFrame<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame.write(StoreAddress { client, source: SOURCE, topic: TOPIC }, &mut bytes);
+    bytes
+}
+
+impl SourceOutlet for Collected {
+    fn request(&mut self, store: usize, frame: &StoreFrame<'_>) {
+        self.requests.push((store, bytes(self.client, frame)));
+    }
+
+    fn event(&mut self, event: SourceEvent) {
+        self.events.push(event);
+    }
+}
+
+impl StoreOutlet for Collected {
+    fn reply(&mut self, client: u64, _: &str, _: u64, frame: &StoreFrame<'_>) {
+        self.replies.push((client, bytes(client, frame)));
+    }
+
+    fn request(&mut self, store: &str, _: &str, _: u64, frame: &StoreFrame<'_>) {
+        self.others.push((store.to_owned(), bytes(self.client, frame)));
+    }
+}
+
+/// One run.
+#[derive(Debug)]
+pub struct World {
+    scenario: StoreScenario,
+    tamper: StoreTamper,
+    rng: SimRng,
+    now: Nanos,
+    queue: EventQueue<Event>,
+    /// Arrival of the last frame on each way: frames keep their order.
+    arrivals: HashMap<(u64, u64), Nanos>,
+    stores: Vec<StoreProcess>,
+    publishers: Vec<PublisherProcess>,
+    names: Vec<String>,
+    oracle: Oracle,
+    outcome: StoreOutcome,
+    faults_left: usize,
+    is_quiet: bool,
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// If a promise is broken.
+pub fn run(seed: u64) -> Result<StoreOutcome, Violation> {
+    World::new(StoreScenario::draw(seed), StoreTamper::Nothing).run()
+}
+
+impl World {
+    /// The world of a scenario, with a defect.
+    pub fn new(scenario: StoreScenario, tamper: StoreTamper) -> Self {
+        let names: Vec<String> = scenario.store_groups().names().map(str::to_owned).collect();
+        let mut rng = SimRng::new(scenario.seed).fork();
+        let store = |_: &String| StoreProcess {
+            store: None,
+            log: SimLog::new(scenario.pending_max),
+            incarnation: rng.any(),
+            life: 0,
+            is_synchronizing: false,
+            cut_until: 0,
+        };
+        let stores = names.iter().map(store).collect();
+        let faults_left = scenario.faults;
+        Self {
+            scenario,
+            tamper,
+            rng,
+            now: 0,
+            queue: EventQueue::new(),
+            arrivals: HashMap::new(),
+            stores,
+            publishers: Vec::new(),
+            names,
+            oracle: Oracle::default(),
+            outcome: StoreOutcome::default(),
+            faults_left,
+            is_quiet: false,
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// If a promise is broken.
+    pub fn run(mut self) -> Result<StoreOutcome, Violation> {
+        for store in 0..self.stores.len() {
+            self.queue.add(0, Event::StartStore(store));
+        }
+        self.queue.add(0, Event::StartPublisher);
+        for _ in 0..self.scenario.faults {
+            let at = self.rng.up_to(self.scenario.fault_time);
+            self.queue.add(at, Event::Fault);
+        }
+        self.run_until(self.scenario.fault_time)?;
+        self.end_faults();
+        for second in 1..=QUIET_SECONDS {
+            self.run_until(self.scenario.fault_time + second * SECOND)?;
+            if self.living().iter().any(|index| self.is_drained(*index)) {
+                break;
+            }
+        }
+        self.check_end()?;
+        self.outcome.stable = self.oracle.stable();
+        Ok(self.outcome)
+    }
+
+    fn run_until(&mut self, end: Nanos) -> Verdict {
+        while self.queue.next_at().is_some_and(|at| at <= end) {
+            let Some((at, event)) = self.queue.take() else { break };
+            self.now = at;
+            self.happen(event)?;
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn end_faults(&mut self) {
+        self.is_quiet = true;
+        self.scenario.loss = 0;
+        for store in 0..self.stores.len() {
+            self.stores[store].cut_until = 0;
+            if self.stores[store].store.is_none() {
+                self.queue.add(self.now, Event::StartStore(store));
+            }
+        }
+        if self.living().is_empty() {
+            self.queue.add(self.now, Event::StartPublisher);
+        }
+    }
+
+    fn living(&self) -> Vec<usize> {
+        let is_living = |publisher: &usize| {
+            let publisher = &self.publishers[*publisher];
+            publisher.source.is_some() && !publisher.is_superseded
+        };
+        (0..self.publishers.len()).filter(is_living).collect()
+    }
+
+    fn happen(&mut self, event: Event) -> Verdict {
+        match event {
+            Event::ToStore { store, life, frame } => {
+                self.with_store(store, life, |it, log, now, out| {
+                    let (address, frame) =
+                        StoreFrame::read(&frame).expect("a frame that was written");
+                    it.on_frame(address, &frame, now, log, out);
+                })
+            }
+            Event::Live { store, life, session, number, body } => {
+                self.with_store(store, life, |it, log, now, out| {
+                    it.on_message(session, number, &body, now, log, out);
+                });
+            }
+            Event::TickStore(store, life) => {
+                if self.stores[store].life == life && self.stores[store].store.is_some() {
+                    let mut at = 0;
+                    self.with_store(store, life, |it, log, now, out| at = it.tick(now, log, out));
+                    self.queue.add(at.max(self.now + 1), Event::TickStore(store, life));
+                }
+            }
+            Event::Synchronize(store, life) => {
+                self.stores[store].is_synchronizing = false;
+                self.stores[store].log.synchronize(&mut self.rng);
+                self.with_store(store, life, |it, log, _, out| it.on_persisted(log, out));
+            }
+            Event::ToPublisher { publisher, store, life, frame } => {
+                if self.stores[store].life == life {
+                    return self.with_publisher(publisher, |source, now, out| {
+                        let (_, frame) = StoreFrame::read(&frame).expect("as it was written");
+                        source.on_frame(store, &frame, now, out);
+                        0
+                    });
+                }
+            }
+            Event::TickPublisher(publisher) => {
+                let mut at = Nanos::MAX;
+                self.with_publisher(publisher, |source, now, out| {
+                    at = source.tick(now, out);
+                    0
+                })?;
+                if at != Nanos::MAX && self.publishers[publisher].source.is_some() {
+                    self.queue.add(at.max(self.now + 1), Event::TickPublisher(publisher));
+                }
+            }
+            Event::Publish(publisher) => self.publish(publisher),
+            Event::Fault => self.fault()?,
+            Event::StartStore(store) => self.start_store(store),
+            Event::StartPublisher => self.start_publisher(),
+        }
+        Ok(())
+    }
+
+    fn with_store(
+        &mut self,
+        index: usize,
+        life: u32,
+        call: impl FnOnce(&mut Store, &mut SimLog, Nanos, &mut Collected),
+    ) {
+        let process = &mut self.stores[index];
+        let (Some(store), true) = (&mut process.store, process.life == life) else { return };
+        let mut out = Collected { client: index as u64, ..Collected::default() };
+        call(store, &mut process.log, self.now, &mut out);
+        if process.log.is_pending() && !process.is_synchronizing {
+            process.is_synchronizing = true;
+            let at = self.now + 1 + self.rng.up_to(self.scenario.sync);
+            self.queue.add(at, Event::Synchronize(index, life));
+        }
+        for (client, frame) in out.replies {
+            if client < FIRST_SESSION {
+                self.send_to_store(index as u64, client as usize, frame);
+            } else if let Some(at) = self.arrival(index as u64, client, index) {
+                let publisher = (client - FIRST_SESSION) as usize;
+                self.queue.add(at, Event::ToPublisher { publisher, store: index, life, frame });
+            }
+        }
+        for (name, frame) in out.others {
+            let to = self.names.iter().position(|it| *it == name).expect("a store's name");
+            self.send_to_store(index as u64, to, frame);
+        }
+    }
+
+    fn send_to_store(&mut self, from: u64, store: usize, frame: Vec<u8>) {
+        if self.tamper.swallows(&frame) {
+            return;
+        }
+        let is_cut = |world: &Self, index: usize| world.stores[index].cut_until > world.now;
+        if from < FIRST_SESSION && is_cut(self, from as usize) {
+            return;
+        }
+        if let Some(at) = self.arrival(from, store as u64, store) {
+            let life = self.stores[store].life;
+            self.queue.add(at, Event::ToStore { store, life, frame });
+        }
+    }
+
+    /// When something arrives that is sent now; `None` if it is lost.
+    fn arrival(&mut self, from: u64, to: u64, store: usize) -> Option<Nanos> {
+        self.outcome.frames += 1;
+        if self.stores[store].cut_until > self.now || self.rng.happens(self.scenario.loss) {
+            self.outcome.lost += 1;
+            return None;
+        }
+        let at = self.now + 1 + self.rng.up_to(self.scenario.delay);
+        let last = self.arrivals.entry((from, to)).or_default();
+        *last = (*last + 1).max(at);
+        Some(*last)
+    }
+
+    fn with_publisher(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Source, Nanos, &mut Collected) -> u64,
+    ) -> Verdict {
+        let process = &mut self.publishers[index];
+        let Some(source) = &mut process.source else { return Ok(()) };
+        let session = process.session;
+        let mut out = Collected { client: session, ..Collected::default() };
+        call(source, self.now, &mut out);
+        for (store, frame) in out.requests {
+            self.send_to_store(session, store, frame);
+        }
+        out.events.into_iter().try_for_each(|event| self.on_event(index, event))
+    }
+
+    fn on_event(&mut self, index: usize, event: SourceEvent) -> Verdict {
+        match event {
+            SourceEvent::Registered { next } => {
+                self.outcome.runs += 1;
+                self.publishers[index].start = next;
+                self.oracle.on_registered(next)?;
+                self.check_begun(self.publishers[index].session, next)?;
+                self.queue.add(self.now, Event::Publish(index));
+            }
+            SourceEvent::Stable { next } => {
+                let PublisherProcess { start, bodies, .. } = &self.publishers[index];
+                for sequence in self.oracle.stable().min(next).max(*start)..next {
+                    let body = bodies.get((sequence - start) as usize);
+                    let Some(body) = body else {
+                        return Err(Violation(format!("message {sequence} is stable, not sent")));
+                    };
+                    self.oracle.on_stable(sequence, body)?;
+                }
+            }
+            SourceEvent::Superseded { .. } => {
+                self.outcome.superseded += 1;
+                self.publishers[index].is_superseded = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A run goes on at `next`: its stores have kept what was sent, and all of that is stable now.
+    fn check_begun(&mut self, session: u64, next: u64) -> Verdict {
+        for index in 0..self.stores.len() {
+            let Some(state) = self.state(index).filter(|state| state.log.session == session) else {
+                continue;
+            };
+            let mut kept = Vec::new();
+            self.stores[index].log.read(0, state.first, &mut |sequence, body| {
+                let is_kept = sequence < next.min(state.next);
+                if is_kept {
+                    kept.push((sequence, body.to_vec()));
+                }
+                is_kept
+            });
+            ensure!(
+                kept.len() as u64 == next.min(state.next) - state.first,
+                "store {index} lacks messages of its log"
+            );
+            for (sequence, body) in kept {
+                self.oracle.on_kept(sequence, &body)?;
+                if sequence >= self.oracle.stable() {
+                    self.outcome.inherited += 1;
+                    self.oracle.on_stable(sequence, &body)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a store's disk.
+    fn state(&self, index: usize) -> Option<StoreState> {
+        let process = &self.stores[index];
+        let store = process.log.restore(Store::new(settings(), process.incarnation));
+        store.state(TOPIC, SOURCE)
+    }
+
+    fn publish(&mut self, index: usize) {
+        let process = &mut self.publishers[index];
+        let Some(source) = &mut process.source else { return };
+        if process.is_superseded || self.is_quiet {
+            return;
+        }
+        let mut body = source.next().to_le_bytes().to_vec();
+        body.extend(process.session.to_le_bytes());
+        body.resize(16 + self.rng.within(0..=40) as usize, 7);
+        if source.check_room(body.len()).is_ok() {
+            let sequence = source.sent(&body);
+            let (number, session) = (process.bodies.len() as u64, process.session);
+            process.bodies.push(body.clone());
+            self.oracle.on_sent(sequence, &body);
+            for store in 0..self.stores.len() {
+                if let Some(at) = self.arrival(session, (1 << 32) + store as u64, store) {
+                    let (life, body) = (self.stores[store].life, body.clone());
+                    self.queue.add(at, Event::Live { store, life, session, number, body });
+                }
+            }
+        }
+        let pause = 1 + self.rng.up_to(2 * self.scenario.pace);
+        self.queue.add(self.now + pause, Event::Publish(index));
+    }
+
+    fn fault(&mut self) -> Verdict {
+        self.faults_left = self.faults_left.saturating_sub(1);
+        let store = self.rng.within(0..=self.stores.len() as u64 - 1) as usize;
+        let later = self.now + self.rng.up_to(800 * MILLISECOND);
+        match self.rng.within(0..=9) {
+            0..=2 => self.crash_store(store, later),
+            3 => (0..self.stores.len()).for_each(|store| self.crash_store(store, later)),
+            4..=5 => self.stores[store].cut_until = later,
+            6 if self.scenario.may_wipe => self.wipe(store, later),
+            7 if self.scenario.may_fork => self.queue.add(self.now, Event::StartPublisher),
+            8 => self.trim(store),
+            _ => {
+                let living = self.living();
+                if !living.is_empty() {
+                    let victim = self.rng.pick(&living);
+                    self.publishers[victim].source = None;
+                    self.outcome.publisher_crashes += 1;
+                    self.queue.add(later, Event::StartPublisher);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn crash_store(&mut self, index: usize, back: Nanos) {
+        let process = &mut self.stores[index];
+        if process.store.take().is_none() {
+            return;
+        }
+        self.outcome.store_crashes += 1;
+        process.log.crash(&mut self.rng);
+        match self.tamper {
+            StoreTamper::LieOfDisk => process.log.lose_last(3),
+            StoreTamper::ForgetPromises => process.log.forget_promises(),
+            _ => {}
+        }
+        process.life += 1;
+        process.is_synchronizing = false;
+        for publisher in &mut self.publishers {
+            if let Some(source) = &mut publisher.source {
+                source.on_disconnected(index);
+            }
+        }
+        self.queue.add(back, Event::StartStore(index));
+    }
+
+    /// A store loses its data, unless it is the last that knows of the stream.
+    fn wipe(&mut self, index: usize, back: Nanos) {
+        let knows = |other: usize| {
+            other != index && self.state(other).is_some_and(|state| state.members.version > 0)
+        };
+        if !(0..self.stores.len()).any(knows) {
+            return;
+        }
+        self.crash_store(index, back);
+        self.outcome.wipes += 1;
+        self.stores[index].log.wipe();
+        if self.tamper != StoreTamper::KeepIncarnation {
+            self.stores[index].incarnation = self.rng.any();
+        }
+    }
+
+    /// Retention gives up the older half of what is stable.
+    fn trim(&mut self, index: usize) {
+        let first = self.oracle.stable() / 2;
+        self.outcome.trims += 1;
+        let life = self.stores[index].life;
+        self.with_store(index, life, |store, log, _, _| {
+            let _ = store.trim(TOPIC, SOURCE, first, log);
+        });
+    }
+
+    fn start_store(&mut self, index: usize) {
+        let process = &mut self.stores[index];
+        if process.store.is_some() {
+            return;
+        }
+        process.store = Some(process.log.restore(Store::new(settings(), process.incarnation)));
+        self.queue.add(self.now, Event::TickStore(index, process.life));
+    }
+
+    fn start_publisher(&mut self) {
+        let living = self.living().len();
+        if living > usize::from(self.scenario.may_fork && !self.is_quiet) {
+            return;
+        }
+        let index = self.publishers.len();
+        let session = FIRST_SESSION + index as u64;
+        let settings = SourceSettings {
+            flight_messages: self.scenario.flight,
+            flight_bytes: 4_096,
+            retry: 20 * MILLISECOND,
+            longest_frame: 200,
+            ..SourceSettings::new(self.scenario.store_groups())
+        };
+        // A clock that stands still: order must not depend on it.
+        let epoch = if self.rng.percent(30) { 0 } else { self.now / 1_000 };
+        let source = Some(Source::new(settings, session, epoch, self.now));
+        let bodies = Vec::new();
+        self.publishers.push(PublisherProcess {
+            source,
+            session,
+            start: 0,
+            bodies,
+            is_superseded: false,
+        });
+        self.queue.add(self.now, Event::TickPublisher(index));
+    }
+
+    fn check_end(&mut self) -> Verdict {
+        for index in 0..self.stores.len() {
+            let Some(state) = self.state(index) else { continue };
+            let members = state.members.incarnation(&self.names[index]);
+            ensure!(
+                state.log.epoch == 0 || state.members.version > 0 || members.is_some(),
+                "store {index} has begun a run without members"
+            );
+        }
+        // A stream that lost the data of too many stores waits for good, as it must.
+        if self.outcome.wipes > 0 {
+            let is_well = self.living().iter().any(|index| self.is_drained(*index));
+            self.outcome.healed_wipes += u64::from(is_well);
+            return Ok(());
+        }
+        let living = self.living();
+        ensure!(!living.is_empty(), "no publisher is left");
+        ensure!(
+            living.iter().any(|index| self.is_drained(*index)),
+            "not all is stable at the end: {:?}, states {:?}",
+            living.iter().map(|it| &self.publishers[*it].source).collect::<Vec<_>>(),
+            (0..self.stores.len()).map(|it| self.state(it)).collect::<Vec<_>>()
+        );
+        Ok(())
+    }
+
+    fn is_drained(&self, index: usize) -> bool {
+        let source = self.publishers[index].source.as_ref();
+        source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
+    }
+}
+
+fn settings() -> StoreSettings {
+    StoreSettings { streams_max: 2, early_bytes: 300, retry: 15 * MILLISECOND, longest_frame: 150 }
+}

@@ -1,0 +1,62 @@
+//! Many runs of publishers and stores, each from its seed; `SEED=n` and `SEEDS=a..b` choose others.
+
+use crate::seeds::{SLICE, run_all, seeds};
+use lanecast_sim::persistence::outcome::StoreOutcome;
+use lanecast_sim::persistence::scenario::StoreScenario;
+use lanecast_sim::persistence::tamper::StoreTamper;
+use lanecast_sim::persistence::world::{World, run};
+use lanecast_wire::store::StoreKind;
+use std::io::Write;
+
+#[test]
+fn what_was_stable_is_kept() {
+    let seeds = seeds(0..2_000);
+    let all = seeds.end - seeds.start >= 2_000;
+    let total = run_all(seeds, run, StoreOutcome::add);
+    println!("{total:?}");
+    // Runs without events prove nothing.
+    if all {
+        let many = [total.stable, total.frames, total.lost];
+        assert!(many.iter().all(|count| *count > 10_000), "{total:?}");
+        let some = [total.store_crashes, total.publisher_crashes, total.inherited, total.wipes];
+        assert!(some.iter().all(|count| *count > 300), "{total:?}");
+        let few = [total.superseded, total.healed_wipes, total.trims];
+        assert!(few.iter().all(|count| *count > 50), "{total:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn what_was_stable_is_kept_for_long() {
+    let (seeds, mut total) = (seeds(2_000..100_000), StoreOutcome::default());
+    for first in seeds.clone().step_by(SLICE) {
+        let end = seeds.end.min(first + SLICE as u64);
+        total.add(&run_all(first..end, run, StoreOutcome::add));
+        // Not `println!`, which the test harness shows only for failures.
+        _ = writeln!(std::io::stderr(), "stores of seeds {}..{end} keep all", seeds.start);
+    }
+    println!("{total:?}");
+}
+
+/// Runs seeds with a defect until the oracle finds it.
+#[track_caller]
+fn finds(tamper: StoreTamper, words: &str) {
+    let failure = |seed| World::new(StoreScenario::draw(seed), tamper).run().err();
+    let failure = (0..1_000).find_map(failure);
+    let failure = failure.unwrap_or_else(|| panic!("{tamper:?} was not found"));
+    assert!(failure.to_string().contains(words), "{tamper:?}: {failure}");
+}
+
+#[test]
+fn defects_of_stores_are_found() {
+    finds(StoreTamper::LieOfDisk, "stable");
+    finds(StoreTamper::ForgetPromises, "stable");
+    finds(StoreTamper::KeepIncarnation, "stable");
+}
+
+#[test]
+fn frames_that_never_arrive_are_found() {
+    for kind in [StoreKind::Open, StoreKind::Begin, StoreKind::Resend, StoreKind::Fetch] {
+        finds(StoreTamper::Swallow(kind), "not all is stable");
+    }
+}

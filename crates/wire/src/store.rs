@@ -1,0 +1,140 @@
+//! Frames of persistence: what publishers, receivers and stores send each other over any transport.
+//! See `docs/protocol/persistence.md`.
+//!
+//! - [`StoreHeader`]: the beginning of every frame
+//! - [`StoreFrame`]: a frame, read and checked
+//! - [`LogRecord`]: a record of a store's log
+//! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
+//!   that hold it
+
+mod frame;
+mod lists;
+#[cfg(test)]
+mod page;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use frame::{StoreFrame, StoreFrameError, StoreState};
+pub use lists::{Members, Records, RecordsWriter};
+pub use record::LogRecord;
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The version of the frames.
+pub const STORE_VERSION: u8 = 1;
+/// Bytes of a frame's header, without the topic's name.
+pub const STORE_HEADER: usize = size_of::<StoreHeader>();
+/// The most stores of a stream.
+pub const STORES_MAX: usize = 64;
+/// The longest name of a store, in bytes.
+pub const STORE_NAME_MAX: usize = 64;
+/// The largest sequence, number and epoch: no arithmetic on them overflows.
+pub const STORE_NUMBER_MAX: u64 = 1 << 62;
+/// The most runs that a log remembers.
+pub const RUNS_MAX: usize = 64;
+
+/// Header of every frame; the name of the topic follows, then the body.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct StoreHeader {
+    /// [`STORE_VERSION`].
+    pub version: u8,
+    /// A [`StoreKind`].
+    pub kind: u8,
+    /// Bytes of the topic's name.
+    pub topic: u8,
+    /// Zero.
+    pub reserved: u8,
+    /// Zero.
+    pub padding: U32,
+    /// The sender of a request; in a reply, the client that it is for.
+    pub client: U64,
+    /// The publisher's stable id.
+    pub source: U64,
+}
+
+const _: () = assert!(STORE_HEADER == 24);
+
+/// Kinds of frames: requests first, replies of stores from 32 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum StoreKind {
+    /// Asks for the state of a stream.
+    Query = 1,
+    /// Asks a store to accept this run of the publisher and none before it.
+    Open = 2,
+    /// Begins the run: what the log holds in front of it, and where it goes on.
+    Begin = 3,
+    /// Messages again, from the publisher.
+    Resend = 4,
+    /// Messages that the publisher has no more, and the store that has them.
+    Elsewhere = 5,
+    /// The stores that hold the stream from here on.
+    Reconfigure = 6,
+    /// Asks for messages.
+    Fetch = 7,
+    /// The state of a stream.
+    State = 32,
+    /// How far the stream is durable.
+    Stable = 33,
+    /// Messages are missing.
+    Want = 34,
+    /// Messages.
+    Fetched = 35,
+}
+
+impl StoreKind {
+    /// The kind with this number.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Query,
+            2 => Self::Open,
+            3 => Self::Begin,
+            4 => Self::Resend,
+            5 => Self::Elsewhere,
+            6 => Self::Reconfigure,
+            7 => Self::Fetch,
+            32 => Self::State,
+            33 => Self::Stable,
+            34 => Self::Want,
+            35 => Self::Fetched,
+            _ => return None,
+        })
+    }
+}
+
+/// Identity of a publisher's run. Later runs have larger ones: by `epoch`, then by `session`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ballot {
+    /// One more than the largest that the publisher found.
+    pub epoch: u64,
+    /// The session on which the run's messages travel.
+    pub session: u64,
+}
+
+impl Ballot {
+    /// Before the first run.
+    pub const ZERO: Self = Self { epoch: 0, session: 0 };
+}
+
+/// A run in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its identity.
+    pub ballot: Ballot,
+    /// Sequence of its first message.
+    pub start: u64,
+}
+
+/// Stream that a frame is about, and the client that sent it or receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreAddress<'a> {
+    /// The client.
+    pub client: u64,
+    /// The publisher's stable id.
+    pub source: u64,
+    /// The topic's name, at most 255 bytes.
+    pub topic: &'a str,
+}

@@ -1,0 +1,365 @@
+//! Frames, read from bytes that may be hostile, and written.
+
+use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, members, name, runs};
+use super::{Ballot, Members, Records, Run, STORE_VERSION, StoreAddress, StoreHeader, StoreKind};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes that are no frame of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFrameError {
+    /// Shorter than a header.
+    Short,
+    /// Another version; the header is read, nothing else.
+    Version(u8),
+    /// A kind that this version does not have.
+    Kind(u8),
+    /// The topic's name is not UTF-8, or runs over the end.
+    Topic,
+    /// The body contradicts its kind.
+    Body(StoreKind),
+}
+
+/// The state of a stream at a store: only what is durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreState {
+    /// Identity of the store's data.
+    pub incarnation: u64,
+    /// The last run that was accepted by Open; messages of runs before it are refused.
+    pub promised: Ballot,
+    /// The last run that was begun: the log is that run's, or a beginning of it.
+    pub log: Ballot,
+    /// Sequence of the oldest message.
+    pub first: u64,
+    /// Sequence after the last durable message.
+    pub next: u64,
+    /// The stores that hold the stream.
+    pub members: Members,
+    /// The runs in the log, oldest first.
+    pub runs: Vec<Run>,
+}
+
+/// A frame, without its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreFrame<'a> {
+    /// Asks for the state; tells a store of the sender's run how far the stream goes.
+    Query {
+        /// The sender's run, or zero.
+        ballot: Ballot,
+        /// Sequence after the last message.
+        next: u64,
+    },
+    /// Asks a store to accept this run of the publisher and none before it.
+    Open {
+        /// The run.
+        ballot: Ballot,
+    },
+    /// Begins the run.
+    Begin {
+        /// The run.
+        ballot: Ballot,
+        /// The run whose log the stream continues.
+        log: Ballot,
+        /// Sequence of the run's first message.
+        start: u64,
+        /// Number of that message on its topic.
+        number: u64,
+        /// The store that has the log.
+        donor: &'a str,
+        /// The stores that hold the stream.
+        members: Members,
+        /// The runs in the log, this one last.
+        runs: Vec<Run>,
+    },
+    /// Messages again.
+    Resend {
+        /// The run.
+        ballot: Ballot,
+        /// Sequence of the first.
+        first: u64,
+        /// The messages.
+        records: Records<'a>,
+    },
+    /// The publisher has messages before `until` no more.
+    Elsewhere {
+        /// The run.
+        ballot: Ballot,
+        /// Sequence of the publisher's oldest message.
+        until: u64,
+        /// A store that has those before.
+        donor: &'a str,
+    },
+    /// The stores that hold the stream from here on.
+    Reconfigure {
+        /// The run.
+        ballot: Ballot,
+        /// The stores.
+        members: Members,
+    },
+    /// Asks for messages.
+    Fetch {
+        /// Sequence of the first.
+        from: u64,
+        /// The most bytes of the answer.
+        limit: u32,
+    },
+    /// The state of a stream.
+    State(StoreState),
+    /// How far the stream is durable.
+    Stable {
+        /// The run.
+        ballot: Ballot,
+        /// Sequence after the last durable message.
+        next: u64,
+    },
+    /// Messages are missing.
+    Want {
+        /// The run.
+        ballot: Ballot,
+        /// Sequence of the first.
+        from: u64,
+    },
+    /// Messages that were asked for.
+    Fetched {
+        /// The run whose log this is.
+        log: Ballot,
+        /// The sequence that was asked for.
+        from: u64,
+        /// Sequence of the first message: later than asked for if retention has removed that.
+        first: u64,
+        /// Sequence after the last durable message of the store.
+        next: u64,
+        /// The messages.
+        records: Records<'a>,
+    },
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Position {
+    pub(super) ballot: BallotEntry,
+    pub(super) sequence: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct BeginBody {
+    pub(super) ballot: BallotEntry,
+    pub(super) log: BallotEntry,
+    pub(super) start: U64,
+    pub(super) number: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct StateBody {
+    pub(super) incarnation: U64,
+    pub(super) promised: BallotEntry,
+    pub(super) log: BallotEntry,
+    pub(super) first: U64,
+    pub(super) next: U64,
+}
+
+impl<'a> StoreFrame<'a> {
+    /// Reads a frame with its header.
+    ///
+    /// # Errors
+    /// If it is no whole frame of this version.
+    pub fn read(bytes: &'a [u8]) -> Result<(StoreAddress<'a>, Self), StoreFrameError> {
+        let (header, rest) =
+            StoreHeader::read_from_prefix(bytes).map_err(|_| StoreFrameError::Short)?;
+        if header.version != STORE_VERSION {
+            return Err(StoreFrameError::Version(header.version));
+        }
+        let kind = StoreKind::from_byte(header.kind).ok_or(StoreFrameError::Kind(header.kind))?;
+        let (topic, body) =
+            rest.split_at_checked(header.topic.into()).ok_or(StoreFrameError::Topic)?;
+        let topic = std::str::from_utf8(topic).map_err(|_| StoreFrameError::Topic)?;
+        let address =
+            StoreAddress { client: header.client.get(), source: header.source.get(), topic };
+        Ok((address, Self::body(kind, body).ok_or(StoreFrameError::Body(kind))?))
+    }
+
+    fn body(kind: StoreKind, body: &'a [u8]) -> Option<Self> {
+        let position = || {
+            let (position, rest) = Position::read_from_prefix(body).ok()?;
+            Some((position.ballot.ballot()?, bounded(position.sequence)?, rest))
+        };
+        let (frame, rest) = match kind {
+            StoreKind::Query => {
+                let (ballot, next, rest) = position()?;
+                (Self::Query { ballot, next }, rest)
+            }
+            StoreKind::Open => {
+                let (ballot, rest) = BallotEntry::read_from_prefix(body).ok()?;
+                (Self::Open { ballot: ballot.ballot()? }, rest)
+            }
+            StoreKind::Begin => Self::begin(body)?,
+            StoreKind::Resend => {
+                let (ballot, first, rest) = position()?;
+                (Self::Resend { ballot, first, records: Records::read(rest)? }, [].as_slice())
+            }
+            StoreKind::Elsewhere => {
+                let (ballot, until, rest) = position()?;
+                let (donor, rest) = name(rest)?;
+                (Self::Elsewhere { ballot, until, donor }, rest)
+            }
+            StoreKind::Reconfigure => {
+                let (ballot, rest) = BallotEntry::read_from_prefix(body).ok()?;
+                let (members, rest) = members(rest)?;
+                (Self::Reconfigure { ballot: ballot.ballot()?, members }, rest)
+            }
+            StoreKind::Fetch => {
+                let (from, rest) = U64::read_from_prefix(body).ok()?;
+                let (limit, rest) = U32::read_from_prefix(rest).ok()?;
+                (Self::Fetch { from: bounded(from)?, limit: limit.get() }, rest)
+            }
+            StoreKind::State => Self::state(body)?,
+            StoreKind::Stable => {
+                let (ballot, next, rest) = position()?;
+                (Self::Stable { ballot, next }, rest)
+            }
+            StoreKind::Want => {
+                let (ballot, from, rest) = position()?;
+                (Self::Want { ballot, from }, rest)
+            }
+            StoreKind::Fetched => {
+                let (log, from, rest) = position()?;
+                let (first, rest) = U64::read_from_prefix(rest).ok()?;
+                let (next, rest) = U64::read_from_prefix(rest).ok()?;
+                let (first, next) = (bounded(first)?, bounded(next)?);
+                let records = Records::read(rest)?;
+                (Self::Fetched { log, from, first, next, records }, [].as_slice())
+            }
+        };
+        rest.is_empty().then_some(frame)
+    }
+
+    fn begin(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (head, rest) = BeginBody::read_from_prefix(body).ok()?;
+        let (donor, rest) = name(rest)?;
+        let (members, rest) = members(rest)?;
+        let (runs, rest) = runs(rest)?;
+        let (ballot, start) = (head.ballot.ballot()?, bounded(head.start)?);
+        // A run that is not the last of its own log, or begins elsewhere, would confuse the store.
+        if runs.last() != Some(&Run { ballot, start }) || members.version == 0 {
+            return None;
+        }
+        let (log, number) = (head.log.ballot()?, bounded(head.number)?);
+        Some((Self::Begin { ballot, log, start, number, donor, members, runs }, rest))
+    }
+
+    fn state(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (head, rest) = StateBody::read_from_prefix(body).ok()?;
+        let (members, rest) = members(rest)?;
+        let (runs, rest) = runs(rest)?;
+        let (first, next) = (bounded(head.first)?, bounded(head.next)?);
+        if first > next {
+            return None;
+        }
+        let state = StoreState {
+            incarnation: head.incarnation.get(),
+            promised: head.promised.ballot()?,
+            log: head.log.ballot()?,
+            first,
+            next,
+            members,
+            runs,
+        };
+        Some((Self::State(state), rest))
+    }
+
+    /// The frame's kind.
+    pub const fn kind(&self) -> StoreKind {
+        match self {
+            Self::Query { .. } => StoreKind::Query,
+            Self::Open { .. } => StoreKind::Open,
+            Self::Begin { .. } => StoreKind::Begin,
+            Self::Resend { .. } => StoreKind::Resend,
+            Self::Elsewhere { .. } => StoreKind::Elsewhere,
+            Self::Reconfigure { .. } => StoreKind::Reconfigure,
+            Self::Fetch { .. } => StoreKind::Fetch,
+            Self::State(_) => StoreKind::State,
+            Self::Stable { .. } => StoreKind::Stable,
+            Self::Want { .. } => StoreKind::Want,
+            Self::Fetched { .. } => StoreKind::Fetched,
+        }
+    }
+
+    /// Writes the frame with its header into `frame`; what was in there is dropped.
+    ///
+    /// # Panics
+    /// If the topic's name is longer than 255 bytes, a store's name than 64, or a list than its
+    /// bound: all of them are checked where they enter the process.
+    pub fn write(&self, address: StoreAddress<'_>, frame: &mut Vec<u8>) {
+        frame.clear();
+        let header = StoreHeader {
+            version: STORE_VERSION,
+            kind: self.kind() as u8,
+            topic: u8::try_from(address.topic.len()).expect("a name that was checked"),
+            reserved: 0,
+            padding: 0.into(),
+            client: address.client.into(),
+            source: address.source.into(),
+        };
+        frame.extend(header.as_bytes());
+        frame.extend(address.topic.as_bytes());
+        self.write_body(frame);
+    }
+
+    fn write_body(&self, frame: &mut Vec<u8>) {
+        match self {
+            Self::Query { ballot, next: sequence }
+            | Self::Stable { ballot, next: sequence }
+            | Self::Want { ballot, from: sequence } => add_position(*ballot, *sequence, frame),
+            Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
+            Self::Begin { ballot, log, start, number, donor, members, runs } => {
+                let (ballot, log) = ((*ballot).into(), (*log).into());
+                let (start, number) = ((*start).into(), (*number).into());
+                frame.extend(BeginBody { ballot, log, start, number }.as_bytes());
+                add_name(donor, frame);
+                add_members(members, frame);
+                add_runs(runs, frame);
+            }
+            Self::Resend { ballot, first, records } => {
+                add_position(*ballot, *first, frame);
+                frame.extend(records.bytes());
+            }
+            Self::Elsewhere { ballot, until, donor } => {
+                add_position(*ballot, *until, frame);
+                add_name(donor, frame);
+            }
+            Self::Reconfigure { ballot, members } => {
+                frame.extend(BallotEntry::from(*ballot).as_bytes());
+                add_members(members, frame);
+            }
+            Self::Fetch { from, limit } => {
+                frame.extend(from.to_le_bytes());
+                frame.extend(limit.to_le_bytes());
+            }
+            Self::State(state) => {
+                let body = StateBody {
+                    incarnation: state.incarnation.into(),
+                    promised: state.promised.into(),
+                    log: state.log.into(),
+                    first: state.first.into(),
+                    next: state.next.into(),
+                };
+                frame.extend(body.as_bytes());
+                add_members(&state.members, frame);
+                add_runs(&state.runs, frame);
+            }
+            Self::Fetched { log, from, first, next, records } => {
+                add_position(*log, *from, frame);
+                frame.extend(first.to_le_bytes());
+                frame.extend(next.to_le_bytes());
+                frame.extend(records.bytes());
+            }
+        }
+    }
+}
+
+fn add_position(ballot: Ballot, sequence: u64, frame: &mut Vec<u8>) {
+    let position = Position { ballot: ballot.into(), sequence: sequence.into() };
+    frame.extend(position.as_bytes());
+}

@@ -1,0 +1,194 @@
+//! Lists within frames: runs, members, messages. Counted, bounded, and checked before anything is
+//! allocated.
+
+use super::{Ballot, RUNS_MAX, Run, STORE_NAME_MAX, STORE_NUMBER_MAX, STORES_MAX};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// A ballot in a frame.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct BallotEntry {
+    pub(super) epoch: U64,
+    pub(super) session: U64,
+}
+
+impl From<Ballot> for BallotEntry {
+    fn from(ballot: Ballot) -> Self {
+        Self { epoch: ballot.epoch.into(), session: ballot.session.into() }
+    }
+}
+
+impl BallotEntry {
+    /// The ballot; `None` if its epoch is too large.
+    pub(super) fn ballot(self) -> Option<Ballot> {
+        Some(Ballot { epoch: bounded(self.epoch)?, session: self.session.get() })
+    }
+}
+
+/// A sequence, number or epoch; `None` if it is too large.
+pub(super) fn bounded(number: U64) -> Option<u64> {
+    Some(number.get()).filter(|number| *number <= STORE_NUMBER_MAX)
+}
+
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct RunEntry {
+    pub(super) ballot: BallotEntry,
+    pub(super) start: U64,
+}
+
+/// The stores that hold a stream: each by its name and its incarnation, which is the identity of
+/// its data. A store that lost its data comes back with another incarnation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Grows by one with each change; 0: the stream does not exist yet.
+    pub version: u64,
+    /// Names and incarnations.
+    pub stores: Vec<(String, u64)>,
+}
+
+impl Members {
+    /// The incarnation of the member with this name.
+    pub fn incarnation(&self, name: &str) -> Option<u64> {
+        self.stores.iter().find(|(it, _)| it == name).map(|(_, incarnation)| *incarnation)
+    }
+}
+
+pub(super) fn add_runs(runs: &[Run], frame: &mut Vec<u8>) {
+    let runs = &runs[runs.len().saturating_sub(RUNS_MAX)..];
+    frame.extend((runs.len() as u16).to_le_bytes());
+    for run in runs {
+        let entry = RunEntry { ballot: run.ballot.into(), start: run.start.into() };
+        frame.extend(entry.as_bytes());
+    }
+}
+
+pub(super) fn runs(bytes: &[u8]) -> Option<(Vec<Run>, &[u8])> {
+    let (count, rest) = U16::read_from_prefix(bytes).ok()?;
+    let count = usize::from(count.get());
+    if count > RUNS_MAX {
+        return None;
+    }
+    let (entries, rest) = <[RunEntry]>::ref_from_prefix_with_elems(rest, count).ok()?;
+    let run = |entry: &RunEntry| {
+        Some(Run { ballot: entry.ballot.ballot()?, start: bounded(entry.start)? })
+    };
+    let runs = entries.iter().map(run).collect::<Option<Vec<Run>>>()?;
+    let ascends = |pair: &[Run]| pair[0].ballot < pair[1].ballot && pair[0].start <= pair[1].start;
+    runs.windows(2).all(ascends).then_some((runs, rest))
+}
+
+pub(super) fn add_name(name: &str, frame: &mut Vec<u8>) {
+    assert!(name.len() <= STORE_NAME_MAX, "a name that was checked");
+    frame.push(name.len() as u8);
+    frame.extend(name.as_bytes());
+}
+
+pub(super) fn name(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    let length = usize::from(*length);
+    if length > STORE_NAME_MAX {
+        return None;
+    }
+    let (name, rest) = rest.split_at_checked(length)?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
+pub(super) fn add_members(members: &Members, frame: &mut Vec<u8>) {
+    assert!(members.stores.len() <= STORES_MAX, "a list that was checked");
+    frame.extend(members.version.to_le_bytes());
+    frame.push(members.stores.len() as u8);
+    for (name, incarnation) in &members.stores {
+        frame.extend(incarnation.to_le_bytes());
+        add_name(name, frame);
+    }
+}
+
+pub(super) fn members(bytes: &[u8]) -> Option<(Members, &[u8])> {
+    let (version, rest) = U64::read_from_prefix(bytes).ok()?;
+    let (count, mut rest) = rest.split_first()?;
+    if usize::from(*count) > STORES_MAX {
+        return None;
+    }
+    let mut stores: Vec<(String, u64)> = Vec::new();
+    for _ in 0..*count {
+        let (incarnation, behind) = U64::read_from_prefix(rest).ok()?;
+        let (name, behind) = name(behind)?;
+        if name.is_empty() || stores.iter().any(|(it, _)| it == name) {
+            return None;
+        }
+        stores.push((name.to_owned(), incarnation.get()));
+        rest = behind;
+    }
+    Some((Members { version: bounded(version)?, stores }, rest))
+}
+
+/// Messages in a frame, in the order of their sequences, without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records<'a>(&'a [u8]);
+
+impl<'a> Records<'a> {
+    /// No messages.
+    pub const EMPTY: Self = Records(&[]);
+
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (length, behind) = U32::read_from_prefix(rest).ok()?;
+            (_, rest) = behind.split_at_checked(length.get() as usize)?;
+        }
+        Some(Self(bytes))
+    }
+
+    pub(super) const fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The messages' bytes.
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (length, behind) = U32::read_from_prefix(rest).ok()?;
+            let (body, behind) = behind.split_at_checked(length.get() as usize)?;
+            rest = behind;
+            Some(body)
+        })
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Collects messages for a frame.
+#[derive(Clone, Debug, Default)]
+pub struct RecordsWriter(Vec<u8>);
+
+impl RecordsWriter {
+    /// Adds a message.
+    ///
+    /// # Panics
+    /// If it is longer than 4 GiB.
+    pub fn add(&mut self, body: &[u8]) {
+        let length = u32::try_from(body.len()).expect("a message that a transport carried");
+        self.0.extend(length.to_le_bytes());
+        self.0.extend(body);
+    }
+
+    /// Bytes so far.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no message.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The messages.
+    pub fn records(&self) -> Records<'_> {
+        Records(&self.0)
+    }
+}

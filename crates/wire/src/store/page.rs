@@ -1,0 +1,58 @@
+//! The normative page and the code say the same.
+
+use super::frame::{BeginBody, Position, StateBody};
+use super::lists::{BallotEntry, RunEntry};
+use super::*;
+
+const PAGE: &str = include_str!("../../../../docs/protocol/persistence.md");
+
+/// Offset and length in the page's row of a field.
+fn row(name: &str) -> (usize, usize) {
+    let cell = format!("| `{name}` |");
+    let line = PAGE.lines().find(|line| line.contains(&cell));
+    let line = line.unwrap_or_else(|| panic!("docs/protocol/persistence.md has no row for {name}"));
+    let mut cells = line.split('|').map(str::trim).skip(1);
+    let mut number = || cells.next().and_then(|cell| cell.parse().ok()).expect("a number");
+    (number(), number())
+}
+
+/// Compares the fields of a structure with the page: offsets, lengths, and that none is missing.
+macro_rules! same {
+    ($type:ident: $($field:ident),+) => {
+        let mut end = 0;
+        $(
+            let (offset, length) = row(concat!(stringify!($type), ".", stringify!($field)));
+            assert_eq!(offset, std::mem::offset_of!($type, $field), stringify!($field));
+            assert_eq!(offset, end, "{} follows the field before it", stringify!($field));
+            end = offset + length;
+        )+
+        assert_eq!(end, size_of::<$type>(), "all fields of {}", stringify!($type));
+    };
+}
+
+#[test]
+fn the_page_states_the_layouts_of_the_code() {
+    same!(StoreHeader: version, kind, topic, reserved, padding, client, source);
+    same!(BallotEntry: epoch, session);
+    same!(RunEntry: ballot, start);
+    same!(Position: ballot, sequence);
+    same!(BeginBody: ballot, log, start, number);
+    same!(StateBody: incarnation, promised, log, first, next);
+}
+
+#[test]
+fn the_page_states_the_numbers_of_the_code() {
+    let numbers = [
+        ("STORE_VERSION", u64::from(STORE_VERSION)),
+        ("STORE_HEADER", STORE_HEADER as u64),
+        ("STORES_MAX", STORES_MAX as u64),
+        ("STORE_NAME_MAX", STORE_NAME_MAX as u64),
+        ("RUNS_MAX", RUNS_MAX as u64),
+    ];
+    let kinds = (0..=u8::MAX).filter_map(StoreKind::from_byte);
+    let kinds = kinds.map(|kind| format!("| {} | {kind:?} |", kind as u8));
+    let constants = numbers.map(|(name, value)| format!("| `{name}` | {value} |"));
+    for cell in constants.into_iter().chain(kinds) {
+        assert!(PAGE.contains(&cell), "docs/protocol/persistence.md should say {cell}");
+    }
+}

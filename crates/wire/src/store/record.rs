@@ -1,0 +1,192 @@
+//! Records of a store's log, as its journal keeps them.
+
+use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
+use super::{Ballot, Members, Run};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// A record of a store's log. A store's state is what its durable records say, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogRecord<'a> {
+    /// A stream that is new to this store, under the number it has in later records.
+    Stream {
+        /// The stream's number.
+        stream: u32,
+        /// The topic.
+        topic: &'a str,
+        /// The publisher's stable id.
+        source: u64,
+    },
+    /// Runs before `ballot` are refused from here on.
+    Promised {
+        /// The stream.
+        stream: u32,
+        /// The run.
+        ballot: Ballot,
+    },
+    /// Messages from `next` on are void: they were never stable, and a later run has others.
+    Truncated {
+        /// The stream.
+        stream: u32,
+        /// Sequence after the last message that is kept.
+        next: u64,
+    },
+    /// A message.
+    Message {
+        /// The stream.
+        stream: u32,
+        /// Its sequence.
+        sequence: u64,
+        /// Its bytes.
+        body: &'a [u8],
+    },
+    /// A run begins. Messages that were copied from another store since the last
+    /// [`Truncated`](Self::Truncated) are part of the log from here on.
+    Began {
+        /// The stream.
+        stream: u32,
+        /// Number of the run's first message on its topic.
+        number: u64,
+        /// Sequence of the oldest message.
+        first: u64,
+        /// The stores that hold the stream.
+        members: Members,
+        /// The runs in the log, this one last.
+        runs: Vec<Run>,
+    },
+    /// The stores that hold the stream from here on.
+    Reconfigured {
+        /// The stream.
+        stream: u32,
+        /// The stores.
+        members: Members,
+    },
+    /// Messages before `first` were given up by retention.
+    Trimmed {
+        /// The stream.
+        stream: u32,
+        /// Sequence of the oldest message.
+        first: u64,
+    },
+}
+
+/// Kinds of records: the first byte.
+mod kind {
+    pub(super) const STREAM: u8 = 1;
+    pub(super) const PROMISED: u8 = 2;
+    pub(super) const TRUNCATED: u8 = 3;
+    pub(super) const MESSAGE: u8 = 4;
+    pub(super) const BEGAN: u8 = 5;
+    pub(super) const RECONFIGURED: u8 = 6;
+    pub(super) const TRIMMED: u8 = 7;
+}
+
+impl<'a> LogRecord<'a> {
+    /// The stream's number.
+    pub const fn stream(&self) -> u32 {
+        match self {
+            Self::Stream { stream, .. }
+            | Self::Promised { stream, .. }
+            | Self::Truncated { stream, .. }
+            | Self::Message { stream, .. }
+            | Self::Began { stream, .. }
+            | Self::Reconfigured { stream, .. }
+            | Self::Trimmed { stream, .. } => *stream,
+        }
+    }
+
+    /// Reads a record; `None` if the bytes are none of this version.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (stream, rest) = U32::read_from_prefix(rest).ok()?;
+        let stream = stream.get();
+        let number = || {
+            let (number, rest) = U64::read_from_prefix(rest).ok()?;
+            Some((bounded(number)?, rest))
+        };
+        let (record, rest) = match *kind {
+            kind::STREAM => {
+                let (source, topic) = U64::read_from_prefix(rest).ok()?;
+                let topic = std::str::from_utf8(topic).ok()?;
+                (Self::Stream { stream, topic, source: source.get() }, [].as_slice())
+            }
+            kind::PROMISED => {
+                let (ballot, rest) = BallotEntry::read_from_prefix(rest).ok()?;
+                (Self::Promised { stream, ballot: ballot.ballot()? }, rest)
+            }
+            kind::TRUNCATED => {
+                let (next, rest) = number()?;
+                (Self::Truncated { stream, next }, rest)
+            }
+            kind::MESSAGE => {
+                let (sequence, body) = number()?;
+                (Self::Message { stream, sequence, body }, [].as_slice())
+            }
+            kind::BEGAN => {
+                let (number, rest) = number()?;
+                let (first, rest) = U64::read_from_prefix(rest).ok()?;
+                let (members, rest) = members(rest)?;
+                let (runs, rest) = runs(rest)?;
+                let first = bounded(first)?;
+                if runs.last().is_none_or(|run| run.start < first) {
+                    return None;
+                }
+                (Self::Began { stream, number, first, members, runs }, rest)
+            }
+            kind::RECONFIGURED => {
+                let (members, rest) = members(rest)?;
+                (Self::Reconfigured { stream, members }, rest)
+            }
+            kind::TRIMMED => {
+                let (first, rest) = number()?;
+                (Self::Trimmed { stream, first }, rest)
+            }
+            _ => return None,
+        };
+        rest.is_empty().then_some(record)
+    }
+
+    /// Writes the record into `bytes`; what was in there is dropped.
+    pub fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        let mut head = |kind: u8| {
+            bytes.push(kind);
+            bytes.extend(self.stream().to_le_bytes());
+        };
+        match self {
+            Self::Stream { topic, source, .. } => {
+                head(kind::STREAM);
+                bytes.extend(source.to_le_bytes());
+                bytes.extend(topic.as_bytes());
+            }
+            Self::Promised { ballot, .. } => {
+                head(kind::PROMISED);
+                bytes.extend(BallotEntry::from(*ballot).as_bytes());
+            }
+            Self::Truncated { next, .. } => {
+                head(kind::TRUNCATED);
+                bytes.extend(next.to_le_bytes());
+            }
+            Self::Message { sequence, body, .. } => {
+                head(kind::MESSAGE);
+                bytes.extend(sequence.to_le_bytes());
+                bytes.extend_from_slice(body);
+            }
+            Self::Began { number, first, members, runs, .. } => {
+                head(kind::BEGAN);
+                bytes.extend(number.to_le_bytes());
+                bytes.extend(first.to_le_bytes());
+                add_members(members, bytes);
+                add_runs(runs, bytes);
+            }
+            Self::Reconfigured { members, .. } => {
+                head(kind::RECONFIGURED);
+                add_members(members, bytes);
+            }
+            Self::Trimmed { first, .. } => {
+                head(kind::TRIMMED);
+                bytes.extend(first.to_le_bytes());
+            }
+        }
+    }
+}

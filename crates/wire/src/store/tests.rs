@@ -1,0 +1,152 @@
+use super::*;
+
+const ADDRESS: StoreAddress<'_> = StoreAddress { client: 7, source: 9, topic: "orders" };
+const BALLOT: Ballot = Ballot { epoch: 3, session: 70 };
+
+fn members() -> Members {
+    Members { version: 2, stores: vec![("a".into(), 1), ("b".into(), 2)] }
+}
+
+fn runs() -> Vec<Run> {
+    vec![
+        Run { ballot: Ballot { epoch: 1, session: 9 }, start: 0 },
+        Run { ballot: BALLOT, start: 5 },
+    ]
+}
+
+fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
+    let (ballot, log) = (BALLOT, Ballot { epoch: 1, session: 9 });
+    let (members, runs) = (members(), runs());
+    let state = StoreState {
+        incarnation: 1,
+        promised: ballot,
+        log,
+        first: 2,
+        next: 5,
+        members: members.clone(),
+        runs: runs.clone(),
+    };
+    vec![
+        StoreFrame::Query { ballot, next: 8 },
+        StoreFrame::Open { ballot },
+        StoreFrame::Begin {
+            ballot,
+            log,
+            start: 5,
+            number: 0,
+            donor: "a",
+            members: members.clone(),
+            runs,
+        },
+        StoreFrame::Resend { ballot, first: 6, records },
+        StoreFrame::Elsewhere { ballot, until: 6, donor: "b" },
+        StoreFrame::Reconfigure { ballot, members },
+        StoreFrame::Fetch { from: 3, limit: 1_000 },
+        StoreFrame::State(state),
+        StoreFrame::Stable { ballot, next: 8 },
+        StoreFrame::Want { ballot, from: 6 },
+        StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records },
+    ]
+}
+
+#[test]
+fn frames_are_read_as_they_were_written() {
+    let mut writer = RecordsWriter::default();
+    [b"first".as_slice(), b"", b"third"].iter().for_each(|body| writer.add(body));
+    let mut bytes = Vec::new();
+    for frame in frames(writer.records()) {
+        frame.write(ADDRESS, &mut bytes);
+        assert_eq!(StoreFrame::read(&bytes), Ok((ADDRESS, frame)));
+    }
+    let bodies: Vec<_> = writer.records().iter().collect();
+    assert_eq!(bodies, [b"first".as_slice(), b"", b"third"]);
+}
+
+#[test]
+fn every_shortened_or_lengthened_frame_is_refused() {
+    let mut writer = RecordsWriter::default();
+    writer.add(b"body");
+    let mut bytes = Vec::new();
+    for frame in frames(writer.records()) {
+        frame.write(ADDRESS, &mut bytes);
+        for length in 0..bytes.len() {
+            // Messages may be fewer, but none may be cut.
+            let read = StoreFrame::read(&bytes[..length]);
+            let is_without_records = matches!(
+                read,
+                Ok((_, StoreFrame::Resend { records, .. } | StoreFrame::Fetched { records, .. }))
+                if records.is_empty()
+            );
+            assert!(read.is_err() || is_without_records, "{frame:?} of {length} bytes");
+        }
+        bytes.push(0);
+        assert!(StoreFrame::read(&bytes).is_err(), "{frame:?} and a byte more");
+    }
+}
+
+#[test]
+fn another_version_is_named() {
+    let mut bytes = Vec::new();
+    StoreFrame::Open { ballot: BALLOT }.write(ADDRESS, &mut bytes);
+    bytes[0] = STORE_VERSION + 1;
+    assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Version(STORE_VERSION + 1)));
+    bytes[0] = STORE_VERSION;
+    bytes[1] = 200;
+    assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Kind(200)));
+}
+
+#[test]
+fn lists_that_lie_are_refused() {
+    let mut bytes = Vec::new();
+    let refused = |bytes: &[u8], kind| {
+        assert_eq!(StoreFrame::read(bytes), Err(StoreFrameError::Body(kind)));
+    };
+    let twice = Members { version: 1, stores: vec![("a".into(), 1), ("a".into(), 2)] };
+    StoreFrame::Reconfigure { ballot: BALLOT, members: twice }.write(ADDRESS, &mut bytes);
+    refused(&bytes, StoreKind::Reconfigure);
+
+    let mut state = StoreState { runs: runs(), ..StoreState::default() };
+    state.runs.reverse();
+    StoreFrame::State(state.clone()).write(ADDRESS, &mut bytes);
+    refused(&bytes, StoreKind::State);
+    state.runs.clear();
+    state.first = 1;
+    StoreFrame::State(state).write(ADDRESS, &mut bytes);
+    refused(&bytes, StoreKind::State);
+
+    let begin = StoreFrame::Begin {
+        ballot: BALLOT,
+        log: Ballot::ZERO,
+        start: 6,
+        number: 0,
+        donor: "a",
+        members: members(),
+        runs: runs(),
+    };
+    begin.write(ADDRESS, &mut bytes);
+    refused(&bytes, StoreKind::Begin);
+}
+
+#[test]
+fn records_are_read_as_they_were_written() {
+    let (stream, members, runs) = (3, members(), runs());
+    let records = [
+        LogRecord::Stream { stream, topic: "orders", source: 9 },
+        LogRecord::Promised { stream, ballot: BALLOT },
+        LogRecord::Truncated { stream, next: 5 },
+        LogRecord::Message { stream, sequence: 5, body: b"body" },
+        LogRecord::Began { stream, number: 0, first: 2, members: members.clone(), runs },
+        LogRecord::Reconfigured { stream, members },
+        LogRecord::Trimmed { stream, first: 4 },
+    ];
+    let mut bytes = Vec::new();
+    for record in records {
+        record.write(&mut bytes);
+        assert_eq!(LogRecord::read(&bytes), Some(record.clone()));
+        let cut = LogRecord::read(&bytes[..bytes.len() - 1]);
+        let has_open_end = matches!(record, LogRecord::Stream { .. } | LogRecord::Message { .. });
+        assert!(cut.is_none() || has_open_end, "{record:?}");
+        bytes[0] = 99;
+        assert_eq!(LogRecord::read(&bytes), None);
+    }
+}
