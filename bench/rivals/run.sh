@@ -63,6 +63,7 @@ if asked_for --groups "$@"; then
   build -p rivals-groups
   [[ $peers == *,jgroups,* ]] && build_java JGroups
   if [[ $peers == *,corosync,* ]]; then
+    rm -f "$folder/rivals-corosync"
     cc -O2 -o "$folder/rivals-corosync" "$here/groups/corosync/member.c" -lcpg ||
       echo "Corosync is left out: apt-get install gcc corosync libcpg-dev" >&2
   fi

@@ -1,7 +1,7 @@
 //! Groups side by side: lanecast, JGroups and Corosync, a member in each network namespace.
 //!
 //! ```text
-//!   rows -> cases, taking turns -> run: a network, a member on each host -> outcome -> report
+//!   rows -> series: cases, taking turns -> run: a network, a member on each host -> outcome -> report
 //! ```
 #![forbid(unsafe_code)]
 
@@ -13,28 +13,25 @@ mod reception;
 mod report;
 mod rows;
 mod run;
+mod series;
 mod side;
+mod times;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 use rivals_kit::placement;
-use serde_json::json;
 
 use member::MemberArgs;
-use outcome::Outcome;
-use rows::{Row, Table, Wanted};
-use side::{Case, Peer, Programs, Side};
-
-/// Messages of the first repetition of `lanecast perf group`.
-const FIRST_MESSAGES: u64 = 100_000;
+use rows::{Row, Wanted};
+use series::Series;
+use side::{Peer, Programs, Side};
 
 /// lanecast's groups beside JGroups and Corosync, in network namespaces.
 #[derive(Debug, Parser)]
@@ -48,7 +45,7 @@ struct Arguments {
 
     /// Rows
     #[arg(long, value_enum, value_delimiter = ',')]
-    #[arg(default_value = "rate,order,latency,loss,pingpong,kill,hang")]
+    #[arg(default_value = "rate,order,scale,latency,loss,pingpong,kill,hang,mtu")]
     rows: Vec<Row>,
 
     /// Sides
@@ -59,7 +56,11 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_value = "2,4")]
     members: Vec<usize>,
 
-    /// Bytes of a message, for rate
+    /// Numbers of members, for scale
+    #[arg(long, value_delimiter = ',', default_value = "4,6,8,10")]
+    scale: Vec<usize>,
+
+    /// Bytes of a message, for rate and mtu
     #[arg(long, value_delimiter = ',', default_value = "1000,2500,5000")]
     sizes: Vec<usize>,
 
@@ -71,13 +72,21 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     pairs: usize,
 
-    /// Time in which members send; JGroups twice that
-    #[arg(long, default_value_t = 2.0)]
+    /// Time in which members send
+    #[arg(long, default_value_t = 1.0)]
     seconds: f64,
 
-    /// Round trips of one repetition
+    /// Time before that in which they send, too, and nothing counts
+    #[arg(long, default_value_t = 1.2)]
+    warm_up: f64,
+
+    /// Round trips of one repetition, and of its warm-up
     #[arg(long, default_value_t = 20_000)]
     rounds: u64,
+
+    /// No repetition begins that would end after so many minutes
+    #[arg(long)]
+    minutes: Option<f64>,
 
     /// CPUs of the members; empty: nothing is pinned
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
@@ -91,7 +100,11 @@ struct Arguments {
     #[arg(long)]
     verbose: bool,
 
-    /// One short repetition of lanecast's side: does it work at all?
+    /// One short repetition of every row with one size: do all sides work at all?
+    #[arg(long)]
+    quick: bool,
+
+    /// The same with one row of lanecast's side
     #[arg(long)]
     smoke: bool,
 
@@ -151,12 +164,7 @@ impl Arguments {
             "groups are measured in network namespaces: that needs root, ip (apt-get install \
              iproute2) and nft (apt-get install nftables)"
         );
-        if self.smoke {
-            self.rows = vec![Row::Rate];
-            self.peers = vec![Peer::Lanecast];
-            (self.members, self.sizes) = (vec![2], vec![1000]);
-            (self.pairs, self.seconds) = (1, 0.2);
-        }
+        self.shorten();
         let own = std::env::current_exe()?;
         let beside = |name: &str| own.with_file_name(name);
         let programs = Programs {
@@ -176,66 +184,39 @@ impl Arguments {
             missing.is_none()
         });
         let wanted = Wanted {
-            members: self.members.clone(),
-            sizes: self.sizes.clone(),
-            losses: self.losses.clone(),
+            members: self.members,
+            scale: self.scale,
+            sizes: self.sizes,
+            losses: self.losses,
+            warm_ms: (self.warm_up * 1000.0) as u64,
             send_ms: (self.seconds * 1000.0) as u64,
             rounds: self.rounds,
         };
-        let mut json = self.json.as_ref().map(File::create).transpose()?;
-        let mut is_good = true;
-        for row in &self.rows {
-            for table in wanted.tables(*row, |side: Side| peers.contains(&side.peer())) {
-                is_good &= self.compare(&programs, &table, &mut json)?;
-            }
-        }
-        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let has = |side: Side| peers.contains(&side.peer());
+        let series = Series {
+            programs,
+            tables: self.rows.iter().flat_map(|row| wanted.tables(*row, has)).collect(),
+            pairs: self.pairs,
+            limit: self.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+            json: self.json.map(File::create).transpose().context("cannot write the lines")?,
+        };
+        ensure!(!series.tables.is_empty(), "nothing to measure: no row has a side that is built");
+        let is_missing = peers.len() < self.peers.len();
+        let is_good = series.run();
+        // A run that was to show that all sides work has not shown it.
+        let is_shown = !(self.smoke || self.quick) || !is_missing;
+        Ok(if is_good && is_shown { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Measures all cases of a table in turn; false if lanecast lost anything.
-    fn compare(&self, programs: &Programs, table: &Table, json: &mut Option<File>) -> Result<bool> {
-        let mut outcomes: Vec<Vec<Option<Outcome>>> = vec![Vec::new(); table.cases.len()];
-        let mut rates: HashMap<usize, f64> = HashMap::new();
-        let mut is_good = true;
-        for repetition in 0..self.pairs {
-            for (place, case) in table.cases.iter().enumerate() {
-                // A member's share of what all received in the time.
-                let share = |rate: &f64| rate * self.seconds / case.members as f64;
-                let messages = rates.get(&place).map_or(FIRST_MESSAGES, |rate| share(rate) as u64);
-                let measured = run::measure(programs, case, messages.max(1000), repetition);
-                let outcome = match measured {
-                    Ok(outcome) => Some(outcome),
-                    Err(error) => {
-                        eprintln!("{}, {}: {error:#}", table.title, case.side.name());
-                        None
-                    }
-                };
-                if let (Some(outcome), Some(file)) = (&outcome, json.as_mut()) {
-                    writeln!(file, "{}", line(table, case, repetition, outcome))?;
-                }
-                if case.side.peer() == Peer::Lanecast {
-                    is_good &= outcome.as_ref().is_some_and(|it| {
-                        it.lost + it.duplicated + it.disordered + it.incomplete == 0
-                            && it.one_order != Some(false)
-                            && it.agree != Some(false)
-                    });
-                }
-                rates.extend(outcome.as_ref().map(|outcome| (place, outcome.rate)));
-                outcomes[place].push(outcome);
-            }
+    /// Applies `--quick` and `--smoke`.
+    fn shorten(&mut self) {
+        if self.smoke || self.quick {
+            (self.members, self.scale, self.sizes) = (vec![2], vec![4], vec![1000]);
+            (self.losses, self.pairs, self.rounds) = (vec![5], 1, 500);
+            (self.warm_up, self.seconds) = (0.1, 0.2);
         }
-        report::show(table, &outcomes);
-        Ok(is_good)
+        if self.smoke {
+            (self.rows, self.peers) = (vec![Row::Rate], vec![Peer::Lanecast]);
+        }
     }
-}
-
-/// The line of one repetition.
-fn line(table: &Table, case: &Case, repetition: usize, outcome: &Outcome) -> serde_json::Value {
-    json!({
-        "experiment": "groups",
-        "row": table.title,
-        "repetition": repetition,
-        "case": case,
-        "outcome": outcome,
-    })
 }

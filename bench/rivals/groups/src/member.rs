@@ -1,8 +1,9 @@
-//! One member of a group of lanecast, through its public interface: waits for all members, sends
-//! to all, counts what comes. Prints lines of words, as the members of the other sides do, and
-//! stays until it is killed.
+//! One member of a group of lanecast, through its public interface: waits for all members, warms up,
+//! waits for a line of its input, sends to all, counts what comes. Prints lines of words, as the
+//! members of the other sides do, and stays until it is killed, so that others can fetch from it.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -12,13 +13,13 @@ use lanecast::{Context, Group};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::clock::monotonic;
-use crate::message::{HEADER_BYTES, Header, Kind};
-use crate::reception::{Reception, percentiles};
+use crate::message::{Content, HEADER_BYTES, Header, Kind};
+use crate::reception::Reception;
+use crate::times::Times;
 
 const SEND_AT_ONCE: usize = 64;
 const POLL_LIMIT: usize = 256;
 const START_INTERVAL_NS: u64 = 500_000_000;
-const WARM_UP_ROUNDS: u64 = 5_000;
 /// Longest wait while messages are still to be sent.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -56,12 +57,21 @@ pub struct MemberArgs {
     /// Time to send in, if there is no number of messages
     #[arg(long, default_value_t = 1000)]
     send_ms: u64,
+    /// Time of the warm-up, in which members send flat out
+    #[arg(long, default_value_t = 0)]
+    warm_ms: u64,
     /// Messages a second; 0: flat out
     #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// 1: write and check the whole content of every message; 0: its last word
+    #[arg(long, default_value_t = 0)]
+    whole: u8,
     /// Round trips between the first two members, in place of messages to all
     #[arg(long, default_value_t = 0)]
     rounds: u64,
+    /// Round trips before these
+    #[arg(long, default_value_t = 0)]
+    warm_rounds: u64,
     /// The longest run
     #[arg(long, default_value_t = 30_000)]
     limit_ms: u64,
@@ -82,6 +92,7 @@ struct Member {
     options: MemberArgs,
     reception: Reception,
     message: Vec<u8>,
+    content: Content,
     /// The other member of round trips, and its last answer.
     peer: Option<MemberId>,
     answered: Option<u64>,
@@ -106,19 +117,33 @@ impl MemberArgs {
         }
         let context = builder.build()?;
         let group = context.group("rivals").name(format!("m{}", self.index)).join()?;
+        let content = if self.whole == 1 { Content::Whole } else { Content::Last };
         let mut member = Member {
             group,
-            reception: Reception::new(self.members, self.index, self.rate > 0),
+            reception: Reception::new(self.members, self.index, content, self.rate > 0),
+            content,
             message: vec![0; self.size.max(HEADER_BYTES)],
             peer: None,
             answered: None,
             pings: Vec::new(),
             options: self,
         };
+        let go = input();
         member.wait_for_all();
-        match member.options.rounds {
+        let (rounds, is_first) = (member.options.rounds, member.options.index == 0);
+        match rounds {
+            0 => member.warm_up(),
+            _ if is_first => drop(member.go_round(member.options.warm_rounds)?),
+            _ => {}
+        }
+        member.wait_for(&go);
+        match rounds {
             0 => member.measure()?,
-            _ if member.options.index == 0 => member.go_round()?,
+            _ if is_first => {
+                let times = member.go_round(rounds)?;
+                println!("times from=due counts={}", times.printed());
+                println!("rounds count={}", times.count());
+            }
             _ => {}
         }
         loop {
@@ -136,9 +161,10 @@ impl Member {
                 let Some(header) = Header::read(bytes) else { return };
                 match header.kind {
                     Kind::Start => reception.start(header.sender),
-                    Kind::Data => reception.take(header),
+                    Kind::Data => reception.take(header, bytes),
                     Kind::End => reception.end(header.sender, header.stamp),
-                    Kind::Ping | Kind::Pong => {}
+                    Kind::Ready => reception.warm(header.sender),
+                    Kind::Warm | Kind::Ping | Kind::Pong => {}
                 }
             }
             Event::Direct { from, bytes } => match Header::read(bytes) {
@@ -176,7 +202,16 @@ impl Member {
 
     fn try_send(&mut self, kind: Kind, sequence: u64, stamp: u64) -> bool {
         self.header(kind, sequence, stamp);
-        let length = if kind == Kind::Data { self.message.len() } else { HEADER_BYTES };
+        let is_long = matches!(kind, Kind::Data | Kind::Warm);
+        let length = if is_long { self.message.len() } else { HEADER_BYTES };
+        if is_long {
+            self.content.write(self.options.index, sequence, &mut self.message);
+            if self.options.rate > 0
+                && let Some(sent_at) = self.message[HEADER_BYTES..].first_chunk_mut()
+            {
+                *sent_at = monotonic().to_le_bytes();
+            }
+        }
         let order = match self.options.order {
             Ordering::Fifo => Order::Sender,
             Ordering::Total => Order::Total,
@@ -193,6 +228,31 @@ impl Member {
             if is_full && monotonic() >= due && self.try_send(Kind::Start, 0, 0) {
                 due = monotonic() + START_INTERVAL_NS;
             }
+            self.group.wait_at_most(work, NAP);
+        }
+    }
+
+    /// Sends flat out for the time of the warm-up, until all others have done so, too.
+    fn warm_up(&mut self) {
+        let over = monotonic() + self.options.warm_ms * 1_000_000;
+        let (mut sent, mut is_ready) = (0, false);
+        while !is_ready || !self.reception.are_warm() {
+            let mut work = 0;
+            while work < SEND_AT_ONCE && monotonic() < over && self.try_send(Kind::Warm, sent, 0) {
+                sent += 1;
+                work += 1;
+            }
+            is_ready = is_ready || (monotonic() >= over && self.try_send(Kind::Ready, 0, 0));
+            work += self.poll();
+            self.group.wait_at_most(work, NAP);
+        }
+    }
+
+    /// Says that it is ready, and waits for the line that starts the clock.
+    fn wait_for(&mut self, go: &Receiver<()>) {
+        println!("warm at={}", monotonic());
+        while go.try_recv() == Err(TryRecvError::Empty) {
+            let work = self.poll();
             self.group.wait_at_most(work, NAP);
         }
         println!("started at={}", monotonic());
@@ -222,8 +282,9 @@ impl Member {
                 };
                 let room = if messages == 0 { u64::MAX } else { messages };
                 while work < SEND_AT_ONCE && sent < due.min(room) {
-                    // A stamp for each message only where it is read.
-                    let stamp = if rate == 0 { now } else { monotonic() };
+                    // The time at which it is due, however late it goes: a sender that is held up
+                    // must not hide that.
+                    let stamp = if rate == 0 { now } else { begun + due_ns(sent, rate) };
                     if !self.try_send(Kind::Data, sent, stamp) {
                         break;
                     }
@@ -236,9 +297,8 @@ impl Member {
             let nap = match rate {
                 0 => NAP,
                 rate => {
-                    let due = u128::from(sent + 1) * 1_000_000_000 / u128::from(rate);
-                    let elapsed = u128::from(monotonic() - begun);
-                    Duration::from_nanos(due.saturating_sub(elapsed) as u64).min(NAP)
+                    let elapsed = monotonic() - begun;
+                    Duration::from_nanos(due_ns(sent, rate).saturating_sub(elapsed)).min(NAP)
                 }
             };
             self.group.wait_at_most(work, nap);
@@ -246,6 +306,7 @@ impl Member {
         let cpu = cpu_ns()? - cpu;
         let words = self.reception.words();
         let counters = self.group.counters();
+        self.reception.times().iter().for_each(|line| println!("{line}"));
         println!(
             "result sent={sent} cpu={cpu} repairs={} wants={} {words}",
             counters.repairs_sent, counters.wants
@@ -253,12 +314,13 @@ impl Member {
         Ok(())
     }
 
-    /// Sends to the other member and waits for the answer, again and again.
-    fn go_round(&mut self) -> Result<()> {
+    /// Sends to the other member and waits for the answer, again and again; the times.
+    fn go_round(&mut self, rounds: u64) -> Result<Times> {
         let peer = self.peer.context("a round trip needs another member")?;
-        let mut times = Vec::new();
-        for round in 0..WARM_UP_ROUNDS + self.options.rounds {
+        let mut times = Times::default();
+        for round in 0..rounds {
             let begun = monotonic();
+            self.answered = None;
             self.header(Kind::Ping, round, 0);
             while self.group.try_send_to(peer, &self.message).is_err() {
                 self.poll();
@@ -267,13 +329,26 @@ impl Member {
                 let work = self.poll();
                 self.group.wait(work);
             }
-            if round >= WARM_UP_ROUNDS {
-                times.push(monotonic() - begun);
-            }
+            times.add(monotonic() - begun);
         }
-        println!("rounds {}", percentiles(&mut times));
-        Ok(())
+        Ok(times)
     }
+}
+
+/// Nanoseconds from the start to the time at which message `sequence` is due.
+fn due_ns(sequence: u64, rate: u64) -> u64 {
+    (u128::from(sequence + 1) * 1_000_000_000 / u128::from(rate)) as u64
+}
+
+/// Something comes with the first line of the input, or with its end.
+fn input() -> Receiver<()> {
+    let (teller, told) = channel();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        // The member may have ended.
+        let _ = teller.send(());
+    });
+    told
 }
 
 /// CPU time of this process.

@@ -1,7 +1,9 @@
-//! Counts what a member receives: losses, repetitions, order, pauses, and the order across senders.
+//! Counts what a member receives: losses, repetitions, order, content, pauses, times, and the order
+//! across senders. The members of the peers count by the same rules.
 
 use crate::clock::monotonic;
-use crate::message::Header;
+use crate::message::{Content, HEADER_BYTES, Header, word_at};
+use crate::times::Times;
 
 /// Between two samples of the count.
 const SAMPLE_NS: u64 = 20_000_000;
@@ -16,16 +18,30 @@ struct Sender {
     received: u64,
     duplicated: u64,
     disordered: u64,
+    damaged: u64,
+    /// Over sequences and contents in their order of delivery.
+    digest: u64,
     /// Messages that it sent, when its end has come.
     sent: Option<u64>,
     has_started: bool,
+    is_warm: bool,
     is_present: bool,
+}
+
+/// Times of the deliveries of other members' messages.
+#[derive(Debug, Default)]
+struct Latencies {
+    /// From the time at which they were due.
+    from_due: Times,
+    /// From the time just before they were sent.
+    from_sent: Times,
 }
 
 /// Counts of everything that a member has received.
 #[derive(Debug)]
 pub struct Reception {
     senders: Vec<Sender>,
+    content: Content,
     received: u64,
     first_at: u64,
     last_at: u64,
@@ -34,47 +50,61 @@ pub struct Reception {
     samples: Vec<(u64, u64)>,
     /// Over senders and sequences as they were delivered.
     order: u64,
-    /// Times from sending to delivery of other members' messages, if they are taken.
-    latencies: Option<Vec<u64>>,
+    latencies: Option<Latencies>,
     mine: u32,
 }
 
 impl Reception {
     /// Nothing yet, at member `mine` of `members`.
-    pub fn new(members: usize, mine: u32, takes_latencies: bool) -> Self {
+    pub fn new(members: usize, mine: u32, content: Content, takes_latencies: bool) -> Self {
         Self {
             senders: vec![Sender::default(); members],
+            content,
             received: 0,
             first_at: 0,
             last_at: 0,
             longest_pause: 0,
             samples: Vec::new(),
             order: HASH_START,
-            latencies: takes_latencies.then(Vec::new),
+            latencies: takes_latencies.then(Latencies::default),
             mine,
         }
     }
 
-    /// Notes that a member is ready.
+    /// Notes that a member is here.
     pub fn start(&mut self, from: u32) {
         if let Some(sender) = self.senders.get_mut(from as usize) {
             sender.has_started = true;
         }
     }
 
-    /// Whether all members are ready.
+    /// Whether all members are here.
     pub fn have_started(&self) -> bool {
         self.senders.iter().all(|sender| sender.has_started)
     }
 
-    /// Takes a message that counts.
-    pub fn take(&mut self, header: Header) {
+    /// Notes that a member's warm-up is over.
+    pub fn warm(&mut self, from: u32) {
+        if let Some(sender) = self.senders.get_mut(from as usize) {
+            sender.is_warm = true;
+        }
+    }
+
+    /// Whether every member's warm-up is over.
+    pub fn are_warm(&self) -> bool {
+        self.senders.iter().all(|sender| sender.is_warm)
+    }
+
+    /// Takes a message that counts, whose header is `header`.
+    pub fn take(&mut self, header: Header, message: &[u8]) {
         let Some(sender) = self.senders.get_mut(header.sender as usize) else { return };
-        sender.has_started = true;
         if header.sequence < sender.next {
             sender.duplicated += 1;
             return;
         }
+        let (digest, is_whole) = self.content.read(sender.digest, header, message);
+        sender.digest = digest;
+        sender.damaged += u64::from(!is_whole);
         sender.disordered += u64::from(header.sequence > sender.next);
         sender.next = header.sequence + 1;
         sender.received += 1;
@@ -92,7 +122,9 @@ impl Reception {
         if header.sender != self.mine
             && let Some(latencies) = &mut self.latencies
         {
-            latencies.push(now.saturating_sub(header.stamp));
+            let sent_at = word_at(message, HEADER_BYTES).unwrap_or(now);
+            latencies.from_due.add(now.saturating_sub(header.stamp));
+            latencies.from_sent.add(now.saturating_sub(sent_at));
         }
         if self.samples.last().is_none_or(|(at, _)| now - at > SAMPLE_NS) {
             self.samples.push((now, self.received));
@@ -120,26 +152,33 @@ impl Reception {
     }
 
     /// The counts, as words of the result line.
-    pub fn words(&mut self) -> String {
+    pub fn words(&self) -> String {
         let sum = |value: fn(&Sender) -> u64| self.senders.iter().map(value).sum::<u64>();
-        let by: Vec<String> = self.senders.iter().map(|it| it.received.to_string()).collect();
-        let mut words = format!(
-            "complete={} received={} elapsed={} steady={:.0} duplicated={} disordered={} pause={} \
-             hash={:x} by={}",
+        let each = |value: fn(&Sender) -> String| {
+            self.senders.iter().map(value).collect::<Vec<_>>().join(",")
+        };
+        format!(
+            "complete={} received={} elapsed={} steady={:.0} duplicated={} disordered={} \
+             damaged={} pause={} hash={:x} by={} digests={}",
             u8::from(self.is_whole()),
             self.received,
             self.last_at - self.first_at,
             self.steady(),
             sum(|sender| sender.duplicated),
             sum(|sender| sender.disordered),
+            sum(|sender| sender.damaged),
             self.longest_pause,
             self.order,
-            by.join(",")
-        );
-        if let Some(latencies) = &mut self.latencies {
-            words += &format!(" {}", percentiles(latencies));
-        }
-        words
+            each(|sender| sender.received.to_string()),
+            each(|sender| format!("{:x}", sender.digest))
+        )
+    }
+
+    /// The lines of the times, if they were taken.
+    pub fn times(&self) -> Vec<String> {
+        let latencies = self.latencies.iter();
+        let lines = latencies.flat_map(|it| [("due", &it.from_due), ("sent", &it.from_sent)]);
+        lines.map(|(from, times)| format!("times from={from} counts={}", times.printed())).collect()
     }
 
     /// Messages a second in the second half of the time.
@@ -152,35 +191,35 @@ impl Reception {
     }
 }
 
-/// The least of some times in nanoseconds, and their percentiles, as words.
-pub fn percentiles(times: &mut [u64]) -> String {
-    times.sort_unstable();
-    let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or(0);
-    format!("count={} min={} p50={} p90={} p99={}", times.len(), at(0), at(50), at(90), at(99))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::message::Kind;
 
-    fn data(sender: u32, sequence: u64) -> Header {
-        Header { kind: Kind::Data, sender, sequence, stamp: 0 }
+    fn take(reception: &mut Reception, sender: u32, sequence: u64) {
+        let mut bytes = [0; 64];
+        let header = Header { kind: Kind::Data, sender, sequence, stamp: 0 };
+        Content::Last.write(sender, sequence, &mut bytes);
+        reception.take(header, &bytes);
     }
 
     #[test]
     fn gaps_repetitions_and_ends_are_seen() {
-        let mut reception = Reception::new(2, 0, false);
+        let mut reception = Reception::new(2, 0, Content::Last, false);
         reception.set_present(|_| true);
         for (sender, sequence) in [(0, 0), (0, 1), (1, 0), (0, 1), (1, 2), (7, 0)] {
-            reception.take(data(sender, sequence));
+            take(&mut reception, sender, sequence);
         }
-        assert!(reception.have_started() && !reception.is_whole());
-        reception.end(0, 2);
+        let header = Header { kind: Kind::Data, sender: 0, sequence: 2, stamp: 0 };
+        reception.take(header, &[0; 64]);
+        assert!(!reception.is_whole());
+        reception.end(0, 3);
         reception.end(1, 3);
         assert!(!reception.is_whole(), "one of member 1 is missing");
         let words = reception.words();
-        for word in ["received=4", "duplicated=1", "disordered=1", "by=2,2", "complete=0"] {
+        let expected =
+            ["received=5", "duplicated=1", "disordered=1", "damaged=1", "by=3,2", "complete=0"];
+        for word in expected {
             assert!(words.contains(word), "{word}: {words}");
         }
         reception.set_present(|number| number == 0);
@@ -189,12 +228,31 @@ mod tests {
 
     #[test]
     fn the_order_across_senders_shows_in_the_hash() {
-        let hash = |order: [u32; 3]| {
-            let mut reception = Reception::new(3, 0, false);
-            order.into_iter().for_each(|sender| reception.take(data(sender, 0)));
-            reception.order
+        let hashes = |order: [u32; 3]| {
+            let mut reception = Reception::new(3, 0, Content::Last, false);
+            order.into_iter().for_each(|sender| take(&mut reception, sender, 0));
+            (reception.order, reception.senders.iter().map(|it| it.digest).collect::<Vec<_>>())
         };
-        assert_eq!(hash([0, 1, 2]), hash([0, 1, 2]));
-        assert_ne!(hash([0, 1, 2]), hash([0, 2, 1]));
+        assert_eq!(hashes([0, 1, 2]), hashes([0, 1, 2]));
+        assert_ne!(hashes([0, 1, 2]).0, hashes([0, 2, 1]).0);
+        assert_eq!(hashes([0, 1, 2]).1, hashes([0, 2, 1]).1, "digests are of one sender each");
+    }
+
+    #[test]
+    fn times_count_from_the_due_time_and_from_the_actual_one() {
+        let mut reception = Reception::new(2, 0, Content::Last, true);
+        let now = monotonic();
+        for sender in [0, 1] {
+            let mut bytes = [0; 64];
+            bytes[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&now.to_le_bytes());
+            let stamp = now - 3_000_000_000;
+            reception.take(Header { kind: Kind::Data, sender, sequence: 0, stamp }, &bytes);
+        }
+        let latencies = reception.latencies.as_ref().expect("taken");
+        assert_eq!(latencies.from_due.count(), 1, "not of its own messages");
+        let (due, sent) =
+            (latencies.from_due.percentile(50.0), latencies.from_sent.percentile(50.0));
+        assert!(due > 2_900_000_000 && sent < due, "{due} {sent}");
+        assert_eq!(reception.times().len(), 2);
     }
 }

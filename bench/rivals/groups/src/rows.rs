@@ -13,7 +13,9 @@ pub enum Row {
     Rate,
     /// Total order beside that of each sender
     Order,
-    /// Time from sending to delivery at 1000 messages a second and member
+    /// Deliveries of all members for each second of their CPU time, from 4 to 10 members
+    Scale,
+    /// Time from when a message is due to its delivery, at 1000 messages a second and member
     Latency,
     /// Packet loss
     Loss,
@@ -23,6 +25,8 @@ pub enum Row {
     Kill,
     /// A member hangs under full load
     Hang,
+    /// `lanecast perf group` with packets of 1500 and of 9000 bytes
+    Mtu,
 }
 
 /// The figure that a table shows and compares.
@@ -34,6 +38,8 @@ pub enum Figure {
     Time,
     /// Time to the new view.
     View,
+    /// Deliveries for each second of CPU time.
+    PerCpu,
 }
 
 impl Figure {
@@ -41,10 +47,11 @@ impl Figure {
     pub fn of(self, outcome: &Outcome) -> Option<f64> {
         match self {
             Self::Rate => Some(outcome.rate),
-            Self::Time => Some(outcome.p50_ns as f64 / 1e3),
+            Self::Time => Some(outcome.from_due.p50_ns as f64 / 1e3),
+            Self::PerCpu => Some(outcome.received as f64 * 1e9 / outcome.cpu_ns.max(1) as f64),
             Self::View => outcome.view_ns.map(|ns| ns as f64 / 1e6),
         }
-        .filter(|value| *value > 0.0)
+        .filter(|value| *value > 0.0 && outcome.received > 0)
     }
 
     /// Unit, for the heading.
@@ -52,6 +59,7 @@ impl Figure {
         match self {
             Self::Rate => "messages/s per member",
             Self::Time => "µs, p50",
+            Self::PerCpu => "deliveries/s of CPU time",
             Self::View => "ms to the new view, slowest survivor",
         }
     }
@@ -75,19 +83,30 @@ pub struct Table {
 pub struct Wanted {
     /// Numbers of members.
     pub members: Vec<usize>,
+    /// Numbers of members of the row `scale`, the least first.
+    pub scale: Vec<usize>,
     /// Bytes of messages.
     pub sizes: Vec<usize>,
     /// Per cent of packets lost.
     pub losses: Vec<u32>,
+    /// Milliseconds in which members send before the clock starts.
+    pub warm_ms: u64,
     /// Milliseconds in which members send.
     pub send_ms: u64,
     /// Round trips.
     pub rounds: u64,
 }
 
+/// The time of a fault, and the time in which members send around it: JGroups' new view comes three
+/// seconds after a kill, and the hang of a member shows after two.
+const FAULT_MS: u64 = 500;
+const FAULTY_SEND_MS: u64 = 4500;
+/// Longest time for everything to arrive with losses: JGroups needs minutes for some of it.
+const LOSSY_LIMIT_MS: u64 = 6000;
+const JUMBO: u32 = 9000;
+
 impl Wanted {
     fn case(&self, side: Side, members: usize, size: usize) -> Case {
-        let is_java = matches!(side, Side::JgroupsUdp | Side::JgroupsTcp);
         Case {
             side,
             order: if side == Side::Corosync { Ordering::Total } else { Ordering::Fifo },
@@ -95,13 +114,16 @@ impl Wanted {
             size,
             loss: 0,
             frames: false,
-            // The compiler of the virtual machine needs its time.
-            send_ms: if is_java { self.send_ms * 2 } else { self.send_ms },
+            mtu: None,
+            warm_ms: self.warm_ms,
+            send_ms: self.send_ms,
             rate: 0,
             rounds: 0,
+            warm_rounds: 0,
+            whole: false,
             wait: None,
             fault: None,
-            limit_ms: 30_000,
+            limit_ms: 15_000,
         }
     }
 
@@ -110,11 +132,14 @@ impl Wanted {
         let tables = match row {
             Row::Rate => self.rates(),
             Row::Order => self.orders(),
+            Row::Scale => vec![self.scale()],
             Row::Latency => vec![self.latencies()],
             Row::Loss => self.losses.iter().map(|loss| self.lossy(*loss)).collect(),
             Row::Pingpong => vec![self.round_trips()],
             Row::Kill => vec![self.kill()],
             Row::Hang => vec![self.hang()],
+            // The longest, which gain most.
+            Row::Mtu => self.sizes.last().map(|size| self.mtu(*size)).into_iter().collect(),
         };
         let kept = tables.into_iter().map(|table| table.keeping(&has));
         kept.filter(|table| !table.cases.is_empty()).collect()
@@ -123,20 +148,36 @@ impl Wanted {
     fn rates(&self) -> Vec<Table> {
         let sides = [
             Side::LanecastRm,
-            Side::PerfRm,
             Side::JgroupsUdp,
             Side::LanecastTcp,
-            Side::PerfTcp,
             Side::JgroupsTcp,
+            Side::PerfRm,
+            Side::PerfTcp,
         ];
-        let each = |members: usize, size: usize| Table {
-            title: format!("rate: {members} members, {size} bytes"),
-            figure: Figure::Rate,
-            cases: sides.map(|side| self.case(side, members, size)).to_vec(),
-            ratios: vec![(0, 2), (1, 2), (3, 5), (4, 5)],
+        let each = |members: usize, size: usize| {
+            // The tool reads and compares every byte: one size shows what that costs.
+            let is_first = self.sizes.first() == Some(&size);
+            let (sides, ratios): (_, &[_]) = match is_first {
+                true => (&sides[..], &[(0, 1), (4, 1), (2, 3), (5, 3)]),
+                false => (&sides[..4], &[(0, 1), (2, 3)]),
+            };
+            Table {
+                title: format!("rate: {members} members, {size} bytes"),
+                figure: Figure::Rate,
+                cases: sides.iter().map(|side| self.case(*side, members, size)).collect(),
+                ratios: ratios.to_vec(),
+            }
         };
-        let members = self.members.iter();
-        members.flat_map(|members| self.sizes.iter().map(|size| each(*members, *size))).collect()
+        let mut tables: Vec<Table> = self
+            .members
+            .iter()
+            .zip(self.sizes.first().into_iter().cycle())
+            .map(|(n, size)| each(*n, *size))
+            .collect();
+        if let Some(most) = self.members.last() {
+            tables.extend(self.sizes.iter().skip(1).map(|size| each(*most, *size)));
+        }
+        tables
     }
 
     fn orders(&self) -> Vec<Table> {
@@ -161,22 +202,41 @@ impl Wanted {
         tables
     }
 
+    fn scale(&self) -> Table {
+        let sides = [Side::LanecastRm, Side::LanecastTcp];
+        let cases: Vec<Case> = sides
+            .iter()
+            .flat_map(|side| self.scale.iter().map(|members| self.case(*side, *members, 1000)))
+            .collect();
+        let count = self.scale.len();
+        // Each against the fewest members of its side.
+        let ratios = (0..cases.len()).filter(|at| at % count > 0);
+        Table {
+            title: "scale: all send, 1000 bytes".into(),
+            figure: Figure::PerCpu,
+            ratios: ratios.map(|at| (at, at - at % count)).collect(),
+            cases,
+        }
+    }
+
     fn latencies(&self) -> Table {
-        let case = |order| Case { order, rate: 1000, ..self.case(Side::LanecastRm, 4, 1000) };
+        let case = |side, order| Case { order, rate: 1000, ..self.case(side, 4, 1000) };
         Table {
             title: "latency: 4 members, 1000 bytes, 1000 messages/s each".into(),
             figure: Figure::Time,
-            cases: vec![case(Ordering::Fifo), case(Ordering::Total)],
-            ratios: vec![(1, 0)],
+            cases: vec![
+                case(Side::LanecastRm, Ordering::Fifo),
+                case(Side::LanecastRm, Ordering::Total),
+                case(Side::Corosync, Ordering::Total),
+            ],
+            ratios: vec![(1, 0), (1, 2)],
         }
     }
 
     fn lossy(&self, loss: u32) -> Table {
         let case = |side| {
-            let is_java = side == Side::JgroupsUdp;
-            // What JGroups has sent in a long time would never come.
-            let (send_ms, limit_ms) = if is_java { (1000, 15_000) } else { (self.send_ms, 30_000) };
-            Case { loss, frames: true, send_ms, limit_ms, ..self.case(side, 4, 1000) }
+            let case = self.case(side, 4, 1000);
+            Case { loss, frames: true, limit_ms: LOSSY_LIMIT_MS, ..case }
         };
         let lossless = Case { loss: 0, ..case(Side::LanecastRm) };
         Table {
@@ -190,7 +250,7 @@ impl Wanted {
     fn round_trips(&self) -> Table {
         let case = |side, wait| {
             let case = self.case(side, 2, 24);
-            Case { rounds: self.rounds, wait, ..case }
+            Case { rounds: self.rounds, warm_rounds: self.rounds, wait, ..case }
         };
         Table {
             title: "pingpong: 2 members, 24 bytes, one request at a time".into(),
@@ -207,34 +267,44 @@ impl Wanted {
         }
     }
 
+    /// A member is struck; the others' contents are compared whole.
+    fn faulty(&self, side: Side, fault: Fault) -> Case {
+        let case = self.case(side, 4, 1000);
+        Case { fault: Some(fault), whole: true, send_ms: FAULTY_SEND_MS, ..case }
+    }
+
     fn kill(&self) -> Table {
-        let case = |side: Side| {
-            let is_java = matches!(side, Side::JgroupsUdp | Side::JgroupsTcp);
-            let (fault, send_ms) =
-                if is_java { (Fault::Kill(3000), 7000) } else { (Fault::Kill(700), 1500) };
-            Case { fault: Some(fault), send_ms, limit_ms: 40_000, ..self.case(side, 4, 1000) }
-        };
         let sides = [Side::LanecastRm, Side::LanecastTcp, Side::JgroupsUdp, Side::JgroupsTcp];
         Table {
             title: "kill -9 of one of 4 members that all send, 1000 bytes".into(),
             figure: Figure::View,
-            cases: sides.map(case).to_vec(),
+            cases: sides.map(|side| self.faulty(side, Fault::Kill(FAULT_MS))).to_vec(),
             ratios: vec![(0, 2), (1, 3)],
         }
     }
 
     fn hang(&self) -> Table {
-        let case = |side| Case {
-            fault: Some(Fault::Stop(700)),
-            send_ms: 4000,
-            limit_ms: 40_000,
-            ..self.case(side, 4, 1000)
-        };
+        let sides = [Side::LanecastRm, Side::LanecastTcp];
         Table {
             title: "SIGSTOP of one of 4 members that all send, 1000 bytes".into(),
             figure: Figure::View,
-            cases: [Side::LanecastRm, Side::LanecastTcp].map(case).to_vec(),
+            cases: sides.map(|side| self.faulty(side, Fault::Stop(FAULT_MS))).to_vec(),
             ratios: Vec::new(),
+        }
+    }
+
+    fn mtu(&self, size: usize) -> Table {
+        let case = |side, mtu| Case { mtu, frames: true, ..self.case(side, 4, size) };
+        Table {
+            title: format!("mtu: 4 members, {size} bytes, packets as on a cable"),
+            figure: Figure::Rate,
+            cases: vec![
+                case(Side::PerfRm, None),
+                case(Side::PerfRm, Some(JUMBO)),
+                case(Side::PerfTcp, None),
+                case(Side::PerfTcp, Some(JUMBO)),
+            ],
+            ratios: vec![(1, 0), (3, 2)],
         }
     }
 }
@@ -252,5 +322,52 @@ impl Table {
         }
         let ratios = self.ratios.iter().filter_map(|(a, b)| Some((places[*a]?, places[*b]?)));
         Self { cases, ratios: ratios.collect(), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            members: vec![2, 4],
+            scale: vec![4, 6, 10],
+            sizes: vec![1000, 5000],
+            losses: vec![1],
+            warm_ms: 1000,
+            send_ms: 500,
+            rounds: 7,
+        }
+    }
+
+    #[test]
+    fn all_sides_of_a_table_have_one_schedule() {
+        for row in Row::value_variants() {
+            for table in wanted().tables(*row, |_| true) {
+                let load = |case: &Case| {
+                    let fault = case.fault.map(Fault::after);
+                    let rounds = (case.rounds, case.warm_rounds);
+                    (case.warm_ms, case.send_ms, case.limit_ms, rounds, case.whole, fault)
+                };
+                let first = load(&table.cases[0]);
+                assert!(table.cases.iter().all(|case| load(case) == first), "{}", table.title);
+                let count = table.cases.len();
+                assert!(table.ratios.iter().all(|(a, b)| a != b && *a < count && *b < count));
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_follow_their_cases() {
+        let tables = wanted().tables(Row::Rate, |side| side != Side::JgroupsUdp);
+        let table = &tables[0];
+        let sides = |(a, b): &(usize, usize)| (table.cases[*a].side, table.cases[*b].side);
+        let ratios: Vec<_> = table.ratios.iter().map(sides).collect();
+        let tcp = Side::JgroupsTcp;
+        assert_eq!(ratios, [(Side::LanecastTcp, tcp), (Side::PerfTcp, tcp)]);
+        let tables = wanted().tables(Row::Scale, |side| side == Side::LanecastTcp);
+        assert_eq!(tables[0].ratios, [(1, 0), (2, 0)]);
+        assert!(wanted().tables(Row::Mtu, |side| side == Side::Corosync).is_empty());
     }
 }

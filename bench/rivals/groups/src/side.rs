@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -13,6 +14,9 @@ use crate::member::Ordering;
 /// JVM options of the source document, where they still exist.
 const JVM: [&str; 5] =
     ["-server", "-Xms400M", "-Xmx600M", "-XX:+UseParallelGC", "-Djava.net.preferIPv4Stack=true"];
+
+/// Headers of an IPv4 packet in front of a datagram.
+const IP_UDP_BYTES: u32 = 28;
 
 /// A peer of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,7 +45,7 @@ pub enum Side {
     JgroupsUdp,
     /// JGroups with its `tcp.xml`.
     JgroupsTcp,
-    /// Corosync, in agreed order.
+    /// Corosync over knet, its default, in agreed order.
     Corosync,
 }
 
@@ -96,28 +100,45 @@ pub struct Case {
     pub loss: u32,
     /// Whether no packet is longer than 1500 bytes, as on a cable.
     pub frames: bool,
+    /// Longest packet in bytes, if not 1500.
+    pub mtu: Option<u32>,
+    /// Milliseconds in which members send before the clock starts.
+    pub warm_ms: u64,
     /// Milliseconds in which members send.
     pub send_ms: u64,
     /// Messages a second and member; 0: flat out.
     pub rate: u64,
     /// Round trips in place of messages to all.
     pub rounds: u64,
+    /// Round trips before the clock starts.
+    pub warm_rounds: u64,
+    /// Whether the whole content of every message is written and checked, or its last word.
+    pub whole: bool,
     /// lanecast's waiting strategy, if not its default.
     pub wait: Option<&'static str>,
-    /// Milliseconds after the start at which a signal comes, and the longest run.
+    /// Signal to one of the members.
     pub fault: Option<Fault>,
     /// Milliseconds after which a member gives up.
     pub limit_ms: u64,
 }
 
-/// A signal to the last member, or to the first one.
+/// A signal to the last member, or to the first one, some milliseconds after the clock's start.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// SIGKILL after some milliseconds.
+    /// SIGKILL.
     Kill(u64),
-    /// SIGSTOP after some milliseconds.
+    /// SIGSTOP.
     Stop(u64),
+}
+
+impl Fault {
+    /// Time from the start of the clock to the signal.
+    pub const fn after(self) -> Duration {
+        match self {
+            Self::Kill(ms) | Self::Stop(ms) => Duration::from_millis(ms),
+        }
+    }
 }
 
 /// The places of the programs.
@@ -169,6 +190,11 @@ impl Programs {
         let mut words = self.placement(index);
         words.extend(["ip", "netns", "exec", host.name()].map(str::to_owned));
         if case.side.is_tool() {
+            // The interface's MTU says nothing about the rest of a path: longer datagrams are asked
+            // for.
+            words.extend(case.mtu.into_iter().flat_map(|mtu| {
+                ["env".into(), format!("LANECAST_NET__DATAGRAM={}", mtu - IP_UDP_BYTES)]
+            }));
             words.push(shown(&self.lanecast));
             words.extend(["perf", "group", "--json", "--sender"].map(str::to_owned));
             words.extend(["--name".into(), format!("m{index}"), "--directory".into()]);
@@ -178,6 +204,7 @@ impl Programs {
                 format!("num_members={}", case.members),
                 format!("msg_size={}", case.size),
                 format!("num_msgs={messages}"),
+                format!("warmup={}", messages * case.warm_ms / case.send_ms.max(1)),
                 format!("log_interval={}", (messages * case.members as u64 / 20).max(1)),
                 format!("bind_addr={}", host.interface()),
             ]);
@@ -221,6 +248,9 @@ impl Programs {
             ("--index", index as u64),
             ("--members", case.members as u64),
             ("--size", case.size as u64),
+            ("--warm-ms", case.warm_ms),
+            ("--warm-rounds", case.warm_rounds),
+            ("--whole", u64::from(case.whole)),
             ("--send-ms", case.send_ms),
             ("--rate", case.rate),
             ("--rounds", case.rounds),
@@ -241,11 +271,11 @@ impl Programs {
     }
 }
 
-/// Configuration of Corosync's daemon: UDP to each member, no encryption, otherwise defaults.
+/// Configuration of Corosync's daemon: the members' addresses, and its defaults, knet without
+/// encryption among them.
 fn corosync(network: &Network) -> String {
-    let mut text = "totem {\n version: 2\n cluster_name: rivals\n transport: udpu\n \
-                    crypto_cipher: none\n crypto_hash: none\n}\n\
-                    quorum {\n}\nlogging {\n to_stderr: yes\n to_syslog: no\n}\nnodelist {\n"
+    let mut text = "totem {\n version: 2\n cluster_name: rivals\n}\nquorum {\n}\n\
+                    logging {\n to_stderr: yes\n to_syslog: no\n}\nnodelist {\n"
         .to_owned();
     for (number, host) in (1..).zip(network.hosts()) {
         text += &format!(

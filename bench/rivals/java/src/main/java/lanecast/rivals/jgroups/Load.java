@@ -29,6 +29,15 @@ final class Load {
   /** Round trips between the first two members, in place of messages to all. */
   final int rounds;
 
+  /** Round trips before these. */
+  final int warmRounds;
+
+  /** Time of the warm-up, in which members send flat out. */
+  final long warmNs;
+
+  /** Whether the whole content of every message is written and checked, or its last word. */
+  final boolean whole;
+
   /** The longest run. */
   final long limitNs;
 
@@ -46,6 +55,9 @@ final class Load {
     sendNs = number("--send-ms", 1000) * 1_000_000;
     rate = number("--rate", 0);
     rounds = (int) number("--rounds", 0);
+    warmRounds = (int) number("--warm-rounds", 0);
+    warmNs = number("--warm-ms", 0) * 1_000_000;
+    whole = number("--whole", 0) == 1;
     limitNs = number("--limit-ms", 30_000) * 1_000_000;
   }
 

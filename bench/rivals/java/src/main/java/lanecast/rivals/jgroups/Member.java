@@ -4,7 +4,6 @@ import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 import org.jgroups.Address;
 import org.jgroups.BytesMessage;
@@ -15,39 +14,45 @@ import org.jgroups.View;
 import org.jgroups.util.MessageBatch;
 
 /**
- * One member of a group: waits for all members, sends to all, counts what comes, its own messages
- * too. Prints lines of words: {@code started}, {@code view}, {@code result} or {@code rounds};
- * stays until it is killed, so that others can fetch what they miss.
+ * One member of a group: waits for all members, warms up, waits for a line of its input, sends to
+ * all, counts what comes, its own messages too. Prints lines of words: {@code view}, {@code warm},
+ * {@code started}, {@code times}, {@code result} or {@code rounds}; stays until it is killed, so that
+ * others can fetch what they miss.
  *
- * <p>A message: kind (8 bits), 3 bytes of nothing, sender (32), sequence (64), number (64: of the
- * messages sent, in an end), little endian, and content.
+ * <p>The main thread sends; JGroups' threads call {@link #receive(Message)}, {@link
+ * #receive(MessageBatch)} and {@link #viewAccepted(View)}.
+ *
+ * <p>A message: kind (8 bits), 3 bytes of nothing, sender (32), sequence (64), stamp (64: the time at
+ * which it was due; in an end the number of messages sent), little endian, and {@link Content}.
  */
 public final class Member implements Receiver {
-  private static final int HEADER_BYTES = 24;
   private static final byte START = 1;
   private static final byte DATA = 2;
   private static final byte END = 3;
   private static final byte PING = 4;
   private static final byte PONG = 5;
+  private static final byte WARM = 6;
+  private static final byte READY = 7;
   private static final long START_INTERVAL_NS = 500_000_000;
-  private static final int WARM_UP_ROUNDS = 20_000;
 
   private final Load load;
+  private final Content content;
   private final Reception reception;
   private final JChannel channel;
   private final Thread main = Thread.currentThread();
   private final OperatingSystemMXBean system =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-  private final boolean[] started;
+  /** Addresses by number, as the members' own messages tell them. */
+  private final Address[] addresses;
   private volatile boolean[] present;
   private volatile View view;
   private volatile long answered = -1;
-  private long sent;
 
   private Member(final Load load) throws Exception {
     this.load = load;
-    reception = new Reception(load.members);
-    started = new boolean[load.members];
+    content = new Content(load.whole);
+    reception = new Reception(load, content);
+    addresses = new Address[load.members];
     present = new boolean[load.members];
     channel = new JChannel(load.stack).name("m" + load.index).setReceiver(this);
   }
@@ -65,10 +70,21 @@ public final class Member implements Receiver {
   private void run() throws Exception {
     channel.connect("rivals");
     waitForAll();
-    if (load.rounds > 0) {
-      goRound();
-    } else {
+    if (load.rounds == 0) {
+      warmUp();
+    } else if (load.index == 0) {
+      goRound(load.warmRounds);
+    }
+    System.out.printf("warm at=%d%n", System.nanoTime());
+    System.out.flush();
+    waitForLine();
+    System.out.printf("started at=%d%n", System.nanoTime());
+    System.out.flush();
+    if (load.rounds == 0) {
       measure();
+    } else if (load.index == 0) {
+      System.out.printf("times from=due counts=%s%n", goRound(load.rounds).printed());
+      System.out.printf("rounds count=%d%n", load.rounds);
     }
     System.out.flush();
     while (true) {
@@ -79,100 +95,133 @@ public final class Member implements Receiver {
   /** Says that it is there until all have said it. */
   private void waitForAll() throws Exception {
     long due = System.nanoTime();
-    while (!hasStarted()) {
+    while (!reception.haveStarted()) {
       final View now = view;
       if (now != null && now.size() >= load.members && System.nanoTime() - due >= 0) {
-        channel.send(new BytesMessage(null, message(START, HEADER_BYTES, 0, 0)));
+        send(START, 0, 0);
         due = System.nanoTime() + START_INTERVAL_NS;
       }
       LockSupport.parkNanos(1_000_000);
     }
-    System.out.printf("started at=%d%n", System.nanoTime());
-    System.out.flush();
+  }
+
+  /** Sends flat out for the time of the warm-up, until all others have done so, too. */
+  private void warmUp() throws Exception {
+    final long begun = System.nanoTime();
+    for (long sequence = 0; System.nanoTime() - begun < load.warmNs; sequence++) {
+      send(WARM, sequence, 0);
+    }
+    send(READY, 0, 0);
+    while (!reception.areWarm()) {
+      LockSupport.parkNanos(1_000_000);
+    }
+  }
+
+  /** Returns with the first line of the input, or with its end. */
+  private static void waitForLine() throws Exception {
+    int next;
+    do {
+      next = System.in.read();
+    } while (next >= 0 && next != '\n');
   }
 
   private void measure() throws Exception {
     final long begun = System.nanoTime();
     final long cpu = system.getProcessCpuTime();
-    while (load.messages > 0
-        ? sent < load.messages
-        : (sent & 63) != 0 || System.nanoTime() - begun < load.sendNs) {
+    long sent = 0;
+    while (isSending(sent, System.nanoTime() - begun)) {
+      // The time at which it is due, however late it goes: a sender that is held up must not hide
+      // that.
+      long stamp = 0;
       if (load.rate > 0) {
-        final long due = begun + sent * 1_000_000_000L / load.rate;
-        while (System.nanoTime() < due) {
-          LockSupport.parkNanos(due - System.nanoTime());
+        stamp = begun + (sent + 1) * 1_000_000_000L / load.rate;
+        while (System.nanoTime() - stamp < 0) {
+          LockSupport.parkNanos(stamp - System.nanoTime());
         }
       }
-      channel.send(new BytesMessage(null, message(DATA, load.size, sent, 0)));
+      send(DATA, sent, stamp);
       sent++;
-      if (System.nanoTime() - begun > load.limitNs) {
-        break;
-      }
     }
-    channel.send(new BytesMessage(null, message(END, HEADER_BYTES, 0, sent)));
+    send(END, 0, sent);
     while (!reception.isWhole(present) && System.nanoTime() - begun < load.limitNs) {
       LockSupport.parkNanos(1_000_000);
     }
     final long used = system.getProcessCpuTime() - cpu;
     final int complete = reception.isWhole(present) ? 1 : 0;
+    reception.printTimes();
     System.out.printf(
         "result sent=%d cpu=%d complete=%d %s%n", sent, used, complete, reception.words());
   }
 
-  /** Sends to the second member and waits for the answer, again and again; the second answers. */
-  private void goRound() throws Exception {
-    if (load.index != 0) {
-      return;
+  private boolean isSending(final long sent, final long elapsed) {
+    if (elapsed > load.limitNs) {
+      return false;
     }
-    final Address other = view.getMembers().stream()
-        .filter(address -> !address.equals(channel.getAddress())).findFirst().orElseThrow();
-    final long[] times = new long[load.rounds];
-    for (int round = 0; round < WARM_UP_ROUNDS + load.rounds; round++) {
+    return load.messages > 0 ? sent < load.messages : elapsed < load.sendNs;
+  }
+
+  /** Sends to the second member and waits for the answer, again and again; the second answers. */
+  private Times goRound(final int rounds) throws Exception {
+    final Times times = new Times();
+    final Address other = addresses[1];
+    for (int round = 0; round < rounds; round++) {
       final long begun = System.nanoTime();
+      answered = -1;
       channel.send(new BytesMessage(other, message(PING, load.size, round, 0)));
       while (answered != round) {
         LockSupport.park();
       }
-      if (round >= WARM_UP_ROUNDS) {
-        times[round - WARM_UP_ROUNDS] = System.nanoTime() - begun;
-      }
+      times.add(System.nanoTime() - begun);
     }
-    Arrays.sort(times);
-    System.out.printf(
-        "rounds count=%d min=%d p50=%d p90=%d p99=%d%n", load.rounds, times[0],
-        times[load.rounds / 2], times[load.rounds * 9 / 10], times[load.rounds * 99 / 100]);
+    return times;
   }
 
-  private byte[] message(final byte kind, final int size, final long sequence, final long number) {
-    final byte[] bytes = new byte[Math.max(size, HEADER_BYTES)];
+  /** Sends to all; data and warm-up with their content. */
+  private void send(final byte kind, final long sequence, final long stamp) throws Exception {
+    final boolean isLong = kind == DATA || kind == WARM;
+    final int size = isLong ? load.size : Content.HEADER_BYTES;
+    final byte[] bytes = message(kind, size, sequence, stamp);
+    if (isLong) {
+      final ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+      content.write(load.index, sequence, buffer);
+      if (load.rate > 0) {
+        buffer.putLong(Content.HEADER_BYTES, System.nanoTime());
+      }
+    }
+    channel.send(new BytesMessage(null, bytes));
+  }
+
+  // A new array for each message: JGroups keeps it until all members have the message.
+  private byte[] message(final byte kind, final int size, final long sequence, final long stamp) {
+    final byte[] bytes = new byte[Math.max(size, Content.HEADER_BYTES)];
     ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
-        .put(0, kind).putInt(4, load.index).putLong(8, sequence).putLong(16, number);
+        .put(0, kind).putInt(4, load.index).putLong(8, sequence).putLong(16, stamp);
     return bytes;
   }
 
-  private boolean hasStarted() {
-    synchronized (started) {
-      for (final boolean one : started) {
-        if (!one) {
-          return false;
-        }
-      }
-      return true;
-    }
-  }
-
+  /**
+   * Notes the members of a view. By their addresses: the name of an address travels apart from the
+   * view, and until it comes the address reads as a UUID.
+   */
   @Override
   public void viewAccepted(final View now) {
     final long at = System.nanoTime();
-    final boolean[] here = new boolean[load.members];
-    for (final Address address : now.getMembers()) {
-      final int index = Integer.parseInt(address.toString().substring(1));
-      here[index] = true;
-    }
     view = now;
-    present = here;
+    notePresent();
     System.out.printf("view at=%d members=%d%n", at, now.size());
     System.out.flush();
+  }
+
+  /** Which members are in the view; again whenever an address becomes known. */
+  private void notePresent() {
+    synchronized (addresses) {
+      final View now = view;
+      final boolean[] here = new boolean[load.members];
+      for (int i = 0; i < here.length; i++) {
+        here[i] = now != null && addresses[i] != null && now.containsMember(addresses[i]);
+      }
+      present = here;
+    }
   }
 
   @Override
@@ -195,29 +244,31 @@ public final class Member implements Receiver {
         ByteBuffer.wrap(message.getArray(), message.getOffset(), message.getLength())
             .slice().order(ByteOrder.LITTLE_ENDIAN);
     final int from = bytes.getInt(4);
+    final long sequence = bytes.getLong(8);
     switch (bytes.get(0)) {
       case START:
-        synchronized (started) {
-          started[from] = true;
+        synchronized (addresses) {
+          addresses[from] = message.getSrc();
         }
+        notePresent();
+        reception.start(from);
         return 0;
       case DATA:
-        if (bytes.getLong(8) == 0) {
-          synchronized (started) {
-            started[from] = true;
-          }
-        }
-        reception.take(from, bytes.getLong(8));
-        return 1;
+        return reception.take(from, sequence, bytes);
       case END:
         reception.end(from, bytes.getLong(16));
         return 0;
       case PING:
-        answer(message, bytes.getLong(8));
+        answer(message, sequence);
         return 0;
       case PONG:
-        answered = bytes.getLong(8);
+        answered = sequence;
         LockSupport.unpark(main);
+        return 0;
+      case WARM:
+        return 0;
+      case READY:
+        reception.warm(from);
         return 0;
       default:
         throw new IllegalStateException("kind " + bytes.get(0));
