@@ -1,7 +1,7 @@
 //! Groups side by side: lanecast, JGroups and Corosync, a member in each network namespace.
 //!
 //! ```text
-//!   rows -> series: cases, taking turns -> run: a network, a member on each host -> outcome -> report
+//!   rows -> series: cases in turn -> run: a network, a member on each host -> outcome -> report
 //! ```
 #![forbid(unsafe_code)]
 

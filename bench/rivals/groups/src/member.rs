@@ -1,6 +1,7 @@
-//! One member of a group of lanecast, through its public interface: waits for all members, warms up,
-//! waits for a line of its input, sends to all, counts what comes. Prints lines of words, as the
-//! members of the other sides do, and stays until it is killed, so that others can fetch from it.
+//! One member of a group of lanecast, through its public interface: waits for all members, warms
+//! up, waits for a line of its input, sends to all, counts what comes. Prints lines of words, as
+//! the members of the other sides do, and stays until it is killed, so that others can fetch from
+//! it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};

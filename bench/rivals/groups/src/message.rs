@@ -1,6 +1,6 @@
 //! A message of all sides: kind (8 bits), 3 bytes of nothing, sender (32), sequence (64), stamp
-//! (64: the time at which the message was due; in an end the number of messages sent), little endian,
-//! and content: words of 64 bits that follow from sender and sequence.
+//! (64: the time at which the message was due; in an end the number of messages sent), little
+//! endian, and content: words of 64 bits that follow from sender and sequence.
 
 /// Bytes before the content.
 pub const HEADER_BYTES: usize = 24;

@@ -16,7 +16,7 @@ pub struct Outcome {
     pub steady: f64,
     /// Messages received by all members.
     pub received: u64,
-    /// Those of other members among them: own messages do not cross the network.
+    /// Messages of other members among them: own messages do not cross the network.
     pub of_others: u64,
     /// Messages that members with a result sent and others did not receive.
     pub lost: u64,
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub incomplete: u64,
     /// Whether all members delivered in one order; null where only one sender's order counts.
     pub one_order: Option<bool>,
-    /// Times of all members together, from when a message was due; in a round trip from its request.
+    /// Times of all members together, from when a message was due, or from a request.
     pub from_due: Percentiles,
     /// The same deliveries from just before the message was sent, which hides a late sender.
     pub from_sent: Percentiles,

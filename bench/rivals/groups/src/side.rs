@@ -17,6 +17,8 @@ const JVM: [&str; 5] =
 
 /// Headers of an IPv4 packet in front of a datagram.
 const IP_UDP_BYTES: u32 = 28;
+/// Room in a datagram beside a frame of a group.
+const FRAME_IN_DATAGRAM_BYTES: u32 = 128;
 
 /// A peer of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -193,7 +195,13 @@ impl Programs {
             // The interface's MTU says nothing about the rest of a path: longer datagrams are asked
             // for.
             words.extend(case.mtu.into_iter().flat_map(|mtu| {
-                ["env".into(), format!("LANECAST_NET__DATAGRAM={}", mtu - IP_UDP_BYTES)]
+                let datagram = mtu - IP_UDP_BYTES;
+                let frame = datagram - FRAME_IN_DATAGRAM_BYTES;
+                [
+                    "env".to_owned(),
+                    format!("LANECAST_NET__DATAGRAM={datagram}"),
+                    format!("LANECAST_GROUP__LONGEST_FRAME={frame}"),
+                ]
             }));
             words.push(shown(&self.lanecast));
             words.extend(["perf", "group", "--json", "--sender"].map(str::to_owned));

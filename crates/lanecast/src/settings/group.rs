@@ -62,6 +62,22 @@ pub(super) const GROUP: &[Setting] = &[
         get: |config| written(config.group.window),
     },
     Setting {
+        key: "group.longest_frame",
+        values: "512 bytes to 64KiB",
+        about: "The longest frame of a group, the same for all members; longer messages are sent \
+                in several. 1400 bytes fit a datagram on every link, 8800 one of \
+                net.datagram = 8972.",
+        set: |config, text| {
+            let bytes = size(text)?;
+            if !(512..=64 << 10).contains(&bytes) {
+                return Err("512 bytes to 64KiB".into());
+            }
+            config.group.longest_frame = bytes;
+            Ok(())
+        },
+        get: |config| written(config.group.longest_frame),
+    },
+    Setting {
         key: "group.longest_message",
         values: "a size",
         about: "The longest message of a group; longer ones are refused.",

@@ -11,6 +11,7 @@ use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;
 use lanecast_measure::group::{GroupConfig, TransportKind};
 use serde_json::Value;
+use std::env;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,16 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(4 * 3600);
 /// Between two looks at the stop flag while threads run.
 const LOOK: Duration = Duration::from_millis(20);
+/// Settings of the longest datagram and frame, and the packets that they suit without being set.
+const DATAGRAM: &str = "LANECAST_NET__DATAGRAM";
+const FRAME: &str = "LANECAST_GROUP__LONGEST_FRAME";
+const COMMON_MTU: u32 = 1500;
+/// Headers of IPv4 and UDP.
+const IP_UDP_BYTES: u32 = 28;
+/// The longest datagram that can be set.
+const DATAGRAM_MAX: u32 = 65_000;
+/// Room in a datagram beside a frame of a group, with encryption too.
+const FRAME_IN_DATAGRAM_BYTES: u32 = 128;
 /// Port of every member of `tcp` that has an address of its own.
 const PORT: u16 = 7800;
 
@@ -131,7 +142,8 @@ pub(super) fn measure(
         if network.is_some() && config.transport == TransportKind::Udp {
             own.push(format!("bind_addr={}", namespaces::address(member)));
         }
-        let enter = network.as_ref().map(|network| network.enter(member)).unwrap_or_default();
+        let mut enter = network.as_ref().map(|network| network.enter(member)).unwrap_or_default();
+        enter.extend(mtu.and_then(|mtu| jumbo(config, mtu)).into_iter().flatten());
         actors.push(ChildProcess::start_in("member", &enter, &own)?);
     }
     let mut lines: Vec<Value> = Vec::new();
@@ -146,6 +158,20 @@ pub(super) fn measure(
     line["namespaces"] = network.is_some().into();
     line["mtu"] = mtu.into();
     Ok(line)
+}
+
+/// Words before a command that let frames and datagrams be as long as packets of `mtu` bytes: an
+/// interface's MTU says nothing about the rest of a path, so that lanecast does not follow it by
+/// itself. None if the user has set the transport up.
+fn jumbo(config: &GroupConfig, mtu: u32) -> Option<[String; 3]> {
+    let is_set =
+        config.props.is_some() || [DATAGRAM, FRAME].iter().any(|it| env::var_os(it).is_some());
+    let is_longer = mtu > COMMON_MTU && !is_set;
+    is_longer.then(|| {
+        let datagram = (mtu - IP_UDP_BYTES).min(DATAGRAM_MAX);
+        let frame = format!("{FRAME}={}", datagram - FRAME_IN_DATAGRAM_BYTES);
+        ["env".to_owned(), format!("{DATAGRAM}={datagram}"), frame]
+    })
 }
 
 /// Arguments of all members.
@@ -201,4 +227,25 @@ fn check_local(config: &GroupConfig, members: usize) -> anyhow::Result<()> {
         bail!("--local {members} and num_members={} differ", config.num_members);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_packets_bring_long_frames_unless_the_user_sets_them() {
+        let config = |props: &[&str]| {
+            let words = ["transport=group-rm", "num_msgs=1", "num_members=2"];
+            let words: Vec<String> =
+                words.iter().chain(props).map(|word| (*word).to_owned()).collect();
+            GroupConfig::read("a test", "", &words, None).unwrap()
+        };
+        let frame = "LANECAST_GROUP__LONGEST_FRAME=8844";
+        let long = ["env", "LANECAST_NET__DATAGRAM=8972", frame].map(str::to_owned);
+        assert_eq!(jumbo(&config(&[]), 9000), Some(long));
+        assert_eq!(jumbo(&config(&[]), 1500), None);
+        assert!(jumbo(&config(&[]), 65_535).unwrap()[1].ends_with("=65000"));
+        assert_eq!(jumbo(&config(&["props=own.toml"]), 9000), None);
+    }
 }
