@@ -94,7 +94,7 @@ struct Beginning {
 ///
 /// The driver publishes messages on a session of its own, calls [`sent`](Self::sent) for each, and
 /// carries frames to and from the stores.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     settings: SourceSettings,
     session: u64,

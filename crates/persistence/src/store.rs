@@ -16,7 +16,7 @@ use lanecast_wire::store::{
     Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreState,
 };
 pub use replay_error::ReplayError;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
 
 /// Settings of a store.
@@ -48,14 +48,14 @@ impl Default for StoreSettings {
 ///
 /// The driver subscribes to the topics, gives it live messages and frames, and calls
 /// [`on_persisted`](Self::on_persisted) when the log has come further.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Store {
     settings: StoreSettings,
     incarnation: u64,
     streams: Vec<Stream>,
-    by_name: HashMap<(String, u64), usize>,
+    by_name: BTreeMap<(String, u64), usize>,
     /// Streams by the session of their current run.
-    by_session: HashMap<u64, usize>,
+    by_session: BTreeMap<u64, usize>,
     /// Streams with records that are not durable yet, or an answer that waits for them.
     unsettled: BTreeSet<usize>,
 }
@@ -68,8 +68,8 @@ impl Store {
             settings,
             incarnation,
             streams: Vec::new(),
-            by_name: HashMap::new(),
-            by_session: HashMap::new(),
+            by_name: BTreeMap::new(),
+            by_session: BTreeMap::new(),
             unsettled: BTreeSet::new(),
         }
     }

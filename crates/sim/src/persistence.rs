@@ -1,6 +1,7 @@
 //! Persistent streams: publishers that crash and come back, and stores that crash, come back, or
 //! lose their data, in one world.
 //!
+//! - [`explore`]: every order of events in small scopes
 //! - [`log`]: a store's log, on a disk that forgets what was not synchronized
 //! - [`oracle`]: the messages that were told to be stable, and the checks
 //! - [`outcome`]: counts of runs
@@ -8,6 +9,8 @@
 //! - [`tamper`]: deliberate defects, which the oracle has to find
 //! - [`world`]: the actors, with the real machines, and their event loop
 
+mod collected;
+pub mod explore;
 pub mod log;
 pub mod oracle;
 pub mod outcome;

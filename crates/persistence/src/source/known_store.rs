@@ -4,7 +4,7 @@ use crate::Nanos;
 use lanecast_wire::store::{Ballot, Members, StoreState};
 
 /// A store of a publisher, with its last answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KnownStore {
     pub(super) name: String,
     /// `None` until the store has answered; forgotten when its connection ends.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// A ring of bytes with the messages from `first` on. Its memory is reserved at the start.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Window {
     first: u64,
     messages: VecDeque<Place>,

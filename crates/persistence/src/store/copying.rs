@@ -4,7 +4,7 @@ use crate::Nanos;
 use lanecast_wire::store::{Ballot, Members, Run};
 
 /// Copying of what the log lacks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Copying {
     /// The store that has it.
     pub(super) donor: String,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Translates the log's progress into the stream's.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DurableTrail {
     /// Positions of records that are not durable yet, with the sequence after each message.
     pending: VecDeque<(u64, u64)>,

@@ -9,7 +9,7 @@ use lanecast_wire::store::{Ballot, LogRecord, Members, RUNS_MAX, Run, StoreState
 use std::collections::BTreeMap;
 
 /// A publisher's messages on one topic, and the runs that are known of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) number: u32,
     pub(super) topic: String,

@@ -6,7 +6,7 @@ use lanecast_wire::store::LogRecord;
 use std::collections::BTreeMap;
 
 /// Records of one store. Survives the store's crashes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SimLog {
     records: Vec<Vec<u8>>,
     persisted: usize,
@@ -60,6 +60,16 @@ impl SimLog {
             |bytes: &Vec<u8>| matches!(LogRecord::read(bytes), Some(LogRecord::Promised { .. }));
         self.records.retain(|bytes| !is_promise(bytes));
         self.persisted = self.records.len();
+        self.cut();
+    }
+
+    /// The disk has written everything.
+    pub const fn synchronize_all(&mut self) {
+        self.persisted = self.records.len();
+    }
+
+    /// The store has died, and with it everything that waited for the disk.
+    pub fn crash_unwritten(&mut self) {
         self.cut();
     }
 

@@ -2,15 +2,13 @@
 
 use crate::ensure;
 use crate::violation::Verdict;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// Knows every message that was sent, and those that were told to be stable.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Oracle {
-    sent: HashSet<(u64, Vec<u8>)>,
+    sent: BTreeSet<(u64, Vec<u8>)>,
     stable: Vec<Vec<u8>>,
-    /// Sequence of the oldest message that retention has kept everywhere.
-    pub first: u64,
 }
 
 impl Oracle {

@@ -1,5 +1,6 @@
 //! The actors of a run, with the real machines, and their event loop.
 
+use super::collected::{Collected, FIRST_SESSION, SOURCE, TOPIC};
 use super::log::SimLog;
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
@@ -9,17 +10,11 @@ use crate::ensure;
 use crate::event_queue::EventQueue;
 use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
-use lanecast_persistence::{
-    Source, SourceEvent, SourceOutlet, SourceSettings, Store, StoreLog, StoreOutlet, StoreSettings,
-};
+use lanecast_persistence::{Source, SourceEvent, SourceSettings, Store, StoreLog, StoreSettings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
-use lanecast_wire::store::{StoreAddress, StoreFrame, StoreState};
+use lanecast_wire::store::{StoreFrame, StoreState};
 use std::collections::HashMap;
 
-const TOPIC: &str = "orders";
-const SOURCE: u64 = 77;
-/// Clients from this number on are publishers; those below are stores.
-const FIRST_SESSION: u64 = 1_000;
 /// Time after the faults in which everything has to become stable.
 const QUIET_SECONDS: u64 = 30;
 
@@ -56,44 +51,6 @@ struct PublisherProcess {
     start: u64,
     bodies: Vec<Vec<u8>>,
     is_superseded: bool,
-}
-
-/// Frames and events of one call of a machine.
-#[derive(Default)]
-struct Collected {
-    /// From a publisher: by store's index.
-    requests: Vec<(usize, Vec<u8>)>,
-    events: Vec<SourceEvent>,
-    /// From a store: by the client's id, and by another store's name.
-    replies: Vec<(u64, Vec<u8>)>,
-    others: Vec<(String, Vec<u8>)>,
-    client: u64,
-}
-
-fn bytes(client: u64, frame: &StoreFrame<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    frame.write(StoreAddress { client, source: SOURCE, topic: TOPIC }, &mut bytes);
-    bytes
-}
-
-impl SourceOutlet for Collected {
-    fn request(&mut self, store: usize, frame: &StoreFrame<'_>) {
-        self.requests.push((store, bytes(self.client, frame)));
-    }
-
-    fn event(&mut self, event: SourceEvent) {
-        self.events.push(event);
-    }
-}
-
-impl StoreOutlet for Collected {
-    fn reply(&mut self, client: u64, _: &str, _: u64, frame: &StoreFrame<'_>) {
-        self.replies.push((client, bytes(client, frame)));
-    }
-
-    fn request(&mut self, store: &str, _: &str, _: u64, frame: &StoreFrame<'_>) {
-        self.others.push((store.to_owned(), bytes(self.client, frame)));
-    }
 }
 
 /// One run.

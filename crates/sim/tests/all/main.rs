@@ -5,4 +5,5 @@ mod group_scopes;
 mod groups;
 mod latency;
 mod seeds;
+mod store_scopes;
 mod stores;
