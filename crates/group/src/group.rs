@@ -303,6 +303,7 @@ impl<T: Transport> Group<T> {
     #[inline]
     pub fn try_send(&mut self, bytes: &[u8], order: Order) -> Result<u64, SendError> {
         if self.pending.length() > self.pending_max {
+            self.pending.promise_room();
             return Err(SendError::NoCredit(self.links.id()));
         }
         let now = self.now();

@@ -61,6 +61,13 @@ impl PendingEvents {
         self.events.push_back(event);
     }
 
+    /// Ends with `Event::Writable`: a send was refused as these events take too much memory.
+    pub(crate) fn promise_room(&mut self) {
+        if !matches!(self.events.back(), Some(PendingEvent::Writable)) {
+            self.events.push_back(PendingEvent::Writable);
+        }
+    }
+
     fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);

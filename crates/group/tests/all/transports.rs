@@ -1,7 +1,7 @@
 //! The promises of a group, over each transport.
 
 use crate::crowd::{Seat, send, until, until_together};
-use lanecast_group::{Departure, GroupKeys, GroupOptions, Order};
+use lanecast_group::{Departure, Event, Group, GroupKeys, GroupOptions, Order, SendError};
 use lanecast_net::{NetSettings, NetTransport, Network, TransportKind};
 use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
 use lanecast_transport::Transport;
@@ -262,4 +262,39 @@ fn members_without_the_key_neither_join_nor_read() {
         assert!(stranger.received.is_empty());
         assert!(stranger.group.foreign_frames() > 0, "frames came, and were refused");
     }
+}
+
+/// A member alone has credit without end; its own messages wait for its next poll.
+#[test]
+fn room_follows_a_send_that_was_refused_as_own_messages_wait() {
+    let settings = DomainSettings { visibility: Visibility::Process, ..Default::default() };
+    let mut options = options("ann");
+    options.settings.join_timeout = 1_000_000;
+    let mut group = Group::join(Domain::open(settings).unwrap(), "alone", options).unwrap();
+    let mut has_view = false;
+    while !has_view {
+        let work = group.poll(64, |event| has_view |= matches!(event, Event::View(..)));
+        group.wait(work);
+    }
+    let mut sent = 0;
+    let refusal = loop {
+        match group.try_send(&[0; 10_000], Order::Sender) {
+            Ok(_) => sent += 1,
+            Err(refusal) => break refusal,
+        }
+        assert!(sent < 100_000, "no limit");
+    };
+    assert_eq!(refusal, SendError::NoCredit(group.me().id));
+    assert_eq!(group.try_send(&[0; 10_000], Order::Sender), Err(refusal));
+    let mut seen = (0, 0);
+    group.poll(64, |event| match event {
+        Event::Message { .. } => seen.0 += 1,
+        Event::Writable => {
+            assert_eq!(seen.0, sent, "room comes with the last of them");
+            seen.1 += 1;
+        }
+        _ => {}
+    });
+    assert_eq!(seen, (sent, 1));
+    group.try_send(&[0; 10_000], Order::Sender).expect("room");
 }

@@ -46,6 +46,7 @@ impl Credit {
         self.limit
     }
 
+    /// A frame was sent.
     #[inline]
     pub(crate) const fn on_sent(&mut self) {
         self.sent += 1;

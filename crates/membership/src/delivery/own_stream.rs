@@ -153,7 +153,6 @@ impl OwnStream {
         }
         link.counters.sent += 1;
         link.counters.sent_bytes += bytes.len() as u64;
-        self.credit.on_sent();
         if self.blocked.is_some() {
             self.unblock(link);
         }
@@ -190,6 +189,8 @@ impl OwnStream {
             }
             let appended = streams.append(flags, body, at_once, link);
             debug_assert!(appended, "the ring holds more than the credit");
+            // By frames, as repairs are.
+            self.credit.on_sent();
             if end == bytes.len() {
                 break;
             }
@@ -221,6 +222,7 @@ impl OwnStream {
                 return;
             }
             self.sent += 1;
+            self.credit.on_sent();
             self.expect_acks(streams, link);
             if let Some(long) = &mut self.long {
                 long.offset = end;

@@ -204,6 +204,26 @@ fn delivery_in_total_order_gives_credit_back_too() {
 }
 
 #[test]
+fn fragments_count_as_frames_when_repairs_are_weighed() {
+    let limit_after = |repairs: u64| {
+        let mut network = Network::new(2, &GroupSettings { window: 4 << 20, ..settings() }, 1);
+        let before = network.nodes[0].delivery.own.limit();
+        network.run(60 * MILLISECOND);
+        for _ in 0..200 {
+            network.send(0, &[0; 4 * 400], Order::Sender).expect("credit");
+        }
+        network.nodes[0].delivery.own.on_repairs(repairs);
+        network.run(200 * MILLISECOND);
+        (before, network.nodes[0].delivery.own.limit())
+    };
+    // 800 frames: 40 repairs are a twentieth of them, but a fifth of the messages.
+    let (before, after) = limit_after(40);
+    assert_eq!(after, before);
+    let (before, after) = limit_after(60);
+    assert_eq!(after, before / 2);
+}
+
+#[test]
 fn long_messages_of_all_members_in_both_orders_get_through() {
     for seed in 1..=20 {
         let settings = GroupSettings {
