@@ -12,8 +12,11 @@ use crate::rows::Table;
 use crate::run;
 use crate::side::{Case, Peer, Programs};
 
-/// Messages of the run that only finds how many `lanecast perf group` can send in the time.
-const FIRST_MESSAGES: u64 = 50_000;
+/// Messages of the first run that only finds how many `lanecast perf group` can send in the time,
+/// their growth from one such run to the next, and the time from which a run's rate counts.
+const FIRST_MESSAGES: u64 = 5_000;
+const GROWTH: u64 = 8;
+const FOUND_AFTER: f64 = 0.1;
 /// Failures in a row without a success after which a case is left out: each may take half a minute.
 const FAILURES_MAX: usize = 2;
 
@@ -119,13 +122,26 @@ fn repeat(programs: &Programs, case: &Case, done: &mut Done, repetition: usize) 
     }
     let messages = match done.messages {
         Some(messages) => messages,
-        // Every member receives what all have sent.
-        None => {
-            (measure(FIRST_MESSAGES)?.rate * case.send_ms as f64 / 1e3 / case.members as f64) as u64
-        }
+        None => find(case, measure)?,
     };
-    done.messages = Some(messages.max(1000));
-    measure(messages.max(1000))
+    done.messages = Some(messages);
+    measure(messages)
+}
+
+/// Messages of each member that fill the time: a few first, then more while those take no time.
+fn find(case: &Case, measure: impl Fn(u64) -> Run) -> Result<u64, String> {
+    let mut messages = FIRST_MESSAGES;
+    loop {
+        // Every member receives what all have sent.
+        let each = measure(messages)?.rate / case.members as f64;
+        if each <= 0.0 {
+            return Err("nothing was received in the run that finds the rate".into());
+        }
+        if messages as f64 / each >= FOUND_AFTER {
+            return Ok(((each * case.send_ms as f64 / 1e3) as u64).max(1000));
+        }
+        messages *= GROWTH;
+    }
 }
 
 /// The line of one run.
@@ -168,6 +184,11 @@ mod tests {
         assert!(!is_kept(table, case, &[Ok(measured.clone()), failed.clone()]));
         let lost = Outcome { lost: 1, ..measured };
         assert!(!is_kept(table, case, &[Ok(lost)]));
+        let found = |rate: f64| {
+            find(case, |_| Ok(Outcome { rate, ..Outcome::default() })).map(|it| (it, rate))
+        };
+        assert_eq!(found(4e6), Ok((2_000, 4e6)), "half of it in a millisecond");
+        assert!(found(0.0).is_err());
         let tables = wanted.tables(Row::Rate, |side| side == Side::JgroupsUdp);
         assert!(is_kept(&tables[0], &tables[0].cases[0], &[failed]), "a peer may fail");
     }
