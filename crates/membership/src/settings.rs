@@ -22,7 +22,8 @@ pub struct GroupSettings {
     pub round_timeout: Nanos,
     /// Most unacknowledged bytes of a sender.
     pub window: usize,
-    /// Longest frame that the transport carries, in bytes.
+    /// Longest frame, in bytes; longer messages are sent in several, each with a header of its own.
+    /// The transport may split a frame into datagrams, and repairs them one by one.
     pub longest_frame: usize,
     /// Longest message, in bytes; longer ones are refused.
     pub longest_message: usize,
@@ -44,7 +45,7 @@ impl Default for GroupSettings {
             gather: 20 * MILLISECOND,
             round_timeout: 500 * MILLISECOND,
             window: 8 << 20,
-            longest_frame: 1_400,
+            longest_frame: 16 << 10,
             longest_message: 16 << 20,
             longest_state: 256 << 20,
             most_members: 1_024,

@@ -6,8 +6,8 @@ use lanecast_os::process::Identity;
 use lanecast_os::{is_locked, open};
 use lanecast_wire::stats::{
     COUNT_UNKNOWN, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ErrorEntry, LABEL_MAX,
-    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LossEntry, Shape, StatsHeader, TOPICS_OFFSET, TOPICS_TEXT_MAX,
-    TopicList,
+    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LossEntry, Shape, StatsError, StatsHeader, TOPICS_OFFSET,
+    TOPICS_TEXT_MAX, TopicList,
 };
 use std::fs::File;
 use std::io;
@@ -98,16 +98,16 @@ pub fn read_file(path: &Path) -> io::Result<StatsReport> {
     let file = open(path, false)?;
     let mut start = [0; size_of::<StatsHeader>()];
     file.read_exact_at(&mut start, 0)?;
-    let foreign =
-        || io::Error::new(io::ErrorKind::InvalidData, "not a counters file of this version");
-    let header = StatsHeader::read(&start).ok_or_else(foreign)?;
+    let invalid = |error: StatsError| io::Error::new(io::ErrorKind::InvalidData, error);
+    let damaged = || invalid(StatsError::Damaged);
+    let header = StatsHeader::read(&start).map_err(invalid)?;
     let shape = Shape {
         counters: header.counters.get(),
         errors: header.errors.get(),
         losses: header.losses.get(),
     };
     if file.metadata()?.len() != shape.file_bytes() {
-        return Err(foreign());
+        return Err(damaged());
     }
     let process = Identity {
         pid: header.pid.get(),
@@ -122,7 +122,7 @@ pub fn read_file(path: &Path) -> io::Result<StatsReport> {
         process,
         name: padded(&header.name),
         is_alive: is_locked(&file, 0)? && !process.is_surely_gone(),
-        role: Role::from_code(header.role.get()).ok_or_else(foreign)?,
+        role: Role::from_code(header.role.get()).ok_or_else(damaged)?,
         session: header.session.get(),
         opened_unix_ns: header.opened_unix_ns.get(),
         transport: padded(&header.transport),

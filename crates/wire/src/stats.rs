@@ -102,16 +102,44 @@ pub struct StatsHeader {
     pub group: [u8; 64],
 }
 
+/// Fault of a counters file's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatsError {
+    /// Too short for a header, or with other first bytes.
+    #[error("not a counters file of lanecast")]
+    Foreign,
+    /// Layout of another version of lanecast.
+    #[error(
+        "the counters are of version {found}, this program reads version {STATS_VERSION}: \
+         read them with the version of lanecast that wrote them, or use one version"
+    )]
+    Version {
+        /// The version in the file.
+        found: u32,
+    },
+    /// Numbers of entries, a role or a length that no process writes.
+    #[error("a damaged counters file")]
+    Damaged,
+}
+
 impl StatsHeader {
     /// Reads and checks a header; `bytes` may come from anybody.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let (header, _) = Self::read_from_prefix(bytes).ok()?;
-        let sane = header.magic == STATS_MAGIC
-            && header.version.get() == STATS_VERSION
-            && header.counters.get() <= COUNTERS_MAX
+    ///
+    /// # Errors
+    /// If it is not ours, not this version's, or counts more entries than a file may have.
+    pub fn read(bytes: &[u8]) -> Result<Self, StatsError> {
+        let (header, _) = Self::read_from_prefix(bytes).map_err(|_| StatsError::Foreign)?;
+        if header.magic != STATS_MAGIC {
+            return Err(StatsError::Foreign);
+        }
+        if header.version.get() != STATS_VERSION {
+            return Err(StatsError::Version { found: header.version.get() });
+        }
+        let is_sane = header.counters.get() <= COUNTERS_MAX
             && header.errors.get() <= ERRORS_MAX
             && header.losses.get() <= LOSSES_MAX;
-        sane.then_some(header)
+        if is_sane { Ok(header) } else { Err(StatsError::Damaged) }
     }
 }
 

@@ -65,8 +65,7 @@ pub(super) const GROUP: &[Setting] = &[
         key: "group.longest_frame",
         values: "512 bytes to 64KiB",
         about: "The longest frame of a group, the same for all members; longer messages are sent \
-                in several. 1400 bytes fit a datagram on every link, 8800 one of \
-                net.datagram = 8972.",
+                in several. The transport splits frames that are longer than its datagrams.",
         set: |config, text| {
             let bytes = size(text)?;
             if !(512..=64 << 10).contains(&bytes) {

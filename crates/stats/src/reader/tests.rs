@@ -1,5 +1,6 @@
 use super::*;
 use crate::{CounterLayout, CounterOwner, Counters, Loss, LossCause};
+use lanecast_wire::stats::STATS_VERSION;
 
 /// A temporary directory, removed on drop.
 struct Directory(PathBuf);
@@ -51,6 +52,33 @@ fn counters_and_distinct_errors_are_read_from_outside() {
     assert!(read_file(&directory.0.join("x.stats")).is_err());
     drop(counters);
     assert!(!path.exists());
+}
+
+#[test]
+fn other_versions_are_refused_in_words() {
+    let directory = Directory::new("versions");
+    let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&["one"], 0));
+    let counters = counters.unwrap();
+    let genuine = std::fs::read(directory.only()).unwrap();
+    let copy = directory.0.join("other.stats");
+    let read_as = |version: u32| {
+        let mut bytes = genuine.clone();
+        let at = std::mem::offset_of!(StatsHeader, version);
+        bytes[at..at + 4].copy_from_slice(&version.to_le_bytes());
+        std::fs::write(&copy, bytes).unwrap();
+        read_file(&copy)
+    };
+    for version in [STATS_VERSION - 1, STATS_VERSION + 1] {
+        let error = read_as(version).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let words = format!(
+            "the counters are of version {version}, this program reads version {STATS_VERSION}: "
+        );
+        assert!(error.to_string().starts_with(&words), "{error}");
+        assert!(error.to_string().ends_with("use one version"), "{error}");
+    }
+    assert!(read_as(STATS_VERSION).is_ok());
+    drop(counters);
 }
 
 #[test]

@@ -85,14 +85,17 @@ fn a_header_that_cannot_be_is_refused() {
         losses: LOSSES_MAX.into(),
         ..zerocopy::FromZeros::new_zeroed()
     };
-    assert!(StatsHeader::read(sane.as_bytes()).is_some());
-    let refused = [
-        StatsHeader { magic: *b"LANESTAY", ..sane },
-        StatsHeader { version: (STATS_VERSION - 1).into(), ..sane },
-        StatsHeader { counters: (COUNTERS_MAX + 1).into(), ..sane },
-        StatsHeader { errors: (ERRORS_MAX + 1).into(), ..sane },
-        StatsHeader { losses: (LOSSES_MAX + 1).into(), ..sane },
-    ];
-    assert!(refused.iter().all(|header| StatsHeader::read(header.as_bytes()).is_none()));
-    assert!(StatsHeader::read(&sane.as_bytes()[1..]).is_none());
+    assert!(StatsHeader::read(sane.as_bytes()).is_ok());
+    let (old, new) = (STATS_VERSION - 1, STATS_VERSION + 1);
+    for (header, error) in [
+        (StatsHeader { magic: *b"LANESTAY", ..sane }, StatsError::Foreign),
+        (StatsHeader { version: old.into(), ..sane }, StatsError::Version { found: old }),
+        (StatsHeader { version: new.into(), ..sane }, StatsError::Version { found: new }),
+        (StatsHeader { counters: (COUNTERS_MAX + 1).into(), ..sane }, StatsError::Damaged),
+        (StatsHeader { errors: (ERRORS_MAX + 1).into(), ..sane }, StatsError::Damaged),
+        (StatsHeader { losses: (LOSSES_MAX + 1).into(), ..sane }, StatsError::Damaged),
+    ] {
+        assert_eq!(StatsHeader::read(header.as_bytes()).unwrap_err(), error);
+    }
+    assert_eq!(StatsHeader::read(&sane.as_bytes()[1..]).unwrap_err(), StatsError::Foreign);
 }
