@@ -2,6 +2,7 @@
 
 use lanecast_net::{NetSettings, Network, OpenError, ThreadingMode};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 fn settings(threading: ThreadingMode, cpus: &[usize]) -> NetSettings {
     NetSettings { resolver_group: None, threading, cpus: cpus.to_vec(), ..NetSettings::default() }
@@ -20,6 +21,20 @@ fn threads() -> BTreeMap<String, String> {
     all.filter(|(name, _)| name.starts_with("lanecast-")).collect()
 }
 
+/// Waits until the threads are these: the kernel lists a thread for a moment after it was joined.
+#[track_caller]
+fn await_threads(expected: &BTreeMap<String, String>) {
+    let start = Instant::now();
+    loop {
+        let found = threads();
+        if found == *expected {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{found:?}, not {expected:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// One test, since it looks at all threads of the process.
 #[test]
 fn they_are_as_many_as_asked_for_and_where() {
@@ -29,18 +44,18 @@ fn they_are_as_many_as_asked_for_and_where() {
         names.iter().map(|(name, cpu)| ((*name).to_owned(), cpu.to_string())).collect()
     };
     let network = Network::open(settings(ThreadingMode::Thread, &[last])).expect("a network");
-    assert_eq!(threads(), named(&[("lanecast-net", last)]));
+    await_threads(&named(&[("lanecast-net", last)]));
     drop(network);
     let network = Network::open(settings(ThreadingMode::Split, &[first, last])).expect("a network");
-    assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", last)]));
+    await_threads(&named(&[("lanecast-recv", first), ("lanecast-send", last)]));
     drop(network);
     let network = Network::open(settings(ThreadingMode::Split, &[first])).expect("a network");
-    assert_eq!(threads(), named(&[("lanecast-recv", first), ("lanecast-send", first)]));
+    await_threads(&named(&[("lanecast-recv", first), ("lanecast-send", first)]));
     drop(network);
     let refused =
         Network::open(settings(ThreadingMode::Caller, &[9_999])).expect_err("no such CPU");
     assert!(refused.to_string().contains("CPU 9999 is not there"), "{refused}");
     let refused = Network::open(settings(ThreadingMode::Thread, &[0, 0])).expect_err("one thread");
     assert!(matches!(refused, OpenError::Setting { what: "net.cpus", .. }), "{refused}");
-    assert_eq!(threads(), BTreeMap::new());
+    await_threads(&BTreeMap::new());
 }
