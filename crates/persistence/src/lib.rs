@@ -32,7 +32,7 @@ pub use log::{LogFull, StoreLog};
 pub use outlet::{SourceOutlet, StoreOutlet};
 pub use quorum::{GroupRule, GroupsError, StoreGroups};
 pub use source::{SendRefusal, Source, SourceSettings};
-pub use store::{ReplayError, Store, StoreSettings};
+pub use store::{ReplayError, Store, StoreSettings, StreamSummary};
 
 /// Nanoseconds since an arbitrary moment, the same for all calls of one machine.
 pub type Nanos = u64;

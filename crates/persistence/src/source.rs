@@ -137,6 +137,11 @@ impl Source {
         matches!(self.phase, Phase::Registered(_))
     }
 
+    /// The stores that hold the stream.
+    pub const fn members(&self) -> &Members {
+        &self.members
+    }
+
     /// Sequence of the next message.
     pub fn next(&self) -> u64 {
         self.window.next()

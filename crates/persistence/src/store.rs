@@ -18,6 +18,7 @@ use lanecast_wire::store::{
 pub use replay_error::ReplayError;
 use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
+pub use stream::StreamSummary;
 
 /// Settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +110,11 @@ impl Store {
     /// The streams' topics, to subscribe to.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         self.streams.iter().map(|stream| stream.topic.as_str())
+    }
+
+    /// The streams, in the order in which they were opened.
+    pub fn summaries(&self) -> impl Iterator<Item = StreamSummary<'_>> {
+        self.streams.iter().map(Stream::summary)
     }
 
     /// The durable state of a stream, if the store knows it.

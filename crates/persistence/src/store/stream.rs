@@ -39,7 +39,36 @@ pub(super) struct Stream {
     copied: Option<u64>,
 }
 
+/// A stream as people see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSummary<'a> {
+    /// The topic.
+    pub topic: &'a str,
+    /// The publisher's stable id.
+    pub source: u64,
+    /// The run whose log this is.
+    pub run: Ballot,
+    /// Sequence of the oldest message.
+    pub first: u64,
+    /// Sequence after the last message that is on disk.
+    pub next: u64,
+    /// Messages are being copied from another store.
+    pub is_copying: bool,
+}
+
 impl Stream {
+    /// The stream as people see it.
+    pub(super) fn summary(&self) -> StreamSummary<'_> {
+        StreamSummary {
+            topic: &self.topic,
+            source: self.source,
+            run: self.log,
+            first: self.first.min(self.durable.next()),
+            next: self.durable.next(),
+            is_copying: self.copying.is_some(),
+        }
+    }
+
     pub(super) fn new(number: u32, topic: &str, source: u64) -> Self {
         Self {
             number,

@@ -1,0 +1,88 @@
+//! Links to the clients of a store: publishers, receivers, and other stores that copy from it.
+
+use crate::link::Link;
+use crate::name;
+use lanecast_persistence::Nanos;
+use lanecast_transport::Transport;
+use std::collections::BTreeMap;
+
+/// Most clients that are answered at the same time.
+const CLIENTS_MAX: usize = 1_024;
+/// Time without a receiver after which a link is closed.
+const IDLE: Nanos = 5_000_000_000;
+
+/// Links by client.
+pub(crate) struct Clients<T: Transport> {
+    transport: T,
+    store: String,
+    links: BTreeMap<u64, ClientLink<T>>,
+    /// Answers that no link could be opened for.
+    refused: u64,
+}
+
+struct ClientLink<T: Transport> {
+    link: Link<T::Publisher>,
+    /// When it last had a receiver, or was opened.
+    used: Nanos,
+}
+
+impl<T: Transport> Clients<T> {
+    pub(crate) fn new(transport: T, store: &str) -> Self {
+        Self { transport, store: store.to_owned(), links: BTreeMap::new(), refused: 0 }
+    }
+
+    /// Sends a reply; the link is opened with the first one.
+    pub(crate) fn reply(&mut self, client: u64, frame: &[u8], now: Nanos) {
+        if !self.links.contains_key(&client) && !self.open(client, now) {
+            self.refused += 1;
+            return;
+        }
+        if let Some(it) = self.links.get_mut(&client) {
+            it.link.send(frame);
+        }
+    }
+
+    #[cold]
+    fn open(&mut self, client: u64, now: Nanos) -> bool {
+        if self.links.len() >= CLIENTS_MAX {
+            // One without a receiver gives way; clients that are there keep their places.
+            let idle = self.links.iter().filter(|(_, it)| !it.link.has_receiver());
+            let Some(oldest) = idle.min_by_key(|(_, it)| it.used).map(|(id, _)| *id) else {
+                return false;
+            };
+            self.links.remove(&oldest);
+        }
+        // Out of descriptors or memory now, perhaps: the client asks again.
+        let topic = name::replies(&self.store, client);
+        let Ok(publisher) = self.transport.publisher(&topic) else { return false };
+        self.links.insert(client, ClientLink { link: Link::new(publisher), used: now });
+        true
+    }
+
+    /// Sends what waits, and closes links without receivers; returns the amount of work.
+    pub(crate) fn poll(&mut self, now: Nanos) -> usize {
+        let mut work = 0;
+        self.links.retain(|_, it| {
+            if it.link.has_receiver() {
+                it.used = now;
+                work += it.link.flush();
+            }
+            now.saturating_sub(it.used) < IDLE
+        });
+        work
+    }
+
+    /// Whether replies wait for a client to join, or for room: no descriptor tells of either.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.links.values().any(|it| it.link.is_waiting())
+    }
+
+    /// Clients with a receiver.
+    pub(crate) fn count(&self) -> usize {
+        self.links.values().filter(|it| it.link.has_receiver()).count()
+    }
+
+    pub(crate) const fn refused(&self) -> u64 {
+        self.refused
+    }
+}

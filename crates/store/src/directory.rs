@@ -1,0 +1,98 @@
+//! The directory of a store: its journal, and the identity of its data.
+
+use crate::error::DirectoryError;
+use lanecast_journal::{Directory, Journal, JournalConfig};
+use lanecast_os::event::EventFd;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Directory of the journal.
+const JOURNAL: &str = "journal";
+/// File with the incarnation: the identity of the data, as 16 hexadecimal digits.
+const INCARNATION: &str = "incarnation";
+
+/// An open directory.
+pub(crate) struct StoreDirectory {
+    pub(crate) incarnation: u64,
+    pub(crate) journal: Journal<Directory>,
+    /// Signalled when the journal has come further.
+    pub(crate) written: Arc<EventFd>,
+}
+
+impl StoreDirectory {
+    /// Opens the directory at `path`, or makes it; only this user can read a new one.
+    pub(crate) fn open(path: &Path, config: JournalConfig) -> Result<Self, DirectoryError> {
+        let failed = |error| DirectoryError::Io { path: path.to_owned(), error };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let written = Arc::new(EventFd::new(false).map_err(failed)?);
+        let listener = Arc::clone(&written);
+        let directory = Directory::new(path.join(JOURNAL));
+        let journal = Journal::open_with(directory, config, move |_| listener.signal())?;
+        // An empty journal has promised nothing, so whatever was here before is gone.
+        let incarnation = if journal.recovered().last == 0 {
+            draw_incarnation(path).map_err(failed)?
+        } else {
+            read_incarnation(path)?
+        };
+        Ok(Self { incarnation, journal, written })
+    }
+}
+
+/// Draws a new identity, and keeps it before anything is promised under it.
+fn draw_incarnation(directory: &Path) -> io::Result<u64> {
+    let incarnation = lanecast_os::process::random()?;
+    let (path, new) = (directory.join(INCARNATION), directory.join("incarnation.new"));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    writeln!(file, "{incarnation:016x}")?;
+    file.sync_all()?;
+    fs::rename(&new, &path)?;
+    File::open(directory)?.sync_all()?;
+    Ok(incarnation)
+}
+
+fn read_incarnation(directory: &Path) -> Result<u64, DirectoryError> {
+    let path = directory.join(INCARNATION);
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let digits = text.trim_end();
+    let is_whole = digits.len() == 16;
+    let number = is_whole.then(|| u64::from_str_radix(digits, 16).ok()).flatten();
+    number.ok_or(DirectoryError::Incarnation(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_journal::Entry;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    fn open(path: &Path) -> Result<StoreDirectory, DirectoryError> {
+        StoreDirectory::open(path, JournalConfig { segment_bytes: 1 << 20, ..Default::default() })
+    }
+
+    #[test]
+    fn data_keeps_its_identity_and_an_empty_journal_has_none() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("store");
+        let first = open(&path).expect("opened").incarnation;
+        let second = open(&path).expect("opened");
+        assert_ne!(second.incarnation, first, "nothing was kept under the first");
+        let entry = Entry { body: b"record", ..Entry::default() };
+        second.journal.persist(&[entry], Duration::from_secs(60)).expect("persisted");
+        let kept = second.incarnation;
+        drop(second);
+        assert_eq!(open(&path).expect("opened").incarnation, kept);
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&path.join(INCARNATION))), (0o700, 0o600));
+
+        fs::write(path.join(INCARNATION), "12").expect("written");
+        let error = open(&path).err().expect("refused").to_string();
+        assert!(error.contains("identity") && error.contains("move"), "{error}");
+        fs::remove_dir_all(path.join(JOURNAL)).expect("removed");
+        assert_ne!(open(&path).expect("opened").incarnation, kept, "the data is gone");
+    }
+}

@@ -1,0 +1,114 @@
+//! Errors of stores, and of publishers whose messages are kept.
+
+use crate::name::NameError;
+use lanecast_journal::{OpenError, ReadError, StorageError};
+use lanecast_persistence::{ReplayError, SendRefusal};
+use lanecast_transport::ClaimError;
+use std::io;
+use std::path::PathBuf;
+
+/// Failure to open a store's directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// A file operation failed.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The journal cannot be opened.
+    #[error(transparent)]
+    Journal(#[from] OpenError),
+    /// A record cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The journal has records, and the file that says whose they are is missing or damaged.
+    #[error(
+        "{}: the file with the identity of the journal beside it is missing or damaged: restore it \
+         from a copy, or move the directory away, so that the store begins empty and copies from \
+         the others", .0.display()
+    )]
+    Incarnation(PathBuf),
+    /// A record of the journal is none of a store, or contradicts those before it.
+    #[error("record {position} of the journal: {error}")]
+    Record {
+        /// Its sequence in the journal.
+        position: u64,
+        /// The contradiction.
+        error: RecordError,
+    },
+}
+
+/// A defect of a journal's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// Not a store's, or of another version.
+    #[error("no record of a store of this version")]
+    Unknown,
+    /// It contradicts those before it.
+    #[error(transparent)]
+    Contradiction(#[from] ReplayError),
+}
+
+/// Failure of a store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError<E> {
+    /// A name cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The transport refused.
+    #[error(transparent)]
+    Transport(E),
+    /// The system has no descriptor.
+    #[error("waiting for messages: {0}")]
+    Wakeup(#[source] io::Error),
+    /// The disk has failed: nothing is kept any more.
+    #[error("the disk has failed: {0}; repair it and start the store again")]
+    Disk(StorageError),
+    /// Messages on disk cannot be read.
+    #[error("reading kept messages: {0}")]
+    Read(ReadError),
+}
+
+/// Failure to open a publisher whose messages are kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenPublisherError<E> {
+    /// A name cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The transport refused.
+    #[error(transparent)]
+    Transport(E),
+}
+
+/// Reasons why a message cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PersistentSendError {
+    /// The stores do not accept it now, or never.
+    #[error(transparent)]
+    Refused(#[from] SendRefusal),
+    /// The transport does not take it.
+    #[error(transparent)]
+    Transport(#[from] ClaimError),
+}
+
+impl PersistentSendError {
+    /// Whether the same message may be accepted later.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::Refused(SendRefusal::NotRegistered | SendRefusal::FlightFull)
+                | Self::Transport(ClaimError::BackPressured(_))
+        )
+    }
+}

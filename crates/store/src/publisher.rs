@@ -1,0 +1,290 @@
+//! A publisher whose messages are kept, driven by the application's calls.
+
+use crate::error::{OpenPublisherError, PersistentSendError};
+use crate::link::Link;
+use crate::name;
+use crate::options::PersistentOptions;
+use lanecast_base::clock::Clock;
+use lanecast_persistence::{Nanos, Source, SourceEvent, SourceOutlet};
+use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
+use lanecast_wire::store::{StoreAddress, StoreFrame};
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Frames read in one poll.
+const POLL_LIMIT: usize = 256;
+/// Bytes of a frame beside a message that it carries.
+const FRAME_OVERHEAD: usize = 512;
+/// Longest sleep while the transport has no room: readers that make some send no wake-up.
+const ROOM_WAIT: Duration = Duration::from_micros(100);
+
+/// A publisher whose messages are kept by stores.
+///
+/// Messages go to subscribers as those of any other publisher do, without a detour; stores receive
+/// them beside. All other work is done in [`poll`](Self::poll), on the caller's thread: a program
+/// that sends without polling reaches the flight size and is refused.
+///
+/// [`StoreServer`](crate::StoreServer) has an example.
+pub struct PersistentPublisher<T: Transport> {
+    // Before the publishers: a subscriber that is dropped first holds up none of them.
+    replies: T::Subscriber,
+    publisher: T::Publisher,
+    machine: Source,
+    links: Links<T::Publisher>,
+    events: Vec<SourceEvent>,
+    clock: Clock,
+    next_tick: Nanos,
+    longest: usize,
+    foreign_frames: u64,
+}
+
+/// The ways to the stores.
+struct Links<P: Publish> {
+    topic: String,
+    source: u64,
+    session: u64,
+    stores: Vec<(String, Link<P>)>,
+    frame: Vec<u8>,
+}
+
+/// Where the machine's requests and events go.
+struct Outbox<'a, P: Publish> {
+    links: &'a mut Links<P>,
+    events: &'a mut Vec<SourceEvent>,
+}
+
+impl<P: Publish> SourceOutlet for Outbox<'_, P> {
+    fn request(&mut self, store: usize, frame: &StoreFrame<'_>) {
+        let Links { topic, source, session, stores, frame: bytes } = &mut *self.links;
+        frame.write(StoreAddress { client: *session, source: *source, topic }, bytes);
+        stores[store].1.send(bytes);
+    }
+
+    fn event(&mut self, event: SourceEvent) {
+        self.events.push(event);
+    }
+}
+
+impl<T: Transport> fmt::Debug for PersistentPublisher<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (topic, source) = (&self.links.topic, self.links.source);
+        let mut debug = f.debug_struct("PersistentPublisher");
+        debug.field("topic", topic).field("source", &source).finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport> PersistentPublisher<T> {
+    /// Opens a publisher of `topic` with the stable id `source`, which it keeps over its restarts;
+    /// of two that live at the same time the later one goes on, and the other is told.
+    ///
+    /// Returns at once; [`SourceEvent::Registered`] tells that messages can be sent.
+    ///
+    /// # Errors
+    /// See [`OpenPublisherError`].
+    pub fn open(
+        transport: &T,
+        topic: &str,
+        source: u64,
+        options: PersistentOptions,
+    ) -> Result<Self, OpenPublisherError<T::Error>> {
+        name::check_topic(topic)?;
+        let mut settings = options.settings;
+        let names: Vec<String> = settings.stores.names().map(str::to_owned).collect();
+        names.iter().try_for_each(|name| name::check_store(name))?;
+        let failed = OpenPublisherError::Transport;
+        let publisher = transport.publisher(topic).map_err(failed)?;
+        let session = publisher.session().0;
+        let topics: Vec<String> = names.iter().map(|it| name::replies(it, session)).collect();
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let replies = transport.subscriber(&topics).map_err(failed)?;
+        let mut stores = Vec::new();
+        for name in names {
+            let link = Link::new(transport.publisher(&name::requests(&name)).map_err(failed)?);
+            stores.push((name, link));
+        }
+        let frames = stores.iter().map(|(_, link)| link.longest_frame());
+        let longest_frame = frames.min().unwrap_or(0).saturating_sub(FRAME_OVERHEAD);
+        settings.longest_frame = settings.longest_frame.min(longest_frame);
+        // A message has to fit into a frame as well: a store that missed it is sent it again.
+        let longest = longest_frame.min(publisher.longest_message()).min(settings.flight_bytes);
+        let clock = Clock::host();
+        let now = clock.ns(clock.ticks());
+        Ok(Self {
+            replies,
+            machine: Source::new(settings, session, micros(), now),
+            publisher,
+            links: Links { topic: topic.to_owned(), source, session, stores, frame: Vec::new() },
+            events: Vec::new(),
+            clock,
+            next_tick: 0,
+            longest,
+            foreign_frames: 0,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Sends `bytes` if that is possible now; returns the message's sequence in its stream, which
+    /// goes on over restarts.
+    ///
+    /// # Errors
+    /// See [`PersistentSendError`]; nothing was sent then.
+    #[inline]
+    pub fn try_send(&mut self, bytes: &[u8]) -> Result<u64, PersistentSendError> {
+        if bytes.len() > self.longest {
+            let longest = self.longest;
+            return Err(lanecast_transport::ClaimError::TooLong { longest }.into());
+        }
+        self.machine.check_room(bytes.len())?;
+        let mut claim = self.publisher.try_claim(bytes.len())?;
+        claim.copy_from_slice(bytes);
+        claim.commit();
+        Ok(self.machine.sent(bytes))
+    }
+
+    /// Sends `bytes`, and waits while that is not possible. Events that come meanwhile go to
+    /// `handler`.
+    ///
+    /// # Errors
+    /// See [`PersistentSendError`]: those that waiting does not help against.
+    pub fn send(
+        &mut self,
+        bytes: &[u8],
+        mut handler: impl FnMut(SourceEvent),
+    ) -> Result<u64, PersistentSendError> {
+        loop {
+            match self.try_send(bytes) {
+                Err(error) if error.may_pass() => {
+                    let work = self.poll(&mut handler);
+                    let is_transport = matches!(error, PersistentSendError::Transport(_));
+                    let limit = if is_transport { ROOM_WAIT } else { Duration::MAX };
+                    self.wait_at_most(work, limit);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads the stores' answers, asks them what is due, and calls `handler` with the events;
+    /// returns the amount of work, 0 if there was none. Never blocks.
+    pub fn poll(&mut self, mut handler: impl FnMut(SourceEvent)) -> usize {
+        let now = self.now();
+        let Self { replies, machine, links, events, foreign_frames, .. } = self;
+        let mut work = links.stores.iter_mut().map(|(_, link)| link.flush()).sum();
+        work += replies.poll(POLL_LIMIT, |event| match event {
+            Event::Message(message) => {
+                let store = links.store(&message.stream().topic);
+                let frame = StoreFrame::read(message.bytes());
+                let (Some(store), Ok((address, frame))) = (store, frame) else {
+                    return *foreign_frames += 1;
+                };
+                if address.client == links.session && address.source == links.source {
+                    machine.on_frame(store, &frame, now, &mut Outbox { links, events });
+                }
+            }
+            Event::Left(stream, _) => {
+                if let Some(store) = links.store(&stream.topic) {
+                    machine.on_disconnected(store);
+                }
+            }
+            _ => {}
+        });
+        if now >= self.next_tick {
+            self.next_tick = machine.tick(now, &mut Outbox { links, events });
+        }
+        work += self.events.len();
+        self.events.drain(..).for_each(&mut handler);
+        work
+    }
+
+    /// Waits by the transport's strategy after a [`poll`](Self::poll) that returned `work`: returns
+    /// at once if that is not 0, in time for the next request, and after `limit` at the latest.
+    pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        let due = Duration::from_nanos(self.next_tick.saturating_sub(self.now()));
+        let is_waiting = self.links.stores.iter().any(|(_, link)| link.is_waiting());
+        let due = if is_waiting { due.min(ROOM_WAIT) } else { due };
+        let limit = limit.min(due).min(self.replies.longest_wait());
+        if work > 0 || !limit.is_zero() {
+            self.replies.wait_at_most(work, limit);
+        }
+    }
+
+    /// Waits until every message is stable, at most `timeout`; returns whether that is so. Events
+    /// go to `handler`.
+    pub fn wait_stable(&mut self, timeout: Duration, mut handler: impl FnMut(SourceEvent)) -> bool {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let work = self.poll(&mut handler);
+            if self.machine.is_registered() && self.machine.stable() == self.machine.next() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            self.wait_at_most(work, left);
+        }
+    }
+
+    /// Whether the stores have accepted this run: messages can be sent.
+    pub const fn is_registered(&self) -> bool {
+        self.machine.is_registered()
+    }
+
+    /// Sequence of the next message.
+    pub fn next(&self) -> u64 {
+        self.machine.next()
+    }
+
+    /// Sequence of the first message that is not stable: all before it survive.
+    pub const fn stable(&self) -> u64 {
+        self.machine.stable()
+    }
+
+    /// Version of the members: it grows when a store that lost its data is taken back.
+    pub const fn members(&self) -> u64 {
+        self.machine.members().version
+    }
+
+    /// The stable id.
+    pub const fn source(&self) -> u64 {
+        self.links.source
+    }
+
+    /// The longest message, in bytes: the transport's, a frame's to the stores, or the flight's.
+    pub const fn longest_message(&self) -> usize {
+        self.longest
+    }
+
+    /// Frames from the stores that are none, or of another version.
+    pub const fn foreign_frames(&self) -> u64 {
+        self.foreign_frames
+    }
+
+    /// The publisher below: its subscribers and its events.
+    pub const fn publisher(&mut self) -> &mut T::Publisher {
+        &mut self.publisher
+    }
+
+    /// Closes the publisher when its subscribers have read everything, or after `linger`. Messages
+    /// that are not stable by then may be kept or not: see [`wait_stable`](Self::wait_stable).
+    pub fn close(self, linger: Duration) -> Completion {
+        self.publisher.close(linger)
+    }
+}
+
+impl<P: Publish> Links<P> {
+    /// The index of the store that replies on `topic`.
+    fn store(&self, topic: &str) -> Option<usize> {
+        let name = name::replying_store(topic)?;
+        self.stores.iter().position(|(store, _)| store == name)
+    }
+}
+
+/// Now, in microseconds since 1970: the epoch of a run.
+fn micros() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,367 @@
+//! A store, driven by the calls of its program.
+
+use crate::clients::Clients;
+use crate::directory::StoreDirectory;
+use crate::error::{DirectoryError, RecordError, StoreError};
+use crate::log::JournalLog;
+use crate::name;
+use crate::options::StoreOptions;
+use crate::outbox::Outbox;
+use crate::peers::Peers;
+use crate::wakeup::Wakeup;
+use lanecast_base::clock::Clock;
+use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
+use lanecast_transport::{CloseReason, Event, Subscribe, Transport};
+use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame, StoreFrameError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Frames and messages read from one subscriber in one poll.
+const POLL_LIMIT: usize = 256;
+/// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
+/// Interval at which the places of readers are forgotten.
+const FORGET: Nanos = 2_000_000_000;
+
+/// Numbers of a store since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Live messages that were read.
+    pub messages: u64,
+    /// Frames that were read.
+    pub frames: u64,
+    /// Frames that are none, or of another version.
+    pub foreign_frames: u64,
+    /// Topics and replies for which the transport had no room.
+    pub refused: u64,
+    /// Clients that are connected.
+    pub clients: usize,
+    /// Bytes that wait for the disk.
+    pub pending_bytes: usize,
+}
+
+/// A store over the transport `T`: keeps the messages of publishers that have registered with it.
+///
+/// It subscribes to their topics as any receiver does, and answers on topics that begin with
+/// `_store.`; all work is done in [`poll`](Self::poll), on the caller's thread, but writing and
+/// synchronizing, which the journal's own thread does.
+///
+/// ```
+/// use lanecast_shm::{Domain, DomainSettings, Visibility};
+/// use lanecast_store::{PersistentOptions, PersistentPublisher, StoreOptions, StoreServer};
+/// # let directory = tempfile::tempdir()?;
+///
+/// let settings = DomainSettings { visibility: Visibility::Process, ..Default::default() };
+/// let domain = Domain::open(settings)?;
+/// let options = StoreOptions::default();
+/// let mut store = StoreServer::open(domain.clone(), "a", directory.path(), options)?;
+/// let options = PersistentOptions::with_store("a");
+/// let mut publisher = PersistentPublisher::open(&domain, "orders", 7, options)?;
+///
+/// let mut sent = None;
+/// while sent.is_none_or(|sequence| publisher.stable() <= sequence) {
+///     if sent.is_none() {
+///         sent = publisher.try_send(b"kept").ok(); // refused until the store has accepted
+///     }
+///     publisher.poll(|_| {});
+///     let work = store.poll()?;
+///     store.wait_at_most(work, std::time::Duration::from_millis(1));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct StoreServer<T: Transport + Clone> {
+    machine: Store,
+    log: JournalLog,
+    clients: Clients<T>,
+    peers: Peers<T>,
+    requests: T::Subscriber,
+    topics: BTreeMap<String, Topic<T::Subscriber>>,
+    topics_max: usize,
+    name: String,
+    transport: T,
+    wakeup: Wakeup,
+    clock: Clock,
+    persisted: u64,
+    next_tick: Nanos,
+    forget_at: Nanos,
+    stats: StoreStats,
+}
+
+/// The live messages of a topic.
+struct Topic<S> {
+    subscriber: S,
+    /// A publisher evicted the subscriber, which is replaced at the end of the poll.
+    was_evicted: bool,
+}
+
+impl<T: Transport + Clone> fmt::Debug for StoreServer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreServer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport + Clone> StoreServer<T> {
+    /// Opens the store `name` with its data in `directory`, which is made if it does not exist;
+    /// reads its journal, so that it is where it was when it ended.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn open(
+        transport: T,
+        name: &str,
+        directory: &Path,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError<T::Error>> {
+        name::check_store(name)?;
+        let topics_max = options.settings.streams_max;
+        let StoreDirectory { incarnation, journal, written } =
+            StoreDirectory::open(directory, options.journal)?;
+        let mut machine = Store::new(options.settings, incarnation);
+        let mut log = JournalLog::new(journal);
+        log.replay(|position, bytes| {
+            let refused = |error| DirectoryError::Record { position, error };
+            let record = LogRecord::read(bytes).ok_or(refused(RecordError::Unknown))?;
+            machine.replay(&record).map_err(|error| refused(error.into()))
+        })?;
+        let mut requests =
+            transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
+        let wakeup = Wakeup::new(written).map_err(StoreError::Wakeup)?;
+        wakeup.add(&mut requests).map_err(StoreError::Wakeup)?;
+        let client = lanecast_os::process::random().map_err(StoreError::Wakeup)?;
+        let clock = Clock::host();
+        let mut server = Self {
+            persisted: log.persisted(),
+            machine,
+            log,
+            clients: Clients::new(transport.clone(), name),
+            peers: Peers::new(transport.clone(), client),
+            requests,
+            topics: BTreeMap::new(),
+            topics_max,
+            name: name.to_owned(),
+            transport,
+            wakeup,
+            clock,
+            next_tick: 0,
+            forget_at: 0,
+            stats: StoreStats::default(),
+        };
+        let topics: Vec<String> = server.machine.topics().map(str::to_owned).collect();
+        for topic in topics {
+            server.subscribe(&topic).map_err(StoreError::Transport)?;
+        }
+        Ok(server)
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Reads live messages and frames, answers, and tells what the disk has written; returns the
+    /// amount of work, 0 if there was none. Never blocks.
+    ///
+    /// # Errors
+    /// If the disk has failed or kept messages cannot be read: the store keeps nothing any more and
+    /// has to end. Messages that were not told to be stable may be lost; others hold them.
+    pub fn poll(&mut self) -> Result<usize, StoreError<T::Error>> {
+        let now = self.now();
+        self.wakeup.clear();
+        self.log.set_time(unix_ns());
+        let mut work = self.poll_topics(now);
+        work += self.poll_requests(now);
+        work += self.poll_peers(now);
+        let persisted = self.log.persisted();
+        if persisted != self.persisted {
+            self.persisted = persisted;
+            work += 1;
+            let Self { machine, log, clients, peers, wakeup, .. } = self;
+            machine.on_persisted(log, &mut Outbox { clients, peers, wakeup, now });
+        }
+        if now >= self.next_tick {
+            let Self { machine, log, clients, peers, wakeup, .. } = self;
+            self.next_tick = machine.tick(now, log, &mut Outbox { clients, peers, wakeup, now });
+        }
+        if now >= self.forget_at {
+            self.forget_at = now + FORGET;
+            self.log.forget_readings();
+        }
+        work += self.clients.poll(now);
+        if let Some(error) = self.log.failure() {
+            return Err(StoreError::Disk(error));
+        }
+        match self.log.take_read_error() {
+            Some(error) => Err(StoreError::Read(error)),
+            None => Ok(work),
+        }
+    }
+
+    fn poll_topics(&mut self, now: Nanos) -> usize {
+        let Self { machine, log, clients, peers, wakeup, topics, stats, .. } = self;
+        let mut out = Outbox { clients, peers, wakeup, now };
+        let (mut work, mut is_any_evicted) = (0, false);
+        for topic in topics.values_mut() {
+            work += topic.subscriber.poll(POLL_LIMIT, |event| match event {
+                Event::Message(message) => {
+                    stats.messages += 1;
+                    let (session, number) = (message.stream().session.0, message.number());
+                    machine.on_message(session, number, message.bytes(), now, log, &mut out);
+                }
+                // Losses show in the numbers, and are asked for again.
+                Event::Left(_, CloseReason::Evicted) => topic.was_evicted = true,
+                _ => {}
+            });
+            is_any_evicted |= topic.was_evicted;
+        }
+        if is_any_evicted {
+            self.resubscribe();
+        }
+        work
+    }
+
+    fn poll_requests(&mut self, now: Nanos) -> usize {
+        let mut opened = Vec::new();
+        let Self { machine, log, clients, peers, wakeup, topics, stats, .. } = self;
+        let mut out = Outbox { clients, peers, wakeup, now };
+        let work = self.requests.poll(POLL_LIMIT, |event| {
+            let Event::Message(message) = event else { return };
+            let Some((address, frame)) = read(message.bytes(), stats) else { return };
+            if name::check_topic(address.topic).is_err() {
+                return stats.foreign_frames += 1;
+            }
+            // A stream is kept from when its topic is subscribed to: the request is repeated.
+            if let StoreFrame::Open { .. } = frame
+                && !topics.contains_key(address.topic)
+            {
+                return opened.push(message.bytes().to_vec());
+            }
+            machine.on_frame(address, &frame, now, log, &mut out);
+        });
+        for bytes in opened {
+            self.open_topic(&bytes, now);
+        }
+        work
+    }
+
+    /// Subscribes to the topic that a request opens, and executes the request.
+    #[cold]
+    fn open_topic(&mut self, bytes: &[u8], now: Nanos) {
+        let Ok((address, frame)) = StoreFrame::read(bytes) else { return };
+        let has_room = self.topics.len() < self.topics_max;
+        if !has_room || self.subscribe(address.topic).is_err() {
+            self.stats.refused += 1;
+            return;
+        }
+        let Self { machine, log, clients, peers, wakeup, .. } = self;
+        let mut out = Outbox { clients, peers, wakeup, now };
+        machine.on_frame(address, &frame, now, log, &mut out);
+    }
+
+    fn poll_peers(&mut self, now: Nanos) -> usize {
+        let mut frames = Vec::new();
+        let Self { machine, log, clients, peers, wakeup, stats, .. } = self;
+        // Frames of copies go on to the machine behind the poll, which asks the same peers again.
+        let work = peers.poll(POLL_LIMIT, |bytes| frames.push(bytes.to_vec()));
+        for bytes in frames {
+            let mut out = Outbox { clients, peers, wakeup, now };
+            if let Some((address, frame)) = read(&bytes, stats) {
+                machine.on_frame(address, &frame, now, log, &mut out);
+            }
+        }
+        work
+    }
+
+    fn subscribe(&mut self, topic: &str) -> Result<(), T::Error> {
+        if self.topics.contains_key(topic) {
+            return Ok(());
+        }
+        let subscriber = self.transport.subscriber(&[topic])?;
+        let mut topic_entry = Topic { subscriber, was_evicted: false };
+        if self.wakeup.add(&mut topic_entry.subscriber).is_err() {
+            // Without a descriptor its messages wait for the next tick.
+            self.stats.refused += 1;
+        }
+        self.topics.insert(topic.to_owned(), topic_entry);
+        Ok(())
+    }
+
+    /// Subscribes anew where a publisher went on without this store.
+    #[cold]
+    fn resubscribe(&mut self) {
+        for (name, topic) in &mut self.topics {
+            if !topic.was_evicted {
+                continue;
+            }
+            // For lack of memory or descriptors now, perhaps: the next poll tries again.
+            let Ok(mut subscriber) = self.transport.subscriber(&[name]) else { continue };
+            if self.wakeup.add(&mut subscriber).is_ok() {
+                *topic = Topic { subscriber, was_evicted: false };
+            }
+        }
+    }
+
+    /// Waits until there is something to do after a [`poll`](Self::poll) that returned `work`, at
+    /// most `limit`; returns at once if that is not 0.
+    pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        if work > 0 {
+            return;
+        }
+        let due = Duration::from_nanos(self.next_tick.saturating_sub(self.now()));
+        let limit = limit.min(due);
+        let limit = if self.clients.are_waiting() { limit.min(ROOM_WAIT) } else { limit };
+        self.wakeup.wait(limit);
+    }
+
+    /// A descriptor for event loops: readable when there is something to poll. The store has to be
+    /// polled every 100 ms besides, for its times.
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
+    }
+
+    /// The store's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The streams that are kept.
+    pub fn streams(&self) -> impl Iterator<Item = StreamSummary<'_>> {
+        self.machine.summaries()
+    }
+
+    /// Numbers since the start.
+    pub fn stats(&self) -> StoreStats {
+        StoreStats {
+            clients: self.clients.count(),
+            pending_bytes: self.log.pending_bytes(),
+            refused: self.stats.refused + self.clients.refused(),
+            ..self.stats
+        }
+    }
+
+    /// Writes what was accepted, and closes the store. Dropping does the same without telling of
+    /// errors.
+    ///
+    /// # Errors
+    /// If the disk has failed, or has no space for what is left.
+    pub fn close(self) -> Result<(), StoreError<T::Error>> {
+        self.log.close().map_err(StoreError::Disk)
+    }
+}
+
+fn read<'a>(
+    bytes: &'a [u8],
+    stats: &mut StoreStats,
+) -> Option<(StoreAddress<'a>, StoreFrame<'a>)> {
+    stats.frames += 1;
+    let read: Result<_, StoreFrameError> = StoreFrame::read(bytes);
+    stats.foreign_frames += u64::from(read.is_err());
+    read.ok()
+}
+
+/// Now, in nanoseconds since 1970.
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,3 @@
+//! Stores, publishers and receivers over real transports and disks.
+
+mod stores;
