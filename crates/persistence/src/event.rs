@@ -26,6 +26,12 @@ pub enum SourceEvent {
         /// Sequence of the first message that is not.
         next: u64,
     },
+    /// Every registered receiver has consumed the messages before `next`, and a write quorum of
+    /// stores knows that. Without registered receivers this follows [`Stable`](Self::Stable).
+    Consumed {
+        /// Sequence of the first message that is not consumed.
+        next: u64,
+    },
     /// A store no longer answers. Messages go on as long as the others are enough.
     StoreLost {
         /// The store.

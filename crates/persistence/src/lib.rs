@@ -10,6 +10,8 @@
 //!   keeps messages until they are stable, and sends them again to stores that missed them.
 //! - [`Store`]: a store. It appends messages to its [`StoreLog`], tells how far they are durable,
 //!   and copies from other stores what it missed.
+//! - [`Receiver`]: a receiver with a stable id. It begins where it had come to, fetches from stores
+//!   what it missed, and tells them what its program has consumed.
 //! - [`StoreGroups`]: the stores, and how many of them have to hold a message.
 //!
 //! The agreement is a replicated log with one writer at a time. Runs are ordered by their
@@ -24,14 +26,18 @@ mod event;
 mod log;
 mod outlet;
 mod quorum;
+mod receiver;
+mod receiver_event;
 mod source;
 mod store;
 
 pub use event::SourceEvent;
 pub use log::{LogFull, StoreLog};
-pub use outlet::{SourceOutlet, StoreOutlet};
+pub use outlet::{ReceiverOutlet, SourceOutlet, StoreOutlet};
 pub use quorum::{GroupRule, GroupsError, StoreGroups};
-pub use source::{SendRefusal, Source, SourceSettings};
+pub use receiver::{Receiver, ReceiverSettings, ReceiverStart};
+pub use receiver_event::ReceiverEvent;
+pub use source::{Pacing, SendRefusal, Source, SourceSettings};
 pub use store::{ReplayError, Store, StoreSettings, StreamSummary};
 
 /// Nanoseconds since an arbitrary moment, the same for all calls of one machine.

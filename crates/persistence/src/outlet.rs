@@ -1,6 +1,7 @@
 //! Destinations of frames and events.
 
 use crate::event::SourceEvent;
+use crate::receiver_event::ReceiverEvent;
 use lanecast_wire::store::StoreFrame;
 
 /// Destination of a publisher's requests and events.
@@ -19,4 +20,14 @@ pub trait StoreOutlet {
 
     /// Sends a request to another store. It may be lost: requests are repeated.
     fn request(&mut self, store: &str, topic: &str, source: u64, frame: &StoreFrame<'_>);
+}
+
+/// Destination of a receiver's requests and events.
+pub trait ReceiverOutlet {
+    /// Sends a request about the stream of `source` to the store with this index; `source` is 0 in
+    /// questions about the whole topic. It may be lost: requests are repeated.
+    fn request(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>);
+
+    /// Tells the application.
+    fn event(&mut self, event: ReceiverEvent<'_>);
 }

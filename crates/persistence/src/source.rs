@@ -21,6 +21,21 @@ const RESENDS_MAX: usize = 8;
 /// Requests without an answer until a store counts as lost.
 const SILENT_REQUESTS: u64 = 10;
 
+/// Who is in charge of the pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// The publisher: receivers that stay away for longer than messages are kept lose some, and are
+    /// told which.
+    #[default]
+    Source,
+    /// The registered receivers: messages are sent only while fewer than this number wait to be
+    /// consumed by one of them.
+    Receivers {
+        /// The most messages that are not consumed.
+        messages: u64,
+    },
+}
+
 /// Settings of a publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceSettings {
@@ -30,6 +45,8 @@ pub struct SourceSettings {
     pub flight_messages: usize,
     /// The most bytes of them; also the longest message.
     pub flight_bytes: usize,
+    /// Whether receivers hold the publisher back.
+    pub pacing: Pacing,
     /// Interval of requests to each store.
     pub retry: Nanos,
     /// Longest frame of messages that are sent again, unless a message alone is longer.
@@ -44,6 +61,7 @@ impl SourceSettings {
             stores,
             flight_messages: 10_000,
             flight_bytes: 4 << 20,
+            pacing: Pacing::Source,
             retry: 200_000_000,
             longest_frame: 32 << 10,
         }
@@ -59,6 +77,9 @@ pub enum SendRefusal {
     /// The flight size is reached: wait for [`SourceEvent::Stable`].
     #[error("too many messages are not stable yet")]
     FlightFull,
+    /// Receivers hold the publisher back: wait for [`SourceEvent::Consumed`].
+    #[error("too many messages are not consumed by the registered receivers yet")]
+    NotConsumed,
     /// Longer than the window.
     #[error("the message is longer than {longest} bytes: raise flight_bytes")]
     TooLong {
@@ -108,6 +129,7 @@ pub struct Source {
     next_members: Option<Members>,
     window: Window,
     stable: u64,
+    consumed: u64,
     /// The last `Waiting` told: silent and wiped stores.
     waiting: Option<(Vec<String>, Vec<String>)>,
 }
@@ -128,6 +150,7 @@ impl Source {
             next_members: None,
             window,
             stable: 0,
+            consumed: 0,
             waiting: None,
         }
     }
@@ -147,6 +170,11 @@ impl Source {
         self.window.next()
     }
 
+    /// Sequence of the first message that a registered receiver has not consumed.
+    pub const fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     /// Sequence of the first message that is not stable.
     pub const fn stable(&self) -> u64 {
         self.stable
@@ -158,6 +186,7 @@ impl Source {
     /// See [`SendRefusal`].
     pub fn check_room(&self, length: usize) -> Result<(), SendRefusal> {
         match self.phase {
+            Phase::Registered(_) if self.is_held_back() => Err(SendRefusal::NotConsumed),
             Phase::Registered(_) if self.window.has_room(length) => Ok(()),
             Phase::Registered(_) if length > self.window.longest() => {
                 Err(SendRefusal::TooLong { longest: self.window.longest() })
@@ -165,6 +194,14 @@ impl Source {
             Phase::Registered(_) => Err(SendRefusal::FlightFull),
             Phase::Superseded => Err(SendRefusal::Superseded),
             _ => Err(SendRefusal::NotRegistered),
+        }
+    }
+
+    /// Whether too many messages wait to be consumed.
+    fn is_held_back(&self) -> bool {
+        match self.settings.pacing {
+            Pacing::Source => false,
+            Pacing::Receivers { messages } => self.window.next() - self.consumed >= messages,
         }
     }
 
@@ -216,10 +253,11 @@ impl Source {
         }
         match frame {
             StoreFrame::State(state) => self.on_state(store, state, now, out),
-            StoreFrame::Stable { ballot, next } => {
+            StoreFrame::Stable { ballot, next, consumed } => {
                 let state = self.stores[store].state.as_mut();
                 if let Some(state) = state.filter(|state| state.log == *ballot) {
                     state.next = state.next.max(*next);
+                    state.consumed = *consumed;
                     self.advance(now, out);
                 }
             }
@@ -375,6 +413,12 @@ impl Source {
             self.stable = stable;
             self.window.release(stable);
             out.event(SourceEvent::Stable { next: stable });
+        }
+        let consumed = |store: usize| self.stores[store].consumed(ballot, &self.members);
+        let consumed = self.settings.stores.reached(consumed).min(self.stable);
+        if consumed > self.consumed {
+            self.consumed = consumed;
+            out.event(SourceEvent::Consumed { next: consumed });
         }
     }
 

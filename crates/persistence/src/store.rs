@@ -3,8 +3,9 @@
 //! State changes with what is appended to the log, and is told only when that is durable. A store
 //! that starts again reads its records once ([`Store::replay`]) and is where it was.
 
-mod copying;
+pub(crate) mod copying;
 mod durable;
+mod receivers;
 mod replay_error;
 mod stream;
 
@@ -13,7 +14,7 @@ use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, common_length};
 use lanecast_wire::store::{
-    Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreState,
+    Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreOffer, StoreState,
 };
 pub use replay_error::ReplayError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,8 @@ pub struct StoreSettings {
     pub streams_max: usize,
     /// The most bytes per stream of messages that came before those in front of them.
     pub early_bytes: usize,
+    /// The most receivers that are registered with a stream.
+    pub receivers_max: usize,
     /// Interval of requests for missing messages.
     pub retry: Nanos,
     /// Longest frame of messages for others, unless a message alone is longer.
@@ -34,11 +37,12 @@ pub struct StoreSettings {
 }
 
 impl Default for StoreSettings {
-    /// 10,000 streams, 4 MiB of early messages for each, requests every 100 ms.
+    /// 10,000 streams, 4 MiB of early messages and 1,000 receivers for each, requests every 100 ms.
     fn default() -> Self {
         Self {
             streams_max: 10_000,
             early_bytes: 4 << 20,
+            receivers_max: 1_000,
             retry: 100_000_000,
             longest_frame: 32 << 10,
         }
@@ -158,6 +162,9 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut impl StoreOutlet,
     ) {
+        if let StoreFrame::Attach { receiver, token } = frame {
+            return self.offer(address, *receiver, *token, log, out);
+        }
         let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
         let index = match (known, frame) {
             (Some(index), _) => index,
@@ -181,6 +188,37 @@ impl Store {
         let _ = self.execute(index, address.client, frame, now, log, out);
         self.unsettled.insert(index);
         self.settle(index, log, out);
+    }
+
+    /// Offers a receiver the streams of its topic.
+    fn offer(
+        &self,
+        address: StoreAddress<'_>,
+        receiver: u64,
+        token: u64,
+        log: &impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) {
+        let persisted = log.persisted();
+        let name = |source| (address.topic.to_owned(), source);
+        let streams = || self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
+        // Only what is durable may be told: the receiver asks again.
+        if streams().any(|index| self.streams[index].changed_at > persisted) {
+            return;
+        }
+        for index in streams() {
+            let stream = &self.streams[index];
+            let offer = StoreOffer {
+                consumption: stream.receivers.consumption(receiver),
+                number: stream.first_number,
+                state: stream.state(self.incarnation),
+            };
+            let frame = StoreFrame::Offer(offer);
+            out.reply(address.client, address.topic, stream.source, &frame);
+        }
+        let count = u32::try_from(streams().count()).unwrap_or(u32::MAX);
+        let frame = StoreFrame::Streams { incarnation: self.incarnation, token, count };
+        out.reply(address.client, address.topic, 0, &frame);
     }
 
     fn execute(
@@ -242,6 +280,11 @@ impl Store {
                     stream.reconfigure(members, log)?;
                 }
             }
+            StoreFrame::Consumed { receiver, consumption } => {
+                stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
+                stream.receivers.owe(*receiver, client);
+            }
+            StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
             StoreFrame::Fetch { from, limit } => {
                 self.fetch(index, client, *from, *limit, log, out);
             }
@@ -413,8 +456,17 @@ impl Store {
         let stream = &mut self.streams[index];
         let has_advanced = stream.durable.advance(persisted);
         let is_current = stream.changed_at <= persisted;
-        if has_advanced && is_current && stream.takes(stream.log) {
-            let frame = StoreFrame::Stable { ballot: stream.log, next: stream.durable.next() };
+        let (topic, source) = (&stream.topic, stream.source);
+        stream.receivers.advance(persisted, |client, receiver, consumption| {
+            let frame = StoreFrame::Acknowledged { receiver, consumption };
+            out.reply(client, topic, source, &frame);
+        });
+        let consumed = stream.consumed();
+        let is_news = has_advanced || consumed != stream.told_consumed;
+        if is_news && is_current && stream.takes(stream.log) {
+            stream.told_consumed = consumed;
+            let next = stream.durable.next();
+            let frame = StoreFrame::Stable { ballot: stream.log, next, consumed };
             out.reply(stream.log.session, &stream.topic, stream.source, &frame);
         }
         if is_current && let Some(client) = stream.owes_state_to.take() {

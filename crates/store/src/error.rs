@@ -1,7 +1,7 @@
 //! Errors of stores, and of publishers whose messages are kept.
 
 use crate::name::NameError;
-use lanecast_journal::{OpenError, ReadError, StorageError};
+use lanecast_journal::{OpenError as JournalError, ReadError, StorageError};
 use lanecast_persistence::{ReplayError, SendRefusal};
 use lanecast_transport::ClaimError;
 use std::io;
@@ -21,7 +21,7 @@ pub enum DirectoryError {
     },
     /// The journal cannot be opened.
     #[error(transparent)]
-    Journal(#[from] OpenError),
+    Journal(#[from] JournalError),
     /// A record cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -77,16 +77,19 @@ pub enum StoreError<E> {
     Read(ReadError),
 }
 
-/// Failure to open a publisher whose messages are kept.
+/// Failure to open a publisher whose messages are kept, or a subscriber that gets what it missed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenPublisherError<E> {
+pub enum OpenError<E> {
     /// A name cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The transport refused.
     #[error(transparent)]
     Transport(E),
+    /// The system has no descriptor, or no random number.
+    #[error("opening: {0}")]
+    System(#[source] io::Error),
 }
 
 /// Reasons why a message cannot be sent.
@@ -107,8 +110,9 @@ impl PersistentSendError {
     pub const fn may_pass(self) -> bool {
         matches!(
             self,
-            Self::Refused(SendRefusal::NotRegistered | SendRefusal::FlightFull)
-                | Self::Transport(ClaimError::BackPressured(_))
+            Self::Refused(
+                SendRefusal::NotRegistered | SendRefusal::FlightFull | SendRefusal::NotConsumed
+            ) | Self::Transport(ClaimError::BackPressured(_))
         )
     }
 }

@@ -1,9 +1,11 @@
-//! Stores that keep messages on disk, and publishers whose messages are kept, over any transport.
+//! Stores that keep messages on disk, publishers whose messages are kept, and subscribers that get
+//! what they missed, over any transport.
 //!
 //! A [`PersistentPublisher`] publishes on its topic as any publisher does. Beside that it asks the
 //! stores, each on the topic `_store.NAME`, to keep its messages; a [`StoreServer`] subscribes to
 //! the topic, writes what it receives into its journal (`log`, `index`), and replies on
-//! `_store.NAME.CLIENT` how far that is on disk. The decisions are those of
+//! `_store.NAME.CLIENT` how far that is on disk. A [`DurableSubscriber`] subscribes to the topic,
+//! asks the stores where it had come to, and fetches from them what it missed. The decisions are those of
 //! [`lanecast_persistence`]; here are their links (`link`, `clients`, `peers`), the directory, and
 //! the waiting.
 //!
@@ -15,6 +17,7 @@ mod directory;
 mod error;
 mod index;
 mod link;
+mod links;
 mod log;
 mod name;
 mod options;
@@ -22,16 +25,16 @@ mod outbox;
 mod peers;
 mod publisher;
 mod server;
+mod subscriber;
 mod wakeup;
 
-pub use error::{
-    DirectoryError, OpenPublisherError, PersistentSendError, RecordError, StoreError,
-};
+pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
 pub use lanecast_persistence::{
-    GroupRule, GroupsError, SendRefusal, SourceEvent, SourceSettings, StoreGroups, StoreSettings,
-    StreamSummary,
+    GroupRule, GroupsError, Pacing, ReceiverEvent, ReceiverSettings, ReceiverStart, SendRefusal,
+    SourceEvent, SourceSettings, StoreGroups, StoreSettings, StreamSummary,
 };
 pub use name::NameError;
-pub use options::{PersistentOptions, StoreOptions};
+pub use options::{DurableOptions, PersistentOptions, StoreOptions};
 pub use publisher::PersistentPublisher;
 pub use server::{StoreServer, StoreStats};
+pub use subscriber::DurableSubscriber;

@@ -97,9 +97,8 @@ impl JournalLog {
         let Some(index) = self.indexes.get(stream as usize) else { return Ok(None) };
         let generation = index.generation();
         let mut readings = self.readings.borrow_mut();
-        let is_it = |it: &Reading| {
-            it.stream == stream && it.ahead.0 == from && it.generation == generation
-        };
+        let is_it =
+            |it: &Reading| it.stream == stream && it.ahead.0 == from && it.generation == generation;
         if let Some(at) = readings.iter().position(is_it) {
             return Ok(Some((readings.swap_remove(at), true)));
         }

@@ -1,7 +1,9 @@
 //! Options of stores and of publishers whose messages are kept.
 
 use lanecast_journal::JournalConfig;
-use lanecast_persistence::{GroupRule, SourceSettings, StoreGroups, StoreSettings};
+use lanecast_persistence::{
+    GroupRule, ReceiverSettings, SourceSettings, StoreGroups, StoreSettings,
+};
 
 /// Options of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,34 @@ impl PersistentOptions {
     /// Options with these stores, all others by default.
     pub const fn new(stores: StoreGroups) -> Self {
         Self { settings: SourceSettings::new(stores) }
+    }
+
+    /// Options with one store.
+    ///
+    /// # Panics
+    /// If the name is empty or longer than 64 bytes.
+    pub fn with_store(name: &str) -> Self {
+        let groups = StoreGroups::new(vec![vec![name]], GroupRule::Any);
+        Self::new(groups.expect("a store's name"))
+    }
+}
+
+/// Options of a subscriber that gets what it missed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DurableOptions {
+    /// The stores, and where to begin.
+    pub settings: ReceiverSettings,
+    /// Whether a message counts as consumed when its handler has returned. Otherwise the program
+    /// says so: [`DurableSubscriber::consumed`](crate::DurableSubscriber::consumed).
+    pub consumes_on_return: bool,
+}
+
+impl DurableOptions {
+    /// Options with these stores, all others by default: messages are consumed when their handler
+    /// returns.
+    pub const fn new(stores: StoreGroups) -> Self {
+        Self { settings: ReceiverSettings::new(stores), consumes_on_return: true }
     }
 
     /// Options with one store.

@@ -1,13 +1,13 @@
 //! A publisher whose messages are kept, driven by the application's calls.
 
-use crate::error::{OpenPublisherError, PersistentSendError};
-use crate::link::Link;
+use crate::error::{OpenError, PersistentSendError};
+use crate::links::Links;
 use crate::name;
 use crate::options::PersistentOptions;
 use lanecast_base::clock::Clock;
 use lanecast_persistence::{Nanos, Source, SourceEvent, SourceOutlet};
 use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::{StoreAddress, StoreFrame};
+use lanecast_wire::store::StoreFrame;
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,7 @@ pub struct PersistentPublisher<T: Transport> {
     replies: T::Subscriber,
     publisher: T::Publisher,
     machine: Source,
+    source: u64,
     links: Links<T::Publisher>,
     events: Vec<SourceEvent>,
     clock: Clock,
@@ -38,26 +39,16 @@ pub struct PersistentPublisher<T: Transport> {
     foreign_frames: u64,
 }
 
-/// The ways to the stores.
-struct Links<P: Publish> {
-    topic: String,
-    source: u64,
-    session: u64,
-    stores: Vec<(String, Link<P>)>,
-    frame: Vec<u8>,
-}
-
 /// Where the machine's requests and events go.
 struct Outbox<'a, P: Publish> {
+    source: u64,
     links: &'a mut Links<P>,
     events: &'a mut Vec<SourceEvent>,
 }
 
 impl<P: Publish> SourceOutlet for Outbox<'_, P> {
     fn request(&mut self, store: usize, frame: &StoreFrame<'_>) {
-        let Links { topic, source, session, stores, frame: bytes } = &mut *self.links;
-        frame.write(StoreAddress { client: *session, source: *source, topic }, bytes);
-        stores[store].1.send(bytes);
+        self.links.send(store, self.source, frame);
     }
 
     fn event(&mut self, event: SourceEvent) {
@@ -67,9 +58,9 @@ impl<P: Publish> SourceOutlet for Outbox<'_, P> {
 
 impl<T: Transport> fmt::Debug for PersistentPublisher<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (topic, source) = (&self.links.topic, self.links.source);
+        let (topic, source) = (self.links.topic(), self.source);
         let mut debug = f.debug_struct("PersistentPublisher");
-        debug.field("topic", topic).field("source", &source).finish_non_exhaustive()
+        debug.field("topic", &topic).field("source", &source).finish_non_exhaustive()
     }
 }
 
@@ -80,30 +71,20 @@ impl<T: Transport> PersistentPublisher<T> {
     /// Returns at once; [`SourceEvent::Registered`] tells that messages can be sent.
     ///
     /// # Errors
-    /// See [`OpenPublisherError`].
+    /// See [`OpenError`].
     pub fn open(
         transport: &T,
         topic: &str,
         source: u64,
         options: PersistentOptions,
-    ) -> Result<Self, OpenPublisherError<T::Error>> {
+    ) -> Result<Self, OpenError<T::Error>> {
         name::check_topic(topic)?;
         let mut settings = options.settings;
-        let names: Vec<String> = settings.stores.names().map(str::to_owned).collect();
-        names.iter().try_for_each(|name| name::check_store(name))?;
-        let failed = OpenPublisherError::Transport;
+        let failed = OpenError::Transport;
         let publisher = transport.publisher(topic).map_err(failed)?;
         let session = publisher.session().0;
-        let topics: Vec<String> = names.iter().map(|it| name::replies(it, session)).collect();
-        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-        let replies = transport.subscriber(&topics).map_err(failed)?;
-        let mut stores = Vec::new();
-        for name in names {
-            let link = Link::new(transport.publisher(&name::requests(&name)).map_err(failed)?);
-            stores.push((name, link));
-        }
-        let frames = stores.iter().map(|(_, link)| link.longest_frame());
-        let longest_frame = frames.min().unwrap_or(0).saturating_sub(FRAME_OVERHEAD);
+        let (links, replies) = Links::open(transport, topic, &settings.stores, session)?;
+        let longest_frame = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         settings.longest_frame = settings.longest_frame.min(longest_frame);
         // A message has to fit into a frame as well: a store that missed it is sent it again.
         let longest = longest_frame.min(publisher.longest_message()).min(settings.flight_bytes);
@@ -113,7 +94,8 @@ impl<T: Transport> PersistentPublisher<T> {
             replies,
             machine: Source::new(settings, session, micros(), now),
             publisher,
-            links: Links { topic: topic.to_owned(), source, session, stores, frame: Vec::new() },
+            source,
+            links,
             events: Vec::new(),
             clock,
             next_tick: 0,
@@ -171,19 +153,16 @@ impl<T: Transport> PersistentPublisher<T> {
     /// returns the amount of work, 0 if there was none. Never blocks.
     pub fn poll(&mut self, mut handler: impl FnMut(SourceEvent)) -> usize {
         let now = self.now();
-        let Self { replies, machine, links, events, foreign_frames, .. } = self;
-        let mut work = links.stores.iter_mut().map(|(_, link)| link.flush()).sum();
+        let Self { replies, machine, source, links, events, foreign_frames, .. } = self;
+        let source = *source;
+        let mut work = links.flush();
         work += replies.poll(POLL_LIMIT, |event| match event {
-            Event::Message(message) => {
-                let store = links.store(&message.stream().topic);
-                let frame = StoreFrame::read(message.bytes());
-                let (Some(store), Ok((address, frame))) = (store, frame) else {
-                    return *foreign_frames += 1;
-                };
-                if address.client == links.session && address.source == links.source {
-                    machine.on_frame(store, &frame, now, &mut Outbox { links, events });
+            Event::Message(message) => match links.read(&message) {
+                Some((store, about, frame)) if about == source => {
+                    machine.on_frame(store, &frame, now, &mut Outbox { source, links, events });
                 }
-            }
+                _ => *foreign_frames += 1,
+            },
             Event::Left(stream, _) => {
                 if let Some(store) = links.store(&stream.topic) {
                     machine.on_disconnected(store);
@@ -192,7 +171,7 @@ impl<T: Transport> PersistentPublisher<T> {
             _ => {}
         });
         if now >= self.next_tick {
-            self.next_tick = machine.tick(now, &mut Outbox { links, events });
+            self.next_tick = machine.tick(now, &mut Outbox { source, links, events });
         }
         work += self.events.len();
         self.events.drain(..).for_each(&mut handler);
@@ -203,8 +182,7 @@ impl<T: Transport> PersistentPublisher<T> {
     /// at once if that is not 0, in time for the next request, and after `limit` at the latest.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
         let due = Duration::from_nanos(self.next_tick.saturating_sub(self.now()));
-        let is_waiting = self.links.stores.iter().any(|(_, link)| link.is_waiting());
-        let due = if is_waiting { due.min(ROOM_WAIT) } else { due };
+        let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };
         let limit = limit.min(due).min(self.replies.longest_wait());
         if work > 0 || !limit.is_zero() {
             self.replies.wait_at_most(work, limit);
@@ -238,6 +216,11 @@ impl<T: Transport> PersistentPublisher<T> {
         self.machine.next()
     }
 
+    /// Sequence of the first message that a registered receiver has not consumed.
+    pub const fn consumed(&self) -> u64 {
+        self.machine.consumed()
+    }
+
     /// Sequence of the first message that is not stable: all before it survive.
     pub const fn stable(&self) -> u64 {
         self.machine.stable()
@@ -250,7 +233,7 @@ impl<T: Transport> PersistentPublisher<T> {
 
     /// The stable id.
     pub const fn source(&self) -> u64 {
-        self.links.source
+        self.source
     }
 
     /// The longest message, in bytes: the transport's, a frame's to the stores, or the flight's.
@@ -272,14 +255,6 @@ impl<T: Transport> PersistentPublisher<T> {
     /// that are not stable by then may be kept or not: see [`wait_stable`](Self::wait_stable).
     pub fn close(self, linger: Duration) -> Completion {
         self.publisher.close(linger)
-    }
-}
-
-impl<P: Publish> Links<P> {
-    /// The index of the store that replies on `topic`.
-    fn store(&self, topic: &str) -> Option<usize> {
-        let name = name::replying_store(topic)?;
-        self.stores.iter().position(|(store, _)| store == name)
     }
 }
 

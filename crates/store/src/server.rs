@@ -55,6 +55,7 @@ pub struct StoreStats {
 /// # let directory = tempfile::tempdir()?;
 ///
 /// let settings = DomainSettings { visibility: Visibility::Process, ..Default::default() };
+/// # let settings = DomainSettings { directory: directory.path().into(), ..settings };
 /// let domain = Domain::open(settings)?;
 /// let options = StoreOptions::default();
 /// let mut store = StoreServer::open(domain.clone(), "a", directory.path(), options)?;
@@ -350,10 +351,7 @@ impl<T: Transport + Clone> StoreServer<T> {
     }
 }
 
-fn read<'a>(
-    bytes: &'a [u8],
-    stats: &mut StoreStats,
-) -> Option<(StoreAddress<'a>, StoreFrame<'a>)> {
+fn read<'a>(bytes: &'a [u8], stats: &mut StoreStats) -> Option<(StoreAddress<'a>, StoreFrame<'a>)> {
     stats.frames += 1;
     let read: Result<_, StoreFrameError> = StoreFrame::read(bytes);
     stats.foreign_frames += u64::from(read.is_err());

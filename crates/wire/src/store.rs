@@ -4,11 +4,13 @@
 //! - [`StoreHeader`]: the beginning of every frame
 //! - [`StoreFrame`]: a frame, read and checked
 //! - [`LogRecord`]: a record of a store's log
+//! - [`Consumption`]: how far a receiver has come
 //! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
 //!   that hold it
 
 mod frame;
 mod lists;
+mod offer;
 #[cfg(test)]
 mod page;
 mod record;
@@ -17,6 +19,7 @@ mod tests;
 
 pub use frame::{StoreFrame, StoreFrameError, StoreState};
 pub use lists::{Members, Records, RecordsWriter};
+pub use offer::StoreOffer;
 pub use record::LogRecord;
 
 use zerocopy::little_endian::{U32, U64};
@@ -75,6 +78,12 @@ pub enum StoreKind {
     Reconfigure = 6,
     /// Asks for messages.
     Fetch = 7,
+    /// A receiver asks for the streams of its topic, and how far it has consumed them.
+    Attach = 8,
+    /// A receiver has consumed messages.
+    Consumed = 9,
+    /// A receiver gives up its registration.
+    Detach = 10,
     /// The state of a stream.
     State = 32,
     /// How far the stream is durable.
@@ -83,6 +92,12 @@ pub enum StoreKind {
     Want = 34,
     /// Messages.
     Fetched = 35,
+    /// A stream of a receiver's topic.
+    Offer = 36,
+    /// The end of the answer to a receiver's question for streams.
+    Streams = 37,
+    /// How far a receiver's consumption is durable.
+    Acknowledged = 38,
 }
 
 impl StoreKind {
@@ -96,10 +111,16 @@ impl StoreKind {
             5 => Self::Elsewhere,
             6 => Self::Reconfigure,
             7 => Self::Fetch,
+            8 => Self::Attach,
+            9 => Self::Consumed,
+            10 => Self::Detach,
             32 => Self::State,
             33 => Self::Stable,
             34 => Self::Want,
             35 => Self::Fetched,
+            36 => Self::Offer,
+            37 => Self::Streams,
+            38 => Self::Acknowledged,
             _ => return None,
         })
     }
@@ -126,6 +147,28 @@ pub struct Run {
     pub ballot: Ballot,
     /// Sequence of its first message.
     pub start: u64,
+}
+
+/// How far a receiver has consumed a stream: all messages before `next`, the last of them in `run`.
+///
+/// A sequence alone would not do: messages that were never stable can give way to others under the
+/// same sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumption {
+    /// The run of the last message that was consumed.
+    pub run: Run,
+    /// Sequence of the first message that was not.
+    pub next: u64,
+}
+
+impl Consumption {
+    /// Nothing consumed.
+    pub const NONE: Self = Self { run: Run { ballot: Ballot::ZERO, start: 0 }, next: 0 };
+
+    /// Whether this is further than `other`.
+    pub fn is_after(&self, other: &Self) -> bool {
+        (self.run.ballot, self.next) > (other.run.ballot, other.next)
+    }
 }
 
 /// Stream that a frame is about, and the client that sent it or receives it.

@@ -46,4 +46,10 @@ impl KnownStore {
         let state = self.as_member(members).filter(|state| state.log == ballot);
         state.map_or(0, |state| state.next)
     }
+
+    /// Sequence of the first message that a receiver has not consumed, as this store knows.
+    pub(super) fn consumed(&self, ballot: Ballot, members: &Members) -> u64 {
+        let state = self.as_member(members).filter(|state| state.log == ballot);
+        state.map_or(0, |state| state.consumed)
+    }
 }

@@ -1,7 +1,7 @@
 //! Copying messages from another store.
 
 use crate::Nanos;
-use lanecast_wire::store::{Ballot, Members, Run};
+use lanecast_wire::store::{Ballot, Consumption, Members, Run};
 
 /// Copying of what the log lacks.
 #[derive(Clone, Debug)]
@@ -30,10 +30,23 @@ pub(super) struct NewRun {
     pub(super) runs: Vec<Run>,
 }
 
+/// How many messages of a receiver's consumption are part of the log up to `last` in `runs`.
+pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64) -> u64 {
+    let Consumption { run, next } = *consumption;
+    let is_known = runs.iter().any(|it| it.ballot == run.ballot);
+    match runs.first() {
+        _ if is_known => common_length(&[run], next, runs, last),
+        // A run that the log has forgotten: it ended before the first one that it remembers.
+        Some(first) if run.ballot < first.ballot => next.min(first.start),
+        // The run is no part of the log; everything in front of it was stable.
+        _ => next.min(run.start),
+    }
+}
+
 /// How far the log of a store, up to `next` in `own`, is the beginning of the log up to `start` in
 /// `chosen`. Logs that have a run in common are the same up to where the run ends in either:
 /// a run begins with the same log everywhere, and its messages come from one session in order.
-pub(super) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
+pub(crate) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
     let end = |runs: &[Run], index: usize, last: u64| {
         runs.get(index + 1).map_or(last, |following| following.start).min(last)
     };
@@ -53,6 +66,21 @@ mod tests {
     fn runs(runs: &[(u64, u64)]) -> Vec<Run> {
         let run = |&(epoch, start)| Run { ballot: Ballot { epoch, session: epoch }, start };
         runs.iter().map(run).collect()
+    }
+
+    #[test]
+    fn consumption_counts_as_far_as_its_run_is_part_of_the_log() {
+        let chosen = runs(&[(3, 10), (5, 20)]);
+        let length = |epoch, start, next| {
+            let run = Run { ballot: Ballot { epoch, session: epoch }, start };
+            consumed_length(&Consumption { run, next }, &chosen, 25)
+        };
+        assert_eq!(length(3, 10, 15), 15);
+        assert_eq!(length(3, 10, 22), 20, "its last messages were never stable");
+        assert_eq!(length(5, 20, 24), 24);
+        assert_eq!(length(4, 18, 22), 18, "it began nowhere else");
+        assert_eq!(length(1, 0, 8), 8, "forgotten");
+        assert_eq!(consumed_length(&Consumption::NONE, &chosen, 25), 0);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use super::copying::{Copying, NewRun};
 use super::durable::DurableTrail;
+use super::receivers::Receivers;
 use super::replay_error::ReplayError;
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::{Ballot, LogRecord, Members, RUNS_MAX, Run, StoreState};
+use lanecast_wire::store::{Ballot, Consumption, LogRecord, Members, RUNS_MAX, Run, StoreState};
 use std::collections::BTreeMap;
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -30,6 +31,9 @@ pub(super) struct Stream {
     pub(super) early_bytes: usize,
     /// When to ask the publisher for missing messages next.
     pub(super) want_at: Nanos,
+    pub(super) receivers: Receivers,
+    /// What the publisher was told last of the receivers' consumption.
+    pub(super) told_consumed: u64,
     /// Position of the last record that changed the state.
     pub(super) changed_at: u64,
     /// The client that waits for the state, until that record is durable.
@@ -86,6 +90,8 @@ impl Stream {
             early: BTreeMap::new(),
             early_bytes: 0,
             want_at: 0,
+            receivers: Receivers::default(),
+            told_consumed: 0,
             changed_at: 0,
             owes_state_to: None,
             copied: None,
@@ -110,9 +116,15 @@ impl Stream {
             log: self.log,
             first: self.first.min(self.durable.next()),
             next: self.durable.next(),
+            consumed: self.consumed(),
             members: self.members.clone(),
             runs: self.runs.clone(),
         }
+    }
+
+    /// Sequence of the first durable message that a registered receiver has not consumed.
+    pub(super) fn consumed(&self) -> u64 {
+        self.receivers.consumed(&self.runs, self.durable.next())
     }
 
     /// Sequence of the message with this number of the current run.
@@ -242,9 +254,35 @@ impl Stream {
         }
     }
 
+    /// Writes how far a receiver has come, if that is news and there is room for it.
+    pub(super) fn consume(
+        &mut self,
+        receiver: u64,
+        consumption: Consumption,
+        receivers_max: usize,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let has_room = self.receivers.is_known(receiver) || self.receivers.len() < receivers_max;
+        if has_room && self.receivers.is_news(receiver, &consumption) {
+            let stream = self.number;
+            let position = log.append(&LogRecord::Consumed { stream, receiver, consumption })?;
+            self.receivers.on_written(receiver, consumption, position);
+        }
+        Ok(())
+    }
+
+    /// Ends a receiver's registration.
+    pub(super) fn detach(&mut self, receiver: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if self.receivers.is_known(receiver) {
+            log.append(&LogRecord::Detached { stream: self.number, receiver })?;
+            self.receivers.remove(receiver);
+        }
+        Ok(())
+    }
+
     /// Whether nothing waits for the disk.
     pub(super) fn is_settled(&self) -> bool {
-        self.owes_state_to.is_none() && self.durable.is_settled()
+        self.owes_state_to.is_none() && self.durable.is_settled() && self.receivers.are_settled()
     }
 
     /// A durable record of this stream.
@@ -279,6 +317,10 @@ impl Stream {
                     self.next = self.next.max(*first);
                 }
             },
+            LogRecord::Consumed { receiver, consumption, .. } => {
+                self.receivers.restore(*receiver, *consumption);
+            }
+            LogRecord::Detached { receiver, .. } => self.receivers.remove(*receiver),
         }
         self.durable.restart(self.next);
         Ok(())

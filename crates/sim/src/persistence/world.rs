@@ -526,5 +526,11 @@ impl World {
 }
 
 fn settings() -> StoreSettings {
-    StoreSettings { streams_max: 2, early_bytes: 300, retry: 15 * MILLISECOND, longest_frame: 150 }
+    StoreSettings {
+        streams_max: 2,
+        early_bytes: 300,
+        receivers_max: 10,
+        retry: 15 * MILLISECOND,
+        longest_frame: 150,
+    }
 }

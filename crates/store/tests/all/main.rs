@@ -1,3 +1,5 @@
 //! Stores, publishers and receivers over real transports and disks.
 
+mod some_stores;
 mod stores;
+mod subscribers;

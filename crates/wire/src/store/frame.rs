@@ -1,7 +1,11 @@
 //! Frames, read from bytes that may be hostile, and written.
 
 use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, members, name, runs};
-use super::{Ballot, Members, Records, Run, STORE_VERSION, StoreAddress, StoreHeader, StoreKind};
+use super::offer::{AttachBody, ConsumedBody, StreamsBody};
+use super::{
+    Ballot, Consumption, Members, Records, Run, STORE_VERSION, StoreAddress, StoreHeader,
+    StoreKind, StoreOffer,
+};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -33,10 +37,50 @@ pub struct StoreState {
     pub first: u64,
     /// Sequence after the last durable message.
     pub next: u64,
+    /// Sequence of the first message that a registered receiver has not consumed; `next` if
+    /// receivers have consumed all, or none is registered.
+    pub consumed: u64,
     /// The stores that hold the stream.
     pub members: Members,
     /// The runs in the log, oldest first.
     pub runs: Vec<Run>,
+}
+
+impl StoreState {
+    pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = StateBody::read_from_prefix(bytes).ok()?;
+        let (members, rest) = members(rest)?;
+        let (runs, rest) = runs(rest)?;
+        let (first, next) = (bounded(head.first)?, bounded(head.next)?);
+        if first > next {
+            return None;
+        }
+        let state = Self {
+            incarnation: head.incarnation.get(),
+            promised: head.promised.ballot()?,
+            log: head.log.ballot()?,
+            first,
+            next,
+            consumed: bounded(head.consumed)?,
+            members,
+            runs,
+        };
+        Some((state, rest))
+    }
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        let body = StateBody {
+            incarnation: self.incarnation.into(),
+            promised: self.promised.into(),
+            log: self.log.into(),
+            first: self.first.into(),
+            next: self.next.into(),
+            consumed: self.consumed.into(),
+        };
+        bytes.extend(body.as_bytes());
+        add_members(&self.members, bytes);
+        add_runs(&self.runs, bytes);
+    }
 }
 
 /// A frame, without its header.
@@ -111,6 +155,8 @@ pub enum StoreFrame<'a> {
         ballot: Ballot,
         /// Sequence after the last durable message.
         next: u64,
+        /// Sequence of the first message that a registered receiver has not consumed.
+        consumed: u64,
     },
     /// Messages are missing.
     Want {
@@ -131,6 +177,43 @@ pub enum StoreFrame<'a> {
         next: u64,
         /// The messages.
         records: Records<'a>,
+    },
+    /// A receiver asks for the streams of its topic: an Offer for each, then Streams.
+    Attach {
+        /// The receiver's stable id.
+        receiver: u64,
+        /// Stands in the answer.
+        token: u64,
+    },
+    /// A receiver has consumed messages.
+    Consumed {
+        /// The receiver's stable id.
+        receiver: u64,
+        /// How far it has come.
+        consumption: Consumption,
+    },
+    /// A receiver gives up its registration: nothing is kept for it any more.
+    Detach {
+        /// The receiver's stable id.
+        receiver: u64,
+    },
+    /// A stream of a receiver's topic.
+    Offer(StoreOffer),
+    /// All streams were offered.
+    Streams {
+        /// Identity of the store's data.
+        incarnation: u64,
+        /// The question's.
+        token: u64,
+        /// How many streams.
+        count: u32,
+    },
+    /// How far a receiver's consumption is durable.
+    Acknowledged {
+        /// The receiver's stable id.
+        receiver: u64,
+        /// How far.
+        consumption: Consumption,
     },
 }
 
@@ -158,6 +241,14 @@ pub(super) struct StateBody {
     pub(super) log: BallotEntry,
     pub(super) first: U64,
     pub(super) next: U64,
+    pub(super) consumed: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct StableBody {
+    pub(super) position: Position,
+    pub(super) consumed: U64,
 }
 
 impl<'a> StoreFrame<'a> {
@@ -214,10 +305,18 @@ impl<'a> StoreFrame<'a> {
                 let (limit, rest) = U32::read_from_prefix(rest).ok()?;
                 (Self::Fetch { from: bounded(from)?, limit: limit.get() }, rest)
             }
+            StoreKind::Attach
+            | StoreKind::Consumed
+            | StoreKind::Detach
+            | StoreKind::Offer
+            | StoreKind::Streams
+            | StoreKind::Acknowledged => Self::of_receivers(kind, body)?,
             StoreKind::State => Self::state(body)?,
             StoreKind::Stable => {
-                let (ballot, next, rest) = position()?;
-                (Self::Stable { ballot, next }, rest)
+                let (body, rest) = StableBody::read_from_prefix(body).ok()?;
+                let ballot = body.position.ballot.ballot()?;
+                let (next, consumed) = (bounded(body.position.sequence)?, bounded(body.consumed)?);
+                (Self::Stable { ballot, next, consumed }, rest)
             }
             StoreKind::Want => {
                 let (ballot, from, rest) = position()?;
@@ -235,6 +334,40 @@ impl<'a> StoreFrame<'a> {
         rest.is_empty().then_some(frame)
     }
 
+    /// Frames to and from receivers.
+    fn of_receivers(kind: StoreKind, body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        Some(match kind {
+            StoreKind::Attach => {
+                let (body, rest) = AttachBody::read_from_prefix(body).ok()?;
+                (Self::Attach { receiver: body.receiver.get(), token: body.token.get() }, rest)
+            }
+            StoreKind::Consumed => {
+                let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
+                let (receiver, consumption) = body.read()?;
+                (Self::Consumed { receiver, consumption }, rest)
+            }
+            StoreKind::Detach => {
+                let (receiver, rest) = U64::read_from_prefix(body).ok()?;
+                (Self::Detach { receiver: receiver.get() }, rest)
+            }
+            StoreKind::Offer => {
+                let (offer, rest) = StoreOffer::read(body)?;
+                (Self::Offer(offer), rest)
+            }
+            StoreKind::Streams => {
+                let (body, rest) = StreamsBody::read_from_prefix(body).ok()?;
+                let (incarnation, token) = (body.incarnation.get(), body.token.get());
+                (Self::Streams { incarnation, token, count: body.count.get() }, rest)
+            }
+            StoreKind::Acknowledged => {
+                let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
+                let (receiver, consumption) = body.read()?;
+                (Self::Acknowledged { receiver, consumption }, rest)
+            }
+            _ => return None,
+        })
+    }
+
     fn begin(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = BeginBody::read_from_prefix(body).ok()?;
         let (donor, rest) = name(rest)?;
@@ -250,22 +383,7 @@ impl<'a> StoreFrame<'a> {
     }
 
     fn state(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let (head, rest) = StateBody::read_from_prefix(body).ok()?;
-        let (members, rest) = members(rest)?;
-        let (runs, rest) = runs(rest)?;
-        let (first, next) = (bounded(head.first)?, bounded(head.next)?);
-        if first > next {
-            return None;
-        }
-        let state = StoreState {
-            incarnation: head.incarnation.get(),
-            promised: head.promised.ballot()?,
-            log: head.log.ballot()?,
-            first,
-            next,
-            members,
-            runs,
-        };
+        let (state, rest) = StoreState::read(body)?;
         Some((Self::State(state), rest))
     }
 
@@ -283,6 +401,12 @@ impl<'a> StoreFrame<'a> {
             Self::Stable { .. } => StoreKind::Stable,
             Self::Want { .. } => StoreKind::Want,
             Self::Fetched { .. } => StoreKind::Fetched,
+            Self::Attach { .. } => StoreKind::Attach,
+            Self::Consumed { .. } => StoreKind::Consumed,
+            Self::Detach { .. } => StoreKind::Detach,
+            Self::Offer(_) => StoreKind::Offer,
+            Self::Streams { .. } => StoreKind::Streams,
+            Self::Acknowledged { .. } => StoreKind::Acknowledged,
         }
     }
 
@@ -309,9 +433,28 @@ impl<'a> StoreFrame<'a> {
 
     fn write_body(&self, frame: &mut Vec<u8>) {
         match self {
-            Self::Query { ballot, next: sequence }
-            | Self::Stable { ballot, next: sequence }
-            | Self::Want { ballot, from: sequence } => add_position(*ballot, *sequence, frame),
+            Self::Query { ballot, next: sequence } | Self::Want { ballot, from: sequence } => {
+                add_position(*ballot, *sequence, frame);
+            }
+            Self::Stable { ballot, next, consumed } => {
+                add_position(*ballot, *next, frame);
+                frame.extend(consumed.to_le_bytes());
+            }
+            Self::Attach { receiver, token } => {
+                frame.extend(receiver.to_le_bytes());
+                frame.extend(token.to_le_bytes());
+            }
+            Self::Consumed { receiver, consumption }
+            | Self::Acknowledged { receiver, consumption } => {
+                frame.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
+            }
+            Self::Detach { receiver } => frame.extend(receiver.to_le_bytes()),
+            Self::Offer(offer) => offer.write(frame),
+            Self::Streams { incarnation, token, count } => {
+                frame.extend(incarnation.to_le_bytes());
+                frame.extend(token.to_le_bytes());
+                frame.extend(count.to_le_bytes());
+            }
             Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
             Self::Begin { ballot, log, start, number, donor, members, runs } => {
                 let (ballot, log) = ((*ballot).into(), (*log).into());
@@ -337,18 +480,7 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(from.to_le_bytes());
                 frame.extend(limit.to_le_bytes());
             }
-            Self::State(state) => {
-                let body = StateBody {
-                    incarnation: state.incarnation.into(),
-                    promised: state.promised.into(),
-                    log: state.log.into(),
-                    first: state.first.into(),
-                    next: state.next.into(),
-                };
-                frame.extend(body.as_bytes());
-                add_members(&state.members, frame);
-                add_runs(&state.runs, frame);
-            }
+            Self::State(state) => state.write(frame),
             Self::Fetched { log, from, first, next, records } => {
                 add_position(*log, *from, frame);
                 frame.extend(first.to_le_bytes());

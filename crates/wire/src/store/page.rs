@@ -1,7 +1,8 @@
 //! The normative page and the code say the same.
 
-use super::frame::{BeginBody, Position, StateBody};
+use super::frame::{BeginBody, Position, StableBody, StateBody};
 use super::lists::{BallotEntry, RunEntry};
+use super::offer::{AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, StreamsBody};
 use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/protocol/persistence.md");
@@ -37,7 +38,13 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(RunEntry: ballot, start);
     same!(Position: ballot, sequence);
     same!(BeginBody: ballot, log, start, number);
-    same!(StateBody: incarnation, promised, log, first, next);
+    same!(StateBody: incarnation, promised, log, first, next, consumed);
+    same!(StableBody: position, consumed);
+    same!(AttachBody: receiver, token);
+    same!(StreamsBody: incarnation, token, count);
+    same!(ConsumptionEntry: run, next);
+    same!(ConsumedBody: receiver, consumption);
+    same!(OfferBody: is_registered, reserved, consumption, number);
 }
 
 #[test]

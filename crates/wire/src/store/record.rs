@@ -1,7 +1,8 @@
 //! Records of a store's log, as its journal keeps them.
 
 use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
-use super::{Ballot, Members, Run};
+use super::offer::ConsumedBody;
+use super::{Ballot, Consumption, Members, Run};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -68,6 +69,22 @@ pub enum LogRecord<'a> {
         /// Sequence of the oldest message.
         first: u64,
     },
+    /// A receiver has consumed messages. The first such record registers it.
+    Consumed {
+        /// The stream.
+        stream: u32,
+        /// The receiver's stable id.
+        receiver: u64,
+        /// How far it has come.
+        consumption: Consumption,
+    },
+    /// A receiver has given up its registration.
+    Detached {
+        /// The stream.
+        stream: u32,
+        /// The receiver's stable id.
+        receiver: u64,
+    },
 }
 
 /// Kinds of records: the first byte.
@@ -79,6 +96,8 @@ mod kind {
     pub(super) const BEGAN: u8 = 5;
     pub(super) const RECONFIGURED: u8 = 6;
     pub(super) const TRIMMED: u8 = 7;
+    pub(super) const CONSUMED: u8 = 8;
+    pub(super) const DETACHED: u8 = 9;
 }
 
 impl<'a> LogRecord<'a> {
@@ -91,7 +110,9 @@ impl<'a> LogRecord<'a> {
             | Self::Message { stream, .. }
             | Self::Began { stream, .. }
             | Self::Reconfigured { stream, .. }
-            | Self::Trimmed { stream, .. } => *stream,
+            | Self::Trimmed { stream, .. }
+            | Self::Consumed { stream, .. }
+            | Self::Detached { stream, .. } => *stream,
         }
     }
 
@@ -141,6 +162,15 @@ impl<'a> LogRecord<'a> {
                 let (first, rest) = number()?;
                 (Self::Trimmed { stream, first }, rest)
             }
+            kind::CONSUMED => {
+                let (body, rest) = ConsumedBody::read_from_prefix(rest).ok()?;
+                let (receiver, consumption) = body.read()?;
+                (Self::Consumed { stream, receiver, consumption }, rest)
+            }
+            kind::DETACHED => {
+                let (receiver, rest) = U64::read_from_prefix(rest).ok()?;
+                (Self::Detached { stream, receiver: receiver.get() }, rest)
+            }
             _ => return None,
         };
         rest.is_empty().then_some(record)
@@ -186,6 +216,14 @@ impl<'a> LogRecord<'a> {
             Self::Trimmed { first, .. } => {
                 head(kind::TRIMMED);
                 bytes.extend(first.to_le_bytes());
+            }
+            Self::Consumed { receiver, consumption, .. } => {
+                head(kind::CONSUMED);
+                bytes.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
+            }
+            Self::Detached { receiver, .. } => {
+                head(kind::DETACHED);
+                bytes.extend(receiver.to_le_bytes());
             }
         }
     }

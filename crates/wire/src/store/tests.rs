@@ -14,6 +14,10 @@ fn runs() -> Vec<Run> {
     ]
 }
 
+fn consumption() -> Consumption {
+    Consumption { run: runs()[1], next: 7 }
+}
+
 fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
     let (ballot, log) = (BALLOT, Ballot { epoch: 1, session: 9 });
     let (members, runs) = (members(), runs());
@@ -23,9 +27,12 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         log,
         first: 2,
         next: 5,
+        consumed: 4,
         members: members.clone(),
         runs: runs.clone(),
     };
+    let consumption = consumption();
+    let offer = StoreOffer { consumption: Some(consumption), number: 3, state: state.clone() };
     vec![
         StoreFrame::Query { ballot, next: 8 },
         StoreFrame::Open { ballot },
@@ -43,9 +50,16 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         StoreFrame::Reconfigure { ballot, members },
         StoreFrame::Fetch { from: 3, limit: 1_000 },
         StoreFrame::State(state),
-        StoreFrame::Stable { ballot, next: 8 },
+        StoreFrame::Stable { ballot, next: 8, consumed: 6 },
         StoreFrame::Want { ballot, from: 6 },
         StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records },
+        StoreFrame::Attach { receiver: 11, token: 12 },
+        StoreFrame::Consumed { receiver: 11, consumption },
+        StoreFrame::Detach { receiver: 11 },
+        StoreFrame::Offer(StoreOffer { consumption: None, ..offer.clone() }),
+        StoreFrame::Offer(offer),
+        StoreFrame::Streams { incarnation: 1, token: 12, count: 2 },
+        StoreFrame::Acknowledged { receiver: 11, consumption },
     ]
 }
 
@@ -125,6 +139,11 @@ fn lists_that_lie_are_refused() {
     };
     begin.write(ADDRESS, &mut bytes);
     refused(&bytes, StoreKind::Begin);
+
+    let before_its_run = Consumption { next: 4, ..consumption() };
+    let consumed = StoreFrame::Consumed { receiver: 11, consumption: before_its_run };
+    consumed.write(ADDRESS, &mut bytes);
+    refused(&bytes, StoreKind::Consumed);
 }
 
 #[test]
@@ -138,6 +157,8 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Began { stream, number: 0, first: 2, members: members.clone(), runs },
         LogRecord::Reconfigured { stream, members },
         LogRecord::Trimmed { stream, first: 4 },
+        LogRecord::Consumed { stream, receiver: 11, consumption: consumption() },
+        LogRecord::Detached { stream, receiver: 11 },
     ];
     let mut bytes = Vec::new();
     for record in records {

@@ -1,0 +1,468 @@
+//! A receiver that gets what it missed.
+//!
+//! It asks the stores for the streams of its topic, begins each where it had come to, fetches what
+//! was sent while it was away, and passes over to the live messages.
+
+mod incoming;
+mod report;
+mod strays;
+
+use crate::Nanos;
+use crate::outlet::ReceiverOutlet;
+use crate::quorum::StoreGroups;
+use crate::receiver_event::ReceiverEvent;
+use incoming::{Incoming, Limits};
+use lanecast_wire::store::{Consumption, StoreFrame, StoreOffer};
+use report::Report;
+use std::collections::{BTreeMap, BTreeSet};
+use strays::Strays;
+
+/// Most streams of a topic.
+const STREAMS_MAX: usize = 10_000;
+/// Questions without an answer until a store counts as lost.
+const SILENT_QUESTIONS: u64 = 10;
+/// Share of the repetition interval after which stores are asked for a session that is new.
+const SOON: Nanos = 20;
+
+/// Where a receiver begins with a stream of which it has consumed nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiverStart {
+    /// At the oldest message that a store has.
+    #[default]
+    Oldest,
+    /// At the end: only what is sent from now on. Streams that come later begin at their oldest
+    /// message all the same.
+    End,
+}
+
+/// Settings of a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiverSettings {
+    /// The stores: the same as the publishers'.
+    pub stores: StoreGroups,
+    /// Where streams begin of which nothing is consumed.
+    pub start: ReceiverStart,
+    /// Most bytes of live messages of a stream that wait for those in front of them.
+    pub cache_bytes: usize,
+    /// Most bytes of messages in one answer of a store.
+    pub fetch_bytes: u32,
+    /// Interval of questions to the stores.
+    pub retry: Nanos,
+    /// Shortest time between reports of consumption.
+    pub report: Nanos,
+}
+
+impl ReceiverSettings {
+    /// Settings with these stores, all others by default: 4 MiB of waiting messages, questions
+    /// every 200 ms, reports every 10 ms.
+    pub const fn new(stores: StoreGroups) -> Self {
+        Self {
+            stores,
+            start: ReceiverStart::Oldest,
+            cache_bytes: 4 << 20,
+            fetch_bytes: 128 << 10,
+            retry: 200_000_000,
+            report: 10_000_000,
+        }
+    }
+}
+
+/// A store as the receiver knows it.
+#[derive(Clone, Debug)]
+struct KnownStore {
+    name: String,
+    incarnation: Option<u64>,
+    /// The last question that it has answered.
+    answered: u64,
+    heard: Nanos,
+    is_lost: bool,
+}
+
+/// A receiver of one topic, with a stable id.
+///
+/// The driver subscribes to the topic, gives it live messages, and carries frames to and from the
+/// stores.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    settings: ReceiverSettings,
+    limits: Limits,
+    id: u64,
+    stores: Vec<KnownStore>,
+    /// The last question for streams.
+    token: u64,
+    ask_at: Nanos,
+    asked: Nanos,
+    streams: BTreeMap<u64, (Incoming, Report)>,
+    /// Streams by the sessions that their publishers use now.
+    sessions: BTreeMap<u64, u64>,
+    strays: Strays,
+    /// Sessions of publishers whose messages no store keeps.
+    unkept: BTreeSet<u64>,
+    /// Enough stores have answered once: streams that come later are new.
+    has_all: bool,
+    waiting: Option<Vec<String>>,
+    due: Nanos,
+}
+
+impl Receiver {
+    /// A receiver with the stable id `id`.
+    pub fn new(settings: ReceiverSettings, id: u64, now: Nanos) -> Self {
+        let known = |name: &str| KnownStore {
+            name: name.to_owned(),
+            incarnation: None,
+            answered: 0,
+            heard: now,
+            is_lost: false,
+        };
+        let ReceiverSettings { cache_bytes, fetch_bytes, retry, .. } = settings;
+        Self {
+            stores: settings.stores.names().map(known).collect(),
+            limits: Limits { cache_bytes, fetch_bytes, retry },
+            strays: Strays::new(cache_bytes),
+            settings,
+            id,
+            token: 0,
+            ask_at: now,
+            asked: 0,
+            streams: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            unkept: BTreeSet::new(),
+            has_all: false,
+            waiting: None,
+            due: now,
+        }
+    }
+
+    /// When to call [`tick`](Self::tick) next.
+    pub const fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Sequence of the next message of a stream.
+    pub fn next(&self, source: u64) -> Option<u64> {
+        self.streams.get(&source).filter(|(it, _)| it.has_begun).map(|(it, _)| it.next)
+    }
+
+    /// A live message of a session: the one with this number on the topic.
+    #[inline]
+    pub fn on_live(
+        &mut self,
+        session: u64,
+        number: u64,
+        body: &[u8],
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        if let Some(source) = self.sessions.get(&session) {
+            if let Some((incoming, _)) = self.streams.get_mut(source) {
+                incoming.on_live(number, body, self.limits, now, out);
+                self.due = self.due.min(incoming.due());
+            }
+        } else if self.unkept.contains(&session) {
+            out.event(ReceiverEvent::Unkept { session, number, bytes: body });
+        } else if self.strays.push(session, number, body, self.token + 1) {
+            self.ask_soon();
+        }
+    }
+
+    /// Live messages of a session were lost, so that no number shows it.
+    pub fn on_lost(&mut self, session: u64, first: u64, count: u64, out: &mut impl ReceiverOutlet) {
+        // Numbers show it for streams that stores keep: the stores have the messages.
+        if self.unkept.contains(&session) {
+            out.event(ReceiverEvent::UnkeptLost { session, first, count });
+        }
+    }
+
+    /// A session has ended.
+    pub fn on_left(&mut self, session: u64) {
+        self.unkept.remove(&session);
+    }
+
+    fn ask_soon(&mut self) {
+        self.ask_at = self.ask_at.min(self.asked + self.settings.retry / SOON);
+        self.due = self.due.min(self.ask_at);
+    }
+
+    /// The program has consumed the messages of a stream before `next`.
+    pub fn consumed(&mut self, source: u64, next: u64, now: Nanos) {
+        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
+        let next = next.min(incoming.next);
+        if next > report.consumed {
+            report.consumed = next;
+            if report.at == Nanos::MAX {
+                report.at = now + self.settings.report;
+                self.due = self.due.min(report.at);
+            }
+        }
+    }
+
+    /// Whether enough stores know of all that was consumed.
+    pub fn is_acknowledged(&self) -> bool {
+        self.streams.values().all(|(_, report)| report.at == Nanos::MAX)
+    }
+
+    /// Gives up the registration: nothing is kept for this receiver any more. The frames may be
+    /// lost; a later life with the same id begins where it is set up to.
+    pub fn detach(&mut self, out: &mut impl ReceiverOutlet) {
+        for source in self.streams.keys() {
+            for store in 0..self.stores.len() {
+                out.request(store, *source, &StoreFrame::Detach { receiver: self.id });
+            }
+        }
+    }
+
+    /// Asks the stores what is due, and tells them what was consumed.
+    pub fn tick(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+        if now >= self.ask_at {
+            self.ask(now, out);
+        }
+        let is_complete = self.is_complete();
+        for (source, (incoming, report)) in &mut self.streams {
+            incoming.fetch(self.limits, is_complete, now, out);
+            if now >= report.at {
+                let consumption = incoming.consumption(report.consumed);
+                report.sent = Some(consumption);
+                report.at = now + self.settings.retry;
+                for store in (0..self.stores.len()).filter(|store| !report.knows(*store)) {
+                    let frame = StoreFrame::Consumed { receiver: self.id, consumption };
+                    out.request(store, *source, &frame);
+                }
+            }
+        }
+        self.tell_waiting(out);
+        let streams = self.streams.values().map(|(it, report)| it.due().min(report.at)).min();
+        self.due = streams.unwrap_or(Nanos::MAX).min(self.ask_at).max(now + 1);
+    }
+
+    fn ask(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+        self.token += 1;
+        (self.asked, self.ask_at) = (now, now + self.settings.retry);
+        let frame = StoreFrame::Attach { receiver: self.id, token: self.token };
+        let patience = SILENT_QUESTIONS * self.settings.retry;
+        for (index, store) in self.stores.iter_mut().enumerate() {
+            out.request(index, 0, &frame);
+            if !store.is_lost && now.saturating_sub(store.heard) > patience {
+                store.is_lost = true;
+                out.event(ReceiverEvent::StoreLost { store: store.name.clone() });
+            }
+        }
+    }
+
+    /// Whether a recovery quorum of stores has answered.
+    fn is_complete(&self) -> bool {
+        let has_answered = |store: usize| self.stores[store].answered > 0;
+        self.settings.stores.is_recovery_quorum(has_answered)
+    }
+
+    fn tell_waiting(&mut self, out: &mut impl ReceiverOutlet) {
+        let is_waiting = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
+        let silent = self.stores.iter().filter(|store| store.answered == 0 || store.is_lost);
+        let silent: Vec<String> = silent.map(|store| store.name.clone()).collect();
+        let waiting = (is_waiting && !silent.is_empty()).then_some(silent);
+        if waiting != self.waiting {
+            self.waiting.clone_from(&waiting);
+            if let Some(silent) = waiting {
+                out.event(ReceiverEvent::Waiting { silent });
+            }
+        }
+    }
+
+    /// A frame of the store with this index, about the stream of `source`.
+    pub fn on_frame(
+        &mut self,
+        store: usize,
+        source: u64,
+        frame: &StoreFrame<'_>,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let Some(known) = self.stores.get_mut(store) else { return };
+        known.heard = now;
+        if std::mem::take(&mut known.is_lost) {
+            out.event(ReceiverEvent::StoreBack { store: known.name.clone() });
+        }
+        match frame {
+            StoreFrame::Offer(offer) => self.on_offer(store, source, offer, now, out),
+            StoreFrame::Streams { incarnation, token, .. } if *token <= self.token => {
+                let known = &mut self.stores[store];
+                known.incarnation = Some(*incarnation);
+                known.answered = known.answered.max(*token);
+                self.on_answered(now, out);
+            }
+            StoreFrame::Fetched { log, from, first, next, records } => {
+                let is_complete = self.is_complete();
+                if let Some((incoming, _)) = self.streams.get_mut(&source) {
+                    let (head, limits) = ((*log, *from, *first, *next), self.limits);
+                    incoming.on_fetched(store, head, *records, limits, is_complete, now, out);
+                    if *log > incoming.ballot() {
+                        self.ask_soon();
+                    }
+                }
+            }
+            StoreFrame::Acknowledged { receiver, consumption } if *receiver == self.id => {
+                self.on_acknowledged(store, source, *consumption, now, out);
+            }
+            _ => {}
+        }
+        let streams = self.streams.get(&source);
+        let due = streams.map_or(Nanos::MAX, |(it, report)| it.due().min(report.at));
+        self.due = self.due.min(due);
+    }
+
+    /// The connection to a store has ended: what it said before may be void.
+    pub fn on_disconnected(&mut self, store: usize) {
+        let Some(known) = self.stores.get_mut(store) else { return };
+        known.answered = 0;
+        for (incoming, report) in self.streams.values_mut() {
+            incoming.offers[store] = None;
+            report.acknowledged[store] = None;
+        }
+    }
+
+    fn on_offer(
+        &mut self,
+        store: usize,
+        source: u64,
+        offer: &StoreOffer,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
+            return;
+        }
+        let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
+        let new = || (Incoming::new(source, count, token, is_early), Report::new(0, count));
+        let (incoming, report) = self.streams.entry(source).or_insert_with(new);
+        incoming.offers[store] = Some(offer.clone());
+        // Promised and never begun: there is nothing to follow yet.
+        if !incoming.has_begun || offer.state.runs.is_empty() {
+            return;
+        }
+        if offer.state.log > incoming.ballot() {
+            self.sessions.remove(&incoming.ballot().session);
+            incoming.follow(offer, now, out);
+            report.consumed = report.consumed.min(incoming.next);
+            let session = incoming.ballot().session;
+            self.join(source, session, now, out);
+        } else {
+            incoming.compare(store, now);
+            // A store that lost its data, or was away, learns how far this receiver has come.
+            if report.knows_less(offer.consumption) && report.at == Nanos::MAX {
+                report.acknowledged[store] = None;
+                report.at = now;
+            }
+        }
+    }
+
+    /// A store has answered a question: streams can begin, and sessions be told apart.
+    fn on_answered(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+        let waiting = self.streams.iter().filter(|(_, (it, _))| !it.has_begun);
+        let ready = waiting.filter_map(|(source, (it, _))| Some((*source, self.position(it)?)));
+        for (source, consumption) in ready.collect::<Vec<_>>() {
+            self.begin(source, consumption, now, out);
+        }
+        self.has_all |= self.is_complete();
+        if self.strays.is_empty() {
+            return;
+        }
+        // Publishers send when a write quorum has begun their run: a recovery quorum knows of it.
+        let stores = &self.settings.stores;
+        let answered =
+            |token: u64| stores.is_recovery_quorum(|store| self.stores[store].answered >= token);
+        let Some(token) = (1..=self.token).rev().take(2).find(|token| answered(*token)) else {
+            return;
+        };
+        for session in self.strays.asked_before(token + 1) {
+            if self.streams.values().any(|(it, _)| it.has_session(session)) {
+                // Its stream begins later, or goes on with a later run.
+                let is_over = self.streams.values().any(|(it, _)| {
+                    it.has_begun && it.has_session(session) && it.ballot().session != session
+                });
+                if is_over {
+                    self.strays.take(session);
+                }
+                continue;
+            }
+            if let Some(stray) = self.strays.take(session) {
+                self.unkept.insert(session);
+                stray.deliver(session, out);
+            }
+        }
+    }
+
+    /// How far this receiver has come with a stream, if enough of its stores have answered.
+    fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
+        let offers = || incoming.offers.iter().flatten();
+        let members = offers().map(|it| &it.state.members).max_by_key(|it| it.version)?;
+        let is_member = |store: usize| {
+            let known = &self.stores[store];
+            let incarnation = members.incarnation(&known.name);
+            known.answered >= incoming.seen
+                && incarnation.is_some()
+                && incarnation == known.incarnation
+        };
+        let has_run = offers().any(|offer| !offer.state.runs.is_empty());
+        if !has_run || !self.settings.stores.is_recovery_quorum(is_member) {
+            return None;
+        }
+        let known = offers().filter_map(|offer| offer.consumption);
+        let furthest = known.fold(None, |best: Option<Consumption>, it| match best {
+            Some(best) if !it.is_after(&best) => Some(best),
+            _ => Some(it),
+        });
+        Some(furthest)
+    }
+
+    fn begin(
+        &mut self,
+        source: u64,
+        consumption: Option<Consumption>,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
+        let at_end = incoming.is_early && self.settings.start == ReceiverStart::End;
+        incoming.begin(consumption, at_end, now, out);
+        // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
+        (report.consumed, report.told) = (incoming.next, incoming.next);
+        report.at = now;
+        self.due = self.due.min(now);
+        let session = incoming.ballot().session;
+        self.join(source, session, now, out);
+    }
+
+    /// The stream of `source` is published on `session` now.
+    fn join(&mut self, source: u64, session: u64, now: Nanos, out: &mut impl ReceiverOutlet) {
+        self.sessions.insert(session, source);
+        let Some(stray) = self.strays.take(session) else { return };
+        if let Some((incoming, _)) = self.streams.get_mut(&source) {
+            for (number, body) in stray.messages() {
+                incoming.on_live(number, body, self.limits, now, out);
+            }
+        }
+    }
+
+    fn on_acknowledged(
+        &mut self,
+        store: usize,
+        source: u64,
+        consumption: Consumption,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
+        report.acknowledged[store] = Some(consumption);
+        let Some(sent) = report.sent else { return };
+        if !self.settings.stores.is_write_quorum(|store| report.knows(store)) {
+            return;
+        }
+        if sent.next > report.told {
+            report.told = sent.next;
+            out.event(ReceiverEvent::Acknowledged { source, next: sent.next });
+        }
+        if report.at != Nanos::MAX {
+            let has_more = incoming.consumption(report.consumed).is_after(&sent);
+            report.at = if has_more { now + self.settings.report } else { Nanos::MAX };
+        }
+    }
+}

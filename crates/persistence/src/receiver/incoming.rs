@@ -1,0 +1,321 @@
+//! A stream at a receiver: from where it goes on, and what comes next.
+
+use crate::Nanos;
+use crate::outlet::ReceiverOutlet;
+use crate::receiver_event::ReceiverEvent;
+use crate::store::copying::{common_length, consumed_length};
+use lanecast_wire::store::{Ballot, Consumption, Records, Run, StoreFrame, StoreOffer};
+use std::collections::BTreeMap;
+
+/// Share of the repetition interval after which a message that was not durable yet is asked for.
+const SOON: Nanos = 20;
+
+/// Bounds of a stream at a receiver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) cache_bytes: usize,
+    pub(super) fetch_bytes: u32,
+    pub(super) retry: Nanos,
+}
+
+/// One stream.
+#[derive(Clone, Debug)]
+pub(super) struct Incoming {
+    source: u64,
+    /// The last offer of each store.
+    pub(super) offers: Vec<Option<StoreOffer>>,
+    /// The question with which the stream was first heard of.
+    pub(super) seen: u64,
+    /// It was there when the receiver came.
+    pub(super) is_early: bool,
+    pub(super) has_begun: bool,
+    pub(super) next: u64,
+    /// The runs of the log that is followed.
+    runs: Vec<Run>,
+    /// Number of the last run's first message on its topic.
+    number: u64,
+    /// Live messages behind a gap.
+    cache: BTreeMap<u64, Box<[u8]>>,
+    cached_bytes: usize,
+    fetch: Option<Fetch>,
+    /// When to fetch again; `None` if nothing is missing.
+    fetch_at: Option<Nanos>,
+    is_recovering: bool,
+    /// `next` when a store last told that it has more.
+    stalled_at: Option<u64>,
+}
+
+/// A question for messages.
+#[derive(Clone, Copy, Debug)]
+struct Fetch {
+    store: usize,
+    from: u64,
+    /// When another store is asked.
+    until: Nanos,
+}
+
+impl Incoming {
+    pub(super) fn new(source: u64, stores: usize, seen: u64, is_early: bool) -> Self {
+        Self {
+            source,
+            offers: vec![None; stores],
+            seen,
+            is_early,
+            has_begun: false,
+            next: 0,
+            runs: Vec::new(),
+            number: 0,
+            cache: BTreeMap::new(),
+            cached_bytes: 0,
+            fetch: None,
+            fetch_at: None,
+            is_recovering: false,
+            stalled_at: None,
+        }
+    }
+
+    /// The run that is followed.
+    pub(super) fn ballot(&self) -> Ballot {
+        self.runs.last().map_or(Ballot::ZERO, |run| run.ballot)
+    }
+
+    /// When to call [`fetch`](Self::fetch).
+    pub(super) fn due(&self) -> Nanos {
+        match &self.fetch {
+            Some(fetch) => fetch.until,
+            None => self.fetch_at.unwrap_or(Nanos::MAX),
+        }
+    }
+
+    /// The offer of the latest log.
+    pub(super) fn best(&self) -> Option<&StoreOffer> {
+        let offers = self.offers.iter().flatten();
+        offers.max_by_key(|offer| (offer.state.log, offer.state.next))
+    }
+
+    /// Begins where the receiver had come to, or where it is set up to begin.
+    pub(super) fn begin(
+        &mut self,
+        from: Option<Consumption>,
+        at_end: bool,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let Some(best) = self.best().cloned() else { return };
+        let state = &best.state;
+        let same_log = self.offers.iter().flatten().filter(|offer| offer.state.log == state.log);
+        let oldest = same_log.map(|offer| offer.state.first).min().unwrap_or(state.first);
+        let next = match from {
+            Some(consumption) => consumed_length(&consumption, &state.runs, u64::MAX),
+            None if at_end => state.next,
+            None => oldest,
+        };
+        (self.next, self.has_begun) = (next, true);
+        (self.runs, self.number) = (state.runs.clone(), best.number);
+        let (source, is_resumed) = (self.source, from.is_some());
+        out.event(ReceiverEvent::Started { source, next, is_resumed });
+        if let Some(lost) = from.filter(|from| from.next > next) {
+            let count = lost.next - next;
+            out.event(ReceiverEvent::Discarded { source, first: next, count });
+        }
+        if next < state.next {
+            self.recover(now);
+        }
+    }
+
+    /// Follows the log of a later run.
+    pub(super) fn follow(&mut self, offer: &StoreOffer, now: Nanos, out: &mut impl ReceiverOutlet) {
+        let common = common_length(&self.runs, self.next, &offer.state.runs, u64::MAX);
+        // Logs without a common run: everything in front of the oldest run was stable.
+        let common = common.max(self.runs.first().map_or(0, |run| run.start).min(self.next));
+        if common < self.next {
+            let (source, count) = (self.source, self.next - common);
+            self.next = common;
+            out.event(ReceiverEvent::Discarded { source, first: common, count });
+        }
+        (self.runs, self.number) = (offer.state.runs.clone(), offer.number);
+        self.cache.clear();
+        (self.cached_bytes, self.fetch, self.stalled_at) = (0, None, None);
+        if self.next < offer.state.next {
+            self.recover(now);
+        } else if self.is_recovering {
+            self.fetch_at = Some(now);
+        }
+    }
+
+    fn recover(&mut self, now: Nanos) {
+        self.is_recovering = true;
+        if self.fetch.is_none() {
+            self.fetch_at = Some(self.fetch_at.map_or(now, |at| at.min(now)));
+        }
+    }
+
+    /// A live message of the run that is followed.
+    #[inline]
+    pub(super) fn on_live(
+        &mut self,
+        number: u64,
+        body: &[u8],
+        limits: Limits,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let start = self.runs.last().map_or(0, |run| run.start);
+        let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
+            return;
+        };
+        if sequence == self.next {
+            self.hand_out(body, false, out);
+            self.drain(out);
+        } else if sequence > self.next {
+            let fits = self.cached_bytes + body.len() <= limits.cache_bytes;
+            if fits && !self.cache.contains_key(&sequence) {
+                self.cached_bytes += body.len();
+                self.cache.insert(sequence, body.into());
+            }
+            self.recover(now);
+        }
+    }
+
+    fn hand_out(&mut self, bytes: &[u8], is_recovered: bool, out: &mut impl ReceiverOutlet) {
+        let (source, sequence) = (self.source, self.next);
+        self.next += 1;
+        out.event(ReceiverEvent::Message { source, sequence, bytes, is_recovered });
+    }
+
+    /// Hands out the cached messages that are next by now.
+    fn drain(&mut self, out: &mut impl ReceiverOutlet) {
+        while let Some(entry) = self.cache.first_entry() {
+            if *entry.key() > self.next {
+                break;
+            }
+            let is_next = *entry.key() == self.next;
+            let body = entry.remove();
+            self.cached_bytes -= body.len();
+            if is_next {
+                self.hand_out(&body, false, out);
+            }
+        }
+    }
+
+    /// A store has told its state: it may have more than this receiver, which missed the last live
+    /// messages if it still does at the next answer.
+    pub(super) fn compare(&mut self, store: usize, now: Nanos) {
+        let Some(offer) = &self.offers[store] else { return };
+        if offer.state.log != self.ballot() || offer.state.next <= self.next {
+            return;
+        }
+        if self.stalled_at == Some(self.next) {
+            self.recover(now);
+        }
+        self.stalled_at = Some(self.next);
+    }
+
+    /// Asks a store for the messages that are missing, if it is time to.
+    pub(super) fn fetch(
+        &mut self,
+        limits: Limits,
+        is_complete: bool,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        if self.due() > now || !self.has_begun {
+            return;
+        }
+        let silent = self.fetch.take().map(|fetch| fetch.store);
+        let Some(store) = self.donor(silent, is_complete, out) else {
+            // An answer to the next question for streams may name one.
+            self.fetch_at = Some(now + limits.retry);
+            return;
+        };
+        let from = self.next;
+        self.fetch = Some(Fetch { store, from, until: now + limits.retry });
+        self.fetch_at = None;
+        let frame = StoreFrame::Fetch { from, limit: limits.fetch_bytes };
+        out.request(store, self.source, &frame);
+    }
+
+    /// A store that has the next message, or will have it. Messages that no store has any more are
+    /// lost, if enough of them have answered.
+    fn donor(
+        &mut self,
+        silent: Option<usize>,
+        is_complete: bool,
+        out: &mut impl ReceiverOutlet,
+    ) -> Option<usize> {
+        let ballot = self.ballot();
+        let offers = self.offers.iter().enumerate();
+        let followed: Vec<(usize, u64, u64)> = offers
+            .filter_map(|(store, offer)| Some((store, &offer.as_ref()?.state)))
+            .filter(|(_, state)| state.log == ballot)
+            .map(|(store, state)| (store, state.first, state.next))
+            .collect();
+        let oldest = followed.iter().map(|(_, first, _)| *first).min()?;
+        if oldest > self.next {
+            if !is_complete {
+                return None;
+            }
+            let (source, first) = (self.source, self.next);
+            self.next = oldest;
+            out.event(ReceiverEvent::Lost { source, first, count: oldest - first });
+            self.drain(out);
+        }
+        let has_it = followed.iter().filter(|(_, first, _)| *first <= self.next);
+        // Another than the one that did not answer, and the one with most.
+        has_it.max_by_key(|(store, _, next)| (Some(*store) != silent, *next)).map(|it| it.0)
+    }
+
+    /// An answer with messages.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one frame")]
+    pub(super) fn on_fetched(
+        &mut self,
+        store: usize,
+        (log, from, first, durable): (Ballot, u64, u64, u64),
+        records: Records<'_>,
+        limits: Limits,
+        is_complete: bool,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
+        let is_awaited = self.fetch.is_some_and(|fetch| (fetch.store, fetch.from) == (store, from));
+        if !is_awaited || log != self.ballot() {
+            return;
+        }
+        self.fetch = None;
+        if let Some(offer) = &mut self.offers[store] {
+            offer.state.next = offer.state.next.max(durable);
+            if first > from {
+                offer.state.first = offer.state.first.max(first);
+            }
+        }
+        let before = self.next;
+        for (sequence, body) in (first..).zip(records.iter()) {
+            if sequence == self.next {
+                self.hand_out(body, true, out);
+            }
+        }
+        self.drain(out);
+        if self.next < durable || !self.cache.is_empty() {
+            let has_advanced = self.next > before || first > from;
+            let pause = if has_advanced { 0 } else { limits.retry / SOON };
+            self.fetch_at = Some(now + pause);
+            self.fetch(limits, is_complete, now, out);
+        } else if self.is_recovering {
+            self.is_recovering = false;
+            out.event(ReceiverEvent::CaughtUp { source: self.source, next: self.next });
+        }
+    }
+
+    /// How far the receiver has come when it has consumed the messages before `next`.
+    pub(super) fn consumption(&self, next: u64) -> Consumption {
+        let run = self.runs.iter().rev().find(|run| run.start < next);
+        let none = Consumption { next, ..Consumption::NONE };
+        run.map_or(none, |run| Consumption { run: *run, next })
+    }
+
+    /// Whether the followed log, or one before it, has a run of this session.
+    pub(super) fn has_session(&self, session: u64) -> bool {
+        let runs = self.offers.iter().flatten().flat_map(|offer| &offer.state.runs);
+        runs.chain(&self.runs).any(|run| run.ballot.session == session)
+    }
+}

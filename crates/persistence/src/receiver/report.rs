@@ -1,0 +1,40 @@
+//! What the stores know of a receiver's consumption.
+
+use crate::Nanos;
+use lanecast_wire::store::Consumption;
+
+/// Reports of one stream's consumption.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    /// Sequence of the first message that is not consumed.
+    pub(super) consumed: u64,
+    /// What the stores were told last.
+    pub(super) sent: Option<Consumption>,
+    /// What each store has answered.
+    pub(super) acknowledged: Vec<Option<Consumption>>,
+    /// Sequence of the first message that may come again.
+    pub(super) told: u64,
+    /// When to tell the stores.
+    pub(super) at: Nanos,
+}
+
+impl Report {
+    pub(super) fn new(consumed: u64, stores: usize) -> Self {
+        let acknowledged = vec![None; stores];
+        Self { consumed, sent: None, acknowledged, told: 0, at: Nanos::MAX }
+    }
+
+    /// Whether a store knows of what was sent.
+    pub(super) fn knows(&self, store: usize) -> bool {
+        let (Some(sent), Some(known)) = (&self.sent, &self.acknowledged[store]) else {
+            return false;
+        };
+        !sent.is_after(known)
+    }
+
+    /// Whether a store that has told this knows less than was sent.
+    pub(super) fn knows_less(&self, told: Option<Consumption>) -> bool {
+        let Some(sent) = &self.sent else { return false };
+        told.is_none_or(|told| sent.is_after(&told))
+    }
+}

@@ -1,0 +1,87 @@
+//! Live messages of sessions that no store has named yet.
+
+use crate::outlet::ReceiverOutlet;
+use crate::receiver_event::ReceiverEvent;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most sessions that wait to be named.
+const SESSIONS_MAX: usize = 1_024;
+
+/// Sessions whose stream is unknown, with their messages.
+#[derive(Clone, Debug)]
+pub(super) struct Strays {
+    sessions: BTreeMap<u64, Stray>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// A session whose stream is unknown.
+#[derive(Clone, Debug)]
+pub(super) struct Stray {
+    /// Only answers to later questions tell whether a store keeps its messages.
+    token: u64,
+    messages: VecDeque<(u64, Box<[u8]>)>,
+    /// Number of the first message that found no room.
+    dropped: Option<u64>,
+    /// Number after the last message.
+    next: u64,
+}
+
+impl Strays {
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self { sessions: BTreeMap::new(), bytes: 0, bytes_max }
+    }
+
+    /// A message of an unknown session; returns whether the stores have to be asked for it.
+    pub(super) fn push(&mut self, session: u64, number: u64, body: &[u8], token: u64) -> bool {
+        if !self.sessions.contains_key(&session) && self.sessions.len() >= SESSIONS_MAX {
+            return false;
+        }
+        let is_new = !self.sessions.contains_key(&session);
+        let new = || Stray { token, messages: VecDeque::new(), dropped: None, next: number };
+        let stray = self.sessions.entry(session).or_insert_with(new);
+        stray.next = number + 1;
+        // Behind a dropped message none is kept: they would be handed out in front of it.
+        if stray.dropped.is_none() && self.bytes + body.len() <= self.bytes_max {
+            self.bytes += body.len();
+            stray.messages.push_back((number, body.into()));
+        } else {
+            stray.dropped.get_or_insert(number);
+        }
+        is_new
+    }
+
+    /// Sessions that were seen before the question `token` was asked.
+    pub(super) fn asked_before(&self, token: u64) -> Vec<u64> {
+        let is_old = |(session, stray): (&u64, &Stray)| (stray.token < token).then_some(*session);
+        self.sessions.iter().filter_map(is_old).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// Takes the messages of a session.
+    pub(super) fn take(&mut self, session: u64) -> Option<Stray> {
+        let stray = self.sessions.remove(&session)?;
+        self.bytes -= stray.messages.iter().map(|(_, body)| body.len()).sum::<usize>();
+        Some(stray)
+    }
+}
+
+impl Stray {
+    pub(super) fn messages(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.messages.iter().map(|(number, body)| (*number, &**body))
+    }
+
+    /// Hands out the messages of a session that no store keeps.
+    pub(super) fn deliver(&self, session: u64, out: &mut impl ReceiverOutlet) {
+        for (number, bytes) in self.messages() {
+            out.event(ReceiverEvent::Unkept { session, number, bytes });
+        }
+        if let Some(first) = self.dropped {
+            let count = self.next - first;
+            out.event(ReceiverEvent::UnkeptLost { session, first, count });
+        }
+    }
+}

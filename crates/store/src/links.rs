@@ -1,0 +1,80 @@
+//! The ways from a publisher or a subscriber to its stores, and back.
+
+use crate::error::OpenError;
+use crate::link::Link;
+use crate::name;
+use lanecast_persistence::StoreGroups;
+use lanecast_transport::{Message, Publish, Transport};
+use lanecast_wire::store::{StoreAddress, StoreFrame};
+
+/// Links to the stores of one topic.
+#[derive(Debug)]
+pub(crate) struct Links<P: Publish> {
+    topic: String,
+    /// This end among the stores' clients.
+    client: u64,
+    stores: Vec<(String, Link<P>)>,
+    frame: Vec<u8>,
+}
+
+impl<P: Publish> Links<P> {
+    /// Opens links to all of `stores`, and a subscriber to their replies.
+    pub(crate) fn open<T: Transport<Publisher = P>>(
+        transport: &T,
+        topic: &str,
+        stores: &StoreGroups,
+        client: u64,
+    ) -> Result<(Self, T::Subscriber), OpenError<T::Error>> {
+        name::check_topic(topic)?;
+        let topics: Vec<String> = stores.names().map(|it| name::replies(it, client)).collect();
+        stores.names().try_for_each(name::check_store)?;
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let replies = transport.subscriber(&topics).map_err(OpenError::Transport)?;
+        let link = |name: &str| {
+            let publisher = transport.publisher(&name::requests(name));
+            Ok((name.to_owned(), Link::new(publisher.map_err(OpenError::Transport)?)))
+        };
+        let stores = stores.names().map(link).collect::<Result<_, OpenError<T::Error>>>()?;
+        Ok((Self { topic: topic.to_owned(), client, stores, frame: Vec::new() }, replies))
+    }
+
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Longest frame to a store, in bytes.
+    pub(crate) fn longest_frame(&self) -> usize {
+        self.stores.iter().map(|(_, link)| link.longest_frame()).min().unwrap_or(0)
+    }
+
+    /// Sends a frame about the stream of `source` to the store with this index, now or later.
+    pub(crate) fn send(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>) {
+        let Self { topic, client, stores, frame: bytes } = self;
+        frame.write(StoreAddress { client: *client, source, topic }, bytes);
+        stores[store].1.send(bytes);
+    }
+
+    /// Sends the frames that wait; returns their number.
+    pub(crate) fn flush(&mut self) -> usize {
+        self.stores.iter_mut().map(|(_, link)| link.flush()).sum()
+    }
+
+    /// Whether frames wait for a store to join, or for room.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.stores.iter().any(|(_, link)| link.is_waiting())
+    }
+
+    /// The index of the store that replies on `topic`.
+    pub(crate) fn store(&self, topic: &str) -> Option<usize> {
+        let name = name::replying_store(topic)?;
+        self.stores.iter().position(|(store, _)| store == name)
+    }
+
+    /// A reply to this client: its store, the stream's source, and the frame.
+    pub(crate) fn read<'a>(&self, message: &Message<'a>) -> Option<(usize, u64, StoreFrame<'a>)> {
+        let store = self.store(&message.stream().topic)?;
+        let (address, frame) = StoreFrame::read(message.bytes()).ok()?;
+        let is_mine = address.client == self.client && address.topic == self.topic;
+        is_mine.then_some((store, address.source, frame))
+    }
+}

@@ -1,0 +1,295 @@
+//! A subscriber that gets what it missed, driven by the application's calls.
+
+use crate::error::OpenError;
+use crate::links::Links;
+use crate::options::DurableOptions;
+use crate::wakeup::Wakeup;
+use lanecast_base::clock::Clock;
+use lanecast_os::event::EventFd;
+use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
+use lanecast_wire::store::StoreFrame;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Frames read in one poll.
+const POLL_LIMIT: usize = 64;
+/// Bytes of a frame beside the messages in it.
+const FRAME_OVERHEAD: usize = 512;
+/// Longest sleep while requests wait for a store to join, which no descriptor tells.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
+
+/// A subscriber with a stable id, which gets what was sent while it was away.
+///
+/// It hands out each message of a stream once and in order: first those that it missed, from the
+/// stores, then live ones, without a detour. All work is done in [`poll`](Self::poll), on the
+/// caller's thread.
+///
+/// ```
+/// use lanecast_shm::{Domain, DomainSettings, Visibility};
+/// use lanecast_store::{
+///     DurableOptions, DurableSubscriber, PersistentOptions, PersistentPublisher, ReceiverEvent,
+///     StoreOptions, StoreServer,
+/// };
+/// # let directory = tempfile::tempdir()?;
+///
+/// let settings = DomainSettings { visibility: Visibility::Process, ..Default::default() };
+/// # let settings = DomainSettings { directory: directory.path().into(), ..settings };
+/// let domain = Domain::open(settings)?;
+/// let options = StoreOptions::default();
+/// let mut store = StoreServer::open(domain.clone(), "a", directory.path(), options)?;
+/// let options = PersistentOptions::with_store("a");
+/// let mut publisher = PersistentPublisher::open(&domain, "orders", 7, options)?;
+/// while publisher.try_send(b"early").is_err() || publisher.stable() == 0 {
+///     publisher.poll(|_| {});
+///     store.poll()?;
+/// }
+/// drop(publisher); // nobody sends any more
+///
+/// let options = DurableOptions::with_store("a");
+/// let mut subscriber = DurableSubscriber::open(domain, "orders", 99, options)?;
+/// let mut received = Vec::new();
+/// while received.is_empty() {
+///     subscriber.poll(64, |event| {
+///         if let ReceiverEvent::Message { bytes, .. } = event {
+///             received.push(bytes.to_vec());
+///         }
+///     });
+///     store.poll()?;
+/// }
+/// assert_eq!(received[0], b"early");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DurableSubscriber<T: Transport> {
+    // Before the links: a subscriber that is dropped first holds up no publisher.
+    live: T::Subscriber,
+    replies: T::Subscriber,
+    machine: Receiver,
+    links: Links<T::Publisher>,
+    consumes_on_return: bool,
+    /// A publisher evicted the subscriber, which is replaced at the end of the poll.
+    was_evicted: bool,
+    wakeup: Wakeup,
+    clock: Clock,
+    transport: T,
+    foreign_frames: u64,
+}
+
+/// Where the machine's requests and events go.
+struct Outbox<'a, P: Publish, F> {
+    links: &'a mut Links<P>,
+    handler: &'a mut F,
+    /// The streams and sequences of the messages that were handed out.
+    consumed: Option<&'a mut Vec<(u64, u64)>>,
+}
+
+impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> ReceiverOutlet for Outbox<'_, P, F> {
+    fn request(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>) {
+        self.links.send(store, source, frame);
+    }
+
+    #[inline]
+    fn event(&mut self, event: ReceiverEvent<'_>) {
+        let next = match event {
+            ReceiverEvent::Message { source, sequence, .. } => Some((source, sequence + 1)),
+            ReceiverEvent::Lost { source, first, count } => Some((source, first + count)),
+            _ => None,
+        };
+        (self.handler)(event);
+        if let (Some((source, next)), Some(consumed)) = (next, &mut self.consumed) {
+            match consumed.last_mut() {
+                Some(last) if last.0 == source => last.1 = next,
+                _ => consumed.push((source, next)),
+            }
+        }
+    }
+}
+
+impl<T: Transport> fmt::Debug for DurableSubscriber<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("DurableSubscriber");
+        debug.field("topic", &self.links.topic()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport> DurableSubscriber<T> {
+    /// Opens a subscriber of `topic` with the stable id `receiver`, which it keeps over its
+    /// restarts; two under the same id must not live at the same time.
+    ///
+    /// Returns at once; [`ReceiverEvent::Started`] tells of each stream where it goes on.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        transport: T,
+        topic: &str,
+        receiver: u64,
+        options: DurableOptions,
+    ) -> Result<Self, OpenError<T::Error>> {
+        let DurableOptions { mut settings, consumes_on_return } = options;
+        let client = lanecast_os::process::random().map_err(OpenError::System)?;
+        let (links, mut replies) = Links::open(&transport, topic, &settings.stores, client)?;
+        let mut live = transport.subscriber(&[topic]).map_err(OpenError::Transport)?;
+        let event = Arc::new(EventFd::new(false).map_err(OpenError::System)?);
+        let wakeup = Wakeup::new(event).map_err(OpenError::System)?;
+        wakeup.add(&mut live).map_err(OpenError::System)?;
+        wakeup.add(&mut replies).map_err(OpenError::System)?;
+        let longest = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
+        let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+        settings.fetch_bytes = settings.fetch_bytes.min(longest);
+        let clock = Clock::host();
+        let now = clock.ns(clock.ticks());
+        Ok(Self {
+            live,
+            replies,
+            machine: Receiver::new(settings, receiver, now),
+            links,
+            consumes_on_return,
+            was_evicted: false,
+            wakeup,
+            clock,
+            transport,
+            foreign_frames: 0,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Reads at most `limit` live messages and the stores' answers, asks them what is due, and
+    /// calls `handler` with the events; returns the amount of work, 0 if there was none. Never
+    /// blocks.
+    ///
+    /// One frame of a store holds many messages, so that more than `limit` can be handed out.
+    /// Their bytes are valid inside the handler's call. If the handler panics, the messages of this
+    /// poll do not count as consumed.
+    pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
+        let now = self.now();
+        let mut handed_out = Vec::new();
+        let consumed = self.consumes_on_return.then_some(&mut handed_out);
+        let Self { live, replies, machine, links, was_evicted, foreign_frames, .. } = self;
+        let mut work = links.flush();
+        let mut out = Outbox { links, handler: &mut handler, consumed };
+        work += replies.poll(POLL_LIMIT, |event| match event {
+            Event::Message(message) => match out.links.read(&message) {
+                Some((store, source, frame)) => {
+                    machine.on_frame(store, source, &frame, now, &mut out);
+                }
+                None => *foreign_frames += 1,
+            },
+            Event::Left(stream, _) => {
+                if let Some(store) = out.links.store(&stream.topic) {
+                    machine.on_disconnected(store);
+                }
+            }
+            _ => {}
+        });
+        work += live.poll(limit, |event| match event {
+            Event::Message(message) => {
+                let (session, number) = (message.stream().session.0, message.number());
+                machine.on_live(session, number, message.bytes(), now, &mut out);
+            }
+            Event::Lost(gap) => {
+                machine.on_lost(gap.stream.session.0, gap.first, gap.count, &mut out);
+            }
+            Event::Left(stream, why) => {
+                *was_evicted |= why == CloseReason::Evicted;
+                machine.on_left(stream.session.0);
+            }
+            _ => {}
+        });
+        if now >= machine.due() {
+            machine.tick(now, &mut out);
+        }
+        for (source, next) in handed_out {
+            self.machine.consumed(source, next, now);
+        }
+        if self.was_evicted {
+            self.resubscribe();
+        }
+        work
+    }
+
+    /// Subscribes anew where a publisher went on without this subscriber: the stores have what it
+    /// missed.
+    #[cold]
+    fn resubscribe(&mut self) {
+        // For lack of memory or descriptors now, perhaps: the next poll tries again.
+        let Ok(mut live) = self.transport.subscriber(&[self.links.topic()]) else { return };
+        if self.wakeup.add(&mut live).is_ok() {
+            (self.live, self.was_evicted) = (live, false);
+        }
+    }
+
+    /// Waits after a [`poll`](Self::poll) that returned `work` until there is something to do:
+    /// returns at once if that is not 0, and after `limit` at the latest.
+    pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        if work > 0 {
+            return;
+        }
+        let due = Duration::from_nanos(self.machine.due().saturating_sub(self.now()));
+        let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };
+        self.wakeup.wait(limit.min(due));
+    }
+
+    /// A descriptor for event loops: readable when there is something to poll. The subscriber has
+    /// to be polled every 100 ms besides, for its times.
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
+    }
+
+    /// The program has consumed the messages of the stream of `source` before `next`: they do not
+    /// come again, as soon as enough stores know it ([`ReceiverEvent::Acknowledged`]).
+    pub fn consumed(&mut self, source: u64, next: u64) {
+        let now = self.now();
+        self.machine.consumed(source, next, now);
+    }
+
+    /// Sequence of the next message of a stream; `None` if it has not begun.
+    pub fn next(&self, source: u64) -> Option<u64> {
+        self.machine.next(source)
+    }
+
+    /// Whether enough stores know of all that was consumed.
+    pub fn is_acknowledged(&self) -> bool {
+        self.machine.is_acknowledged()
+    }
+
+    /// Waits until enough stores know of all that was consumed, at most `timeout`; returns whether
+    /// that is so. Events that come meanwhile go to `handler`.
+    pub fn wait_acknowledged(
+        &mut self,
+        timeout: Duration,
+        mut handler: impl FnMut(ReceiverEvent<'_>),
+    ) -> bool {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let work = self.poll(POLL_LIMIT, &mut handler);
+            if self.machine.is_acknowledged() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            self.wait_at_most(work, left);
+        }
+    }
+
+    /// Gives up the registration with all stores, for good: nothing is kept for this id, and no
+    /// publisher waits for it. Stores that cannot be reached keep it.
+    pub fn detach(mut self) {
+        let mut ignore = |_: ReceiverEvent<'_>| {};
+        let links = &mut self.links;
+        self.machine.detach(&mut Outbox { links, handler: &mut ignore, consumed: None });
+        self.links.flush();
+    }
+
+    /// Frames from the stores that are none, or of another version.
+    pub const fn foreign_frames(&self) -> u64 {
+        self.foreign_frames
+    }
+}

@@ -1,0 +1,231 @@
+//! Subscribers that get what they missed.
+
+use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
+use lanecast_shm::Domain;
+use lanecast_store::{
+    DurableOptions, DurableSubscriber, Pacing, PersistentOptions, PersistentPublisher,
+    ReceiverEvent, ReceiverStart, SourceEvent,
+};
+use lanecast_transport::{Publish, Transport};
+use std::time::Instant;
+
+/// A subscriber, and what it was handed out.
+struct Reader {
+    subscriber: DurableSubscriber<Domain>,
+    /// Sequences of the streams, checked against the bodies.
+    sequences: Vec<(u64, u64)>,
+    recovered: usize,
+    others: Vec<String>,
+}
+
+impl Reader {
+    fn open(stores: &Stores, receiver: u64) -> Self {
+        Self::with(stores, receiver, |_| {})
+    }
+
+    fn with(stores: &Stores, receiver: u64, change: impl FnOnce(&mut DurableOptions)) -> Self {
+        let mut options = DurableOptions::new(stores.groups());
+        change(&mut options);
+        let domain = stores.domain.clone();
+        let subscriber = DurableSubscriber::open(domain, "orders", receiver, options);
+        let subscriber = subscriber.expect("a subscriber");
+        Self { subscriber, sequences: Vec::new(), recovered: 0, others: Vec::new() }
+    }
+
+    fn poll(&mut self) {
+        let Self { sequences, recovered, others, .. } = self;
+        self.subscriber.poll(64, |event| match event {
+            ReceiverEvent::Message { source, sequence, bytes, is_recovered } => {
+                assert_eq!(bytes, sequence.to_le_bytes(), "the body of its sequence");
+                sequences.push((source, sequence));
+                *recovered += usize::from(is_recovered);
+            }
+            other => others.push(format!("{other:?}")),
+        });
+    }
+
+    fn has(&self, words: &str) -> bool {
+        self.others.iter().any(|event| event.contains(words))
+    }
+}
+
+/// Polls all until the reader `is_done`.
+#[track_caller]
+fn until_read(
+    stores: &mut Stores,
+    mut publisher: Option<&mut PersistentPublisher<Domain>>,
+    reader: &mut Reader,
+    what: &str,
+    is_done: impl Fn(&Reader) -> bool,
+) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !is_done(reader) {
+        let (count, others) = (reader.sequences.len(), &reader.others);
+        assert!(Instant::now() < deadline, "{what}: {count} messages, {others:?}");
+        if let Some(publisher) = &mut publisher {
+            publisher.poll(|_| {});
+        }
+        reader.poll();
+        stores.poll();
+        std::thread::yield_now();
+    }
+}
+
+fn sequences(source: u64, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+    range.map(|sequence| (source, sequence)).collect()
+}
+
+#[test]
+fn a_subscriber_gets_what_it_missed_once_and_then_what_is_live() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 5_000);
+    until_stable(&mut stores, &mut publisher);
+
+    let mut reader = Reader::open(&stores, 1);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "the past", |it| {
+        it.sequences.len() == 5_000 && it.has("CaughtUp")
+    });
+    assert_eq!(reader.recovered, 5_000);
+    for _ in 0..10 {
+        send(&mut stores, &mut publisher, 10);
+        reader.poll();
+    }
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "live", |it| {
+        it.sequences.len() == 5_100
+    });
+    assert!(reader.recovered < 5_100, "{} came from stores", reader.recovered);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "acknowledged", |it| {
+        it.has("Acknowledged { source: 7, next: 5100 }")
+    });
+    assert_eq!(reader.sequences, sequences(7, 0..5_100));
+    drop(reader);
+
+    send(&mut stores, &mut publisher, 300);
+    until_stable(&mut stores, &mut publisher);
+    let mut reader = Reader::open(&stores, 1);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "the missed", |it| {
+        it.sequences.len() == 300
+    });
+    assert_eq!(reader.sequences, sequences(7, 5_100..5_400));
+    assert!(reader.has("Started { source: 7, next: 5100, is_resumed: true }"));
+}
+
+#[test]
+fn messages_of_a_dead_publisher_are_found_and_its_next_run_goes_on() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    drop(publisher);
+
+    let mut reader = Reader::open(&stores, 1);
+    until_read(&mut stores, None, &mut reader, "the past", |it| it.sequences.len() == 100);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 50);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "its next run", |it| {
+        it.sequences.len() == 150
+    });
+    let mut other = stores.open(8);
+    send(&mut stores, &mut other, 20);
+    until_read(&mut stores, Some(&mut other), &mut reader, "another publisher", |it| {
+        it.sequences.len() == 170
+    });
+    assert_eq!(reader.sequences, [sequences(7, 0..150), sequences(8, 0..20)].concat());
+}
+
+#[test]
+fn a_program_says_itself_what_it_has_consumed() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    for round in 0..2 {
+        let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
+        until_read(&mut stores, None, &mut reader, "all", |it| it.sequences.len() == 100);
+        assert_eq!(reader.sequences, sequences(7, 0..100), "round {round}: nothing was consumed");
+    }
+    let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
+    until_read(&mut stores, None, &mut reader, "all", |it| it.sequences.len() == 100);
+    reader.subscriber.consumed(7, 40);
+    until_read(&mut stores, None, &mut reader, "acknowledged", |it| it.has("next: 40 }"));
+    drop(reader);
+    let mut reader = Reader::open(&stores, 1);
+    until_read(&mut stores, None, &mut reader, "the rest", |it| it.sequences.len() == 60);
+    assert_eq!(reader.sequences, sequences(7, 40..100));
+
+    // Another id has consumed nothing; one that begins at the end wants nothing of the past.
+    let mut new = Reader::with(&stores, 2, |options| options.settings.start = ReceiverStart::End);
+    until_read(&mut stores, None, &mut new, "begun", |it| it.has("Started"));
+    send(&mut stores, &mut publisher, 5);
+    until_read(&mut stores, Some(&mut publisher), &mut new, "live", |it| it.sequences.len() == 5);
+    assert_eq!(new.sequences, sequences(7, 100..105));
+}
+
+#[test]
+fn receivers_hold_a_publisher_back_until_they_have_consumed() {
+    let mut stores = Stores::new(3);
+    let mut options = PersistentOptions::new(stores.groups());
+    options.settings.pacing = Pacing::Receivers { messages: 100 };
+    let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
+    let mut publisher = publisher.expect("a publisher");
+    let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "begun", |it| it.has("Started"));
+    // Its registration has to be known before the publisher goes ahead.
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "registered", |it| {
+        it.subscriber.is_acknowledged()
+    });
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    let refused = publisher.try_send(b"more").expect_err("held back");
+    assert!(refused.may_pass() && refused.to_string().contains("not consumed"), "{refused}");
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "all", |it| {
+        it.sequences.len() == 100
+    });
+    assert!(publisher.try_send(b"more").is_err(), "read, and not consumed");
+    reader.subscriber.consumed(7, 30);
+    let events = until(&mut stores, &mut publisher, "consumed", |_, publisher| {
+        reader.poll();
+        publisher.consumed() == 30
+    });
+    assert!(events.contains(&SourceEvent::Consumed { next: 30 }), "{events:?}");
+    send(&mut stores, &mut publisher, 30);
+    assert!(publisher.try_send(b"more").is_err(), "held back again");
+    // A receiver that is not coming back gives up its place.
+    reader.subscriber.detach();
+    until(&mut stores, &mut publisher, "free", |_, publisher| {
+        let body = publisher.next().to_le_bytes();
+        publisher.try_send(&body).is_ok()
+    });
+}
+
+#[test]
+fn messages_that_no_store_keeps_are_handed_out_too() {
+    let mut stores = Stores::new(1);
+    let mut reader = Reader::open(&stores, 1);
+    let mut plain = stores.domain.publisher("orders").expect("a publisher");
+    assert!(plain.wait_for_subscribers(1, TIMEOUT));
+    (0..3).for_each(|number: u8| plain.send(&[number]).expect("sent"));
+    until_read(&mut stores, None, &mut reader, "all", |it| it.has("number: 2, bytes: [2]"));
+    plain.send(&[3]).expect("sent");
+    until_read(&mut stores, None, &mut reader, "at once", |it| it.has("number: 3, bytes: [3]"));
+}
+
+#[test]
+fn a_subscriber_without_stores_says_which_are_silent() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 10);
+    until_stable(&mut stores, &mut publisher);
+    stores.stop(1);
+    stores.stop(2);
+    let mut reader = Reader::open(&stores, 1);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "told", |it| {
+        it.has(r#"Waiting { silent: ["store-1", "store-2"] }"#)
+    });
+    assert_eq!(reader.sequences, []);
+    stores.start(2);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "all", |it| {
+        it.sequences.len() == 10
+    });
+}

@@ -1,0 +1,102 @@
+//! Frames of receivers: the streams that they are offered, and how far they have come.
+
+use super::lists::{BallotEntry, RunEntry, bounded};
+use super::{Consumption, Run, StoreState};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// A stream, as a store offers it to a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreOffer {
+    /// How far the receiver has consumed it; `None` if it is not registered.
+    pub consumption: Option<Consumption>,
+    /// Number of the current run's first message on its topic.
+    pub number: u64,
+    /// The stream's state.
+    pub state: StoreState,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct AttachBody {
+    pub(super) receiver: U64,
+    pub(super) token: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct StreamsBody {
+    pub(super) incarnation: U64,
+    pub(super) token: U64,
+    pub(super) count: U32,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ConsumptionEntry {
+    pub(super) run: RunEntry,
+    pub(super) next: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ConsumedBody {
+    pub(super) receiver: U64,
+    pub(super) consumption: ConsumptionEntry,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct OfferBody {
+    pub(super) is_registered: u8,
+    pub(super) reserved: [u8; 7],
+    pub(super) consumption: ConsumptionEntry,
+    pub(super) number: U64,
+}
+
+impl From<Consumption> for ConsumptionEntry {
+    fn from(consumption: Consumption) -> Self {
+        let Consumption { run: Run { ballot, start }, next } = consumption;
+        let run = RunEntry { ballot: BallotEntry::from(ballot), start: start.into() };
+        Self { run, next: next.into() }
+    }
+}
+
+impl ConsumptionEntry {
+    /// `None` if a number is too large, or the messages end before their run begins.
+    pub(super) fn consumption(self) -> Option<Consumption> {
+        let run = Run { ballot: self.run.ballot.ballot()?, start: bounded(self.run.start)? };
+        Some(Consumption { run, next: bounded(self.next)? }).filter(|it| it.next >= run.start)
+    }
+}
+
+impl ConsumedBody {
+    pub(super) fn new(receiver: u64, consumption: Consumption) -> Self {
+        Self { receiver: receiver.into(), consumption: consumption.into() }
+    }
+
+    pub(super) fn read(self) -> Option<(u64, Consumption)> {
+        Some((self.receiver.get(), self.consumption.consumption()?))
+    }
+}
+
+impl StoreOffer {
+    pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = OfferBody::read_from_prefix(bytes).ok()?;
+        let (state, rest) = StoreState::read(rest)?;
+        let consumption = head.consumption.consumption()?;
+        let consumption = (head.is_registered != 0).then_some(consumption);
+        Some((Self { consumption, number: bounded(head.number)?, state }, rest))
+    }
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        let head = OfferBody {
+            is_registered: self.consumption.is_some().into(),
+            reserved: [0; 7],
+            consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
+            number: self.number.into(),
+        };
+        bytes.extend(head.as_bytes());
+        self.state.write(bytes);
+    }
+}
