@@ -27,6 +27,7 @@ mod sessions;
 mod sow;
 mod stat;
 mod stop;
+mod store;
 mod table;
 #[cfg(feature = "top")]
 mod top;
@@ -48,7 +49,7 @@ Usage: lanecast COMMAND [ARGUMENT]...
 
 Messages   pub     publish lines            sub      print messages, filtered
            group   join a group of programs (--server: by a content server)
-           demo    real processes at work
+           demo    real processes at work   store    keep messages on disk
 Looking    ls      sessions and topics      top      the same, live
            stat    counters and errors      clean    remains of dead processes
 Server     serve   be a content server      query    stored records
@@ -100,6 +101,8 @@ enum Command {
     /// Be a member of a group: talk to it, look into it
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// Be a store: keep messages on disk for subscribers that come later
+    Store(store::StoreArgs),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -168,6 +171,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sow(command) => sow::run(&command),
         Command::Filter(command) => filter::run(&command),
         Command::Group(command) => group::run(&command),
+        Command::Store(arguments) => store::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),

@@ -4,6 +4,7 @@ use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
 use crate::group_builder::GroupBuilder;
+use crate::kept_topic::{self, KeptTopic, StoreServer};
 use crate::layers::{self, FILE_VARIABLE};
 use crate::publisher::Publisher;
 use crate::settings;
@@ -95,6 +96,20 @@ impl Context {
     /// A group of programs that agree who is there, and send messages to all of them.
     pub fn group<'a>(&'a self, name: &'a str) -> GroupBuilder<'a> {
         GroupBuilder::new(&self.transports, &self.config, name)
+    }
+
+    /// A topic whose messages are kept by stores: for publishers that learn when a message is safe,
+    /// and subscribers that get what they missed.
+    pub fn kept<'a>(&'a self, topic: &'a str) -> KeptTopic<'a> {
+        KeptTopic::new(&self.transports, topic)
+    }
+
+    /// Opens the store `name` with its data in `directory`, which only one process may use.
+    ///
+    /// # Errors
+    /// [`Error::Persistence`] if the name or the directory cannot be used; others see [`Error`].
+    pub fn store(&self, name: &str, directory: &Path) -> Result<StoreServer, Error> {
+        kept_topic::open_store(&self.transports, name, directory)
     }
 }
 

@@ -23,6 +23,9 @@ pub enum Error {
     /// A group cannot be joined with this name or these settings.
     #[error("{0}")]
     Group(String),
+    /// A store, or a topic whose messages are kept, cannot be opened.
+    #[error("{0}")]
+    Persistence(String),
     /// The network allows fewer topics than shared memory.
     #[error(
         "net.topics_max is {net}, and shm.topics_max {shm}: a publisher over both has the same \

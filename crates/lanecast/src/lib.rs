@@ -44,6 +44,7 @@ mod delegate;
 mod error;
 mod exact_topics;
 mod group_builder;
+mod kept_topic;
 mod layers;
 mod locality;
 mod messages;
@@ -64,6 +65,7 @@ pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
 pub use exact_topics::ExactTopics;
 pub use group_builder::{Group, GroupBuilder, GroupObserver};
+pub use kept_topic::{DurableSubscriber, KeptTopic, PersistentPublisher, StoreServer};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_content::{ContentSettings, FilterableBatch, FilterableClaim};
@@ -97,6 +99,11 @@ pub mod net {
 /// Groups: events, views, orders, settings.
 pub mod group {
     pub use lanecast_group::*;
+}
+
+/// Persistence: events of publishers and receivers, stores, options.
+pub mod persistence {
+    pub use lanecast_store::*;
 }
 
 /// Imports for programs that publish or subscribe.

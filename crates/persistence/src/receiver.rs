@@ -74,6 +74,8 @@ struct KnownStore {
     incarnation: Option<u64>,
     /// The last question that it has answered.
     answered: u64,
+    /// The question that its last offers answer, and how many there were.
+    offered: (u64, u32),
     heard: Nanos,
     is_lost: bool,
 }
@@ -111,6 +113,7 @@ impl Receiver {
             name: name.to_owned(),
             incarnation: None,
             answered: 0,
+            offered: (0, 0),
             heard: now,
             is_lost: false,
         };
@@ -283,11 +286,14 @@ impl Receiver {
         }
         match frame {
             StoreFrame::Offer(offer) => self.on_offer(store, source, offer, now, out),
-            StoreFrame::Streams { incarnation, token, .. } if *token <= self.token => {
+            StoreFrame::Streams { incarnation, token, count } if *token <= self.token => {
                 let known = &mut self.stores[store];
                 known.incarnation = Some(*incarnation);
-                known.answered = known.answered.max(*token);
-                self.on_answered(now, out);
+                // An offer was lost otherwise.
+                if *count == 0 || known.offered == (*token, *count) {
+                    known.answered = known.answered.max(*token);
+                    self.on_answered(now, out);
+                }
             }
             StoreFrame::Fetched { log, from, first, next, records } => {
                 let is_complete = self.is_complete();
@@ -330,6 +336,9 @@ impl Receiver {
         if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
             return;
         }
+        let known = &mut self.stores[store];
+        let before = if known.offered.0 == offer.token { known.offered.1 } else { 0 };
+        known.offered = (offer.token, before + 1);
         let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
         let new = || (Incoming::new(source, count, token, is_early), Report::new(0, count));
         let (incoming, report) = self.streams.entry(source).or_insert_with(new);
@@ -338,12 +347,15 @@ impl Receiver {
         if !incoming.has_begun || offer.state.runs.is_empty() {
             return;
         }
-        if offer.state.log > incoming.ballot() {
+        // A run that a few stores have begun and no publisher goes on with may give way to another.
+        let has_it = |store: usize| {
+            incoming.offers[store].as_ref().is_some_and(|it| it.state.log == offer.state.log)
+        };
+        let is_decided = offer.is_live || self.settings.stores.is_write_quorum(has_it);
+        if offer.state.log > incoming.ballot() && is_decided {
             self.sessions.remove(&incoming.ballot().session);
             incoming.follow(offer, now, out);
-            report.consumed = report.consumed.min(incoming.next);
-            let session = incoming.ballot().session;
-            self.join(source, session, now, out);
+            report.withdraw(incoming.next, now);
         } else {
             incoming.compare(store, now);
             // A store that lost its data, or was away, learns how far this receiver has come.
@@ -352,6 +364,7 @@ impl Receiver {
                 report.at = now;
             }
         }
+        self.join(source, now, out);
     }
 
     /// A store has answered a question: streams can begin, and sessions be told apart.
@@ -380,6 +393,8 @@ impl Receiver {
                 });
                 if is_over {
                     self.strays.take(session);
+                } else {
+                    self.ask_soon();
                 }
                 continue;
             }
@@ -427,18 +442,20 @@ impl Receiver {
         (report.consumed, report.told) = (incoming.next, incoming.next);
         report.at = now;
         self.due = self.due.min(now);
-        let session = incoming.ballot().session;
-        self.join(source, session, now, out);
+        self.join(source, now, out);
     }
 
-    /// The stream of `source` is published on `session` now.
-    fn join(&mut self, source: u64, session: u64, now: Nanos, out: &mut impl ReceiverOutlet) {
+    /// Takes live messages of the run that is followed, once its publisher has registered it.
+    fn join(&mut self, source: u64, now: Nanos, out: &mut impl ReceiverOutlet) {
+        let Some((incoming, _)) = self.streams.get_mut(&source) else { return };
+        let session = incoming.ballot().session;
+        if !incoming.is_live() || self.sessions.get(&session) == Some(&source) {
+            return;
+        }
         self.sessions.insert(session, source);
         let Some(stray) = self.strays.take(session) else { return };
-        if let Some((incoming, _)) = self.streams.get_mut(&source) {
-            for (number, body) in stray.messages() {
-                incoming.on_live(number, body, self.limits, now, out);
-            }
+        for (number, body) in stray.messages() {
+            incoming.on_live(number, body, self.limits, now, out);
         }
     }
 

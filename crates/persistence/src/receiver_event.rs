@@ -34,7 +34,7 @@ pub enum ReceiverEvent<'a> {
         count: u64,
     },
     /// Messages that were handed out are no part of the stream: their publisher died before they
-    /// were stable, and others follow under the same sequences.
+    /// were stable. Sequences begin anew at `first`: others follow, or in rare cases the same again.
     Discarded {
         /// The publisher's stable id.
         source: u64,

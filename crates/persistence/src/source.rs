@@ -383,6 +383,7 @@ impl Source {
         self.phase = Phase::Registered(run);
         self.waiting = None;
         out.event(SourceEvent::Registered { next });
+        self.ask_all(now, out);
         self.progress(ballot, now, out);
     }
 
@@ -466,7 +467,9 @@ impl Source {
             Phase::Opening(ballot) => (*ballot, None),
             Phase::Beginning(run) | Phase::Registered(run) => (run.ballot, Some(run)),
         };
-        let query = StoreFrame::Query { ballot, next: self.window.next() };
+        // Only a registered run names itself: until then its session could begin it elsewhere.
+        let named = if self.is_registered() { ballot } else { Ballot::ZERO };
+        let query = StoreFrame::Query { ballot: named, next: self.window.next() };
         let frame = match (state, run) {
             (Some(state), _) if state.promised < ballot => StoreFrame::Open { ballot },
             (Some(state), Some(run)) if state.promised == ballot && state.log < ballot => {

@@ -139,7 +139,7 @@ impl Store {
     ) {
         let Some(&index) = self.by_session.get(&session) else { return };
         let stream = &mut self.streams[index];
-        if stream.log.session != session || !stream.takes(stream.log) {
+        if stream.log.session != session || !stream.is_live || !stream.takes(stream.log) {
             return;
         }
         let Some(sequence) = stream.sequence(number) else { return };
@@ -209,6 +209,8 @@ impl Store {
         for index in streams() {
             let stream = &self.streams[index];
             let offer = StoreOffer {
+                token,
+                is_live: stream.is_live,
                 consumption: stream.receivers.consumption(receiver),
                 number: stream.first_number,
                 state: stream.state(self.incarnation),
@@ -231,6 +233,7 @@ impl Store {
         out: &mut impl StoreOutlet,
     ) -> Result<(), LogFull> {
         let stream = &mut self.streams[index];
+        stream.is_live |= registered_run(frame).is_some_and(|ballot| stream.takes(ballot));
         match frame {
             StoreFrame::Query { ballot, next } => {
                 stream.owes_state_to = Some(client);
@@ -276,9 +279,7 @@ impl Store {
             }
             StoreFrame::Reconfigure { ballot, members } if stream.takes(*ballot) => {
                 stream.owes_state_to = Some(client);
-                if members.version > stream.members.version {
-                    stream.reconfigure(members, log)?;
-                }
+                stream.reconfigure(members, log)?;
             }
             StoreFrame::Consumed { receiver, consumption } => {
                 stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
@@ -515,5 +516,16 @@ impl Store {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// The run of a request that only a registered publisher sends.
+const fn registered_run(frame: &StoreFrame<'_>) -> Option<Ballot> {
+    match frame {
+        StoreFrame::Query { ballot, .. }
+        | StoreFrame::Resend { ballot, .. }
+        | StoreFrame::Elsewhere { ballot, .. }
+        | StoreFrame::Reconfigure { ballot, .. } => Some(*ballot),
+        _ => None,
     }
 }

@@ -14,6 +14,8 @@ pub mod explore;
 pub mod log;
 pub mod oracle;
 pub mod outcome;
+mod processes;
+mod receivers;
 pub mod scenario;
 pub mod tamper;
 pub mod world;

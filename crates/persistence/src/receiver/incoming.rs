@@ -3,7 +3,7 @@
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
-use crate::store::copying::{common_length, consumed_length};
+use crate::store::copying::consumed_length;
 use lanecast_wire::store::{Ballot, Consumption, Records, Run, StoreFrame, StoreOffer};
 use std::collections::BTreeMap;
 
@@ -79,6 +79,12 @@ impl Incoming {
         self.runs.last().map_or(Ballot::ZERO, |run| run.ballot)
     }
 
+    /// Whether the publisher has registered the run that is followed.
+    pub(super) fn is_live(&self) -> bool {
+        let ballot = self.ballot();
+        self.offers.iter().flatten().any(|offer| offer.is_live && offer.state.log == ballot)
+    }
+
     /// When to call [`fetch`](Self::fetch).
     pub(super) fn due(&self) -> Nanos {
         match &self.fetch {
@@ -125,9 +131,8 @@ impl Incoming {
 
     /// Follows the log of a later run.
     pub(super) fn follow(&mut self, offer: &StoreOffer, now: Nanos, out: &mut impl ReceiverOutlet) {
-        let common = common_length(&self.runs, self.next, &offer.state.runs, u64::MAX);
-        // Logs without a common run: everything in front of the oldest run was stable.
-        let common = common.max(self.runs.first().map_or(0, |run| run.start).min(self.next));
+        let here = self.consumption(self.next);
+        let common = consumed_length(&here, &offer.state.runs, u64::MAX);
         if common < self.next {
             let (source, count) = (self.source, self.next - common);
             self.next = common;

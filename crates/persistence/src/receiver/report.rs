@@ -24,6 +24,16 @@ impl Report {
         Self { consumed, sent: None, acknowledged, told: 0, at: Nanos::MAX }
     }
 
+    /// The messages from `next` on are no part of the stream: they count as not consumed.
+    pub(super) fn withdraw(&mut self, next: u64, now: Nanos) {
+        if self.consumed > next {
+            (self.consumed, self.told, self.at) = (next, self.told.min(next), now);
+        }
+        if self.sent.is_some_and(|sent| sent.next > next) {
+            self.sent = None;
+        }
+    }
+
     /// Whether a store knows of what was sent.
     pub(super) fn knows(&self, store: usize) -> bool {
         let (Some(sent), Some(known)) = (&self.sent, &self.acknowledged[store]) else {

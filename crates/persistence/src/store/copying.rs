@@ -46,7 +46,7 @@ pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64
 /// How far the log of a store, up to `next` in `own`, is the beginning of the log up to `start` in
 /// `chosen`. Logs that have a run in common are the same up to where the run ends in either:
 /// a run begins with the same log everywhere, and its messages come from one session in order.
-pub(crate) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
+pub(super) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
     let end = |runs: &[Run], index: usize, last: u64| {
         runs.get(index + 1).map_or(last, |following| following.start).min(last)
     };

@@ -32,6 +32,9 @@ pub(super) struct Stream {
     /// When to ask the publisher for missing messages next.
     pub(super) want_at: Nanos,
     pub(super) receivers: Receivers,
+    /// The publisher has said that its run is registered. Until then a message of its session could
+    /// belong to a later attempt to begin, with another start.
+    pub(super) is_live: bool,
     /// What the publisher was told last of the receivers' consumption.
     pub(super) told_consumed: u64,
     /// Position of the last record that changed the state.
@@ -91,6 +94,7 @@ impl Stream {
             early_bytes: 0,
             want_at: 0,
             receivers: Receivers::default(),
+            is_live: false,
             told_consumed: 0,
             changed_at: 0,
             owes_state_to: None,
@@ -174,7 +178,7 @@ impl Stream {
     ) -> Result<(), LogFull> {
         let stream = self.number;
         self.changed_at = log.append(&LogRecord::Promised { stream, ballot })?;
-        self.promised = ballot;
+        (self.promised, self.is_live) = (ballot, false);
         // What was copied for an earlier run is not part of the log.
         self.copying = None;
         self.forget_early();
@@ -215,7 +219,7 @@ impl Stream {
         let position = log.append(&record)?;
         let start = runs.last().map_or(first, |run| run.start);
         self.changed_at = position;
-        (self.log, self.first, self.next) = (ballot, first, start);
+        (self.log, self.first, self.next, self.is_live) = (ballot, first, start, false);
         (self.first_number, self.members, self.runs) = (number, members, runs);
         // Copies count from this record on.
         self.durable.push(position, start);
@@ -224,11 +228,15 @@ impl Stream {
         Ok(())
     }
 
+    /// Takes over later members.
     pub(super) fn reconfigure(
         &mut self,
         members: &Members,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
+        if members.version <= self.members.version {
+            return Ok(());
+        }
         let record = LogRecord::Reconfigured { stream: self.number, members: members.clone() };
         self.changed_at = log.append(&record)?;
         self.members = members.clone();

@@ -1,12 +1,28 @@
 //! Frames and events of one call of a machine.
 
-use lanecast_persistence::{SourceEvent, SourceOutlet, StoreOutlet};
+use lanecast_persistence::{ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, StoreOutlet};
 use lanecast_wire::store::{StoreAddress, StoreFrame};
 
 pub(super) const TOPIC: &str = "orders";
 pub(super) const SOURCE: u64 = 77;
 /// Clients from this number on are publishers; those below are stores.
 pub(super) const FIRST_SESSION: u64 = 1_000;
+/// Clients from this number on are receivers: each life has another.
+pub(super) const FIRST_RECEIVER: u64 = 1_000_000;
+/// Lives of a receiver that its clients' numbers can tell apart.
+pub(super) const LIVES: u64 = 1_000;
+
+/// What a receiver was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Started { next: u64, is_resumed: bool },
+    Message { sequence: u64, bytes: Vec<u8> },
+    Lost { first: u64, count: u64 },
+    Discarded { first: u64, count: u64 },
+    CaughtUp,
+    Acknowledged { next: u64 },
+    Unkept,
+}
 
 /// Frames and events of one call of a machine.
 #[derive(Default)]
@@ -14,21 +30,23 @@ pub(super) struct Collected {
     /// From a publisher: by store's index.
     pub(super) requests: Vec<(usize, Vec<u8>)>,
     pub(super) events: Vec<SourceEvent>,
+    /// From a receiver.
+    pub(super) told: Vec<Told>,
     /// From a store: by the client's id, and by another store's name.
     pub(super) replies: Vec<(u64, Vec<u8>)>,
     pub(super) others: Vec<(String, Vec<u8>)>,
     pub(super) client: u64,
 }
 
-fn bytes(client: u64, frame: &StoreFrame<'_>) -> Vec<u8> {
+fn bytes(client: u64, source: u64, frame: &StoreFrame<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    frame.write(StoreAddress { client, source: SOURCE, topic: TOPIC }, &mut bytes);
+    frame.write(StoreAddress { client, source, topic: TOPIC }, &mut bytes);
     bytes
 }
 
 impl SourceOutlet for Collected {
     fn request(&mut self, store: usize, frame: &StoreFrame<'_>) {
-        self.requests.push((store, bytes(self.client, frame)));
+        self.requests.push((store, bytes(self.client, SOURCE, frame)));
     }
 
     fn event(&mut self, event: SourceEvent) {
@@ -37,11 +55,32 @@ impl SourceOutlet for Collected {
 }
 
 impl StoreOutlet for Collected {
-    fn reply(&mut self, client: u64, _: &str, _: u64, frame: &StoreFrame<'_>) {
-        self.replies.push((client, bytes(client, frame)));
+    fn reply(&mut self, client: u64, _: &str, source: u64, frame: &StoreFrame<'_>) {
+        self.replies.push((client, bytes(client, source, frame)));
     }
 
     fn request(&mut self, store: &str, _: &str, _: u64, frame: &StoreFrame<'_>) {
-        self.others.push((store.to_owned(), bytes(self.client, frame)));
+        self.others.push((store.to_owned(), bytes(self.client, SOURCE, frame)));
+    }
+}
+
+impl ReceiverOutlet for Collected {
+    fn request(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>) {
+        self.requests.push((store, bytes(self.client, source, frame)));
+    }
+
+    fn event(&mut self, event: ReceiverEvent<'_>) {
+        self.told.push(match event {
+            ReceiverEvent::Started { next, is_resumed, .. } => Told::Started { next, is_resumed },
+            ReceiverEvent::Message { sequence, bytes, .. } => {
+                Told::Message { sequence, bytes: bytes.to_vec() }
+            }
+            ReceiverEvent::Lost { first, count, .. } => Told::Lost { first, count },
+            ReceiverEvent::Discarded { first, count, .. } => Told::Discarded { first, count },
+            ReceiverEvent::CaughtUp { .. } => Told::CaughtUp,
+            ReceiverEvent::Acknowledged { next, .. } => Told::Acknowledged { next },
+            ReceiverEvent::Unkept { .. } | ReceiverEvent::UnkeptLost { .. } => Told::Unkept,
+            _ => return,
+        });
     }
 }

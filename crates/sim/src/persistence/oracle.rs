@@ -22,6 +22,11 @@ impl Oracle {
         self.stable.len() as u64
     }
 
+    /// Whether this is the stable message of its sequence.
+    pub fn is_stable(&self, sequence: u64, body: &[u8]) -> bool {
+        self.stable.get(sequence as usize).is_some_and(|it| it == body)
+    }
+
     /// A run was told that its message is stable.
     ///
     /// # Errors
@@ -46,6 +51,18 @@ impl Oracle {
     pub fn on_registered(&self, next: u64) -> Verdict {
         let stable = self.stable();
         ensure!(next >= stable, "a run begins at {next}, and {stable} messages are stable");
+        Ok(())
+    }
+
+    /// A message that a receiver was handed out, live or from a store: it may be discarded later.
+    ///
+    /// # Errors
+    /// If it was never sent.
+    pub fn on_handed_out(&self, sequence: u64, body: &[u8]) -> Verdict {
+        ensure!(
+            self.sent.contains(&(sequence, body.to_vec())),
+            "message {sequence} was never sent as it is handed out"
+        );
         Ok(())
     }
 

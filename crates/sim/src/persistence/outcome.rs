@@ -15,6 +15,11 @@ pub struct StoreOutcome {
     pub frames: u64,
     pub inherited: u64,
     pub trims: u64,
+    pub handed_out: u64,
+    pub resumed: u64,
+    pub caught_up: u64,
+    pub discarded: u64,
+    pub lost_messages: u64,
 }
 
 impl StoreOutcome {
@@ -31,5 +36,10 @@ impl StoreOutcome {
         self.frames += other.frames;
         self.inherited += other.inherited;
         self.trims += other.trims;
+        self.handed_out += other.handed_out;
+        self.resumed += other.resumed;
+        self.caught_up += other.caught_up;
+        self.discarded += other.discarded;
+        self.lost_messages += other.lost_messages;
     }
 }

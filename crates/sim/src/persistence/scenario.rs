@@ -33,6 +33,8 @@ pub struct StoreScenario {
     pub may_wipe: bool,
     /// Two publishers may live at once.
     pub may_fork: bool,
+    /// Receivers.
+    pub receivers: usize,
 }
 
 impl StoreScenario {
@@ -56,6 +58,7 @@ impl StoreScenario {
             fault_time: 3_000 * MILLISECOND,
             may_wipe: rng.percent(40),
             may_fork: rng.percent(30),
+            receivers: rng.pick(&[0, 1, 1, 2]),
         }
     }
 

@@ -1,22 +1,24 @@
 //! The actors of a run, with the real machines, and their event loop.
 
-use super::collected::{Collected, FIRST_SESSION, SOURCE, TOPIC};
+use super::collected::{Collected, FIRST_RECEIVER, FIRST_SESSION, LIVES, SOURCE, TOPIC};
 use super::log::SimLog;
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
+use super::processes::{PublisherProcess, StoreProcess};
+use super::receivers::ReceiverProcess;
 use super::scenario::StoreScenario;
 use super::tamper::StoreTamper;
 use crate::ensure;
 use crate::event_queue::EventQueue;
 use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
-use lanecast_persistence::{Source, SourceEvent, SourceSettings, Store, StoreLog, StoreSettings};
+use lanecast_persistence::{Receiver, Source, SourceEvent, Store, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::{StoreFrame, StoreState};
 use std::collections::HashMap;
 
 /// Time after the faults in which everything has to become stable.
-const QUIET_SECONDS: u64 = 30;
+const QUIET_SECONDS: u64 = 60;
 
 #[derive(Debug)]
 enum Event {
@@ -30,27 +32,11 @@ enum Event {
     Fault,
     StartStore(usize),
     StartPublisher,
-}
-
-#[derive(Debug)]
-struct StoreProcess {
-    store: Option<Store>,
-    log: SimLog,
-    incarnation: u64,
-    life: u32,
-    is_synchronizing: bool,
-    /// Nothing reaches it, and nothing leaves it, until then.
-    cut_until: Nanos,
-}
-
-#[derive(Debug)]
-struct PublisherProcess {
-    source: Option<Source>,
-    session: u64,
-    /// Sequence of the first message of its run, once it is registered.
-    start: u64,
-    bodies: Vec<Vec<u8>>,
-    is_superseded: bool,
+    ToReceiver { receiver: usize, life: u32, store: usize, store_life: u32, frame: Vec<u8> },
+    LiveToReceiver { receiver: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
+    TickReceiver(usize, u32),
+    Consume(usize, u32),
+    StartReceiver(usize),
 }
 
 /// One run.
@@ -65,6 +51,9 @@ pub struct World {
     arrivals: HashMap<(u64, u64), Nanos>,
     stores: Vec<StoreProcess>,
     publishers: Vec<PublisherProcess>,
+    receivers: Vec<ReceiverProcess>,
+    /// Retention has taken the messages before this one, at some store.
+    trimmed: u64,
     names: Vec<String>,
     oracle: Oracle,
     outcome: StoreOutcome,
@@ -85,15 +74,9 @@ impl World {
     pub fn new(scenario: StoreScenario, tamper: StoreTamper) -> Self {
         let names: Vec<String> = scenario.store_groups().names().map(str::to_owned).collect();
         let mut rng = SimRng::new(scenario.seed).fork();
-        let store = |_: &String| StoreProcess {
-            store: None,
-            log: SimLog::new(scenario.pending_max),
-            incarnation: rng.any(),
-            life: 0,
-            is_synchronizing: false,
-            cut_until: 0,
-        };
+        let store = |_: &String| StoreProcess::new(scenario.pending_max, rng.any());
         let stores = names.iter().map(store).collect();
+        let receivers = (0..scenario.receivers).map(|_| ReceiverProcess::default()).collect();
         let faults_left = scenario.faults;
         Self {
             scenario,
@@ -104,6 +87,8 @@ impl World {
             arrivals: HashMap::new(),
             stores,
             publishers: Vec::new(),
+            receivers,
+            trimmed: 0,
             names,
             oracle: Oracle::default(),
             outcome: StoreOutcome::default(),
@@ -121,6 +106,10 @@ impl World {
             self.queue.add(0, Event::StartStore(store));
         }
         self.queue.add(0, Event::StartPublisher);
+        for receiver in 0..self.receivers.len() {
+            let at = self.rng.up_to(self.scenario.fault_time / 2);
+            self.queue.add(at, Event::StartReceiver(receiver));
+        }
         for _ in 0..self.scenario.faults {
             let at = self.rng.up_to(self.scenario.fault_time);
             self.queue.add(at, Event::Fault);
@@ -129,7 +118,8 @@ impl World {
         self.end_faults();
         for second in 1..=QUIET_SECONDS {
             self.run_until(self.scenario.fault_time + second * SECOND)?;
-            if self.living().iter().any(|index| self.is_drained(*index)) {
+            let is_drained = self.living().iter().any(|index| self.is_drained(*index));
+            if is_drained && self.have_received_all() {
                 break;
             }
         }
@@ -160,6 +150,13 @@ impl World {
         if self.living().is_empty() {
             self.queue.add(self.now, Event::StartPublisher);
         }
+        for receiver in 0..self.receivers.len() {
+            self.queue.add(self.now, Event::StartReceiver(receiver));
+        }
+    }
+
+    fn have_received_all(&self) -> bool {
+        self.receivers.iter().all(|it| it.next() == Some(self.oracle.stable()))
     }
 
     fn living(&self) -> Vec<usize> {
@@ -219,6 +216,9 @@ impl World {
             Event::Fault => self.fault()?,
             Event::StartStore(store) => self.start_store(store),
             Event::StartPublisher => self.start_publisher(),
+            Event::StartReceiver(receiver) => self.start_receiver(receiver),
+            Event::Consume(receiver, life) => self.consume(receiver, life),
+            other => return self.happen_to_receiver(other),
         }
         Ok(())
     }
@@ -241,6 +241,8 @@ impl World {
         for (client, frame) in out.replies {
             if client < FIRST_SESSION {
                 self.send_to_store(index as u64, client as usize, frame);
+            } else if client >= FIRST_RECEIVER {
+                self.send_to_receiver(index, client, frame);
             } else if let Some(at) = self.arrival(index as u64, client, index) {
                 let publisher = (client - FIRST_SESSION) as usize;
                 self.queue.add(at, Event::ToPublisher { publisher, store: index, life, frame });
@@ -250,6 +252,89 @@ impl World {
             let to = self.names.iter().position(|it| *it == name).expect("a store's name");
             self.send_to_store(index as u64, to, frame);
         }
+    }
+
+    fn happen_to_receiver(&mut self, event: Event) -> Verdict {
+        match event {
+            Event::ToReceiver { receiver, life, store, store_life, frame } => {
+                if self.stores[store].life == store_life {
+                    let read = StoreFrame::read(&frame).expect("as it was written");
+                    return self.with_receiver(receiver, life, |it, now, out| {
+                        it.on_frame(store, read.0.source, &read.1, now, out);
+                    });
+                }
+            }
+            Event::LiveToReceiver { receiver, life, session, number, body } => {
+                return self.with_receiver(receiver, life, |it, now, out| {
+                    it.on_live(session, number, &body, now, out);
+                });
+            }
+            Event::TickReceiver(receiver, life) => {
+                let mut at = Nanos::MAX;
+                self.with_receiver(receiver, life, |it, now, out| {
+                    it.tick(now, out);
+                    at = it.due();
+                })?;
+                // Frames bring the time forward: it is looked at often enough.
+                if at != Nanos::MAX {
+                    let at = at.clamp(self.now + 1, self.now + MILLISECOND);
+                    self.queue.add(at, Event::TickReceiver(receiver, life));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn send_to_receiver(&mut self, store: usize, client: u64, frame: Vec<u8>) {
+        let Some(at) = self.arrival(store as u64, client, store) else { return };
+        let receiver = ((client - FIRST_RECEIVER) / LIVES) as usize;
+        let life = ((client - FIRST_RECEIVER) % LIVES) as u32;
+        let store_life = self.stores[store].life;
+        self.queue.add(at, Event::ToReceiver { receiver, life, store, store_life, frame });
+    }
+
+    fn with_receiver(
+        &mut self,
+        index: usize,
+        life: u32,
+        call: impl FnOnce(&mut Receiver, Nanos, &mut Collected),
+    ) -> Verdict {
+        let process = &mut self.receivers[index];
+        let (Some(receiver), true) = (&mut process.receiver, process.life == life) else {
+            return Ok(());
+        };
+        let client = FIRST_RECEIVER + index as u64 * LIVES + u64::from(life);
+        let mut out = Collected { client, ..Collected::default() };
+        call(receiver, self.now, &mut out);
+        let (trimmed, has_wipes) = (self.trimmed, self.outcome.wipes > 0);
+        for told in out.told {
+            process.on_told(told, &self.oracle, trimmed, has_wipes, &mut self.outcome)?;
+        }
+        for (store, frame) in out.requests {
+            self.send_to_store(client, store, frame);
+        }
+        Ok(())
+    }
+
+    fn start_receiver(&mut self, index: usize) {
+        let process = &mut self.receivers[index];
+        if !process.start(&self.scenario, index as u64, self.now) {
+            return;
+        }
+        let life = process.life;
+        self.queue.add(self.now, Event::TickReceiver(index, life));
+        self.queue.add(self.now, Event::Consume(index, life));
+    }
+
+    /// The program consumes what it was handed out, now and then.
+    fn consume(&mut self, index: usize, life: u32) {
+        if self.receivers[index].life != life {
+            return;
+        }
+        self.receivers[index].consume(self.now);
+        let pause = 1 + self.rng.up_to(50 * MILLISECOND);
+        self.queue.add(self.now + pause, Event::Consume(index, life));
     }
 
     fn send_to_store(&mut self, from: u64, store: usize, frame: Vec<u8>) {
@@ -354,9 +439,7 @@ impl World {
 
     /// The state of a store's disk.
     fn state(&self, index: usize) -> Option<StoreState> {
-        let process = &self.stores[index];
-        let store = process.log.restore(Store::new(settings(), process.incarnation));
-        store.state(TOPIC, SOURCE)
+        self.stores[index].restored().state(TOPIC, SOURCE)
     }
 
     fn publish(&mut self, index: usize) {
@@ -379,6 +462,15 @@ impl World {
                     self.queue.add(at, Event::Live { store, life, session, number, body });
                 }
             }
+            for receiver in 0..self.receivers.len() {
+                let life = self.receivers[receiver].life;
+                // Shared with the stores' links: a cut of the first one reaches no receiver.
+                if let Some(at) = self.arrival(session, (1 << 33) + receiver as u64, 0) {
+                    let body = body.clone();
+                    let event = Event::LiveToReceiver { receiver, life, session, number, body };
+                    self.queue.add(at, event);
+                }
+            }
         }
         let pause = 1 + self.rng.up_to(2 * self.scenario.pace);
         self.queue.add(self.now + pause, Event::Publish(index));
@@ -388,13 +480,18 @@ impl World {
         self.faults_left = self.faults_left.saturating_sub(1);
         let store = self.rng.within(0..=self.stores.len() as u64 - 1) as usize;
         let later = self.now + self.rng.up_to(800 * MILLISECOND);
-        match self.rng.within(0..=9) {
+        match self.rng.within(0..=11) {
             0..=2 => self.crash_store(store, later),
             3 => (0..self.stores.len()).for_each(|store| self.crash_store(store, later)),
             4..=5 => self.stores[store].cut_until = later,
             6 if self.scenario.may_wipe => self.wipe(store, later),
             7 if self.scenario.may_fork => self.queue.add(self.now, Event::StartPublisher),
             8 => self.trim(store),
+            9 if !self.receivers.is_empty() => {
+                let receiver = self.rng.within(0..=self.receivers.len() as u64 - 1) as usize;
+                self.receivers[receiver].crash();
+                self.queue.add(later, Event::StartReceiver(receiver));
+            }
             _ => {
                 let living = self.living();
                 if !living.is_empty() {
@@ -409,22 +506,18 @@ impl World {
     }
 
     fn crash_store(&mut self, index: usize, back: Nanos) {
-        let process = &mut self.stores[index];
-        if process.store.take().is_none() {
+        if !self.stores[index].crash(&mut self.rng, self.tamper) {
             return;
         }
         self.outcome.store_crashes += 1;
-        process.log.crash(&mut self.rng);
-        match self.tamper {
-            StoreTamper::LieOfDisk => process.log.lose_last(3),
-            StoreTamper::ForgetPromises => process.log.forget_promises(),
-            _ => {}
-        }
-        process.life += 1;
-        process.is_synchronizing = false;
         for publisher in &mut self.publishers {
             if let Some(source) = &mut publisher.source {
                 source.on_disconnected(index);
+            }
+        }
+        for process in &mut self.receivers {
+            if let Some(receiver) = &mut process.receiver {
+                receiver.on_disconnected(index);
             }
         }
         self.queue.add(back, Event::StartStore(index));
@@ -449,6 +542,7 @@ impl World {
     /// Retention gives up the older half of what is stable.
     fn trim(&mut self, index: usize) {
         let first = self.oracle.stable() / 2;
+        self.trimmed = self.trimmed.max(first);
         self.outcome.trims += 1;
         let life = self.stores[index].life;
         self.with_store(index, life, |store, log, _, _| {
@@ -461,7 +555,7 @@ impl World {
         if process.store.is_some() {
             return;
         }
-        process.store = Some(process.log.restore(Store::new(settings(), process.incarnation)));
+        process.store = Some(process.restored());
         self.queue.add(self.now, Event::TickStore(index, process.life));
     }
 
@@ -472,24 +566,10 @@ impl World {
         }
         let index = self.publishers.len();
         let session = FIRST_SESSION + index as u64;
-        let settings = SourceSettings {
-            flight_messages: self.scenario.flight,
-            flight_bytes: 4_096,
-            retry: 20 * MILLISECOND,
-            longest_frame: 200,
-            ..SourceSettings::new(self.scenario.store_groups())
-        };
         // A clock that stands still: order must not depend on it.
         let epoch = if self.rng.percent(30) { 0 } else { self.now / 1_000 };
-        let source = Some(Source::new(settings, session, epoch, self.now));
-        let bodies = Vec::new();
-        self.publishers.push(PublisherProcess {
-            source,
-            session,
-            start: 0,
-            bodies,
-            is_superseded: false,
-        });
+        let publisher = PublisherProcess::new(&self.scenario, session, epoch, self.now);
+        self.publishers.push(publisher);
         self.queue.add(self.now, Event::TickPublisher(index));
     }
 
@@ -509,28 +589,17 @@ impl World {
             return Ok(());
         }
         let living = self.living();
-        ensure!(!living.is_empty(), "no publisher is left");
         ensure!(
             living.iter().any(|index| self.is_drained(*index)),
             "not all is stable at the end: {:?}, states {:?}",
             living.iter().map(|it| &self.publishers[*it].source).collect::<Vec<_>>(),
             (0..self.stores.len()).map(|it| self.state(it)).collect::<Vec<_>>()
         );
-        Ok(())
+        self.receivers.iter().try_for_each(|it| it.check_end(&self.oracle))
     }
 
     fn is_drained(&self, index: usize) -> bool {
         let source = self.publishers[index].source.as_ref();
         source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
-    }
-}
-
-fn settings() -> StoreSettings {
-    StoreSettings {
-        streams_max: 2,
-        early_bytes: 300,
-        receivers_max: 10,
-        retry: 15 * MILLISECOND,
-        longest_frame: 150,
     }
 }

@@ -8,6 +8,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// A stream, as a store offers it to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOffer {
+    /// The token of the question.
+    pub token: u64,
+    /// The publisher of the current run has registered it: its live messages can be placed.
+    pub is_live: bool,
     /// How far the receiver has consumed it; `None` if it is not registered.
     pub consumption: Option<Consumption>,
     /// Number of the current run's first message on its topic.
@@ -49,7 +53,9 @@ pub(super) struct ConsumedBody {
 #[repr(C)]
 pub(super) struct OfferBody {
     pub(super) is_registered: u8,
-    pub(super) reserved: [u8; 7],
+    pub(super) is_live: u8,
+    pub(super) reserved: [u8; 6],
+    pub(super) token: U64,
     pub(super) consumption: ConsumptionEntry,
     pub(super) number: U64,
 }
@@ -86,13 +92,17 @@ impl StoreOffer {
         let (state, rest) = StoreState::read(rest)?;
         let consumption = head.consumption.consumption()?;
         let consumption = (head.is_registered != 0).then_some(consumption);
-        Some((Self { consumption, number: bounded(head.number)?, state }, rest))
+        let (token, number) = (head.token.get(), bounded(head.number)?);
+        let is_live = head.is_live != 0;
+        Some((Self { token, is_live, consumption, number, state }, rest))
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let head = OfferBody {
             is_registered: self.consumption.is_some().into(),
-            reserved: [0; 7],
+            is_live: self.is_live.into(),
+            reserved: [0; 6],
+            token: self.token.into(),
             consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
             number: self.number.into(),
         };

@@ -44,7 +44,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
-    same!(OfferBody: is_registered, reserved, consumption, number);
+    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number);
 }
 
 #[test]

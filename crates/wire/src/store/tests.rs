@@ -32,7 +32,13 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         runs: runs.clone(),
     };
     let consumption = consumption();
-    let offer = StoreOffer { consumption: Some(consumption), number: 3, state: state.clone() };
+    let offer = StoreOffer {
+        token: 12,
+        is_live: true,
+        consumption: Some(consumption),
+        number: 3,
+        state: state.clone(),
+    };
     vec![
         StoreFrame::Query { ballot, next: 8 },
         StoreFrame::Open { ballot },

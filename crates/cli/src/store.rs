@@ -1,0 +1,97 @@
+//! `lanecast store`: be a store that keeps messages on disk.
+
+use crate::context::WayArgs;
+use crate::output::{print, print_json};
+use anyhow::Context as _;
+use lanecast::StoreServer;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Longest sleep: a signal is noticed after it.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// Interval at which changed streams are printed.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// Arguments of `store`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Keeps the messages of publishers that name this store, and gives subscribers \
+    what they missed. Data and names survive restarts; a store whose directory is new copies from \
+    the others.\n\
+    Example: lanecast store a --data /var/lib/lanecast/a\n\
+    Exit status: 0 ended by a signal; 1 error, as when the disk has failed; 2 wrong arguments."
+)]
+pub(crate) struct StoreArgs {
+    /// Name of the store: publishers and subscribers ask for it
+    #[arg(value_name = "NAME", default_value = "store")]
+    name: String,
+
+    /// Directory of its data; made if it does not exist
+    #[arg(long, value_name = "DIR", default_value = "lanecast-store")]
+    data: PathBuf,
+
+    /// Print a JSON object for each stream that has changed, once a second
+    #[arg(long)]
+    json: bool,
+
+    /// Print nothing while running
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    way: WayArgs,
+}
+
+pub(crate) fn run(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
+    let stop = crate::stop::flag()?;
+    let context = arguments.way.outward()?;
+    let directory = &arguments.data;
+    let mut store = context
+        .store(&arguments.name, directory)
+        .with_context(|| format!("opening the store in {}", directory.display()))?;
+    if !arguments.quiet && !arguments.json {
+        let kept = store.streams().count();
+        print(&format!("store {} in {}, {kept} streams\n", store.name(), directory.display()))?;
+    }
+    let (mut printed, mut report_at) = (Vec::new(), Instant::now());
+    while !stop() {
+        let work = store.poll()?;
+        if Instant::now() >= report_at {
+            report_at = Instant::now() + REPORT;
+            if !arguments.quiet {
+                report(&store, &mut printed, arguments.json)?;
+            }
+        }
+        store.wait_at_most(work, LONGEST_WAIT);
+    }
+    store.close()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the streams that have changed.
+fn report(store: &StoreServer, printed: &mut Vec<(u64, u64)>, json: bool) -> anyhow::Result<()> {
+    for (index, stream) in store.streams().enumerate() {
+        let now = (stream.first, stream.next);
+        if printed.get(index) == Some(&now) {
+            continue;
+        }
+        printed.resize(printed.len().max(index + 1), (u64::MAX, 0));
+        printed[index] = now;
+        let topic = crate::printable::printable(stream.topic);
+        if json {
+            print_json(&json!({
+                "topic": stream.topic, "source": stream.source, "first": stream.first,
+                "next": stream.next, "copying": stream.is_copying,
+            }))?;
+        } else {
+            let copying = if stream.is_copying { ", copying from another store" } else { "" };
+            print(&format!(
+                "{topic} of publisher {}: {}..{}{copying}\n",
+                stream.source, stream.first, stream.next
+            ))?;
+        }
+    }
+    Ok(())
+}
