@@ -36,7 +36,10 @@ pub type StoreServer = lanecast_store::StoreServer<ExactTopics>;
 ///
 /// let mut store = context.store("store", &directory.path().join("data"))?;
 /// let mut publisher = context.kept("orders").publisher(7)?; // its id, over all restarts
-/// while publisher.try_send(b"hello").is_err() || publisher.stable() < 1 {
+/// while publisher.stable() < 1 {
+///     if publisher.next() == 0 {
+///         let _ = publisher.try_send(b"hello"); // refused until the store has accepted
+///     }
 ///     publisher.poll(|_| {});
 ///     let work = store.poll()?;
 ///     store.wait_at_most(work, Duration::from_millis(1));

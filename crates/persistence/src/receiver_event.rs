@@ -21,7 +21,7 @@ pub enum ReceiverEvent<'a> {
         sequence: u64,
         /// The payload.
         bytes: &'a [u8],
-        /// It came from a store.
+        /// The message came from a store.
         is_recovered: bool,
     },
     /// Messages are lost: no store has kept them long enough.
@@ -34,7 +34,8 @@ pub enum ReceiverEvent<'a> {
         count: u64,
     },
     /// Messages that were handed out are no part of the stream: their publisher died before they
-    /// were stable. Sequences begin anew at `first`: others follow, or in rare cases the same again.
+    /// were stable. Sequences begin anew at `first`: others follow, or in rare cases the same
+    /// again.
     Discarded {
         /// The publisher's stable id.
         source: u64,

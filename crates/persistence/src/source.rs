@@ -21,7 +21,7 @@ const RESENDS_MAX: usize = 8;
 /// Requests without an answer until a store counts as lost.
 const SILENT_REQUESTS: u64 = 10;
 
-/// Who is in charge of the pace.
+/// Pace of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
     /// The publisher: receivers that stay away for longer than messages are kept lose some, and are

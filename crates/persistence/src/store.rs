@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
 pub use stream::StreamSummary;
 
+/// Requests to another store without an answer until it is given up.
+const UNANSWERED_MAX: u32 = 5;
+
 /// Settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
@@ -273,6 +276,7 @@ impl Store {
                     next: stream.next,
                     until: *until,
                     ask_at: now,
+                    asked: 0,
                     run: None,
                 });
                 self.copy(index, now, log, out)?;
@@ -331,6 +335,7 @@ impl Store {
             next: common,
             until: start,
             ask_at: 0,
+            asked: 0,
             run: Some(run),
         });
         Ok(())
@@ -348,7 +353,13 @@ impl Store {
         let Some(copying) = &mut stream.copying else { return Ok(()) };
         if copying.next < copying.until {
             if copying.ask_at <= now {
+                if copying.asked >= UNANSWERED_MAX && copying.run.is_none() {
+                    // The publisher names another store when it is asked for the messages again.
+                    stream.copying = None;
+                    return Ok(());
+                }
                 copying.ask_at = now + self.settings.retry;
+                copying.asked += 1;
                 let limit = u32::try_from(self.settings.longest_frame).unwrap_or(u32::MAX);
                 let frame = StoreFrame::Fetch { from: copying.next, limit };
                 out.request(&copying.donor, &stream.topic, stream.source, &frame);
@@ -378,7 +389,7 @@ impl Store {
         let Some(copying) = &mut stream.copying else { return Ok(()) };
         let (is_take_over, until) = (copying.run.is_some(), copying.until);
         // The answer came: the next request goes out at once.
-        copying.ask_at = 0;
+        (copying.ask_at, copying.asked) = (0, 0);
         if first > copying.next {
             // Retention has removed the messages before at the donor: those here are gone as well.
             stream.trim(first.min(until), log)?;

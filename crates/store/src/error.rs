@@ -48,7 +48,7 @@ pub enum RecordError {
     /// Not a store's, or of another version.
     #[error("no record of a store of this version")]
     Unknown,
-    /// It contradicts those before it.
+    /// A contradiction to those before it.
     #[error(transparent)]
     Contradiction(#[from] ReplayError),
 }
@@ -68,7 +68,7 @@ pub enum StoreError<E> {
     Transport(E),
     /// The system has no descriptor.
     #[error("waiting for messages: {0}")]
-    Wakeup(#[source] io::Error),
+    Wakeup(io::Error),
     /// The disk has failed: nothing is kept any more.
     #[error("the disk has failed: {0}; repair it and start the store again")]
     Disk(StorageError),
@@ -89,7 +89,7 @@ pub enum OpenError<E> {
     Transport(E),
     /// The system has no descriptor, or no random number.
     #[error("opening: {0}")]
-    System(#[source] io::Error),
+    System(io::Error),
 }
 
 /// Reasons why a message cannot be sent.

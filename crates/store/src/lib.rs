@@ -5,7 +5,8 @@
 //! stores, each on the topic `_store.NAME`, to keep its messages; a [`StoreServer`] subscribes to
 //! the topic, writes what it receives into its journal (`log`, `index`), and replies on
 //! `_store.NAME.CLIENT` how far that is on disk. A [`DurableSubscriber`] subscribes to the topic,
-//! asks the stores where it had come to, and fetches from them what it missed. The decisions are those of
+//! asks the stores where it had come to, and fetches from them what it missed.
+//! The decisions are those of
 //! [`lanecast_persistence`]; here are their links (`link`, `clients`, `peers`), the directory, and
 //! the waiting.
 //!

@@ -27,7 +27,7 @@ impl<P: Publish> Link<P> {
         self.publisher.longest_message()
     }
 
-    /// Whether somebody reads the frames.
+    /// Whether a receiver has joined.
     pub(crate) fn has_receiver(&self) -> bool {
         self.publisher.subscribers() > 0
     }

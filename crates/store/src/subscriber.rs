@@ -46,7 +46,7 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 ///     publisher.poll(|_| {});
 ///     store.poll()?;
 /// }
-/// drop(publisher); // nobody sends any more
+/// drop(publisher);
 ///
 /// let options = DurableOptions::with_store("a");
 /// let mut subscriber = DurableSubscriber::open(domain, "orders", 99, options)?;

@@ -14,13 +14,15 @@ mod offer;
 #[cfg(test)]
 mod page;
 mod record;
+mod state;
 #[cfg(test)]
 mod tests;
 
-pub use frame::{StoreFrame, StoreFrameError, StoreState};
+pub use frame::{StoreFrame, StoreFrameError};
 pub use lists::{Members, Records, RecordsWriter};
 pub use offer::StoreOffer;
 pub use record::LogRecord;
+pub use state::StoreState;
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -31,6 +31,7 @@ mod signals;
 mod smx;
 mod soak;
 mod statuses;
+mod stored;
 mod threads;
 mod watched;
 mod watching;

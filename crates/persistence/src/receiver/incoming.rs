@@ -26,7 +26,7 @@ pub(super) struct Incoming {
     pub(super) offers: Vec<Option<StoreOffer>>,
     /// The question with which the stream was first heard of.
     pub(super) seen: u64,
-    /// It was there when the receiver came.
+    /// The stream was there when the receiver came.
     pub(super) is_early: bool,
     pub(super) has_begun: bool,
     pub(super) next: u64,

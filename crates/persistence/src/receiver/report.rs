@@ -1,4 +1,4 @@
-//! What the stores know of a receiver's consumption.
+//! Reports of a receiver's consumption, and what the stores know of it.
 
 use crate::Nanos;
 use lanecast_wire::store::Consumption;
@@ -8,9 +8,9 @@ use lanecast_wire::store::Consumption;
 pub(super) struct Report {
     /// Sequence of the first message that is not consumed.
     pub(super) consumed: u64,
-    /// What the stores were told last.
+    /// The consumption that the stores were told last.
     pub(super) sent: Option<Consumption>,
-    /// What each store has answered.
+    /// The answer of each store.
     pub(super) acknowledged: Vec<Option<Consumption>>,
     /// Sequence of the first message that may come again.
     pub(super) told: u64,

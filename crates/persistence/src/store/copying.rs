@@ -16,6 +16,8 @@ pub(super) struct Copying {
     pub(super) until: u64,
     /// When to ask again.
     pub(super) ask_at: Nanos,
+    /// Requests since the last answer.
+    pub(super) asked: u32,
     /// The run that begins when all is copied; `None` while the run goes on.
     pub(super) run: Option<NewRun>,
 }

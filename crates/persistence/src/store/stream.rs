@@ -35,7 +35,7 @@ pub(super) struct Stream {
     /// The publisher has said that its run is registered. Until then a message of its session could
     /// belong to a later attempt to begin, with another start.
     pub(super) is_live: bool,
-    /// What the publisher was told last of the receivers' consumption.
+    /// The receivers' consumption that the publisher was told last.
     pub(super) told_consumed: u64,
     /// Position of the last record that changed the state.
     pub(super) changed_at: u64,

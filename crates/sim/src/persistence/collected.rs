@@ -12,7 +12,7 @@ pub(super) const FIRST_RECEIVER: u64 = 1_000_000;
 /// Lives of a receiver that its clients' numbers can tell apart.
 pub(super) const LIVES: u64 = 1_000;
 
-/// What a receiver was told.
+/// An event of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Started { next: u64, is_resumed: bool },

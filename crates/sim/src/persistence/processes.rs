@@ -86,4 +86,15 @@ impl PublisherProcess {
         let source = Some(Source::new(settings, session, epoch, now));
         Self { source, session, start: 0, bodies: Vec::new(), is_superseded: false }
     }
+
+    /// Whether it runs, and no other has taken over.
+    pub(super) const fn is_living(&self) -> bool {
+        self.source.is_some() && !self.is_superseded
+    }
+
+    /// Whether all that it sent is stable.
+    pub(super) fn is_drained(&self) -> bool {
+        let source = self.source.as_ref();
+        source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
+    }
 }

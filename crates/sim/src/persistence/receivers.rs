@@ -23,7 +23,7 @@ pub(super) struct ReceiverProcess {
     next: Option<u64>,
     /// Sequence of the first message that the program has not consumed, in any life.
     consumed: u64,
-    /// What it was told that does not come again.
+    /// Sequence of the first message that may come again, as it was told.
     acknowledged: u64,
     /// Messages that retention took before they were handed out.
     lost: Vec<u64>,
@@ -78,8 +78,8 @@ impl ReceiverProcess {
         match told {
             Told::Started { next, is_resumed } => {
                 ensure!(self.next.is_none(), "a stream begins twice");
-                let is_known = is_resumed || self.acknowledged == 0 || forget;
-                ensure!(is_known, "a receiver is forgotten: it had come to {}", self.acknowledged);
+                let known = is_resumed || self.acknowledged == 0 || forget;
+                ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
                 ensure!(
                     next <= self.consumed.max(trimmed) || forget,
                     "a receiver that consumed {} goes on at {next}",
@@ -95,9 +95,8 @@ impl ReceiverProcess {
                         self.acknowledged
                     );
                 }
-                if !is_resumed {
-                    self.lost.extend(0..next);
-                }
+                // Messages in front of the first one are not missed by a receiver that is new.
+                self.lost.extend(if is_resumed { 0..0 } else { 0..next });
                 outcome.resumed += u64::from(is_resumed);
                 (self.began, self.next) = (next, Some(next));
             }
@@ -111,9 +110,8 @@ impl ReceiverProcess {
             }
             Told::Lost { first, count } => {
                 let next = self.expected()?;
-                ensure!(first == next && count > 0, "{first} is lost where {next} is next");
                 ensure!(
-                    first + count <= trimmed || forget,
+                    first == next && (first + count <= trimmed || forget),
                     "{first}..{} are lost, and retention took those before {trimmed}",
                     first + count
                 );

@@ -160,19 +160,14 @@ impl World {
     }
 
     fn living(&self) -> Vec<usize> {
-        let is_living = |publisher: &usize| {
-            let publisher = &self.publishers[*publisher];
-            publisher.source.is_some() && !publisher.is_superseded
-        };
-        (0..self.publishers.len()).filter(is_living).collect()
+        (0..self.publishers.len()).filter(|index| self.publishers[*index].is_living()).collect()
     }
 
     fn happen(&mut self, event: Event) -> Verdict {
         match event {
             Event::ToStore { store, life, frame } => {
                 self.with_store(store, life, |it, log, now, out| {
-                    let (address, frame) =
-                        StoreFrame::read(&frame).expect("a frame that was written");
+                    let (address, frame) = StoreFrame::read(&frame).expect("as it was written");
                     it.on_frame(address, &frame, now, log, out);
                 })
             }
@@ -256,13 +251,13 @@ impl World {
 
     fn happen_to_receiver(&mut self, event: Event) -> Verdict {
         match event {
-            Event::ToReceiver { receiver, life, store, store_life, frame } => {
-                if self.stores[store].life == store_life {
-                    let read = StoreFrame::read(&frame).expect("as it was written");
-                    return self.with_receiver(receiver, life, |it, now, out| {
-                        it.on_frame(store, read.0.source, &read.1, now, out);
-                    });
-                }
+            Event::ToReceiver { receiver, life, store, store_life, frame }
+                if self.stores[store].life == store_life =>
+            {
+                let (address, frame) = StoreFrame::read(&frame).expect("as it was written");
+                return self.with_receiver(receiver, life, |it, now, out| {
+                    it.on_frame(store, address.source, &frame, now, out);
+                });
             }
             Event::LiveToReceiver { receiver, life, session, number, body } => {
                 return self.with_receiver(receiver, life, |it, now, out| {
@@ -599,7 +594,6 @@ impl World {
     }
 
     fn is_drained(&self, index: usize) -> bool {
-        let source = self.publishers[index].source.as_ref();
-        source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
+        self.publishers[index].is_drained()
     }
 }

@@ -1,4 +1,5 @@
-//! Many runs of publishers, stores and receivers, each from its seed; `SEED=n` and `SEEDS=a..b` choose others.
+//! Many runs of publishers, stores and receivers, each from its seed; `SEED=n` and `SEEDS=a..b`
+//! choose others.
 
 use crate::seeds::{SLICE, run_all, seeds};
 use lanecast_sim::persistence::outcome::StoreOutcome;

@@ -1,8 +1,9 @@
 //! The normative page and the code say the same.
 
-use super::frame::{BeginBody, Position, StableBody, StateBody};
+use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
 use super::offer::{AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, StreamsBody};
+use super::state::StateBody;
 use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/protocol/persistence.md");
