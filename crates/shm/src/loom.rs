@@ -314,8 +314,8 @@ fn sleep(reader: &Reader) {
     if let Some((expected, _)) = reader.prepare_sleep() {
         let memory = reader.memory();
         memory.sleep(&memory.slot(reader.index()).wake, expected, LONG);
-        reader.cancel_sleep();
     }
+    reader.cancel_sleep();
 }
 
 #[test]

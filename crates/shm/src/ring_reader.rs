@@ -285,9 +285,11 @@ impl<M: Memory> RingReader<M> {
 
     /// Announces sleep; returns the slot's wake word's value, or `None` if there is work.
     ///
-    /// After `Some` the caller sleeps on the word and then calls
-    /// [`cancel_sleep`](Self::cancel_sleep). The flag tells whether the writer is sure to see the
-    /// announcement; if not, the sleep must be short.
+    /// After `Some` the caller sleeps on the word. In both cases it then calls
+    /// [`cancel_sleep`](Self::cancel_sleep), unless an armed descriptor relies on the announcement:
+    /// withdrawn between a commit and the writer's look at the sleepers, it would be missed. The
+    /// flag tells whether the writer is sure to see the announcement; if not, the sleep must be
+    /// short.
     pub(crate) fn prepare_sleep(&self) -> Option<(u32, bool)> {
         let slot = self.memory.slot(self.index);
         // Relaxed: the fence below orders this load before the `peek`, and a later wake-up changes
@@ -297,7 +299,6 @@ impl<M: Memory> RingReader<M> {
         // PAIRS(asymmetric): sleepers, fence, commit here; commit, fence, sleepers in the writer.
         let covered = self.memory.heavy_fence();
         if self.has_news() {
-            self.cancel_sleep();
             return None;
         }
         self.count_sleep();

@@ -197,8 +197,9 @@ impl Subscriber {
         let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
             [(self.signal.word(), self.seen_epoch); futex::WORDS_MAX];
         let mut limit = limit.min(LONGEST_WAIT);
-        let mut prepared = 0;
+        let (mut announced, mut prepared) = (0, 0);
         for image in &self.images {
+            announced += 1;
             let Some((word, expected, covered)) = image.prepare_sleep() else { break };
             prepared += 1;
             if !covered {
@@ -216,7 +217,7 @@ impl Subscriber {
         }
         // An armed descriptor relies on the announcements.
         if !self.wakeup.as_ref().is_some_and(|wakeup| wakeup.event().is_armed()) {
-            self.images[..prepared].iter().for_each(Image::cancel_sleep);
+            self.images[..announced].iter().for_each(Image::cancel_sleep);
         }
     }
 }

@@ -72,6 +72,29 @@ fn a_message_signals_a_descriptor_that_an_empty_poll_armed() {
     });
 }
 
+/// Waiting on the subscriber and sleeping on its descriptor take turns.
+#[test]
+fn a_wait_that_finds_a_message_does_not_silence_an_armed_descriptor() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = Arc::new(ArmedEvent::new().unwrap());
+        let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
+        let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
+        while read(&mut reader, &model.bodies).is_none() {
+            arm(&reader, &event);
+            // As `Subscriber::sleep` that returns at once.
+            _ = reader.prepare_sleep();
+            if !event.is_armed() {
+                reader.cancel_sleep();
+            }
+            event.wait_uncleared();
+        }
+        sender.join().unwrap();
+        stop(&model, &model.slot(0).wake, watcher);
+    });
+}
+
 #[test]
 fn the_close_signals_an_armed_descriptor() {
     check_sleep(|| {
