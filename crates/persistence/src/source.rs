@@ -13,7 +13,7 @@ use crate::event::SourceEvent;
 use crate::outlet::SourceOutlet;
 use crate::quorum::StoreGroups;
 use known_store::KnownStore;
-use lanecast_wire::store::{Ballot, Members, RecordsWriter, Run, StoreFrame, StoreState};
+use lanecast_wire::store::{Ballot, Members, RUNS_MAX, RecordsWriter, Run, StoreFrame, StoreState};
 use window::Window;
 
 /// Frames of messages that one request of a store is answered with.
@@ -360,6 +360,7 @@ impl Source {
         let (log, start) = (state.log, state.next);
         let mut runs = state.runs.clone();
         runs.push(Run { ballot, start });
+        shorten(&mut runs);
         self.window.restart(start);
         self.stable = start;
         self.phase = Phase::Beginning(Beginning { ballot, log, start, donor, runs });
@@ -564,5 +565,15 @@ impl Source {
             self.waiting = waiting;
             out.event(SourceEvent::Waiting { silent, wiped });
         }
+    }
+}
+
+/// Forgets runs that are too many: those without messages first, since logs are compared by the
+/// others. As long as there is room they stay: receivers know by them that live messages belong to
+/// the stream, though they were never stable.
+fn shorten(runs: &mut Vec<Run>) {
+    while runs.len() > RUNS_MAX {
+        let empty = runs.windows(2).position(|pair| pair[0].start == pair[1].start);
+        runs.remove(empty.unwrap_or(0));
     }
 }

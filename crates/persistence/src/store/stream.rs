@@ -196,8 +196,14 @@ impl Stream {
         self.changed_at = log.append(&LogRecord::Truncated { stream, next })?;
         self.next = next;
         self.first = self.first.min(next);
+        self.forget_runs(next);
         self.durable.truncate(next);
         Ok(())
+    }
+
+    /// Runs that began behind the end of the log are no part of it any more.
+    fn forget_runs(&mut self, next: u64) {
+        self.runs.retain(|run| run.start <= next);
     }
 
     /// Begins a run: everything in front of it is in the log, from `first` on.
@@ -300,6 +306,7 @@ impl Stream {
             LogRecord::Promised { ballot, .. } => self.promised = *ballot,
             LogRecord::Truncated { next, .. } => {
                 (self.next, self.first) = (*next, self.first.min(*next));
+                self.forget_runs(*next);
                 self.copied = Some(*next);
             }
             LogRecord::Message { stream, sequence, .. } => {
