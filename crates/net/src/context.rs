@@ -1,5 +1,6 @@
 //! Shared context of a network: its settings, interface, address and telemetry.
 
+use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
 use crate::settings::NetSettings;
 use crate::telemetry::Telemetry;
@@ -67,6 +68,16 @@ impl NetContext {
         // Bound to the group's own address: datagrams to other groups at the port stay away.
         socket.join(group.ip(), &self.interface)?;
         Ok(socket)
+    }
+
+    /// A socket for a session's datagrams, at the network's address.
+    pub(crate) fn session_socket(&self, port: u16) -> io::Result<DatagramSocket> {
+        self.socket(port).map(DatagramSocket::udp)
+    }
+
+    /// A socket for the datagrams that sessions send to `group`.
+    pub(crate) fn session_group_socket(&self, group: SocketAddr) -> io::Result<DatagramSocket> {
+        self.group_socket(group).map(DatagramSocket::udp)
     }
 
     pub(crate) fn tcp_options(&self) -> TcpOptions {

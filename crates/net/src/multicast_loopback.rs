@@ -1,7 +1,7 @@
 //! Control of multicast loopback: whether datagrams to the group come back to this host.
 
+use crate::datagram_socket::DatagramSocket;
 use lanecast_os::interface::interfaces;
-use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::sender::Sender;
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ impl MulticastLoopback {
 
     /// Adapts to joined and departed receivers; called before anything is sent to them.
     #[inline]
-    pub(crate) fn update(&mut self, sender: &Sender, socket: &UdpSocket) {
+    pub(crate) fn update(&mut self, sender: &Sender, socket: &mut DatagramSocket) {
         // The count is cheap; the list of the host's interfaces is not, and changes matter only
         // then.
         if self.seen != sender.membership_changes() {
@@ -32,7 +32,7 @@ impl MulticastLoopback {
     }
 
     #[cold]
-    fn set(&mut self, on: bool, socket: &UdpSocket) {
+    fn set(&mut self, on: bool, socket: &mut DatagramSocket) {
         // A failure leaves the socket as it was: on, at first.
         if on != self.is_on && socket.set_multicast_loopback(on).is_ok() {
             self.is_on = on;

@@ -143,11 +143,11 @@ impl Network {
             let (options, receivers) = (context.tcp_options(), context.settings.receivers_max);
             return Ok((SendTransport::Tcp(TcpSender::new(listener, options, receivers)), address));
         }
-        let socket = context.socket(port).map_err(system("open a UDP socket"))?;
+        let socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;
         // Only datagrams to a group come back to this host.
         let loopback = (kind == TransportKind::Rm).then(MulticastLoopback::new);
-        Ok((SendTransport::Udp(Arc::new(socket), loopback), address))
+        Ok((SendTransport::Udp(socket, loopback), address))
     }
 
     fn sender_settings(
@@ -209,7 +209,7 @@ impl Network {
         topics.iter().try_for_each(|topic| check_name(topic))?;
         let context = &self.conductor.context;
         // Any free port: publishers learn it from the Join.
-        let socket = context.socket(0).map_err(system("open a UDP socket"))?;
+        let socket = context.session_socket(0).map_err(system("open a UDP socket"))?;
         let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let rng = Rng::new(random()?);
         let owner_state = Arc::new(OwnerState::new().map_err(system("make an event"))?);

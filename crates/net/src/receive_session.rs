@@ -5,12 +5,12 @@
 
 use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
+use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
 use crate::settings::nanos;
 use crate::source::{Source, TransportKind};
 use crate::tcp_receiver::TcpReceiver;
 use crate::telemetry::CounterFile;
-use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, Phase, Receiver, ReceiverSettings};
 use lanecast_stats::{Loss, LossCause, LossOutcome, unix_ns};
@@ -320,7 +320,7 @@ impl ReceiveSession {
 
     /// Sends the control frames that are due.
     #[inline]
-    pub(crate) fn send_control(&mut self, now: Nanos, own: &UdpSocket, buffer: &mut [u8]) {
+    pub(crate) fn send_control(&mut self, now: Nanos, own: &mut DatagramSocket, buffer: &mut [u8]) {
         while let Some(length) = self.receiver.next_transmit(now, buffer) {
             match &mut self.tcp {
                 Some(tcp) => tcp.write(&buffer[..length]),

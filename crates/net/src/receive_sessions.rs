@@ -7,6 +7,7 @@
 use crate::admission::{Admission, JoinLimiter};
 use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
+use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::{DeliveryQueue, QueuedDelivery};
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
@@ -17,7 +18,6 @@ use crate::reporting::Reporting;
 use crate::settings::ThreadingMode;
 use crate::source::Source;
 use crate::tcp_receiver::{self, TcpReceiver};
-use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
@@ -79,7 +79,7 @@ impl ReceiveSessions {
         context: Arc<NetContext>,
         topics: BTreeSet<String>,
         except: Option<SessionId>,
-        socket: UdpSocket,
+        socket: DatagramSocket,
         rng: Rng,
         owner_state: Arc<OwnerState>,
     ) -> Self {
@@ -320,7 +320,7 @@ impl ReceiveSessions {
         let mut deadline = self.reporting.due();
         let mut has_ended = false;
         for session in &mut self.sessions {
-            session.send_control(now, &self.sockets.own, &mut self.control);
+            session.send_control(now, &mut self.sockets.own, &mut self.control);
             deadline = deadline.min(session.next_deadline().unwrap_or(Nanos::MAX));
             has_ended |= session.is_over();
         }

@@ -1,24 +1,23 @@
 //! A subscriber's UDP sockets: its own, and one for each multicast group that it has joined.
 
 use crate::context::NetContext;
+use crate::datagram_socket::DatagramSocket;
 use crate::poller::Descriptor;
 use crate::source::{Source, TransportKind};
-use lanecast_os::udp::UdpSocket;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// UDP sockets of one subscriber.
 #[derive(Debug)]
 pub(crate) struct ReceiveSockets {
     /// Receives unicast sessions and the replies of all publishers; control frames leave by it.
-    pub(crate) own: Arc<UdpSocket>,
-    pub(crate) groups: Vec<(SocketAddr, Arc<UdpSocket>)>,
+    pub(crate) own: DatagramSocket,
+    pub(crate) groups: Vec<(SocketAddr, DatagramSocket)>,
 }
 
 impl ReceiveSockets {
-    pub(crate) fn new(own: UdpSocket) -> Self {
-        Self { own: Arc::new(own), groups: Vec::new() }
+    pub(crate) fn new(own: DatagramSocket) -> Self {
+        Self { own, groups: Vec::new() }
     }
 
     pub(crate) fn has_group(&self, group: SocketAddr) -> bool {
@@ -33,7 +32,7 @@ impl ReceiveSockets {
         if let (TransportKind::Rm, Some(group)) = (source.kind, source.group)
             && !self.has_group(group)
         {
-            self.groups.push((group, Arc::new(context.group_socket(group)?)));
+            self.groups.push((group, context.session_group_socket(group)?));
         }
         Ok(())
     }
@@ -44,7 +43,7 @@ impl ReceiveSockets {
         self.groups.retain(|(group, socket)| {
             let stays = needed(*group);
             // Read before the socket closes, which takes its count along.
-            dropped += if stays { 0 } else { drops(socket) };
+            dropped += if stays { 0 } else { socket.dropped() };
             stays
         });
         dropped
@@ -53,7 +52,7 @@ impl ReceiveSockets {
     /// Datagrams that the system dropped at all sockets.
     pub(crate) fn dropped(&self) -> u64 {
         let groups = self.groups.iter().map(|(_, socket)| socket);
-        groups.chain([&self.own]).map(|socket| drops(socket)).sum()
+        groups.chain([&self.own]).map(DatagramSocket::dropped).sum()
     }
 
     /// Datagrams that the system dropped at the socket of `source`.
@@ -61,22 +60,17 @@ impl ReceiveSockets {
         match source.kind {
             // A full TCP socket stops the sender instead.
             TransportKind::Tcp => 0,
-            TransportKind::Ru => drops(&self.own),
+            TransportKind::Ru => self.own.dropped(),
             TransportKind::Rm => {
                 let mut groups = self.groups.iter();
                 let known = groups.find(|(group, _)| Some(*group) == source.group);
-                drops(known.map_or(&self.own, |(_, socket)| socket))
+                known.map_or(&self.own, |(_, socket)| socket).dropped()
             }
         }
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        into.push((Descriptor::Udp(Arc::clone(&self.own)), false));
-        let groups = self.groups.iter();
-        into.extend(groups.map(|(_, socket)| (Descriptor::Udp(Arc::clone(socket)), false)));
+        self.own.descriptors(into);
+        self.groups.iter().for_each(|(_, socket)| socket.descriptors(into));
     }
-}
-
-fn drops(socket: &UdpSocket) -> u64 {
-    socket.dropped().unwrap_or(0).into()
 }

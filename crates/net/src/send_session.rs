@@ -6,18 +6,18 @@
 
 use crate::conductor_waker::ConductorWaker;
 use crate::counters::{PublisherCounters, PublisherStatus};
+use crate::datagram_socket::DatagramSocket;
 use crate::error::claim_error;
 use crate::multicast_loopback::MulticastLoopback;
 use crate::poller::{Descriptor, Poller};
 use crate::room_event::RoomEvent;
 use crate::send_batching::{BatchDecision, SendBatching};
-use crate::send_run::send_run;
 use crate::tcp_sender::TcpSender;
 use crate::telemetry::CounterFile;
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
-use lanecast_os::udp::{GsoBatch, UdpSocket};
+use lanecast_os::udp::GsoBatch;
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
@@ -40,7 +40,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) enum SendTransport {
     /// Datagrams to each receiver, or to a group whose loopback is controlled.
-    Udp(Arc<UdpSocket>, Option<MulticastLoopback>),
+    Udp(DatagramSocket, Option<MulticastLoopback>),
     Tcp(TcpSender),
 }
 
@@ -57,8 +57,6 @@ pub(crate) struct SendSession {
     /// Time of the last read of control frames.
     last_receive: Nanos,
     buffer: Box<[u8]>,
-    /// The system segments runs of datagrams (UDP GSO).
-    has_segmentation: bool,
     /// Artificial loss: per mille, and its random numbers.
     loss: (u32, Rng),
     /// Sends that the system refused; repairs bring the datagrams back.
@@ -92,7 +90,6 @@ impl SendSession {
             waker,
             last_receive: 0,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            has_segmentation: lanecast_os::udp::segmentation_works(),
             loss,
             refused: 0,
             wait,
@@ -394,7 +391,7 @@ impl SendSession {
                     segment: transmit.segment,
                     to: Some(transmit.to),
                 };
-                send_run(socket, run, self.has_segmentation)
+                socket.send_run(run)
             };
             match sent {
                 Ok(()) => {}
@@ -410,9 +407,7 @@ impl SendSession {
     /// Adds the sockets to sleep on, and whether to wait for room to write.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         match &self.transport {
-            SendTransport::Udp(socket, _) => {
-                into.push((Descriptor::Udp(Arc::clone(socket)), false));
-            }
+            SendTransport::Udp(socket, _) => socket.descriptors(into),
             SendTransport::Tcp(tcp) => tcp.descriptors(into),
         }
     }
