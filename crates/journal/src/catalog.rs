@@ -13,7 +13,8 @@ pub(crate) struct CatalogEntry {
     pub(crate) bytes: u64,
     /// The first record.
     pub(crate) first: Mark,
-    /// Sparse index of its records; `None` until a cursor has built it.
+    /// Sparse index of its records while it is in memory only: of the newest segment, and of others
+    /// until it is written to its file.
     pub(crate) index: Option<Index>,
 }
 
@@ -57,6 +58,27 @@ impl Catalog {
         if let Some(known) = entry.and_then(|entry| entry.index.as_mut()) {
             known.extend(&part.index);
         }
+    }
+
+    /// Number and index file of a complete segment whose index is in memory only.
+    pub(crate) fn unwritten(&self, journal: u64) -> Option<(u64, Vec<u8>)> {
+        let followed = self.entries.iter().zip(self.entries.iter().skip(1));
+        followed.into_iter().find_map(|(entry, next)| {
+            let index = entry.index.as_ref()?;
+            Some((entry.number, index.encode(journal, entry.number, next.first.sequence)?))
+        })
+    }
+
+    /// Drops a segment's index, which is in its file.
+    pub(crate) fn drop_index(&mut self, number: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+            entry.index = None;
+        }
+    }
+
+    /// Whether another segment follows the one with this number.
+    pub(crate) fn is_followed(&self, number: u64) -> bool {
+        self.newest().is_some_and(|newest| newest.number > number)
     }
 
     /// Stores the index that a cursor has built for a segment.

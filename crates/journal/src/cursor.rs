@@ -5,19 +5,20 @@ use crate::append_queue::{AppendQueue, Durability};
 use crate::clock::deadline;
 use crate::error::{OpenError, ReadError};
 use crate::file_name;
-use crate::index::{Index, Mark};
+use crate::index::{Index, Interval, Mark};
+use crate::index_file;
 use crate::lock::lock;
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::read_buffer::ReadBuffer;
 use crate::record::Record;
 use crate::recovery::corruption;
-use crate::scanner::{RecordScanner, Step};
+use crate::scanner::{RecordScanner, Step, header_at};
 use crate::segment::{Segment, segment_numbers};
 use crate::sequence_check::SequenceCheck;
 use crate::start::{Source, Start, StartSegment, first_of, is_from};
 use crate::storage::{OpenMode, Storage, StorageErrorKind};
 use crate::tail::{Tail, is_blank};
-use lanecast_wire::journal::{RECORDS_OFFSET, RecordHeader};
+use lanecast_wire::journal::{INDEX_STRIDE, RECORDS_OFFSET, RecordHeader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +78,13 @@ impl<S: Storage> Cursor<S> {
             torn_at: None,
             pin,
         };
-        cursor.seek(from, place.index)?;
+        let index = match place.index {
+            None if place.is_complete && from != Start::Oldest => {
+                cursor.sealed_index(place.first)?
+            }
+            index => index,
+        };
+        cursor.seek(from, index)?;
         cursor.advance_pin(place.first);
         Ok(cursor)
     }
@@ -191,6 +198,7 @@ impl<S: Storage> Cursor<S> {
         self.scanner.offset = RECORDS_OFFSET;
         // The buffer still holds bytes of the previous file.
         self.read_buffer.forget();
+        self.read_buffer.set_end(None);
         self.is_sealed = false;
         self.torn_at = None;
         self.advance_pin(0);
@@ -280,6 +288,20 @@ impl<S: Storage> Cursor<S> {
         }
     }
 
+    /// The index of the sealed segment that begins with record `first`; made anew without a file.
+    fn sealed_index(&self, first: u64) -> Result<Option<Index>, ReadError> {
+        let storage = &self.source.storage;
+        if let Some(index) = index_file::read(storage, &self.segment, first) {
+            return Ok(Some(index));
+        }
+        let made = index_file::rebuild(&self.segment)?;
+        if let Some(index) = &made {
+            // For the next cursor, and for the owner to write.
+            lock(&self.source.catalog).set_index(self.segment.number, index.clone());
+        }
+        Ok(made)
+    }
+
     /// Scans forward to `from`, starting at the nearest index mark.
     fn seek(&mut self, from: Start, index: Option<Index>) -> Result<(), ReadError> {
         if from == Start::Oldest {
@@ -288,16 +310,12 @@ impl<S: Storage> Cursor<S> {
         // Read once: records appended during the search must not move its end.
         let limit =
             self.limit.as_ref().map(|limit| limit.append_queue.last_sequence(limit.durability));
-        match (&index, from) {
-            (Some(index), Start::Sequence(requested)) => {
-                self.jump(index.before_sequence(requested))
-            }
-            (Some(index), Start::Time(unix_ns)) => self.jump(index.before_time(unix_ns)),
-            (Some(index), _) => self.jump(index.before_sequence(u64::MAX)),
-            (None, _) => {}
-        }
-        // Without an index, the scan builds one for the next cursor.
-        let mut made = index.is_none().then(Index::default);
+        let interval = index.and_then(|index| match from {
+            Start::Sequence(requested) => index.before_sequence(requested),
+            Start::Time(unix_ns) => index.before_time(unix_ns),
+            _ => index.before_sequence(u64::MAX),
+        });
+        self.jump(interval)?;
         loop {
             let next = self.scanner.sequence_check.next;
             let is_there = match from {
@@ -315,15 +333,8 @@ impl<S: Storage> Cursor<S> {
                     self.scanner = before;
                     break;
                 }
-                Step::Record(header, _) => {
-                    if let Some(made) = &mut made {
-                        made.note(Mark::of(&header, before.offset));
-                    }
-                }
+                Step::Record(..) => {}
                 Step::Sealed => {
-                    if let Some(made) = made.take() {
-                        lock(&self.source.catalog).set_index(self.segment.number, made);
-                    }
                     self.is_sealed = true;
                     if !self.next_segment()? {
                         break;
@@ -333,6 +344,7 @@ impl<S: Storage> Cursor<S> {
                 Step::Stopped(_) => break,
             }
         }
+        self.read_buffer.set_end(None);
         match (from, self.scanner.sequence_check.next) {
             (Start::Sequence(requested), Some(next)) if next < requested => {
                 Err(ReadError::Ahead { requested, next })
@@ -341,10 +353,20 @@ impl<S: Storage> Cursor<S> {
         }
     }
 
-    fn jump(&mut self, mark: Option<Mark>) {
+    /// Moves to the mark of `interval`, and reads no more than the interval.
+    fn jump(&mut self, interval: Option<Interval>) -> Result<(), ReadError> {
         // Without a mark the scan starts at the segment's first record.
-        let Some(mark) = mark else { return };
-        let sequence_check = SequenceCheck { next: Some(mark.sequence), ..SequenceCheck::ANYWHERE };
-        self.scanner = RecordScanner { sequence_check, offset: mark.offset };
+        let Some(Interval { mark, end }) = interval else { return Ok(()) };
+        self.read_buffer.set_end(Some(end.unwrap_or(mark.offset + INDEX_STRIDE)));
+        let there = header_at(&mut self.read_buffer, &self.segment, mark.offset)?;
+        // A file that was restored from a copy can have the index of another one.
+        if there.is_ok_and(|header| Mark::of(&header, mark.offset) == mark) {
+            let next = Some(mark.sequence);
+            let sequence_check = SequenceCheck { next, ..SequenceCheck::ANYWHERE };
+            self.scanner = RecordScanner { sequence_check, offset: mark.offset };
+        } else {
+            self.read_buffer.set_end(None);
+        }
+        Ok(())
     }
 }

@@ -8,8 +8,8 @@ use crate::record::Entry;
 use crate::segment::Format;
 use crate::sequence_check::SequenceCheck;
 use lanecast_wire::journal::{
-    BODY_MAX, KIND_ENTRY, KIND_SEAL, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET, RecordHeader,
-    record_bytes,
+    BODY_MAX, INDEX_STRIDE, KIND_ENTRY, KIND_SEAL, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET,
+    RecordHeader, record_bytes,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -26,6 +26,8 @@ pub(crate) struct Encoder {
     sequence: u64,
     previous: u32,
     unix_ns: u64,
+    /// Offset of the segment's last mark; `None` before the first record.
+    marked: Option<u64>,
 }
 
 impl Encoder {
@@ -46,6 +48,7 @@ impl Encoder {
             sequence: sequence_check.next.unwrap_or(1),
             previous: sequence_check.previous.unwrap_or(0),
             unix_ns: sequence_check.unix_ns,
+            marked: None,
         }
     }
 
@@ -82,7 +85,11 @@ impl Encoder {
         self.sequence += 1;
         let Some(part) = batch.parts.last_mut() else { return };
         part.last = mark.sequence;
-        part.index.note(mark);
+        // Counted over all batches: counted from each anew, marks would be up to two strides apart.
+        if self.marked.is_none_or(|last| offset - last >= INDEX_STRIDE) {
+            self.marked = Some(offset);
+            part.index.push(mark);
+        }
         // The first record of a segment goes into the catalog when it is durable.
         if offset == RECORDS_OFFSET {
             part.first = Some(mark);
@@ -98,6 +105,7 @@ impl Encoder {
         self.seed = Seed::new(self.format.journal, self.segment);
         self.segment_bytes = self.format.segment_bytes;
         self.offset = RECORDS_OFFSET;
+        self.marked = None;
     }
 
     fn header(&self, kind: u16, durable: u64) -> RecordHeader {

@@ -22,6 +22,16 @@ pub(crate) fn recycled(number: u64) -> String {
     format!("{number:016x}.free")
 }
 
+/// Name of a segment's index.
+pub(crate) fn index(number: u64) -> String {
+    format!("{number:016x}.index")
+}
+
+/// Number of the segment whose index has this name.
+pub(crate) fn index_number(name: &str) -> Option<u64> {
+    parse(name.strip_suffix(".index")?)
+}
+
 /// Number of the segment with this name.
 pub(crate) fn number(name: &str) -> Option<u64> {
     parse(name.strip_suffix(".segment")?)
@@ -54,5 +64,7 @@ mod tests {
         let foreign = ["1a.segment", "000000000000001A.segment", "+00000000000001a.segment", OWNER];
         assert!(foreign.iter().all(|name| number(name).is_none()));
         assert_eq!(number("000000000000001a.new"), None);
+        assert_eq!(index_number(&index(26)), Some(26));
+        assert!(number(&index(26)).is_none() && index_number(&segment(26)).is_none());
     }
 }

@@ -6,6 +6,7 @@ use crate::clock::{deadline, unix_ns};
 use crate::config::JournalConfig;
 use crate::cursor::{Cursor, Limit};
 use crate::error::{AppendError, OpenError, PersistError, ReadError, WaitError};
+use crate::index_file;
 use crate::lock::lock;
 use crate::open::{Opened, Recovered};
 use crate::pin::{RetentionPin, RetentionPins};
@@ -299,6 +300,8 @@ impl<S: Storage> Shared<S> {
     fn retain(&self) -> StorageResult<usize> {
         // The preallocator and a caller of `apply_retention` may get here at the same time.
         let _turn = lock(&self.retaining);
+        // A search makes an index anew if its file cannot be written now.
+        let _ = index_file::write_complete(&self.source, self.preallocator.journal());
         let Source { storage, catalog } = &*self.source;
         let (recycler, retention) = (self.preallocator.recycler(), self.settings.retention);
         retain(storage, catalog, recycler, retention, &self.pins, unix_ns())

@@ -46,6 +46,7 @@ mod encoder;
 mod error;
 mod file_name;
 mod index;
+mod index_file;
 mod journal;
 mod lock;
 mod log;

@@ -6,6 +6,7 @@ use crate::config::JournalConfig;
 use crate::cursor::Cursor;
 use crate::encoder::Encoder;
 use crate::error::{AppendError, OpenError, ReadError};
+use crate::index_file;
 use crate::lock::lock;
 use crate::open::{Opened, Recovered};
 use crate::pin::{RetentionPin, RetentionPins};
@@ -148,10 +149,12 @@ impl<S: Storage> Log<S> {
             return Err(failure.clone());
         }
         let (persisted, catalog) = (&mut self.persisted, &self.source.catalog);
+        let mut is_new = false;
         let outcome =
             self.writer.write(&mut self.batch, &mut self.preallocator, |reached, part, bytes| {
                 if let Progress::Persisted(sequence) = reached {
                     lock(catalog).add(part, bytes);
+                    is_new |= part.first.is_some();
                     *persisted = sequence;
                 }
             });
@@ -165,6 +168,10 @@ impl<S: Storage> Log<S> {
                 self.failure = Some(error.clone());
                 return Err(error);
             }
+        }
+        if is_new {
+            // A search makes an index anew if its file cannot be written now.
+            let _ = index_file::write_complete(&self.source, self.preallocator.format.journal);
         }
         Ok(self.persisted)
     }

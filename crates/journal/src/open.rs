@@ -6,6 +6,7 @@ use crate::config::JournalConfig;
 use crate::encoder::Encoder;
 use crate::error::OpenError;
 use crate::file_name;
+use crate::index_file;
 use crate::recovery::{Recovery, contiguous_segments, write_clean_end};
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment, segment_numbers};
@@ -56,6 +57,9 @@ impl<S: Storage> Opened<S> {
         let journal = recovery.open(segment_numbers[0])?.journal;
         let end = recovery.find_end()?;
         write_clean_end(storage, &end)?;
+        let sealed: Vec<u64> =
+            segment_numbers.iter().copied().filter(|number| *number < end.segment).collect();
+        index_file::remove_loose(storage, &sealed)?;
         let format = Format { journal, segment_bytes: settings.segment_bytes };
         let opened = |number| Segment::open(storage, number, OpenMode::Write);
         let behind = segment_numbers.iter().copied().filter(|number| *number > end.segment);

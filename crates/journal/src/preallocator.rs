@@ -136,6 +136,11 @@ impl<S: Storage> Preallocator<S> {
         self.changed.notify_all();
     }
 
+    /// Id of the journal.
+    pub(crate) const fn journal(&self) -> u64 {
+        self.format.journal
+    }
+
     /// Files of removed segments, kept for reuse.
     pub(crate) fn recycler(&self) -> &Recycler {
         &self.recycler

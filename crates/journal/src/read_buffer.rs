@@ -16,6 +16,8 @@ pub(crate) struct ReadBuffer {
     filled: usize,
     /// Size of the next read.
     stride: usize,
+    /// Offset up to which a search reads at once, and not beyond.
+    end: Option<u64>,
 }
 
 impl ReadBuffer {
@@ -57,9 +59,18 @@ impl ReadBuffer {
         self.stride = 0;
     }
 
+    /// Sets the offset up to which a search reads; `None` when it is over.
+    pub(crate) const fn set_end(&mut self, end: Option<u64>) {
+        self.end = end;
+    }
+
     fn read<F: StoredFile>(&mut self, file: &F, offset: u64, length: usize) -> StorageResult<()> {
-        self.stride = (2 * self.stride).clamp(LEAST, MOST);
-        let wanted = length.max(self.stride);
+        let left = self.end.and_then(|end| end.checked_sub(offset)).filter(|left| *left > 0);
+        let ahead = left.map(|left| left.min(MOST as u64) as usize).unwrap_or_else(|| {
+            self.stride = (2 * self.stride).clamp(LEAST, MOST);
+            self.stride
+        });
+        let wanted = length.max(ahead);
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }

@@ -169,7 +169,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
             };
             // Records after the last one known durable may be in the page cache only.
             if let Some(durable) = last {
-                let from = index.before_sequence(durable + 1).map_or(RECORDS_OFFSET, |m| m.offset);
+                let from =
+                    index.before_sequence(durable + 1).map_or(RECORDS_OFFSET, |it| it.mark.offset);
                 unsynced = Some((segment.number, from..scanner.offset));
             }
             self.indexes.push((segment.number, index));

@@ -3,6 +3,7 @@
 use crate::checksum::of_segment;
 use crate::error::OpenError;
 use crate::file_name;
+use crate::index_file;
 use crate::read_buffer::ReadBuffer;
 use crate::recovery::{Recovery, blank};
 use crate::segment::{Segment, segment_numbers};
@@ -105,6 +106,7 @@ impl Repair {
         let _lock = storage.lock()?;
         // Newest first, each removal durable: a crash must not leave a gap.
         for number in self.removed.iter().rev() {
+            index_file::remove(storage, *number);
             storage.remove(&file_name::segment(*number))?;
             storage.sync_directory()?;
         }
@@ -115,6 +117,7 @@ impl Repair {
             segment.file.sync_data()?;
         }
         if let Some((number, offset)) = self.cut {
+            index_file::remove(storage, number);
             let segment = Segment::open(storage, number, OpenMode::Write)?;
             blank(&segment.file, offset..segment.bytes)?;
         }

@@ -3,6 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::config::Retention;
+use crate::index_file;
 use crate::lock::lock;
 use crate::pin::RetentionPins;
 use crate::recycler::Recycler;
@@ -25,6 +26,7 @@ pub(crate) fn retain<S: Storage>(
         let next = next(&lock(catalog), retention, pins, unix_ns);
         let Some((number, bytes)) = next else { return Ok(removed) };
         // Oldest first, each removal durable: a crash must not leave a gap.
+        index_file::remove(storage, number);
         recycler.recycle(storage, number, bytes)?;
         lock(catalog).remove_oldest();
         removed += 1;

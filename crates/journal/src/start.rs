@@ -1,4 +1,4 @@
-//! Finds a cursor's start position: segment, then sparse index, then a scan of at most 64 KiB.
+//! Finds a cursor's start position: segment, then sparse index, then a scan of at most a stride.
 
 use crate::catalog::Catalog;
 use crate::error::{OpenError, ReadError};
@@ -36,7 +36,10 @@ pub(crate) struct StartSegment {
     pub(crate) segment: u64,
     /// Sequence of its first record, present or next to come.
     pub(crate) first: u64,
+    /// Index that is in memory; otherwise it is in a file if the segment is complete.
     pub(crate) index: Option<Index>,
+    /// Another segment follows.
+    pub(crate) is_complete: bool,
 }
 
 impl StartSegment {
@@ -60,12 +63,15 @@ impl StartSegment {
         };
         if let Some(entry) = entry {
             let (segment, first) = (entry.number, entry.first.sequence);
-            return Ok(Self { segment, first, index: entry.index.clone() });
+            let is_complete = catalog.is_followed(segment);
+            return Ok(Self { segment, first, index: entry.index.clone(), is_complete });
         }
         // No record yet: start at the oldest file. Listing files happens outside of the lock.
         drop(catalog);
         match segment_numbers(&source.storage)?.first() {
-            Some(segment) => Ok(Self { segment: *segment, first: 1, index: None }),
+            Some(segment) => {
+                Ok(Self { segment: *segment, first: 1, index: None, is_complete: false })
+            }
             None => Err(OpenError::NoJournal { directory: source.storage.path("") }.into()),
         }
     }

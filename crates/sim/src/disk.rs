@@ -32,6 +32,7 @@ impl SimulatedDisk {
             changes: Vec::new(),
             life: 0,
             calls: 0,
+            read_bytes: 0,
             stops_at: None,
             is_stopped: false,
             fails_at: None,
@@ -47,6 +48,11 @@ impl SimulatedDisk {
     /// Number of calls that changed something, or tried to.
     pub fn calls(&self) -> u64 {
         self.state().calls
+    }
+
+    /// Bytes read from files.
+    pub fn read_bytes(&self) -> u64 {
+        self.state().read_bytes
     }
 
     /// Stops the machine in the middle of the `calls`th call that changes something from now on.

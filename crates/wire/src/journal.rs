@@ -11,6 +11,12 @@
 //! What is read here is plausible; whether it is true is told by the checksums, which are
 //! `lanecast-journal`'s business.
 
+mod index;
+
+pub use index::{
+    INDEX_MAGIC, INDEX_MARKS_MAX, INDEX_STRIDE, INDEX_VERSION, IndexHeader, IndexMark,
+};
+
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

@@ -103,7 +103,7 @@ fn too_much_in_memory_is_back_pressure() {
 
 #[test]
 fn a_full_disk_is_back_pressure_and_heals() {
-    let disk = SimulatedDisk::new(1, 3 * SEGMENT);
+    let disk = SimulatedDisk::new(1, 3 * SEGMENT + 4096);
     let journal = Journal::open(disk.clone(), settings()).unwrap();
     let (mut accepted, mut refused) = (0, 0);
     while refused < 3 {

@@ -7,3 +7,4 @@ mod kill;
 mod model;
 mod reader;
 mod recycled;
+mod seek;

@@ -67,12 +67,13 @@ impl StoredFile for SimulatedFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
-        let state = self.disk.lock();
+        let mut state = self.disk.lock();
         self.look(&state, "read")?;
         let now = state.inodes[self.inode].now();
         let from = now.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
         let length = bytes.len().min(now.len() - from);
         bytes[..length].copy_from_slice(&now[from..from + length]);
+        state.read_bytes += length as u64;
         Ok(length)
     }
 

@@ -24,6 +24,7 @@ pub(super) struct State {
     /// Number of starts of the machine: files opened before are closed.
     pub(super) life: u32,
     pub(super) calls: u64,
+    pub(super) read_bytes: u64,
     pub(super) stops_at: Option<u64>,
     pub(super) is_stopped: bool,
     pub(super) fails_at: Option<u64>,

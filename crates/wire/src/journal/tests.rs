@@ -32,6 +32,8 @@ fn the_normative_page_states_the_layout_of_the_code() {
         crc);
     same!(RecordHeader: crc, body_crc, previous, length, sequence, unix_ns, topic, client,
         client_sequence, unsynced, flags, kind);
+    same!(IndexHeader: magic, version, count, journal, segment, first, next, marks_crc, crc);
+    same!(IndexMark: sequence, offset, unix_ns);
     for (name, value) in [
         ("JOURNAL_VERSION", u64::from(JOURNAL_VERSION)),
         ("RECORDS_OFFSET", RECORDS_OFFSET),
@@ -43,12 +45,16 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("KIND_ENTRY", u64::from(KIND_ENTRY)),
         ("KIND_SEAL", u64::from(KIND_SEAL)),
         ("FLAG_RECYCLED", u64::from(FLAG_RECYCLED)),
+        ("INDEX_VERSION", u64::from(INDEX_VERSION)),
+        ("INDEX_STRIDE", INDEX_STRIDE),
     ] {
         let cell = format!("| `{name}` | {value} |");
         assert!(PAGE.contains(&cell), "docs/protocol/journal.md should say {cell}");
     }
     assert!(PAGE.contains(&format!("# Journal, version {JOURNAL_VERSION}")));
-    assert!(PAGE.contains(&format!("`{}`", JOURNAL_MAGIC.escape_ascii())));
+    for magic in [JOURNAL_MAGIC, INDEX_MAGIC] {
+        assert!(PAGE.contains(&format!("`{}`", magic.escape_ascii())));
+    }
     for offset in HEADER_OFFSETS {
         assert!(PAGE.contains(&format!("{offset}  +---")), "where the copy at {offset} starts");
     }
@@ -154,4 +160,60 @@ fn a_record_never_claims_that_it_was_durable_itself() {
         RecordHeader { sequence: sequence.into(), unsynced: unsynced.into(), ..record() }.durable()
     };
     assert_eq!([durable(1, 1), durable(9, 0), durable(9, 1), durable(9, 40)], [0, 8, 8, 0]);
+}
+
+/// An index of two records, without checksums.
+fn index() -> Vec<u8> {
+    let mut header = IndexHeader::new(0x0123_4567_89ab_cdef, 3, 10..30, 2);
+    (header.marks_crc, header.crc) = (1.into(), 2.into());
+    let mark = |sequence: u32, offset: u32, unix_ns: u64| IndexMark {
+        sequence: sequence.into(),
+        offset: offset.into(),
+        unix_ns: unix_ns.into(),
+    };
+    [header.as_bytes(), mark(0, 8192, 7).as_bytes(), mark(19, 40_968, 8).as_bytes()].concat()
+}
+
+#[test]
+fn an_index_is_golden_and_reads_back() {
+    let bytes = index();
+    assert_eq!(
+        bytes,
+        b"LANEJIDX\x01\0\0\0\x02\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\x03\0\0\0\0\0\0\0\
+          \x0a\0\0\0\0\0\0\0\x1e\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\
+          \0\0\0\0\0\x20\0\0\x07\0\0\0\0\0\0\0\x13\0\0\0\x08\xa0\0\0\x08\0\0\0\0\0\0\0"
+    );
+    let (header, marks) = IndexHeader::read(&bytes).unwrap();
+    assert_eq!([header.as_bytes(), marks.as_bytes()].concat(), bytes);
+}
+
+#[test]
+fn an_index_that_cannot_be_is_refused() {
+    let refused = |at: usize, bytes: &[u8]| {
+        let mut index = index();
+        index[at..at + bytes.len()].copy_from_slice(bytes);
+        IndexHeader::read(&index).is_none()
+    };
+    assert!(!refused(0, b"L"));
+    for (at, bytes) in [
+        (7, &b"x"[..]),         // magic
+        (8, &[2]),              // version
+        (12, &[1]),             // a mark too many
+        (12, &[3]),             // a mark too few
+        (24, &[0]),             // segment
+        (32, &[0]),             // first
+        (40, &[29]),            // the last mark is of the next segment
+        (40, &[10]),            // no record
+        (47, &[0x80]),          // next
+        (64, &[1]),             // begins behind the first record
+        (69, &[0x21]),          // the same by its offset
+        (80, &[0]),             // sequences
+        (84, &[0, 0x20]),       // offsets
+        (84, &[9]),             // alignment
+        (88, &[6]),             // times
+        (84, &[0, 0, 0, 0x40]), // behind the longest segment
+    ] {
+        assert!(refused(at, bytes), "{at} {bytes:?}");
+    }
+    assert!(IndexHeader::read(&index()[..80]).is_none() && IndexHeader::read(&[]).is_none());
 }

@@ -54,6 +54,7 @@ targets! {
     frames "../../../../fuzz/fuzz_targets/frames.rs"
     group "../../../../fuzz/fuzz_targets/group.rs"
     headers "../../../../fuzz/fuzz_targets/headers.rs"
+    index "../../../../fuzz/fuzz_targets/index.rs"
     engine "../../../../fuzz/fuzz_targets/engine.rs"
     journal "../../../../fuzz/fuzz_targets/journal.rs"
     messages "../../../../fuzz/fuzz_targets/messages.rs"
