@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import AsyncIterator, Callable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, AsyncIterator, Callable, Coroutine, List
+from typing import Optional, Sequence, Tuple, Type, Union
 
 from . import commands
+from .base_client import READ_BYTES, BaseClient
 from .commands import Body
-from .session import Session, EventQueue, Request
+from .session import EventQueue, Request
 from .errors import Closed, ConnectError, ConnectionLost, LanecastError, NoAnswer, ProtocolError
 from .events import Event, Record
-from .settings import Address, Backoff, Settings, addresses
-
-READ_BYTES = 256 << 10
+from .settings import Address, Settings, addresses
 
 
 class Subscription:
@@ -68,7 +68,13 @@ class Subscription:
         await self.unsubscribe()
 
 
-class Client:
+_Done = Coroutine[Any, Any, None]
+_Subscribed = Coroutine[Any, Any, Subscription]
+_Records = Coroutine[Any, Any, List[Record]]
+_Count = Coroutine[Any, Any, int]
+
+
+class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
     """A client of a content server, for tasks of one event loop.
 
     A background task reads the connection and sends heartbeats. After a lost connection it
@@ -78,11 +84,7 @@ class Client:
     """
 
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
-        self._servers = servers
-        self._settings = settings
-        self._session = Session(settings)
-        self._backoff = Backoff(settings.delay_max)
-        self._next_server = 0
+        super().__init__(servers, settings)
         self._writer: Optional[asyncio.StreamWriter] = None
         self._progress = asyncio.Event()
         self._reading: Optional[asyncio.Task[None]] = None
@@ -106,150 +108,15 @@ class Client:
                 raise
         raise ConnectError("; ".join(tried))
 
-    async def publish(
-        self,
-        topic: str,
-        body: Body,
-        *,
-        correlation: Optional[str] = None,
-        key: Optional[str] = None,
-        expiration: Optional[int] = None,
-    ) -> None:
-        """Publishes a message. A refusal is raised by a later call, by `flush` at the latest.
-        `correlation` is passed on unread; `key` and `expiration` (in seconds) are for topics that
-        store records."""
-        fields = commands.publication(
-            topic, correlation=correlation, key=key, expiration=expiration
-        )
-        await self._publish(fields, body)
-
-    async def delta_publish(
-        self,
-        topic: str,
-        body: Body,
-        *,
-        correlation: Optional[str] = None,
-        key: Optional[str] = None,
-        expiration: Optional[int] = None,
-    ) -> None:
-        """Publishes the changed fields of a record and its key fields, otherwise like `publish`."""
-        fields = commands.publication(
-            topic, is_delta=True, correlation=correlation, key=key, expiration=expiration
-        )
-        await self._publish(fields, body)
-
-    @property
-    def duplicates(self) -> int:
-        """Number of messages that the server acknowledged as duplicates."""
-        return self._session.duplicates
-
     async def flush(self) -> None:
         """Waits until the server has executed all requests."""
         await self._ask(commands.flush())
         await self._wait(lambda: self._session.is_acknowledged, "cannot publish")
         self._session.raise_refusal()
 
-    async def subscribe(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        left: bool = False,
-        conflation: Optional[str] = None,
-        select: Optional[str] = None,
-        delta: bool = False,
-        options: str = "",
-    ) -> Subscription:
-        """Subscribes to the messages of a topic, or of all topics that match a pattern such as
-        `^orders`, that match the filter. `delta` delivers only changed fields and key fields, for
-        topics that store records; `left`, `conflation` and `select` are as in
-        `query_and_subscribe`."""
-        request = commands.subscription(
-            self._session,
-            topic,
-            filter,
-            send_oof=left,
-            conflation=conflation,
-            select=select,
-            is_delta=delta,
-            options=options,
-        )
-        return await self._subscribe(request)
-
-    async def query_and_subscribe(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        order_by: Optional[str] = None,
-        top: Optional[int] = None,
-        left: bool = True,
-        conflation: Optional[str] = None,
-        select: Optional[str] = None,
-        delta: bool = False,
-        options: str = "",
-    ) -> Subscription:
-        """Delivers the stored records, each as a `Record`, then `Current`, then changes, without a
-        gap. `left` also reports records that no longer match. `conflation` (`100ms`) delivers a
-        record at most once in that time. `delta` reduces changes to changed fields and key fields,
-        `select` (`-/,+/price`) to the given fields."""
-        request = commands.query_and_subscription(
-            self._session,
-            topic,
-            filter,
-            order_by=order_by,
-            top=top,
-            send_oof=left,
-            conflation=conflation,
-            select=select,
-            is_delta=delta,
-            options=options,
-        )
-        return await self._subscribe(request)
-
-    async def query(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        order_by: Optional[str] = None,
-        top: Optional[int] = None,
-        skip: int = 0,
-        keys: Optional[Sequence[str]] = None,
-        select: Optional[str] = None,
-        options: str = "",
-    ) -> List[Record]:
-        """The stored records of a topic, ordered by fields such as `/price DESC, /id`; `select`
-        (`-/,+/price`) restricts their fields."""
-        request = commands.query(
-            topic,
-            filter,
-            order_by=order_by,
-            top=top,
-            skip=skip,
-            keys=keys,
-            select=select,
-            options=options,
-        )
-        return (await self._ask(request)).records
-
-    async def delete(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        keys: Optional[Sequence[str]] = None,
-        like: Optional[Body] = None,
-    ) -> int:
-        """Deletes records by filter, by keys, or by the key fields of the message `like`; returns
-        their number."""
-        request = commands.deletion(topic, filter, keys=keys, like=like)
-        return commands.deleted(await self._ask(request))
-
     async def close(self) -> None:
         """Closes the connection. Unacknowledged messages may be lost."""
         self._session.fail(Closed("the client has been closed"))
-        self._progress.set()
         self._drop()
         if self._reading is not None:
             self._reading.cancel()
@@ -308,6 +175,12 @@ class Client:
         assert request.queue is not None
         return Subscription(self, request.queue)
 
+    async def _query(self, request: Request) -> List[Record]:
+        return (await self._ask(request)).records
+
+    async def _delete(self, request: Request) -> int:
+        return commands.deleted(await self._ask(request))
+
     async def _unsubscribe(self, queue: EventQueue) -> None:
         self._session.unsubscribe(queue)
         self._send()
@@ -332,8 +205,7 @@ class Client:
 
     async def _connect(self) -> asyncio.StreamReader:
         """Connects to the next server and logs on."""
-        address = self._servers[self._next_server % len(self._servers)]
-        self._next_server += 1
+        address = self._server()
         try:
             dialled = asyncio.open_connection(
                 address.host, address.port, ssl=address.context(self._settings)
@@ -356,11 +228,7 @@ class Client:
         except ProtocolError as error:
             self._fail(error)
             raise
-        if logon.error is not None:
-            self._fail(logon.error)
-            raise logon.error
-        self._backoff.connected(asyncio.get_running_loop().time())
-        self._report_state("connected", str(address))
+        self._check_logon(logon, address, asyncio.get_running_loop().time())
         return reader
 
     async def _wait_logon(self, reader: asyncio.StreamReader, logon: Request) -> None:
@@ -410,27 +278,12 @@ class Client:
                 self._fail(LanecastError(f"the client has failed: {error!r}"))
                 raise
 
-    def _disconnect(self, why: str) -> None:
-        self._drop()
-        self._session.lost(why)
-        self._progress.set()
-        self._report_state("waiting", why)
-
-    def _fail(self, error: LanecastError) -> None:
-        self._drop()
-        if self._session.failure is None or self._session.failure is error:
-            self._session.fail(error)
-            self._report_state("failed", str(error))
-        self._progress.set()
-
     def _drop(self) -> None:
+        # Calls that wait look at the session again once this one returns.
+        self._progress.set()
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-    def _report_state(self, state: str, why: str) -> None:
-        if self._settings.on_state is not None:
-            self._settings.on_state(state, why)
 
 
 async def _wait_for(event: asyncio.Event, seconds: Optional[float]) -> bool:

@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 from . import commands
+from .base_client import READ_BYTES, BaseClient
 from .commands import Body
-from .session import Session, EventQueue, Request
-from .errors import Closed, ConnectError, ConnectionLost, LanecastError, NoAnswer, ProtocolError
+from .session import EventQueue, Request
+from .errors import Closed, ConnectError, ConnectionLost, NoAnswer, ProtocolError
 from .events import Event, Record
-from .settings import Address, Backoff, Settings, addresses
+from .settings import Address, Settings, addresses
 
-READ_BYTES = 256 << 10
 SHORTEST_WAIT = 1e-4
 """The shortest socket timeout in seconds: 0 would make the socket non-blocking."""
 
@@ -58,7 +58,7 @@ class Subscription:
         self.unsubscribe()
 
 
-class Client:
+class Client(BaseClient[None, Subscription, List[Record], int]):
     """A client of a content server, for one thread at a time.
 
     It reads the connection whenever a call waits for something. After a lost connection it
@@ -67,12 +67,8 @@ class Client:
     """
 
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
-        self._servers = servers
-        self._settings = settings
-        self._session = Session(settings)
-        self._backoff = Backoff(settings.delay_max)
+        super().__init__(servers, settings)
         self._socket: Optional[socket.socket] = None
-        self._next_server = 0
         self._not_before = 0.0
 
     @classmethod
@@ -93,144 +89,11 @@ class Client:
                 raise
         raise ConnectError("; ".join(tried))
 
-    def publish(
-        self,
-        topic: str,
-        body: Body,
-        *,
-        correlation: Optional[str] = None,
-        key: Optional[str] = None,
-        expiration: Optional[int] = None,
-    ) -> None:
-        """Publishes a message. A refusal is raised by a later call, by `flush` at the latest.
-        `correlation` is passed on unread; `key` and `expiration` (in seconds) are for topics that
-        store records."""
-        fields = commands.publication(
-            topic, correlation=correlation, key=key, expiration=expiration
-        )
-        self._publish(fields, body)
-
-    def delta_publish(
-        self,
-        topic: str,
-        body: Body,
-        *,
-        correlation: Optional[str] = None,
-        key: Optional[str] = None,
-        expiration: Optional[int] = None,
-    ) -> None:
-        """Publishes the changed fields of a record and its key fields, otherwise like `publish`."""
-        fields = commands.publication(
-            topic, is_delta=True, correlation=correlation, key=key, expiration=expiration
-        )
-        self._publish(fields, body)
-
-    @property
-    def duplicates(self) -> int:
-        """Number of messages that the server acknowledged as duplicates."""
-        return self._session.duplicates
-
     def flush(self) -> None:
         """Waits until the server has executed all requests."""
         self._ask(commands.flush())
         self._wait(lambda: self._session.is_acknowledged, "cannot publish")
         self._session.raise_refusal()
-
-    def subscribe(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        left: bool = False,
-        conflation: Optional[str] = None,
-        select: Optional[str] = None,
-        delta: bool = False,
-        options: str = "",
-    ) -> Subscription:
-        """Subscribes to the messages of a topic, or of all topics that match a pattern such as
-        `^orders`, that match the filter. `delta` delivers only changed fields and key fields, for
-        topics that store records; `left`, `conflation` and `select` are as in
-        `query_and_subscribe`."""
-        request = commands.subscription(
-            self._session,
-            topic,
-            filter,
-            send_oof=left,
-            conflation=conflation,
-            select=select,
-            is_delta=delta,
-            options=options,
-        )
-        return self._subscribe(request)
-
-    def query_and_subscribe(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        order_by: Optional[str] = None,
-        top: Optional[int] = None,
-        left: bool = True,
-        conflation: Optional[str] = None,
-        select: Optional[str] = None,
-        delta: bool = False,
-        options: str = "",
-    ) -> Subscription:
-        """Delivers the stored records, each as a `Record`, then `Current`, then changes, without a
-        gap. `left` also reports records that no longer match. `conflation` (`100ms`) delivers a
-        record at most once in that time. `delta` reduces changes to changed fields and key fields,
-        `select` (`-/,+/price`) to the given fields."""
-        request = commands.query_and_subscription(
-            self._session,
-            topic,
-            filter,
-            order_by=order_by,
-            top=top,
-            send_oof=left,
-            conflation=conflation,
-            select=select,
-            is_delta=delta,
-            options=options,
-        )
-        return self._subscribe(request)
-
-    def query(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        order_by: Optional[str] = None,
-        top: Optional[int] = None,
-        skip: int = 0,
-        keys: Optional[Sequence[str]] = None,
-        select: Optional[str] = None,
-        options: str = "",
-    ) -> List[Record]:
-        """The stored records of a topic, ordered by fields such as `/price DESC, /id`; `select`
-        (`-/,+/price`) restricts their fields."""
-        request = commands.query(
-            topic,
-            filter,
-            order_by=order_by,
-            top=top,
-            skip=skip,
-            keys=keys,
-            select=select,
-            options=options,
-        )
-        return self._ask(request).records
-
-    def delete(
-        self,
-        topic: str,
-        filter: Optional[str] = None,
-        *,
-        keys: Optional[Sequence[str]] = None,
-        like: Optional[Body] = None,
-    ) -> int:
-        """Deletes records by filter, by keys, or by the key fields of the message `like`; returns
-        their number."""
-        return commands.deleted(self._ask(commands.deletion(topic, filter, keys=keys, like=like)))
 
     def close(self) -> None:
         """Closes the connection. Unacknowledged messages may be lost."""
@@ -277,6 +140,12 @@ class Client:
         self._ask(request)
         assert request.queue is not None
         return Subscription(self, request.queue)
+
+    def _query(self, request: Request) -> List[Record]:
+        return self._ask(request).records
+
+    def _delete(self, request: Request) -> int:
+        return commands.deleted(self._ask(request))
 
     def _next(self, queue: EventQueue, timeout: Optional[float]) -> Optional[Event]:
         until = None if timeout is None else time.monotonic() + timeout
@@ -339,8 +208,7 @@ class Client:
 
     def _connect(self, limit: float) -> None:
         """Connects to the next server and logs on."""
-        address = self._servers[self._next_server % len(self._servers)]
-        self._next_server += 1
+        address = self._server()
         self._socket = link = self._dial(address, limit)
         logon = self._session.connected(time.monotonic())
         try:
@@ -356,11 +224,7 @@ class Client:
             if isinstance(error, NoAnswer):
                 raise
             raise ConnectionLost(f"cannot log on to {address}: {error}") from error
-        if logon.error is not None:
-            self._fail(logon.error)
-            raise logon.error
-        self._backoff.connected(time.monotonic())
-        self._report_state("connected", str(address))
+        self._check_logon(logon, address, time.monotonic())
 
     def _dial(self, address: Address, limit: float) -> socket.socket:
         wait = max(SHORTEST_WAIT, limit - time.monotonic())
@@ -410,21 +274,7 @@ class Client:
                 self._disconnect("sending was interrupted")
                 raise
 
-    def _disconnect(self, why: str) -> None:
-        self._drop()
-        self._session.lost(why)
-        self._report_state("waiting", why)
-
-    def _fail(self, error: LanecastError) -> None:
-        self._drop()
-        self._session.fail(error)
-        self._report_state("failed", str(error))
-
     def _drop(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-
-    def _report_state(self, state: str, why: str) -> None:
-        if self._settings.on_state is not None:
-            self._settings.on_state(state, why)
