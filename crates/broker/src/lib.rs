@@ -17,7 +17,6 @@
 #![forbid(unsafe_code)]
 
 mod auth;
-mod client;
 mod clients;
 mod command;
 mod config;

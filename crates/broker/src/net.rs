@@ -6,7 +6,6 @@
 
 pub(crate) mod byte_stream;
 pub(crate) mod connection;
-pub(crate) mod connections;
 pub(crate) mod listeners;
 pub(crate) mod network;
 pub(crate) mod pending;

@@ -2,7 +2,6 @@
 //! nor topics.
 
 pub(crate) mod disk_ring;
-pub(crate) mod frame_arena;
 pub(crate) mod offline_queue;
 pub(crate) mod send_queue;
 pub(crate) mod slow_consumer;

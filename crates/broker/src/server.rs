@@ -237,7 +237,6 @@ impl Server {
     /// Reads from a client, and executes its commands.
     fn read(&mut self, now: Now, id: ClientId) {
         let is_authenticated = self.engine.is_authenticated(id);
-        let limit = self.network.frame_limit(is_authenticated);
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         let (engine, latency, clock) = (&mut self.engine, &mut self.latency, &self.clock);
         // A client is not polled for reading while its password is checked: this is its end.
@@ -252,7 +251,7 @@ impl Server {
             return self.write(id);
         }
         let length = if is_authenticated { READ_BYTES } else { UNAUTHENTICATED_READ_BYTES };
-        let result = connection.read(&mut self.buffer[..length], limit, |payload| {
+        let result = connection.read(&mut self.buffer[..length], |payload| {
             if latency.samples_next() {
                 let start = clock.ticks();
                 engine.execute(now, id, payload);
@@ -316,12 +315,11 @@ impl Server {
 
     /// Executes commands that were read before a client was paused.
     fn resume(&mut self, now: Now, id: ClientId) {
-        let limit = self.network.frame_limit(self.engine.is_authenticated(id));
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         let engine = &mut self.engine;
         engine.execute_deferred(now, id);
         if engine.continue_or_pause(id) {
-            let result = connection.resume(limit, |payload| {
+            let result = connection.resume(|payload| {
                 engine.execute(now, id, payload);
                 engine.continue_or_pause(id)
             });
@@ -354,13 +352,14 @@ impl Server {
 
     /// Sends a client's queue as far as the socket accepts it, and polls for the rest.
     fn write(&mut self, id: ClientId) {
-        let Some(connection) = self.network.connections.get_mut(id) else { return };
+        let Network { connections, poller, .. } = &mut self.network;
+        let Some(connection) = connections.get_mut(id) else { return };
         let sent = self.engine.send(id, |slices| connection.write(slices));
         let sent = sent.and_then(|is_empty| Ok(connection.flush()? && is_empty));
         let has_unread_pongs = connection.has_unread_pongs();
         let changed = sent.and_then(|is_empty| {
             self.engine.set_unread_pongs(id, has_unread_pongs);
-            self.network.set_interest(id, self.engine.is_paused(id), is_empty)
+            connection.set_interest(poller, id, self.engine.is_paused(id), is_empty)
         });
         if changed.is_err() {
             self.close(id);

@@ -8,7 +8,7 @@ use crate::clients::Clients;
 use crate::delivery::field_selection::FieldSelection;
 use crate::delivery::subscriptions::{SubscriptionIds, Subscriptions};
 use crate::ids::{ClientId, NameId};
-use crate::queue::frame_arena::{FrameArena, FrameRange};
+use crate::queue::send_queue::{FrameArena, FrameRange};
 use lanecast_filter::message_type::Format;
 use lanecast_sow::Record;
 use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES, begin_frame, end_frame};

@@ -1,8 +1,7 @@
 //! Heartbeats: executes the command that agrees on them, sends them, and disconnects clients that
 //! miss theirs.
 
-use crate::client::Heartbeat;
-use crate::clients::{Clients, DisconnectReason};
+use crate::clients::{Clients, DisconnectReason, Heartbeat};
 use crate::command::acknowledgement::write_heartbeat;
 use crate::command::request::HeartbeatRequest;
 use crate::ids::ClientId;

@@ -1,11 +1,12 @@
 //! Executes publish commands, and decides which sequence numbers are duplicates.
 
-use crate::client::CachedHeader;
+use crate::clients::CachedHeader;
 use crate::command::acknowledgement::CommandResult;
 use crate::command::error::CommandError;
 use crate::command::request::PublishRequest;
+use crate::delivery::fanout::MessageSender;
 use crate::engine::state::State;
-use crate::ids::ClientId;
+use crate::ids::{ClientId, TopicId};
 use crate::time::Now;
 use lanecast_sow::Publication;
 
@@ -23,7 +24,7 @@ pub(crate) fn publish_cached(state: &mut State, now: Now, id: ClientId, payload:
         state.counters.published += 1;
         let client = cached.publisher.as_deref().unwrap_or_default();
         let publication = Publication { client, ..Publication::of(bytes) };
-        let result = state.publish(cached.topic, &publication, false, now.unix_ns, None);
+        let result = deliver(state, cached.topic, &publication, false, now.unix_ns, None);
         // Such a header has no command id, so no acknowledgement was asked for.
         state.counters.refused += u64::from(result.is_err());
     }
@@ -70,7 +71,7 @@ pub(crate) fn publish(
         client_sequence: numbered,
     };
     let correlation_id = request.correlation_id.as_deref();
-    let result = state.publish(topic, &publication, *is_delta, now.unix_ns, correlation_id);
+    let result = deliver(state, topic, &publication, *is_delta, now.unix_ns, correlation_id);
     // The publisher may send again what the journal did not accept.
     if let Some((key, sequence)) = numbered
         && !matches!(result, Err(CommandError::NotStored(_)))
@@ -86,6 +87,20 @@ pub(crate) fn publish(
         client.cached_header = Some(Box::new(CachedHeader { header, topic, publisher }));
     }
     Ok(CommandResult::Done)
+}
+
+/// Publishes to a topic and delivers to its subscribers.
+fn deliver(
+    state: &mut State,
+    topic: TopicId,
+    publication: &Publication<'_>,
+    is_delta: bool,
+    unix_ns: u64,
+    correlation_id: Option<&str>,
+) -> Result<(), CommandError> {
+    let State { catalog, clients, subscriptions, patterns, fanout, matches, .. } = state;
+    let mut sender = MessageSender { subscriptions, clients, fanout, correlation_id };
+    catalog.publish(topic, publication, is_delta, unix_ns, (patterns, matches), &mut sender)
 }
 
 /// Whether a command of a named client has a sequence number that is not new.

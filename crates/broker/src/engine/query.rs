@@ -7,7 +7,7 @@ use crate::delivery::field_selection::FieldSelection;
 use crate::engine::state::State;
 use crate::ids::{ClientId, SubscriptionId, TopicId};
 use crate::time::Now;
-use crate::topic::feed_subscriptions::{PendingQuery, QueryProgress};
+use crate::topic::sow_subscribers::{PendingQuery, QueryProgress};
 use lanecast_filter::Selection;
 use lanecast_sow::{Query, SortMemory, SubscriptionOptions};
 

@@ -21,7 +21,6 @@ use crate::topic::sow_topic::SowTopic;
 use lanecast_base::budget::Reservation;
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::MessageType;
-use lanecast_sow::Publication;
 use lanecast_wire::command::Acks;
 use std::sync::Arc;
 
@@ -64,20 +63,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Publishes to a topic and delivers to its subscribers.
-    pub(crate) fn publish(
-        &mut self,
-        topic: TopicId,
-        publication: &Publication<'_>,
-        is_delta: bool,
-        unix_ns: u64,
-        correlation_id: Option<&str>,
-    ) -> Result<(), CommandError> {
-        let Self { catalog, clients, subscriptions, patterns, fanout, matches, .. } = self;
-        let mut sender = MessageSender { subscriptions, clients, fanout, correlation_id };
-        catalog.publish(topic, publication, is_delta, unix_ns, (patterns, matches), &mut sender)
-    }
-
     /// Runs `work` on a SOW topic; see [`Catalog::with_sow`].
     pub(crate) fn with_sow<T>(
         &mut self,

@@ -1,19 +1,25 @@
-//! A client's connection: splits the bytes of a stream into frames, and writes the bytes of a send
-//! queue to it. The server owns one for each client.
+//! Connections of clients: each splits the bytes of a stream into frames, and writes the bytes of a
+//! send queue to it. The network owns their table, with memory and time of incomplete frames.
 
+use crate::ids::ClientId;
 use crate::net::byte_stream::ByteStream;
-use crate::net::poller::Interest;
+use crate::net::poller::{Interest, Poller};
 use crate::net::rejection;
 use crate::net::source::Source;
 use crate::net::websocket::{CloseReason, TLS_REQUIRED, WebSocket};
 use crate::time::Nanos;
+use foldhash::HashMap;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
+use std::time::Duration;
 
 /// Reads from one client before others get their turn.
 const READS_MAX: usize = 4;
 /// The most memory kept for the next incomplete frame.
 const PARTIAL_KEPT_BYTES: usize = 1 << 20;
+/// Incomplete frames are checked this often: an eighth of their timeout, within these bounds.
+const CHECK_SHORTEST: Duration = Duration::from_millis(10);
+const CHECK_LONGEST: Duration = Duration::from_secs(1);
 
 /// A connection and its state.
 #[derive(Debug)]
@@ -27,7 +33,9 @@ pub(crate) struct Connection {
     pub(crate) partial_bytes: usize,
     pub(crate) partial_since: Nanos,
     /// Events registered with the poller.
-    pub(crate) interest: Interest,
+    interest: Interest,
+    /// The longest frame, which grows with the logon.
+    frame_bytes_max: usize,
 }
 
 /// Splits incoming bytes into frames.
@@ -44,7 +52,12 @@ enum FrameDecoder {
 
 impl Connection {
     /// A connection for length-prefixed frames, or for a WebSocket if one is given.
-    pub(crate) fn new(stream: ByteStream, websocket: Option<WebSocket>, source: Source) -> Self {
+    pub(crate) fn new(
+        stream: ByteStream,
+        websocket: Option<WebSocket>,
+        source: Source,
+        frame_bytes_max: usize,
+    ) -> Self {
         let decoder = match websocket {
             Some(websocket) => FrameDecoder::WebSocket(Box::new(websocket)),
             None => FrameDecoder::LengthPrefixed { partial: Vec::new(), has_completed: false },
@@ -57,6 +70,7 @@ impl Connection {
             partial_bytes: 0,
             partial_since: 0,
             interest: Interest::Read,
+            frame_bytes_max,
         }
     }
 
@@ -90,8 +104,34 @@ impl Connection {
         }
     }
 
-    /// Sets the longest WebSocket message. Length-prefixed frames have the limit of each read.
+    /// Polls for what the connection waits for now.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn set_interest(
+        &mut self,
+        poller: &Poller,
+        id: ClientId,
+        is_paused: bool,
+        is_empty: bool,
+    ) -> io::Result<()> {
+        let interest = match (is_paused, is_empty) {
+            (false, true) => Interest::Read,
+            (false, false) => Interest::Both,
+            (true, true) => Interest::Neither,
+            (true, false) => Interest::Write,
+        };
+        // Costs a system call only when it changes, which is rare.
+        if self.interest == interest {
+            return Ok(());
+        }
+        self.interest = interest;
+        poller.change(&self.stream, id.0.into(), interest)
+    }
+
+    /// Sets the longest frame of later reads.
     pub(crate) fn set_frame_limit(&mut self, frame_bytes_max: usize) {
+        self.frame_bytes_max = frame_bytes_max;
         if let FrameDecoder::WebSocket(socket) = &mut self.decoder {
             socket.set_frame_limit(frame_bytes_max);
         }
@@ -116,11 +156,10 @@ impl Connection {
     /// later frames wait for [`resume`](Self::resume).
     ///
     /// # Errors
-    /// If the connection ended, or a frame is longer than `limit`.
+    /// If the connection ended, or a frame is too long.
     pub(crate) fn read(
         &mut self,
         buffer: &mut [u8],
-        limit: usize,
         mut on_frame: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<()> {
         for _ in 0..READS_MAX {
@@ -131,7 +170,8 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let continues = self.decoder.decode(&buffer[..length], limit, &mut on_frame)?;
+            let continues =
+                self.decoder.decode(&buffer[..length], self.frame_bytes_max, &mut on_frame)?;
             // A short read emptied the socket: another read would only say `WouldBlock`.
             if !continues || is_drained {
                 return Ok(());
@@ -144,12 +184,8 @@ impl Connection {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(crate) fn resume(
-        &mut self,
-        limit: usize,
-        mut on_frame: impl FnMut(&[u8]) -> bool,
-    ) -> io::Result<()> {
-        self.decoder.decode(&[], limit, &mut on_frame).map(drop)
+    pub(crate) fn resume(&mut self, mut on_frame: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+        self.decoder.decode(&[], self.frame_bytes_max, &mut on_frame).map(drop)
     }
 
     /// Writes slices of encoded frames; returns how many bytes were accepted.
@@ -275,4 +311,117 @@ fn pass_frames(
         used += total;
     }
     Ok((used, continues))
+}
+
+/// All connections, by client.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    entries: Vec<Option<Connection>>,
+    /// Bytes of incomplete frames on all connections.
+    partial_bytes: usize,
+    /// When incomplete frames are checked next.
+    partial_check_at: Nanos,
+}
+
+impl Connections {
+    #[inline]
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Connection> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: ClientId) -> Option<&mut Connection> {
+        self.entries.get_mut(id.index())?.as_mut()
+    }
+
+    pub(crate) fn insert(&mut self, id: ClientId, connection: Connection) {
+        if self.entries.len() <= id.index() {
+            self.entries.resize_with(id.index() + 1, || None);
+        }
+        self.entries[id.index()] = Some(connection);
+    }
+
+    pub(crate) fn remove(&mut self, id: ClientId) -> Option<Connection> {
+        let connection = self.entries.get_mut(id.index())?.take()?;
+        self.partial_bytes -= connection.partial_bytes;
+        Some(connection)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.entries.iter_mut().flatten()
+    }
+
+    /// Identifiers up to the last one in use.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ClientId> + use<> {
+        (0..self.entries.len()).map(ClientId::from_index)
+    }
+
+    /// Updates the size of a client's incomplete frame after a read.
+    pub(crate) fn update_partial(&mut self, now: Nanos, id: ClientId) {
+        if let Some(Some(connection)) = self.entries.get_mut(id.index()) {
+            let before = connection.update_partial(now);
+            // Kept as a sum, so that no read walks all connections.
+            self.partial_bytes = self.partial_bytes - before + connection.partial_bytes;
+        }
+    }
+
+    /// Bytes of incomplete frames on all connections.
+    pub(crate) fn partial_bytes(&self) -> usize {
+        self.partial_bytes
+    }
+
+    /// When incomplete frames are checked next, if there are any.
+    pub(crate) fn partial_check_at(&self) -> Option<Nanos> {
+        (self.partial_bytes > 0).then_some(self.partial_check_at)
+    }
+
+    /// The connections whose frame is incomplete for longer than `timeout`, if a check is due. The
+    /// age does not count for clients that the server does not read from.
+    pub(crate) fn expired_partials(
+        &mut self,
+        now: Nanos,
+        timeout: Duration,
+        is_paused: impl Fn(ClientId) -> bool,
+    ) -> Vec<ClientId> {
+        if self.partial_check_at().is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        let every = (timeout / 8).clamp(CHECK_SHORTEST, CHECK_LONGEST).as_nanos() as u64;
+        self.partial_check_at = now.saturating_add(every);
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let mut expired = Vec::new();
+        for (index, connection) in self.entries.iter_mut().enumerate() {
+            let (id, Some(connection)) = (ClientId::from_index(index), connection) else {
+                continue;
+            };
+            if is_paused(id) {
+                // The server itself causes the delay: the clock starts anew.
+                connection.partial_since = now;
+            }
+            let age = now.saturating_sub(connection.partial_since);
+            if connection.partial_bytes > 0 && age > timeout {
+                expired.push(id);
+            }
+        }
+        expired
+    }
+
+    /// The oldest incomplete frame from the address with the most bytes of such frames, among
+    /// clients that are not waiting for the server itself.
+    pub(crate) fn oldest_partial(&self, is_waiting: impl Fn(ClientId) -> bool) -> Option<ClientId> {
+        let all = self.ids().zip(&self.entries);
+        let partials = all.filter_map(|(id, connection)| {
+            let connection = connection.as_ref().filter(|one| one.partial_bytes > 0)?;
+            (!is_waiting(id)).then_some((id, connection))
+        });
+        let partials: Vec<_> = partials.collect();
+        let mut by_source = HashMap::<Source, usize>::default();
+        for (_, connection) in &partials {
+            *by_source.entry(connection.source).or_default() += connection.partial_bytes;
+        }
+        // The address with most bytes loses one, so one attacker cannot displace all others.
+        let (fullest, _) = by_source.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let its = partials.iter().filter(|(_, connection)| connection.source == fullest);
+        its.min_by_key(|(_, connection)| connection.partial_since).map(|(id, _)| *id)
+    }
 }

@@ -4,8 +4,7 @@
 use crate::config::server_config::ServerConfig;
 use crate::ids::ClientId;
 use crate::net::byte_stream::ByteStream;
-use crate::net::connection::Connection;
-use crate::net::connections::Connections;
+use crate::net::connection::{Connection, Connections};
 use crate::net::listeners::{Framing, Listeners};
 use crate::net::pending::PendingConnections;
 use crate::net::poller::{Interest, Poller};
@@ -102,7 +101,7 @@ impl Network {
         let limit = self.frame_limit(is_authenticated);
         let websocket =
             (framing == Framing::WebSocket).then(|| WebSocket::new(self.origins.clone(), limit));
-        let mut connection = Connection::new(stream, websocket, source);
+        let mut connection = Connection::new(stream, websocket, source, limit);
         connection.is_pending = is_pending;
         if is_pending {
             self.pending.add(id, source, self.handshake_deadline(now));
@@ -122,31 +121,6 @@ impl Network {
         if connection.is_pending {
             self.pending.remove(id);
         }
-    }
-
-    /// Polls a connection for what it waits for now.
-    ///
-    /// # Errors
-    /// The system's error.
-    pub(crate) fn set_interest(
-        &mut self,
-        id: ClientId,
-        is_paused: bool,
-        is_empty: bool,
-    ) -> io::Result<()> {
-        let Some(connection) = self.connections.get_mut(id) else { return Ok(()) };
-        let interest = match (is_paused, is_empty) {
-            (false, true) => Interest::Read,
-            (false, false) => Interest::Both,
-            (true, true) => Interest::Neither,
-            (true, false) => Interest::Write,
-        };
-        // Costs a system call only when it changes, which is rare.
-        if connection.interest == interest {
-            return Ok(());
-        }
-        connection.interest = interest;
-        self.poller.change(&connection.stream, id.0.into(), interest)
     }
 
     /// The longest frame of a client.
@@ -178,7 +152,7 @@ impl Network {
             self.pending.pause_deadline(id);
         } else if connection.is_open() && is_authenticated {
             connection.is_pending = false;
-            // A WebSocket has its limit from the time before the logon.
+            // The limit so far is that from before the logon.
             connection.set_frame_limit(self.frame_bytes_max);
             self.pending.remove(id);
         }

@@ -11,7 +11,6 @@ use crate::names::{NAME_MAX, is_name};
 use crate::time::{Nanos, Now};
 use crate::topic::configured::{CatalogError, open_topics};
 use crate::topic::durable_store::DurableStore;
-use crate::topic::entry::TopicEntry;
 use crate::topic::sow_context::SowContext;
 use crate::topic::sow_topic::SowTopic;
 use crate::topic::transient::TransientTopic;
@@ -23,6 +22,59 @@ use std::sync::Arc;
 
 /// Topics examined for idleness before clients get their turn.
 const STEP: usize = 1_024;
+
+/// An entry of the catalog.
+#[derive(Debug)]
+enum TopicEntry {
+    /// Messages are delivered and not kept.
+    Transient(Box<TransientTopic>),
+    /// The last message of each key is kept (state of the world).
+    Sow(Box<SowTopic>),
+    /// Free for the next topic.
+    Vacant,
+}
+
+impl TopicEntry {
+    fn name(&self) -> &str {
+        match self {
+            Self::Transient(topic) => &topic.name,
+            Self::Sow(topic) => &topic.name,
+            Self::Vacant => "",
+        }
+    }
+
+    /// The type of its messages, if there is a topic.
+    fn kind(&self) -> Option<MessageType> {
+        match self {
+            Self::Transient(topic) => Some(topic.kind),
+            Self::Sow(topic) => Some(topic.kind()),
+            Self::Vacant => None,
+        }
+    }
+
+    fn subscribe(
+        &mut self,
+        id: SubscriptionId,
+        filter: Option<&Filter>,
+        options: SubscriptionOptions,
+        context: &mut SowContext,
+    ) -> Result<(), CommandError> {
+        match self {
+            Self::Transient(topic) => topic.subscribe(id, filter)?,
+            Self::Sow(topic) => topic.subscribe(id, filter, options, context)?,
+            Self::Vacant => {}
+        }
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, id: SubscriptionId, context: &mut SowContext) {
+        match self {
+            Self::Transient(topic) => topic.unsubscribe(id),
+            Self::Sow(topic) => topic.unsubscribe(id, context),
+            Self::Vacant => {}
+        }
+    }
+}
 
 /// All topics.
 #[derive(Debug, Default)]
