@@ -140,6 +140,7 @@ impl<S: Storage> Cursor<S> {
             client_sequence: header.client_sequence.get(),
             unix_ns: header.unix_ns.get(),
             flags: header.flags.get(),
+            checksum: header.crc.get(),
             body: self.read_buffer.cached(body, header.length.get() as usize),
         }
     }

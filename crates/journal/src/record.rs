@@ -32,6 +32,9 @@ pub struct Record<'a> {
     pub unix_ns: u64,
     /// Flags of the application.
     pub flags: u16,
+    /// Checksum of the header. It covers that of the record before, so it identifies the journal
+    /// up to here.
+    pub checksum: u32,
     /// Payload.
     pub body: &'a [u8],
 }

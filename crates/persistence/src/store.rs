@@ -15,6 +15,7 @@ use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, common_length};
 use lanecast_wire::store::{
     Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreOffer, StoreState,
+    StreamCheckpoint,
 };
 pub use replay_error::ReplayError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +104,30 @@ impl Store {
         if let LogRecord::Began { .. } = record {
             self.by_session.insert(stream.log.session, index);
         }
+        Ok(())
+    }
+
+    /// The streams, in the order of their numbers, as the records say that were given to
+    /// [`replay`](Self::replay). Only for a store that has done nothing else.
+    pub fn checkpoint(&self) -> impl Iterator<Item = StreamCheckpoint<'_>> {
+        self.streams.iter().map(Stream::checkpoint)
+    }
+
+    /// Takes over the next stream of a checkpoint, before the records behind that are replayed.
+    ///
+    /// # Errors
+    /// If the stream is known already.
+    pub fn restore(&mut self, checkpoint: StreamCheckpoint<'_>) -> Result<(), ReplayError> {
+        let name = (checkpoint.topic.to_owned(), checkpoint.source);
+        if self.by_name.contains_key(&name) {
+            let number = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
+            return Err(ReplayError::Stream(number));
+        }
+        let index = self.add_stream(checkpoint.topic, checkpoint.source);
+        if !checkpoint.runs.is_empty() {
+            self.by_session.insert(checkpoint.log.session, index);
+        }
+        self.streams[index].restore(checkpoint);
         Ok(())
     }
 

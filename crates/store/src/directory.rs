@@ -23,14 +23,18 @@ pub(crate) struct StoreDirectory {
 }
 
 impl StoreDirectory {
+    /// Files of the journal, and the checkpoints beside them, of the directory at `path`.
+    pub(crate) fn storage(path: &Path) -> Directory {
+        Directory::new(path.join(JOURNAL))
+    }
+
     /// Opens the directory at `path`, or makes it; only this user can read a new one.
     pub(crate) fn open(path: &Path, config: JournalConfig) -> Result<Self, DirectoryError> {
         let failed = |error| DirectoryError::Io { path: path.to_owned(), error };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
         let written = Arc::new(EventFd::new(false).map_err(failed)?);
         let listener = Arc::clone(&written);
-        let directory = Directory::new(path.join(JOURNAL));
-        let journal = Journal::open_with(directory, config, move |_| listener.signal())?;
+        let journal = Journal::open_with(Self::storage(path), config, move |_| listener.signal())?;
         // An empty journal has promised nothing, so whatever was here before is gone.
         let incarnation = if journal.recovered().last == 0 {
             draw_incarnation(path).map_err(failed)?

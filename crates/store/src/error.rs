@@ -32,6 +32,13 @@ pub enum DirectoryError {
          the others", .0.display()
     )]
     Incarnation(PathBuf),
+    /// Retention has removed the beginning of the journal, and no checkpoint can be used.
+    #[error(
+        "the records of the journal's beginning were removed, and no checkpoint of their state can \
+         be used ({0}): restore the directory from a copy, or move it away, so that the store \
+         begins empty and copies from the others"
+    )]
+    Checkpoint(String),
     /// A record of the journal is none of a store, or contradicts those before it.
     #[error("record {position} of the journal: {error}")]
     Record {

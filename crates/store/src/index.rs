@@ -1,70 +1,120 @@
-//! Where the messages of a stream stand in the journal.
+//! Positions of a stream's messages in the journal.
+//!
+//! A sequence can stand in the journal more than once: messages that were never stable are void
+//! after a truncation, and others follow under the same sequences; and retention moves messages
+//! forward. So a stream is a list of spans, each of messages that stand in the journal in their
+//! order, and a reader goes from span to span.
+
+use lanecast_wire::store::{Span, SpanMark, StreamPositions};
 
 /// Bytes of a stream's messages between two marks.
-const STRIDE: usize = 64 << 10;
+const STRIDE: u64 = 64 << 10;
+/// Bytes of the journal after which a stream's next message has a mark, so that retention of
+/// whole segments finds where to cut a stream of few messages.
+const JOURNAL_STRIDE: u64 = 16 << 20;
 
-/// A message whose place is known.
+/// Record of a message in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
-    sequence: u64,
-    /// Sequence of its record in the journal.
-    position: u64,
-    /// The message before it is void, or of another part of the journal: later records with this
-    /// sequence or a larger one that stand in front of `position` are void.
-    begins_span: bool,
+pub(crate) struct MessageRecord {
+    /// Sequence of the message.
+    pub(crate) sequence: u64,
+    /// Sequence of the record in the journal.
+    pub(crate) position: u64,
+    /// Bytes of the record.
+    pub(crate) length: u64,
+    /// Bytes of the journal's records before it.
+    pub(crate) journal_bytes: u64,
+    /// Time of the record, in nanoseconds since 1970.
+    pub(crate) unix_ns: u64,
 }
 
 /// Sparse index of one stream.
-///
-/// A sequence can stand in the journal more than once: messages that were never stable are void
-/// after a truncation, and others follow under the same sequences. So the journal is read in spans,
-/// each up to the sequence at which the next one begins.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamIndex {
-    marks: Vec<Mark>,
-    /// Sequence after the last message.
-    next: u64,
-    bytes_since_mark: usize,
-    /// Grows when marks go: a reader's place is void.
+    positions: StreamPositions,
+    /// Grows when messages have changed places: a reader's place is void.
     generation: u64,
 }
 
-/// A place to begin reading.
+/// A place to read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Sequence of the first record to read, in the journal.
     pub(crate) position: u64,
-    /// Index of the mark.
-    mark: usize,
+    /// Sequence after the last message that is to be found from there on.
+    pub(crate) end: u64,
+    /// The records are those of moved messages.
+    pub(crate) is_moved: bool,
 }
 
 impl StreamIndex {
-    /// A message of `length` bytes stands at `position`.
-    pub(crate) fn on_message(&mut self, sequence: u64, position: u64, length: usize) {
-        self.bytes_since_mark += length;
-        let begins_span = sequence != self.next || self.marks.is_empty();
-        if begins_span || self.bytes_since_mark >= STRIDE {
-            self.marks.push(Mark { sequence, position, begins_span });
-            self.bytes_since_mark = 0;
+    /// The index as it stands in a checkpoint.
+    pub(crate) const fn new(positions: StreamPositions) -> Self {
+        Self { positions, generation: 0 }
+    }
+
+    /// The index, for a checkpoint.
+    pub(crate) const fn positions(&self) -> &StreamPositions {
+        &self.positions
+    }
+
+    /// A message was appended.
+    pub(crate) fn on_message(&mut self, record: MessageRecord) {
+        let it = &mut self.positions;
+        let continues = |last: &&mut Span| !last.is_moved && last.end == record.sequence;
+        match it.spans.last_mut().filter(|_| it.is_open).filter(continues) {
+            Some(span) => add(span, record, it.bytes),
+            None => {
+                // Only a damaged journal has a message in front of those it has already.
+                if it.spans.last().is_some_and(|last| last.end > record.sequence) {
+                    return;
+                }
+                it.spans.push(begin(record, it.bytes, false));
+            }
         }
-        self.next = sequence + 1;
+        it.is_open = true;
+        it.bytes += record.length;
     }
 
     /// The messages from `next` on are void.
     pub(crate) fn on_truncated(&mut self, next: u64) {
-        let kept = self.marks.partition_point(|mark| mark.sequence < next);
-        self.marks.truncate(kept);
+        let it = &mut self.positions;
+        it.spans.retain(|span| span.first < next);
+        for span in &mut it.spans {
+            span.end = span.end.min(next);
+            span.marks.retain(|mark| mark.sequence < next);
+        }
+        // A void message could stand between the last one and the next.
+        it.is_open = false;
         self.generation += 1;
-        // Not the next sequence of any message: the following one begins a span.
-        self.next = u64::MAX;
     }
 
     /// The messages before `first` are given up.
     pub(crate) fn on_trimmed(&mut self, first: u64) {
-        let before = self.marks.partition_point(|mark| mark.sequence <= first);
-        if before > 1 {
-            self.marks.drain(..before - 1);
-            self.generation += 1;
+        let spans = &mut self.positions.spans;
+        spans.retain(|span| span.end > first);
+        if let Some(span) = spans.first_mut().filter(|span| span.first < first) {
+            cut_front(span, first);
+        }
+    }
+
+    /// The oldest message of a span was appended again.
+    pub(crate) fn on_moved(&mut self, record: MessageRecord) {
+        let sequence = record.sequence;
+        let it = &mut self.positions;
+        let Some(at) = it.spans.iter().position(|span| span.first == sequence) else { return };
+        self.generation += 1;
+        if it.spans[at].end == sequence + 1 {
+            it.spans.remove(at);
+            // A later message must not continue a span that is not there.
+            it.is_open &= at < it.spans.len();
+        } else {
+            cut_front(&mut it.spans[at], sequence + 1);
+        }
+        let bytes = it.bytes;
+        match at.checked_sub(1).map(|before| &mut it.spans[before]) {
+            Some(span) if span.is_moved && span.end == sequence => add(span, record, bytes),
+            _ => it.spans.insert(at, begin(record, bytes, true)),
         }
     }
 
@@ -74,66 +124,177 @@ impl StreamIndex {
 
     /// Where to begin reading to find the message `sequence`.
     pub(crate) fn place(&self, sequence: u64) -> Option<Place> {
-        let mark = self.marks.partition_point(|mark| mark.sequence <= sequence).checked_sub(1)?;
-        Some(Place { position: self.marks[mark].position, mark })
+        let spans = &self.positions.spans;
+        let at = spans.partition_point(|span| span.first <= sequence).checked_sub(1)?;
+        let span = spans.get(at).filter(|span| sequence < span.end)?;
+        let mark = span.marks.partition_point(|mark| mark.sequence <= sequence).checked_sub(1)?;
+        let position = span.marks[mark].position;
+        Some(Place { position, end: span.end, is_moved: span.is_moved })
     }
+}
 
-    /// Whether the message `sequence` at `position` counts, if reading began at `place`.
-    pub(crate) fn is_valid(&self, place: &mut Place, sequence: u64, position: u64) -> bool {
-        while let Some(next) = self.marks.get(place.mark + 1) {
-            if position < next.position {
-                return !(next.begins_span && sequence >= next.sequence);
-            }
-            place.mark += 1;
-        }
-        true
+/// A span of one message.
+fn begin(record: MessageRecord, bytes: u64, is_moved: bool) -> Span {
+    let (first, end) = (record.sequence, record.sequence + 1);
+    Span { first, end, is_moved, marks: vec![mark(record, bytes)] }
+}
+
+fn mark(record: MessageRecord, bytes: u64) -> SpanMark {
+    let MessageRecord { sequence, position, journal_bytes, unix_ns, .. } = record;
+    SpanMark { sequence, position, bytes, journal_bytes, unix_ns }
+}
+
+/// Adds the message behind a span.
+fn add(span: &mut Span, record: MessageRecord, bytes: u64) {
+    let is_far = span.marks.last().is_none_or(|last| {
+        // Moved messages do not add to the stream's bytes, so their distance in the journal counts.
+        let stride = if span.is_moved { STRIDE } else { JOURNAL_STRIDE };
+        let in_journal = record.journal_bytes.saturating_sub(last.journal_bytes);
+        bytes.saturating_sub(last.bytes) >= STRIDE || in_journal >= stride
+    });
+    if is_far {
+        span.marks.push(mark(record, bytes));
     }
+    span.end = record.sequence + 1;
+}
+
+/// Drops the messages before `first` from a span that has others.
+fn cut_front(span: &mut Span, first: u64) {
+    span.first = first;
+    let before = span.marks.partition_point(|mark| mark.sequence <= first);
+    span.marks.drain(..before.saturating_sub(1));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The positions of the valid messages from `from` on, in a journal of (position, sequence).
-    fn read(index: &StreamIndex, journal: &[(u64, u64)], from: u64) -> Vec<u64> {
-        let mut place = index.place(from).expect("a message before it");
-        let begin = place.position;
-        let records = journal.iter().filter(|(position, _)| *position >= begin);
-        let valid = records.filter(|(position, sequence)| {
-            *sequence >= from && index.is_valid(&mut place, *sequence, *position)
-        });
-        valid.map(|(position, _)| *position).collect()
+    /// A journal of (position, sequence, whether it was moved), and its index.
+    #[derive(Default)]
+    struct Journal {
+        index: StreamIndex,
+        records: Vec<(u64, u64, bool)>,
+        position: u64,
     }
 
-    #[test]
-    fn void_messages_are_passed_over() {
-        let mut index = StreamIndex::default();
-        let mut journal = Vec::new();
-        let mut add = |index: &mut StreamIndex, sequence, position| {
-            index.on_message(sequence, position, 1_000);
-            journal.push((position, sequence));
-        };
-        (0..10).for_each(|sequence| add(&mut index, sequence, 1 + sequence));
-        index.on_truncated(7);
-        (7..12).for_each(|sequence| add(&mut index, sequence, 20 + sequence));
-        index.on_truncated(9);
-        (9..11).for_each(|sequence| add(&mut index, sequence, 40 + sequence));
-        let expected = [1, 2, 3, 4, 5, 6, 7, 27, 28, 49, 50];
-        for from in 0..11 {
-            assert_eq!(read(&index, &journal, from), expected[from as usize..], "from {from}");
+    impl Journal {
+        fn record(&mut self, sequence: u64, is_moved: bool) -> MessageRecord {
+            self.position += 1;
+            self.records.push((self.position, sequence, is_moved));
+            let (position, length) = (self.position, 1_000);
+            let journal_bytes = position * 1_500;
+            MessageRecord { sequence, position, length, journal_bytes, unix_ns: position }
+        }
+
+        fn add(&mut self, sequences: std::ops::Range<u64>) {
+            for sequence in sequences {
+                let record = self.record(sequence, false);
+                self.index.on_message(record);
+            }
+        }
+
+        fn move_on(&mut self, sequences: std::ops::Range<u64>) {
+            for sequence in sequences {
+                let record = self.record(sequence, true);
+                self.index.on_moved(record);
+            }
+        }
+
+        /// Positions of the messages from `from` on, read as a reader does.
+        fn read(&self, from: u64) -> Vec<(u64, u64)> {
+            let (mut found, mut expected) = (Vec::new(), from);
+            while let Some(place) = self.index.place(expected) {
+                for (position, sequence, is_moved) in &self.records {
+                    let is_behind = *position >= place.position && *is_moved == place.is_moved;
+                    if is_behind && *sequence == expected && expected < place.end {
+                        found.push((*sequence, *position));
+                        expected += 1;
+                    }
+                }
+                assert_eq!(expected, place.end, "a span is whole");
+            }
+            found
+        }
+
+        fn sequences(&self, from: u64) -> Vec<u64> {
+            self.read(from).iter().map(|(sequence, _)| *sequence).collect()
         }
     }
 
     #[test]
+    fn void_messages_are_passed_over() {
+        let mut journal = Journal::default();
+        journal.add(0..10);
+        journal.index.on_truncated(7);
+        journal.add(7..12);
+        journal.index.on_truncated(9);
+        journal.add(9..11);
+        let positions = [1, 2, 3, 4, 5, 6, 7, 11, 12, 16, 17];
+        let expected: Vec<(u64, u64)> = (0..).zip(positions).collect();
+        for from in 0..11 {
+            assert_eq!(journal.read(from), expected[from as usize..], "from {from}");
+        }
+        assert_eq!(journal.index.place(11), None);
+    }
+
+    #[test]
     fn marks_are_a_stride_apart_and_go_with_retention() {
+        let mut journal = Journal::default();
+        journal.add(0..1_000);
+        let marks = |journal: &Journal| journal.index.positions().spans[0].marks.len();
+        assert_eq!(marks(&journal), 1_000_usize.div_ceil(66));
+        let place = journal.index.place(500).expect("known");
+        assert!((430..=501).contains(&place.position), "{place:?}");
+        journal.index.on_trimmed(500);
+        assert_eq!(journal.index.place(500), Some(place));
+        assert_eq!(journal.index.place(499), None);
+        assert_eq!(journal.sequences(500), (500..1_000).collect::<Vec<_>>());
+        journal.index.on_trimmed(5_000);
+        assert_eq!(journal.index.place(999), None);
+        journal.add(5_000..5_002);
+        assert_eq!(journal.sequences(5_000), [5_000, 5_001]);
+    }
+
+    #[test]
+    fn a_stream_of_few_messages_has_a_mark_in_each_part_of_the_journal() {
         let mut index = StreamIndex::default();
-        (0..1_000).for_each(|sequence| index.on_message(sequence, 5 * sequence + 1, 1_000));
-        assert_eq!(index.marks.len(), 1 + 1_000_000 / (66 * 1_000));
-        let place = index.place(500).expect("known");
-        assert!((5 * 430..=2_501).contains(&place.position), "{place:?}");
-        index.on_trimmed(500);
-        assert_eq!(index.place(500), Some(Place { mark: 0, ..place }));
-        index.on_trimmed(5_000);
-        assert_eq!(index.marks.len(), 1);
+        for sequence in 0..100 {
+            let journal_bytes = sequence * (JOURNAL_STRIDE / 10);
+            let position = 1_000 * sequence;
+            index.on_message(MessageRecord {
+                sequence,
+                position,
+                length: 10,
+                journal_bytes,
+                unix_ns: 0,
+            });
+        }
+        assert_eq!(index.positions().spans[0].marks.len(), 10);
+    }
+
+    #[test]
+    fn moved_messages_are_read_from_their_new_place() {
+        let mut journal = Journal::default();
+        journal.add(0..100);
+        journal.index.on_truncated(90);
+        journal.add(90..120);
+        journal.index.on_trimmed(10);
+        journal.move_on(10..40);
+        journal.add(120..130);
+        journal.move_on(40..95);
+        journal.add(130..140);
+        let all: Vec<u64> = (10..140).collect();
+        for from in 10..140 {
+            assert_eq!(journal.sequences(from), all[from as usize - 10..], "from {from}");
+        }
+        // Their former places are not needed any more: the oldest is that of 95.
+        let lowest = journal.read(10).iter().map(|(_, position)| *position).min();
+        assert_eq!(lowest, Some(106));
+        // All of them, and a second time.
+        journal.move_on(10..140);
+        journal.move_on(10..20);
+        journal.add(140..150);
+        let again: Vec<u64> = (10..150).collect();
+        assert_eq!(journal.sequences(10), again);
     }
 }

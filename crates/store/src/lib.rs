@@ -13,6 +13,9 @@
 //! `docs/protocol/persistence.md` describes the frames.
 #![forbid(unsafe_code)]
 
+mod catalog;
+mod checkpoint;
+mod checkpointer;
 mod clients;
 mod directory;
 mod error;
@@ -29,6 +32,7 @@ mod server;
 mod subscriber;
 mod wakeup;
 
+pub use checkpoint::StoreRecovery;
 pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
 pub use lanecast_persistence::{
     GroupRule, GroupsError, Pacing, ReceiverEvent, ReceiverSettings, ReceiverStart, SendRefusal,

@@ -1,64 +1,68 @@
 //! The log of a store, in a journal.
 
-use crate::index::{Place, StreamIndex};
+use crate::catalog::Catalog;
+use crate::checkpointer::Checkpointer;
+use crate::error::DirectoryError;
+use crate::index::Place;
 use lanecast_journal::{
-    AppendError, Cursor, Directory, Durability, Entry, Journal, ReadError, Start, StorageError,
+    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, Start, Storage,
+    StorageError,
 };
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
 use std::cell::RefCell;
+use std::time::Duration;
 
 /// Readers whose place is remembered: catching up continues without a search.
 const READINGS_MAX: usize = 16;
+/// Longest wait for the disk at the end.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// The records of a store, and where the messages of its streams stand.
 #[derive(Debug)]
-pub(crate) struct JournalLog {
-    journal: Journal<Directory>,
-    indexes: Vec<StreamIndex>,
+pub(crate) struct JournalLog<S: Storage = Directory> {
+    // Dropped before the journal, whose lock keeps other processes out.
+    checkpointer: Option<Checkpointer>,
+    journal: Journal<S>,
+    catalog: Catalog,
+    /// Position of the last record.
+    appended: u64,
     record: Vec<u8>,
     /// Time of the next records, in nanoseconds since 1970.
     unix_ns: u64,
-    readings: RefCell<Vec<Reading>>,
+    readings: RefCell<Vec<Reading<S>>>,
     read_error: RefCell<Option<ReadError>>,
 }
 
 /// A reader that may go on where it stopped.
 #[derive(Debug)]
-struct Reading {
+struct Reading<S: Storage> {
     stream: u32,
     generation: u64,
     place: Place,
-    cursor: Cursor<Directory>,
-    /// The message that was read and not taken.
+    cursor: Cursor<S>,
+    /// The message that was read and not taken, and whether there is one.
     ahead: (u64, Vec<u8>),
+    has_ahead: bool,
 }
 
-impl JournalLog {
-    pub(crate) fn new(journal: Journal<Directory>) -> Self {
+impl<S: Storage> JournalLog<S> {
+    /// The log in `journal`, whose records `catalog` knows already.
+    pub(crate) fn new(
+        journal: Journal<S>,
+        catalog: Catalog,
+        checkpointer: Option<Checkpointer>,
+    ) -> Self {
         Self {
+            checkpointer,
             journal,
-            indexes: Vec::new(),
+            catalog,
+            appended: 0,
             record: Vec::new(),
             unix_ns: 0,
             readings: RefCell::default(),
             read_error: RefCell::default(),
         }
-    }
-
-    /// Reads all records in their order, once, at the start.
-    pub(crate) fn replay<E: From<ReadError>>(
-        &mut self,
-        mut visit: impl FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut cursor = self.journal.cursor(Start::Oldest, Durability::Persisted)?;
-        while let Some(record) = cursor.read()? {
-            visit(record.sequence, record.body)?;
-            if let Some(read) = LogRecord::read(record.body) {
-                note(&mut self.indexes, &read, record.sequence, record.body.len());
-            }
-        }
-        Ok(())
     }
 
     /// Sets the time of the next records.
@@ -76,6 +80,21 @@ impl JournalLog {
         self.read_error.borrow_mut().take()
     }
 
+    /// The error after which durable records cannot be read back.
+    pub(crate) fn take_checkpoint_error(&self) -> Option<DirectoryError> {
+        self.checkpointer.as_ref()?.take_error()
+    }
+
+    /// Checkpoints since the start.
+    pub(crate) fn checkpoints(&self) -> u64 {
+        self.checkpointer.as_ref().map_or(0, Checkpointer::written)
+    }
+
+    /// Reason why the last checkpoint could not be written.
+    pub(crate) fn checkpoint_failure(&self) -> Option<String> {
+        self.checkpointer.as_ref()?.failure()
+    }
+
     /// Forgets the places of readers: an idle one would hold the segments behind it.
     pub(crate) fn forget_readings(&self) {
         self.readings.borrow_mut().clear();
@@ -86,26 +105,58 @@ impl JournalLog {
         self.journal.pending_bytes()
     }
 
+    /// Writes what was accepted and a checkpoint, and closes the journal.
     pub(crate) fn close(self) -> Result<(), StorageError> {
         self.readings.borrow_mut().clear();
+        // The checkpoint covers what is durable by then; `close` reports errors.
+        if self.journal.health() == Health::Good {
+            let _ = self.journal.wait(self.appended, Durability::Persisted, CLOSE_WAIT);
+        }
+        if let Some(checkpointer) = self.checkpointer {
+            checkpointer.finish();
+        }
         self.journal.close()
     }
 
-    /// The reader that stopped in front of `from`, or a new one. The flag tells that its next
-    /// message was read already.
-    fn reading(&self, stream: u32, from: u64) -> Result<Option<(Reading, bool)>, ReadError> {
-        let Some(index) = self.indexes.get(stream as usize) else { return Ok(None) };
-        let generation = index.generation();
+    /// The reader that stopped in front of `from`. Its next message was read already.
+    fn remembered(&self, stream: u32, from: u64) -> Option<Reading<S>> {
+        let generation = self.catalog.streams.get(stream as usize)?.generation();
         let mut readings = self.readings.borrow_mut();
-        let is_it =
-            |it: &Reading| it.stream == stream && it.ahead.0 == from && it.generation == generation;
-        if let Some(at) = readings.iter().position(is_it) {
-            return Ok(Some((readings.swap_remove(at), true)));
-        }
+        let is_it = |it: &Reading<S>| {
+            it.stream == stream && it.ahead.0 == from && it.generation == generation
+        };
+        let at = readings.iter().position(is_it)?;
+        Some(readings.swap_remove(at))
+    }
+
+    /// A reader from message `from` on, which takes over the `cursor` of one that is behind it.
+    fn reading(
+        &self,
+        stream: u32,
+        from: u64,
+        cursor: Option<Cursor<S>>,
+    ) -> Result<Option<Reading<S>>, ReadError> {
+        let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok(None) };
         let Some(place) = index.place(from) else { return Ok(None) };
-        let cursor = self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)?;
-        let ahead = (from, Vec::new());
-        Ok(Some((Reading { stream, generation, place, cursor, ahead }, false)))
+        if place.position > self.persisted() {
+            return Ok(None);
+        }
+        // Spans often follow each other at once.
+        let follows = |it: &Cursor<S>| it.position().is_some_and(|next| next == place.position);
+        let cursor = match cursor.filter(follows) {
+            Some(cursor) => cursor,
+            None => self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)?,
+        };
+        let (generation, ahead) = (index.generation(), (from, Vec::new()));
+        Ok(Some(Reading { stream, generation, place, cursor, ahead, has_ahead: false }))
+    }
+
+    fn remember(&self, reading: Reading<S>) {
+        let mut readings = self.readings.borrow_mut();
+        if readings.len() >= READINGS_MAX {
+            readings.remove(0);
+        }
+        readings.push(reading);
     }
 
     fn try_read(
@@ -114,64 +165,76 @@ impl JournalLog {
         from: u64,
         visit: &mut dyn FnMut(u64, &[u8]) -> bool,
     ) -> Result<(), ReadError> {
-        let Some((mut reading, has_ahead)) = self.reading(stream, from)? else { return Ok(()) };
         let mut expected = from;
-        if has_ahead {
-            if !visit(reading.ahead.0, &reading.ahead.1) {
-                self.readings.borrow_mut().push(reading);
+        let mut next = match self.remembered(stream, from) {
+            Some(mut reading) => {
+                if !visit(reading.ahead.0, &reading.ahead.1) {
+                    self.remember(reading);
+                    return Ok(());
+                }
+                expected += 1;
+                reading.has_ahead = false;
+                Some(reading)
+            }
+            None => self.reading(stream, from, None)?,
+        };
+        while let Some(mut reading) = next {
+            // The span that is written to has grown since.
+            if let Some(index) = self.catalog.streams.get(stream as usize)
+                && let Some(place) = index.place(expected)
+                && place.is_moved == reading.place.is_moved
+                && place.position <= reading.cursor.position().unwrap_or(0)
+            {
+                reading.place.end = place.end;
+            }
+            if !self.read_span(&mut reading, &mut expected, visit)? {
+                if reading.has_ahead {
+                    self.remember(reading);
+                }
                 return Ok(());
             }
-            expected += 1;
-        }
-        let index = &self.indexes[stream as usize];
-        while let Some(record) = reading.cursor.read()? {
-            if record.topic != stream {
-                continue;
-            }
-            let Some(LogRecord::Message { sequence, body, .. }) = LogRecord::read(record.body)
-            else {
-                continue;
-            };
-            let is_valid = index.is_valid(&mut reading.place, sequence, record.sequence);
-            if sequence < expected || !is_valid {
-                continue;
-            }
-            if sequence != expected {
-                break;
-            }
-            if !visit(sequence, body) {
-                reading.ahead.0 = sequence;
-                reading.ahead.1.clear();
-                reading.ahead.1.extend_from_slice(body);
-                let mut readings = self.readings.borrow_mut();
-                if readings.len() >= READINGS_MAX {
-                    readings.remove(0);
-                }
-                readings.push(reading);
-                break;
-            }
-            expected += 1;
+            next = self.reading(stream, expected, Some(reading.cursor))?;
         }
         Ok(())
     }
+
+    /// Reads the rest of a span; returns whether the reader takes more.
+    fn read_span(
+        &self,
+        reading: &mut Reading<S>,
+        expected: &mut u64,
+        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+    ) -> Result<bool, ReadError> {
+        let Reading { stream, place, cursor, ahead, has_ahead, .. } = reading;
+        while *expected < place.end {
+            let Some(record) = cursor.read()? else { return Ok(false) };
+            if record.topic != *stream {
+                continue;
+            }
+            let (sequence, body) = match LogRecord::read(record.body) {
+                Some(LogRecord::Message { sequence, body, .. }) if !place.is_moved => {
+                    (sequence, body)
+                }
+                Some(LogRecord::Moved { sequence, body, .. }) if place.is_moved => (sequence, body),
+                _ => continue,
+            };
+            if sequence != *expected {
+                continue;
+            }
+            if !visit(sequence, body) {
+                ahead.0 = sequence;
+                ahead.1.clear();
+                ahead.1.extend_from_slice(body);
+                *has_ahead = true;
+                return Ok(false);
+            }
+            *expected += 1;
+        }
+        Ok(true)
+    }
 }
 
-/// Keeps where messages are.
-fn note(indexes: &mut Vec<StreamIndex>, record: &LogRecord<'_>, position: u64, length: usize) {
-    let stream = record.stream() as usize;
-    if let LogRecord::Stream { .. } = record {
-        indexes.resize_with(indexes.len().max(stream + 1), StreamIndex::default);
-    }
-    let Some(index) = indexes.get_mut(stream) else { return };
-    match record {
-        LogRecord::Message { sequence, .. } => index.on_message(*sequence, position, length),
-        LogRecord::Truncated { next, .. } => index.on_truncated(*next),
-        LogRecord::Trimmed { first, .. } => index.on_trimmed(*first),
-        _ => {}
-    }
-}
-
-impl StoreLog for JournalLog {
+impl<S: Storage> StoreLog for JournalLog<S> {
     fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
         record.write(&mut self.record);
         let client_sequence = match record {
@@ -187,7 +250,8 @@ impl StoreLog for JournalLog {
         };
         let appended = self.journal.append(&[entry]);
         let position = *appended.map_err(|_: AppendError| LogFull)?.end();
-        note(&mut self.indexes, record, position, self.record.len());
+        self.appended = position;
+        self.catalog.note(record, position, self.record.len(), self.unix_ns);
         Ok(position)
     }
 

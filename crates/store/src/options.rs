@@ -6,13 +6,26 @@ use lanecast_persistence::{
 };
 
 /// Options of a store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreOptions {
     /// Bounds and times.
     pub settings: StoreSettings,
     /// The journal: length of its segments, and bytes that may wait for the disk.
     pub journal: JournalConfig,
+    /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
+    /// Default 64 MiB.
+    pub checkpoint_bytes: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            settings: StoreSettings::default(),
+            journal: JournalConfig::default(),
+            checkpoint_bytes: 64 << 20,
+        }
+    }
 }
 
 /// Options of a publisher whose messages are kept.

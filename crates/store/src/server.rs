@@ -1,8 +1,10 @@
 //! A store, driven by the calls of its program.
 
+use crate::checkpoint::{Checkpoints, Replica, StoreRecovery};
+use crate::checkpointer::Checkpointer;
 use crate::clients::Clients;
 use crate::directory::StoreDirectory;
-use crate::error::{DirectoryError, RecordError, StoreError};
+use crate::error::StoreError;
 use crate::log::JournalLog;
 use crate::name;
 use crate::options::StoreOptions;
@@ -10,9 +12,10 @@ use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
+use lanecast_journal::Durability;
 use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
 use lanecast_transport::{CloseReason, Event, Subscribe, Transport};
-use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame, StoreFrameError};
+use lanecast_wire::store::{StoreAddress, StoreFrame, StoreFrameError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,6 +44,8 @@ pub struct StoreStats {
     pub clients: usize,
     /// Bytes that wait for the disk.
     pub pending_bytes: usize,
+    /// Checkpoints that were written.
+    pub checkpoints: u64,
 }
 
 /// A store over the transport `T`: keeps the messages of publishers that have registered with it.
@@ -89,6 +94,7 @@ pub struct StoreServer<T: Transport + Clone> {
     next_tick: Nanos,
     forget_at: Nanos,
     stats: StoreStats,
+    recovery: StoreRecovery,
 }
 
 /// The live messages of a topic.
@@ -120,13 +126,16 @@ impl<T: Transport + Clone> StoreServer<T> {
         let topics_max = options.settings.streams_max;
         let StoreDirectory { incarnation, journal, written } =
             StoreDirectory::open(directory, options.journal)?;
-        let mut machine = Store::new(options.settings, incarnation);
-        let mut log = JournalLog::new(journal);
-        log.replay(|position, bytes| {
-            let refused = |error| DirectoryError::Record { position, error };
-            let record = LogRecord::read(bytes).ok_or(refused(RecordError::Unknown))?;
-            machine.replay(&record).map_err(|error| refused(error.into()))
+        let storage = StoreDirectory::storage(directory);
+        let recovered = Checkpoints::recover(&storage, &options.settings, incarnation, |start| {
+            journal.cursor(start, Durability::Persisted)
         })?;
+        let recovery = recovered.recovery.clone();
+        let Replica { machine, catalog, .. } = recovered.replica.clone();
+        let (pin, interval) = (journal.pin(1), options.checkpoint_bytes);
+        let checkpointer = Checkpointer::start(storage, recovered, pin, interval);
+        let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
+        let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
             transport.subscriber(&[&name::requests(name)]).map_err(StoreError::Transport)?;
         let wakeup = Wakeup::new(written).map_err(StoreError::Wakeup)?;
@@ -149,6 +158,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             next_tick: 0,
             forget_at: 0,
             stats: StoreStats::default(),
+            recovery,
         };
         let topics: Vec<String> = server.machine.topics().map(str::to_owned).collect();
         for topic in topics {
@@ -192,6 +202,9 @@ impl<T: Transport + Clone> StoreServer<T> {
         work += self.clients.poll(now);
         if let Some(error) = self.log.failure() {
             return Err(StoreError::Disk(error));
+        }
+        if let Some(error) = self.log.take_checkpoint_error() {
+            return Err(StoreError::Directory(error));
         }
         match self.log.take_read_error() {
             Some(error) => Err(StoreError::Read(error)),
@@ -331,11 +344,23 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.machine.summaries()
     }
 
+    /// Where its state was found at the start.
+    pub const fn recovery(&self) -> &StoreRecovery {
+        &self.recovery
+    }
+
+    /// Reason why the last checkpoint could not be written, such as a full disk. A later one is
+    /// tried; until then the next start takes longer, and retention waits.
+    pub fn checkpoint_failure(&self) -> Option<String> {
+        self.log.checkpoint_failure()
+    }
+
     /// Numbers since the start.
     pub fn stats(&self) -> StoreStats {
         StoreStats {
             clients: self.clients.count(),
             pending_bytes: self.log.pending_bytes(),
+            checkpoints: self.log.checkpoints(),
             refused: self.stats.refused + self.clients.refused(),
             ..self.stats
         }

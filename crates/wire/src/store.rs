@@ -4,10 +4,12 @@
 //! - [`StoreHeader`]: the beginning of every frame
 //! - [`StoreFrame`]: a frame, read and checked
 //! - [`LogRecord`]: a record of a store's log
+//! - [`CheckpointHeader`], [`StreamCheckpoint`], [`StreamPositions`]: a store's state in a file
 //! - [`Consumption`]: how far a receiver has come
 //! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
 //!   that hold it
 
+mod checkpoint;
 mod frame;
 mod lists;
 mod offer;
@@ -18,6 +20,10 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use checkpoint::{
+    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, Span, SpanMark, StreamCheckpoint,
+    StreamPositions,
+};
 pub use frame::{StoreFrame, StoreFrameError};
 pub use lists::{Members, Records, RecordsWriter};
 pub use offer::StoreOffer;

@@ -58,6 +58,11 @@ impl Receivers {
         self.0.insert(receiver, Receiver { durable, pending: VecDeque::new(), owed_to: None });
     }
 
+    /// The receivers, and how far each has come, as far as that is durable.
+    pub(super) fn durable(&self) -> impl Iterator<Item = (u64, Consumption)> {
+        self.0.iter().filter_map(|(receiver, it)| Some((*receiver, it.durable?)))
+    }
+
     pub(super) fn remove(&mut self, receiver: u64) {
         self.0.remove(&receiver);
     }

@@ -6,7 +6,9 @@ use super::receivers::Receivers;
 use super::replay_error::ReplayError;
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
-use lanecast_wire::store::{Ballot, Consumption, LogRecord, Members, RUNS_MAX, Run, StoreState};
+use lanecast_wire::store::{
+    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Run, StoreState, StreamCheckpoint,
+};
 use std::collections::BTreeMap;
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -43,7 +45,7 @@ pub(super) struct Stream {
     pub(super) owes_state_to: Option<u64>,
     /// During the replay of the log, from a truncation to the next run: sequence after the copies,
     /// which are no part of the log until the run begins.
-    copied: Option<u64>,
+    pub(super) copied: Option<u64>,
 }
 
 /// A stream as people see it.
@@ -299,6 +301,35 @@ impl Stream {
         self.owes_state_to.is_none() && self.durable.is_settled() && self.receivers.are_settled()
     }
 
+    /// State as the replayed records say.
+    pub(super) fn checkpoint(&self) -> StreamCheckpoint<'_> {
+        StreamCheckpoint {
+            topic: &self.topic,
+            source: self.source,
+            promised: self.promised,
+            log: self.log,
+            first: self.first,
+            next: self.next,
+            copied: self.copied,
+            number: self.first_number,
+            members: self.members.clone(),
+            runs: self.runs.clone(),
+            receivers: self.receivers.durable().collect(),
+        }
+    }
+
+    /// Takes over the state of a checkpoint.
+    pub(super) fn restore(&mut self, checkpoint: StreamCheckpoint<'_>) {
+        let StreamCheckpoint { promised, log, first, next, copied, number, .. } = checkpoint;
+        (self.promised, self.log, self.first, self.next) = (promised, log, first, next);
+        (self.copied, self.first_number) = (copied, number);
+        (self.members, self.runs) = (checkpoint.members, checkpoint.runs);
+        for (receiver, consumption) in checkpoint.receivers {
+            self.receivers.restore(receiver, consumption);
+        }
+        self.durable.restart(next);
+    }
+
     /// A durable record of this stream.
     pub(super) fn replay(&mut self, record: &LogRecord<'_>) -> Result<(), ReplayError> {
         match record {
@@ -336,6 +367,8 @@ impl Stream {
                 self.receivers.restore(*receiver, *consumption);
             }
             LogRecord::Detached { receiver, .. } => self.receivers.remove(*receiver),
+            // It is where it was in the stream, and further on in the log.
+            LogRecord::Moved { .. } => {}
         }
         self.durable.restart(self.next);
         Ok(())

@@ -5,6 +5,7 @@ use lanecast_store::{
     GroupRule, PersistentOptions, PersistentPublisher, SourceEvent, StoreGroups, StoreOptions,
     StoreServer,
 };
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -46,9 +47,14 @@ impl Stores {
         let name = Self::name(index);
         let mut options = StoreOptions::default();
         options.journal.segment_bytes = 1 << 20;
-        let path = self.directories.path().join(&name);
+        options.checkpoint_bytes = 200_000;
+        let path = self.path(index);
         let server = StoreServer::open(self.domain.clone(), &name, &path, options);
         self.servers[index] = Some(server.expect("a store"));
+    }
+
+    pub(crate) fn path(&self, index: usize) -> PathBuf {
+        self.directories.path().join(Self::name(index))
     }
 
     pub(crate) fn stop(&mut self, index: usize) {
@@ -56,8 +62,7 @@ impl Stores {
     }
 
     pub(crate) fn wipe(&self, index: usize) {
-        let path = self.directories.path().join(Self::name(index));
-        std::fs::remove_dir_all(path).expect("removed");
+        std::fs::remove_dir_all(self.path(index)).expect("removed");
     }
 
     pub(crate) fn groups(&self) -> StoreGroups {

@@ -1,5 +1,6 @@
 //! The normative page and the code say the same.
 
+use super::checkpoint::{IndexEntry, MarkEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
 use super::offer::{AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, StreamsBody};
@@ -45,6 +46,12 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
+    same!(CheckpointHeader: magic, version, streams, incarnation, position, record_crc, reserved,
+        journal_bytes, length, body_crc, crc);
+    same!(StreamEntry: source, promised, log, first, next, copied, number, receivers, topic);
+    same!(IndexEntry: bytes, spans, is_open, reserved);
+    same!(SpanEntry: first, end, marks, is_moved, reserved);
+    same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
     same!(OfferBody: is_registered, is_live, reserved, token, consumption, number);
 }
 
@@ -56,6 +63,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("STORES_MAX", STORES_MAX as u64),
         ("STORE_NAME_MAX", STORE_NAME_MAX as u64),
         ("RUNS_MAX", RUNS_MAX as u64),
+        ("CHECKPOINT_VERSION", u64::from(CHECKPOINT_VERSION)),
     ];
     let kinds = (0..=u8::MAX).filter_map(StoreKind::from_byte);
     let kinds = kinds.map(|kind| format!("| {} | {kind:?} |", kind as u8));

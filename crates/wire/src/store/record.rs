@@ -85,6 +85,15 @@ pub enum LogRecord<'a> {
         /// The receiver's stable id.
         receiver: u64,
     },
+    /// A message again, which retention has moved forward: its segment is going to be removed.
+    Moved {
+        /// The stream.
+        stream: u32,
+        /// Its sequence.
+        sequence: u64,
+        /// Its bytes.
+        body: &'a [u8],
+    },
 }
 
 /// Kinds of records: the first byte.
@@ -98,6 +107,7 @@ mod kind {
     pub(super) const TRIMMED: u8 = 7;
     pub(super) const CONSUMED: u8 = 8;
     pub(super) const DETACHED: u8 = 9;
+    pub(super) const MOVED: u8 = 10;
 }
 
 impl<'a> LogRecord<'a> {
@@ -112,7 +122,8 @@ impl<'a> LogRecord<'a> {
             | Self::Reconfigured { stream, .. }
             | Self::Trimmed { stream, .. }
             | Self::Consumed { stream, .. }
-            | Self::Detached { stream, .. } => *stream,
+            | Self::Detached { stream, .. }
+            | Self::Moved { stream, .. } => *stream,
         }
     }
 
@@ -142,6 +153,10 @@ impl<'a> LogRecord<'a> {
             kind::MESSAGE => {
                 let (sequence, body) = number()?;
                 (Self::Message { stream, sequence, body }, [].as_slice())
+            }
+            kind::MOVED => {
+                let (sequence, body) = number()?;
+                (Self::Moved { stream, sequence, body }, [].as_slice())
             }
             kind::BEGAN => {
                 let (number, rest) = number()?;
@@ -196,6 +211,11 @@ impl<'a> LogRecord<'a> {
             Self::Truncated { next, .. } => {
                 head(kind::TRUNCATED);
                 bytes.extend(next.to_le_bytes());
+            }
+            Self::Moved { sequence, body, .. } => {
+                head(kind::MOVED);
+                bytes.extend(sequence.to_le_bytes());
+                bytes.extend_from_slice(body);
             }
             Self::Message { sequence, body, .. } => {
                 head(kind::MESSAGE);

@@ -165,15 +165,95 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Trimmed { stream, first: 4 },
         LogRecord::Consumed { stream, receiver: 11, consumption: consumption() },
         LogRecord::Detached { stream, receiver: 11 },
+        LogRecord::Moved { stream, sequence: 5, body: b"body" },
     ];
     let mut bytes = Vec::new();
     for record in records {
         record.write(&mut bytes);
         assert_eq!(LogRecord::read(&bytes), Some(record.clone()));
         let cut = LogRecord::read(&bytes[..bytes.len() - 1]);
-        let has_open_end = matches!(record, LogRecord::Stream { .. } | LogRecord::Message { .. });
+        let has_open_end = matches!(
+            record,
+            LogRecord::Stream { .. } | LogRecord::Message { .. } | LogRecord::Moved { .. }
+        );
         assert!(cut.is_none() || has_open_end, "{record:?}");
         bytes[0] = 99;
         assert_eq!(LogRecord::read(&bytes), None);
+    }
+}
+
+fn stream() -> StreamCheckpoint<'static> {
+    StreamCheckpoint {
+        topic: "orders",
+        source: 9,
+        promised: BALLOT,
+        log: BALLOT,
+        first: 2,
+        next: 30,
+        copied: Some(7),
+        number: 4,
+        members: members(),
+        runs: runs(),
+        receivers: vec![(11, consumption()), (12, Consumption::NONE)],
+    }
+}
+
+fn positions() -> StreamPositions {
+    let mark = |sequence, position| SpanMark {
+        sequence,
+        position,
+        bytes: 10 * sequence,
+        journal_bytes: 100 * position,
+        unix_ns: position,
+    };
+    let spans = vec![
+        Span { first: 2, end: 9, is_moved: true, marks: vec![mark(1, 70), mark(8, 90)] },
+        Span { first: 9, end: 30, is_moved: false, marks: vec![mark(9, 20)] },
+    ];
+    StreamPositions { bytes: 1_000, is_open: true, spans }
+}
+
+#[test]
+fn entries_of_a_checkpoint_are_read_as_they_were_written() {
+    let mut bytes = Vec::new();
+    stream().write(&mut bytes);
+    let behind = bytes.len();
+    positions().write(&mut bytes);
+    let (read, rest) = StreamCheckpoint::read(&bytes).expect("an entry");
+    assert_eq!((read, rest.len()), (stream(), bytes.len() - behind));
+    assert_eq!(StreamPositions::read(rest), Some((positions(), [].as_slice())));
+    for cut in 0..behind {
+        assert_eq!(StreamCheckpoint::read(&bytes[..cut]), None, "cut at {cut}");
+    }
+    for cut in behind..bytes.len() {
+        assert_eq!(StreamPositions::read(&bytes[behind..cut]), None, "cut at {cut}");
+    }
+}
+
+#[test]
+fn entries_of_a_checkpoint_that_lie_are_refused() {
+    let refused = |change: &dyn Fn(&mut StreamPositions)| {
+        let (mut positions, mut bytes) = (positions(), Vec::new());
+        change(&mut positions);
+        positions.write(&mut bytes);
+        StreamPositions::read(&bytes).is_none()
+    };
+    assert!(!refused(&|_| {}));
+    assert!(refused(&|it| it.spans[1].first = 8), "spans overlap");
+    assert!(refused(&|it| it.spans[0].end = 2), "an empty span");
+    assert!(refused(&|it| it.spans[1].marks.clear()), "no mark");
+    assert!(refused(&|it| it.spans[1].marks[0].sequence = 10), "a mark behind the first message");
+    assert!(refused(&|it| it.spans[0].marks[1].sequence = 9), "a mark behind the span");
+    assert!(refused(&|it| it.spans[0].marks[1].position = 70), "two of one position");
+    let mut bytes = Vec::new();
+    let twice = vec![(11, consumption()), (11, consumption())];
+    StreamCheckpoint { receivers: twice, ..stream() }.write(&mut bytes);
+    assert_eq!(StreamCheckpoint::read(&bytes), None, "a receiver twice");
+    // Counts of more than there is.
+    for at in [72, 76] {
+        let mut bytes = Vec::new();
+        stream().write(&mut bytes);
+        bytes[at..at + 4].fill(0xff);
+        assert_eq!(StreamCheckpoint::read(&bytes), None);
     }
 }

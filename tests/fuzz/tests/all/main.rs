@@ -49,6 +49,7 @@ macro_rules! targets {
 
 targets! {
     attach "../../../../fuzz/fuzz_targets/attach.rs"
+    checkpoint "../../../../fuzz/fuzz_targets/checkpoint.rs"
     commands "../../../../fuzz/fuzz_targets/commands.rs"
     filters "../../../../fuzz/fuzz_targets/filters.rs"
     frames "../../../../fuzz/fuzz_targets/frames.rs"

@@ -1,0 +1,43 @@
+//! Indexes of all streams of a store, and the bytes of its journal so far.
+
+use crate::index::{MessageRecord, StreamIndex};
+use lanecast_wire::store::LogRecord;
+
+/// Bytes that a record takes in the journal besides its body, about.
+const RECORD_OVERHEAD: u64 = 56;
+
+/// Positions of the messages of all streams, by the streams' numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Catalog {
+    pub(crate) streams: Vec<StreamIndex>,
+    /// Bytes of the records so far.
+    pub(crate) journal_bytes: u64,
+}
+
+impl Catalog {
+    /// A record of `length` bytes stands at `position` of the journal.
+    pub(crate) fn note(
+        &mut self,
+        record: &LogRecord<'_>,
+        position: u64,
+        length: usize,
+        unix_ns: u64,
+    ) {
+        let (journal_bytes, length) = (self.journal_bytes, length as u64 + RECORD_OVERHEAD);
+        self.journal_bytes += length;
+        let stream = record.stream() as usize;
+        if let LogRecord::Stream { .. } = record {
+            let count = self.streams.len().max(stream + 1);
+            self.streams.resize_with(count, StreamIndex::default);
+        }
+        let Some(index) = self.streams.get_mut(stream) else { return };
+        let at = |sequence| MessageRecord { sequence, position, length, journal_bytes, unix_ns };
+        match record {
+            LogRecord::Message { sequence, .. } => index.on_message(at(*sequence)),
+            LogRecord::Moved { sequence, .. } => index.on_moved(at(*sequence)),
+            LogRecord::Truncated { next, .. } => index.on_truncated(*next),
+            LogRecord::Trimmed { first, .. } => index.on_trimmed(*first),
+            _ => {}
+        }
+    }
+}

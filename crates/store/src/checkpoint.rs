@@ -1,0 +1,280 @@
+//! Checkpoints: files beside the journal with the state that its records up to a position say, so
+//! that a store which starts again reads only the records behind it.
+//!
+//! A [`Replica`] is made of durable records alone. The server's thread has one made at the start
+//! and goes on with its parts; a copy stays with the `checkpointer`, which reads on behind the
+//! server on a thread of its own and writes it from time to time. So nothing that was not durable
+//! can be in a checkpoint, and every record is read back and checked once.
+
+use crate::catalog::Catalog;
+use crate::error::{DirectoryError, RecordError};
+use lanecast_journal::{Cursor, OpenMode, ReadError, Start, Storage, StorageResult, StoredFile};
+use lanecast_persistence::{Store, StoreSettings};
+use lanecast_wire::store::{
+    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, LogRecord, StreamCheckpoint,
+    StreamPositions,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The longest checkpoint that is read, in bytes: memory stays bounded whatever the file.
+const LONGEST: u64 = 1 << 30;
+/// Checkpoints that are kept: an older one is used if the last one is damaged.
+const KEPT: usize = 2;
+const ENDING: &str = ".checkpoint";
+const UNFINISHED: &str = "checkpoint.new";
+
+/// Where a store's state was found when it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreRecovery {
+    /// Position of the checkpoint that was used, in the journal; `None` if all records were read.
+    pub checkpoint: Option<u64>,
+    /// Records that were read.
+    pub records: u64,
+    /// Checkpoints that could not be used, with the reasons.
+    pub refused: Vec<String>,
+}
+
+/// State of a store as the durable records of its journal up to a position say.
+#[derive(Clone, Debug)]
+pub(crate) struct Replica {
+    pub(crate) machine: Store,
+    pub(crate) catalog: Catalog,
+    incarnation: u64,
+    /// The last record, and the checksum that identifies the journal up to it.
+    position: u64,
+    checksum: u32,
+}
+
+impl Replica {
+    /// Of no record.
+    pub(crate) fn new(settings: StoreSettings, incarnation: u64) -> Self {
+        let machine = Store::new(settings, incarnation);
+        Self { machine, catalog: Catalog::default(), incarnation, position: 0, checksum: 0 }
+    }
+
+    /// The last record.
+    pub(crate) const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Reads at most `limit` records; returns their count.
+    pub(crate) fn advance<S: Storage>(
+        &mut self,
+        cursor: &mut Cursor<S>,
+        limit: u64,
+    ) -> Result<u64, DirectoryError> {
+        for count in 0..limit {
+            let Some(record) = cursor.read()? else { return Ok(count) };
+            let position = record.sequence;
+            let refused = |error| DirectoryError::Record { position, error };
+            let read = LogRecord::read(record.body).ok_or(refused(RecordError::Unknown))?;
+            self.machine.replay(&read).map_err(|error| refused(error.into()))?;
+            self.catalog.note(&read, position, record.body.len(), record.unix_ns);
+            (self.position, self.checksum) = (position, record.checksum);
+        }
+        Ok(limit)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<CheckpointHeader>()];
+        let (mut streams, mut indexes) = (0_u32, self.catalog.streams.iter());
+        for stream in self.machine.checkpoint() {
+            stream.write(&mut bytes);
+            indexes
+                .next()
+                .map_or(&StreamPositions::default(), |it| it.positions())
+                .write(&mut bytes);
+            streams += 1;
+        }
+        let body = &bytes[size_of::<CheckpointHeader>()..];
+        let mut header = CheckpointHeader {
+            magic: CHECKPOINT_MAGIC,
+            version: CHECKPOINT_VERSION.into(),
+            streams: streams.into(),
+            incarnation: self.incarnation.into(),
+            position: self.position.into(),
+            record_crc: self.checksum.into(),
+            reserved: 0.into(),
+            journal_bytes: self.catalog.journal_bytes.into(),
+            length: (body.len() as u64).into(),
+            body_crc: crc32c::crc32c(body).into(),
+            crc: 0.into(),
+        };
+        header.crc = crc32c::crc32c(header.covered()).into();
+        bytes[..size_of::<CheckpointHeader>()].copy_from_slice(header.as_bytes());
+        bytes
+    }
+
+    /// Reads a checkpoint, which may hold any bytes.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        settings: &StoreSettings,
+        incarnation: u64,
+    ) -> Result<Self, &'static str> {
+        let (header, body) =
+            CheckpointHeader::read_from_prefix(bytes).map_err(|_| "it is too short")?;
+        if header.magic != CHECKPOINT_MAGIC {
+            return Err("it is none");
+        }
+        if header.version.get() != CHECKPOINT_VERSION {
+            return Err("it is of another version");
+        }
+        let is_whole = header.crc.get() == crc32c::crc32c(header.covered())
+            && header.length.get() == body.len() as u64
+            && header.body_crc.get() == crc32c::crc32c(body);
+        if !is_whole {
+            return Err("it is damaged");
+        }
+        if header.incarnation.get() != incarnation {
+            return Err("it is of other data");
+        }
+        let mut replica = Self::new(settings.clone(), incarnation);
+        let mut rest = body;
+        for _ in 0..header.streams.get() {
+            let (stream, behind) = StreamCheckpoint::read(rest).ok_or("a stream is damaged")?;
+            let (positions, behind) = StreamPositions::read(behind).ok_or("an index is damaged")?;
+            replica.machine.restore(stream).map_err(|_| "a stream is there twice")?;
+            replica.catalog.streams.push(crate::index::StreamIndex::new(positions));
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            return Err("it is longer than its streams");
+        }
+        replica.catalog.journal_bytes = header.journal_bytes.get();
+        (replica.position, replica.checksum) = (header.position.get(), header.record_crc.get());
+        Ok(replica)
+    }
+}
+
+/// The checkpoints of a journal, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoints(Vec<u64>);
+
+impl Checkpoints {
+    /// Records from this one on are needed by the checkpoints that are kept; 1 until there are
+    /// enough of them.
+    pub(crate) fn needed(&self) -> u64 {
+        if self.0.len() < KEPT { 1 } else { self.0[0] }
+    }
+
+    /// Writes one of `replica`, durably and atomically, and removes those that are not kept.
+    pub(crate) fn write<S: Storage>(
+        &mut self,
+        storage: &S,
+        replica: &Replica,
+    ) -> StorageResult<()> {
+        let file = storage.create(UNFINISHED)?;
+        file.write_all_at(&replica.encode(), 0)?;
+        file.sync_data()?;
+        // It appears under its name when it is complete.
+        storage.rename(UNFINISHED, &name(replica.position))?;
+        storage.sync_directory()?;
+        self.0.retain(|position| *position != replica.position);
+        self.0.push(replica.position);
+        let superfluous = self.0.len().saturating_sub(KEPT);
+        self.0.drain(..superfluous);
+        for found in storage.list()? {
+            if position_of(&found).is_some_and(|position| !self.0.contains(&position)) {
+                storage.remove(&found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The state that the journal says: that of the latest checkpoint that can be used, and the
+    /// records behind it; all records without one. The cursor stands behind the last record.
+    pub(crate) fn recover<S: Storage>(
+        storage: &S,
+        settings: &StoreSettings,
+        incarnation: u64,
+        open: impl Fn(Start) -> Result<Cursor<S>, ReadError>,
+    ) -> Result<Recovered<S>, DirectoryError> {
+        let mut recovery = StoreRecovery::default();
+        let mut positions: Vec<u64> = storage
+            .list()
+            .map_err(ReadError::from)?
+            .iter()
+            .filter_map(|it| position_of(it))
+            .collect();
+        positions.sort_unstable();
+        let mut usable = None;
+        while let Some(position) = positions.pop() {
+            match load(storage, position, settings, incarnation, &open) {
+                Ok(found) => {
+                    usable = Some(found);
+                    recovery.checkpoint = Some(position);
+                    positions.push(position);
+                    break;
+                }
+                Err(reason) => {
+                    recovery.refused.push(format!("{}: {reason}", storage.path(&name(position))));
+                }
+            }
+        }
+        let (mut replica, mut cursor) = match usable {
+            Some(found) => found,
+            None => (Replica::new(settings.clone(), incarnation), open(Start::Oldest)?),
+        };
+        recovery.records = match replica.advance(&mut cursor, u64::MAX) {
+            // Without a checkpoint the records that retention has left say nothing.
+            Err(DirectoryError::Record { position, .. })
+                if replica.position == 0 && position > 1 =>
+            {
+                return Err(DirectoryError::Checkpoint(recovery.refused.join("; ")));
+            }
+            counted => counted?,
+        };
+        let superfluous = positions.len().saturating_sub(KEPT);
+        positions.drain(..superfluous);
+        Ok(Recovered { replica, cursor, checkpoints: Self(positions), recovery })
+    }
+}
+
+/// A store's state as it was found.
+#[derive(Debug)]
+pub(crate) struct Recovered<S: Storage> {
+    pub(crate) replica: Replica,
+    /// Behind the last record.
+    pub(crate) cursor: Cursor<S>,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) recovery: StoreRecovery,
+}
+
+/// Reads a checkpoint and the record at its position, which has to be the one that it names.
+fn load<S: Storage>(
+    storage: &S,
+    position: u64,
+    settings: &StoreSettings,
+    incarnation: u64,
+    open: &impl Fn(Start) -> Result<Cursor<S>, ReadError>,
+) -> Result<(Replica, Cursor<S>), String> {
+    let file = storage.open(&name(position), OpenMode::Read).map_err(|it| it.to_string())?;
+    let length = file.length().map_err(|it| it.to_string())?;
+    if length > LONGEST {
+        return Err("it is too long".into());
+    }
+    let mut bytes = vec![0; length as usize];
+    let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
+    let replica = Replica::decode(&bytes[..filled], settings, incarnation)?;
+    if replica.position != position {
+        return Err("its name is that of another".into());
+    }
+    let mut cursor = open(Start::Sequence(position)).map_err(|it| it.to_string())?;
+    let found = cursor.read().map_err(|it| it.to_string())?;
+    let is_same = found
+        .is_some_and(|record| record.sequence == position && record.checksum == replica.checksum);
+    if is_same { Ok((replica, cursor)) } else { Err("the journal has another history".into()) }
+}
+
+fn name(position: u64) -> String {
+    format!("{position:016x}{ENDING}")
+}
+
+fn position_of(found: &str) -> Option<u64> {
+    let position = u64::from_str_radix(found.strip_suffix(ENDING)?, 16).ok()?;
+    (found == name(position)).then_some(position)
+}
+
+#[cfg(test)]
+mod tests;

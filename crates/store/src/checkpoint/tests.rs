@@ -1,0 +1,281 @@
+//! Checkpoints on a simulated disk that forgets what was not synchronized.
+
+use super::*;
+use lanecast_journal::{Entry, JournalConfig, Log, Retention};
+use lanecast_sim::disk::SimulatedDisk;
+use lanecast_sim::rng::SimRng;
+use lanecast_wire::store::{Ballot, Consumption, Members, Run};
+
+const INCARNATION: u64 = 77;
+const SEGMENT: u64 = 16 << 10;
+const ROOM: u64 = 4 << 20;
+
+fn settings() -> StoreSettings {
+    StoreSettings::default()
+}
+
+fn config() -> JournalConfig {
+    JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() }
+}
+
+/// Writes a store's records of two streams: runs, messages, truncations, consumption, retention.
+struct Writer {
+    log: Log<SimulatedDisk>,
+    rng: SimRng,
+    /// First and next sequence, and epoch, of each stream.
+    streams: Vec<(u64, u64, u64)>,
+}
+
+impl Writer {
+    fn open(disk: &SimulatedDisk) -> Self {
+        let log = Log::open(disk.clone(), config()).expect("a journal");
+        Self { log, rng: SimRng::new(5), streams: Vec::new() }
+    }
+
+    fn append(&mut self, record: &LogRecord<'_>) {
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        let unix_ns = 1_000 * self.log.persisted();
+        let entry = Entry { topic: record.stream(), unix_ns, body: &bytes, ..Entry::default() };
+        self.log.append(&[entry]).expect("room");
+    }
+
+    fn begin(&mut self, stream: u32) {
+        let (first, next, epoch) = &mut self.streams[stream as usize];
+        *epoch += 1;
+        let ballot = Ballot { epoch: *epoch, session: 10 * *epoch + u64::from(stream) };
+        let common = next.saturating_sub(self.rng.within(0..=3)).max(*first);
+        *next = common;
+        let (first, runs) = (*first, vec![Run { ballot, start: common }]);
+        let members = Members { version: *epoch, stores: vec![("a".into(), INCARNATION)] };
+        self.append(&LogRecord::Promised { stream, ballot });
+        self.append(&LogRecord::Truncated { stream, next: common });
+        self.append(&LogRecord::Began { stream, number: 0, first, members, runs });
+    }
+
+    fn add(&mut self, count: u64) {
+        for _ in 0..count {
+            let stream = self.rng.within(0..=1) as u32;
+            if self.streams.len() <= stream as usize {
+                let stream = self.streams.len() as u32;
+                let topic = ["orders", "quotes"][stream as usize];
+                self.streams.push((0, 0, 0));
+                self.append(&LogRecord::Stream { stream, topic, source: 9 });
+                self.begin(stream);
+                continue;
+            }
+            let (first, next, epoch) = self.streams[stream as usize];
+            match self.rng.within(0..=19) {
+                0 => self.begin(stream),
+                1 => {
+                    let run = Run { ballot: Ballot { epoch, session: epoch }, start: first };
+                    let consumption = Consumption { run, next };
+                    let receiver = self.rng.within(1..=3);
+                    self.append(&LogRecord::Consumed { stream, receiver, consumption });
+                }
+                2 => self.append(&LogRecord::Detached { stream, receiver: 2 }),
+                3 if first < next => {
+                    self.streams[stream as usize].0 = first + 1;
+                    self.append(&LogRecord::Trimmed { stream, first: first + 1 });
+                }
+                4 if first < next => {
+                    self.append(&LogRecord::Moved { stream, sequence: first, body: &[1; 100] });
+                }
+                _ => {
+                    self.streams[stream as usize].1 += 1;
+                    self.append(&LogRecord::Message { stream, sequence: next, body: &[7; 100] });
+                }
+            }
+            self.log.commit().expect("the disk works");
+        }
+    }
+}
+
+fn recover(disk: &SimulatedDisk, log: &Log<SimulatedDisk>) -> Recovered<SimulatedDisk> {
+    try_recover(disk, log).expect("recovered")
+}
+
+fn try_recover(
+    disk: &SimulatedDisk,
+    log: &Log<SimulatedDisk>,
+) -> Result<Recovered<SimulatedDisk>, DirectoryError> {
+    Checkpoints::recover(disk, &settings(), INCARNATION, |start| log.cursor(start))
+}
+
+/// State by all records, for comparison.
+fn replayed(log: &Log<SimulatedDisk>) -> Replica {
+    let mut replica = Replica::new(settings(), INCARNATION);
+    let mut cursor = log.cursor(Start::Oldest).expect("a cursor");
+    replica.advance(&mut cursor, u64::MAX).expect("whole");
+    replica
+}
+
+#[track_caller]
+fn assert_same(found: &Replica, expected: &Replica) {
+    assert_eq!((found.position, found.checksum), (expected.position, expected.checksum));
+    assert!(found.machine.checkpoint().eq(expected.machine.checkpoint()));
+    let positions = |replica: &Replica| {
+        let all = replica.catalog.streams.iter().map(|it| it.positions().clone());
+        (replica.catalog.journal_bytes, all.collect::<Vec<_>>())
+    };
+    assert_eq!(positions(found), positions(expected));
+}
+
+/// Checkpoints of the journal at its present end.
+fn write(disk: &SimulatedDisk, log: &Log<SimulatedDisk>, checkpoints: &mut Checkpoints) -> u64 {
+    let replica = replayed(log);
+    checkpoints.write(disk, &replica).expect("the disk works");
+    replica.position
+}
+
+#[test]
+fn a_start_reads_only_the_records_behind_the_last_checkpoint() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let mut writer = Writer::open(&disk);
+    let mut checkpoints = Checkpoints::default();
+    for round in 1..=4 {
+        writer.add(400);
+        let position = write(&disk, &writer.log, &mut checkpoints);
+        writer.add(25);
+        let found = recover(&disk, &writer.log);
+        assert_eq!(found.recovery.checkpoint, Some(position));
+        assert_eq!(found.recovery.records, writer.log.persisted() - position, "round {round}");
+        assert_same(&found.replica, &replayed(&writer.log));
+        let names = disk.list().expect("names");
+        let kept = names.iter().filter(|name| name.ends_with(ENDING)).count();
+        assert_eq!(kept, KEPT.min(round), "{names:?}");
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_gives_way_to_the_one_before_and_then_to_all_records() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let mut writer = Writer::open(&disk);
+    let mut checkpoints = Checkpoints::default();
+    writer.add(300);
+    let older = write(&disk, &writer.log, &mut checkpoints);
+    writer.add(300);
+    let newer = write(&disk, &writer.log, &mut checkpoints);
+    writer.add(10);
+    let expected = replayed(&writer.log);
+    let length = disk.contents(&name(newer)).len() as u64;
+    for offset in (0..length).step_by(7) {
+        disk.damage(&name(newer), offset, 1);
+        let found = recover(&disk, &writer.log);
+        assert_eq!(found.recovery.checkpoint, Some(older), "byte {offset}");
+        assert!(found.recovery.refused[0].contains(&name(newer)), "{:?}", found.recovery);
+        assert_same(&found.replica, &expected);
+        disk.damage(&name(newer), offset, 1);
+    }
+    disk.damage(&name(newer), 20, 1);
+    disk.damage(&name(older), 20, 1);
+    let found = recover(&disk, &writer.log);
+    assert_eq!((found.recovery.checkpoint, found.recovery.refused.len()), (None, 2));
+    assert_eq!(found.recovery.records, writer.log.persisted());
+    assert_same(&found.replica, &expected);
+    // The next one removes them.
+    let (mut checkpoints, log) = (found.checkpoints, &writer.log);
+    assert_eq!(checkpoints.needed(), 1, "all records, until there are two good ones");
+    write(&disk, log, &mut checkpoints);
+    let names = disk.list().expect("names");
+    assert_eq!(names.iter().filter(|name| name.ends_with(ENDING)).count(), 1, "{names:?}");
+}
+
+#[test]
+fn without_its_beginning_and_checkpoints_a_journal_is_refused_in_words() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let mut writer = Writer::open(&disk);
+    let mut checkpoints = Checkpoints::default();
+    for _ in 0..2 {
+        writer.add(400);
+        write(&disk, &writer.log, &mut checkpoints);
+    }
+    drop(writer);
+    let retention = Retention { bytes: Some(SEGMENT), age: None };
+    let mut log = Log::open(disk.clone(), JournalConfig { retention, ..config() }).expect("opened");
+    let pin = log.pin(checkpoints.needed());
+    assert!(log.apply_retention().expect("removed") > 0);
+    // The older one can still be used: its record is there.
+    disk.remove(&name(checkpoints.0[1])).expect("there");
+    let found = recover(&disk, &log);
+    assert_eq!(found.recovery.checkpoint, Some(checkpoints.0[0]));
+    disk.damage(&name(checkpoints.0[0]), 20, 1);
+    let error = try_recover(&disk, &log).expect_err("refused").to_string();
+    assert!(error.contains("it is damaged") && error.contains("move it away"), "{error}");
+    drop(pin);
+}
+
+#[test]
+fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
+    let disk = SimulatedDisk::new(1, ROOM);
+    let mut writer = Writer::open(&disk);
+    writer.add(300);
+    let position = write(&disk, &writer.log, &mut Checkpoints::default());
+    let found = Checkpoints::recover(&disk, &settings(), 78, |start| writer.log.cursor(start));
+    let refused = found.expect("recovered").recovery.refused;
+    assert!(refused[0].contains("other data"), "{refused:?}");
+    // A journal that has other records under the same numbers, as after a repair.
+    let other = SimulatedDisk::new(2, ROOM);
+    let mut second = Writer::open(&other);
+    second.rng = SimRng::new(6);
+    second.add(400);
+    let copy = disk.contents(&name(position));
+    other.create(&name(position)).expect("made").write_all_at(&copy, 0).expect("written");
+    let found = recover(&other, &second.log);
+    assert!(found.recovery.refused[0].contains("history"), "{:?}", found.recovery);
+    assert_same(&found.replica, &replayed(&second.log));
+    // And one that ends before.
+    let short = SimulatedDisk::new(3, ROOM);
+    let mut third = Writer::open(&short);
+    third.add(10);
+    short.create(&name(position)).expect("made").write_all_at(&copy, 0).expect("written");
+    let found = recover(&short, &third.log);
+    assert_eq!((found.recovery.checkpoint, found.recovery.refused.len()), (None, 1));
+}
+
+/// Two checkpoints, and a third one during which the machine stops at each call in turn.
+#[test]
+fn no_call_of_a_checkpoint_is_a_bad_one_to_stop_at() {
+    let life = |stop: Option<u64>, seed: u64| {
+        let disk = SimulatedDisk::new(seed, ROOM);
+        let mut writer = Writer::open(&disk);
+        let mut checkpoints = Checkpoints::default();
+        let mut positions = Vec::new();
+        for _ in 0..2 {
+            writer.add(120);
+            positions.push(write(&disk, &writer.log, &mut checkpoints));
+        }
+        writer.add(120);
+        let replica = replayed(&writer.log);
+        let before = disk.calls();
+        if let Some(stop) = stop {
+            disk.stop_after(stop);
+        }
+        let written = checkpoints.write(&disk, &replica);
+        let calls = disk.calls() - before;
+        let stopped = disk.is_stopped();
+        assert_eq!(written.is_err(), stopped);
+        drop(writer);
+        disk.crash();
+        let log = Log::open(disk.clone(), config()).expect("nothing stops it now");
+        let found = recover(&disk, &log);
+        assert_same(&found.replica, &replica);
+        let used = found.recovery.checkpoint.expect("one is always whole");
+        assert!(found.recovery.refused.is_empty(), "{:?}", found.recovery);
+        if !stopped {
+            assert_eq!(used, replica.position);
+        }
+        // It is one of the last two that were known, and the next one can be written.
+        assert!(used >= positions[0]);
+        let mut checkpoints = found.checkpoints;
+        checkpoints.write(&disk, &found.replica).expect("the disk works");
+        calls
+    };
+    let calls = life(None, 1);
+    assert!((5..20).contains(&calls), "{calls}");
+    for stop in 1..=calls {
+        for seed in 0..20 {
+            assert!(life(Some(stop), seed) >= stop.min(calls));
+        }
+    }
+}

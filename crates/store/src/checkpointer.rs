@@ -1,0 +1,184 @@
+//! The thread that reads a store's journal behind the server and writes checkpoints.
+
+use crate::checkpoint::{Checkpoints, Recovered, Replica};
+use crate::error::DirectoryError;
+use lanecast_journal::{Cursor, RetentionPin, Storage};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Interval at which new records are read. They are in the page cache still.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Records between two looks at whether to end.
+const STEP: u64 = 4_096;
+
+#[derive(Debug, Default)]
+struct State {
+    /// To end, and whether with a last checkpoint.
+    ends: Option<bool>,
+    written: u64,
+    /// The journal cannot be read: the store has to end.
+    error: Option<DirectoryError>,
+    /// Reason why the last checkpoint could not be written; the next one follows.
+    failure: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Handle of the thread. The store's log owns it; dropping it ends the thread without a checkpoint.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// State of the thread.
+struct Task<S: Storage> {
+    shared: Arc<Shared>,
+    storage: S,
+    replica: Replica,
+    cursor: Cursor<S>,
+    checkpoints: Checkpoints,
+    /// Keeps the records behind the older one of the checkpoints.
+    pin: RetentionPin,
+    /// Bytes of records between two checkpoints.
+    interval_bytes: u64,
+    /// Bytes of records up to the last checkpoint, or the last attempt.
+    last_bytes: u64,
+    /// Position of the last checkpoint.
+    covered: u64,
+}
+
+impl Checkpointer {
+    /// Starts the thread with a copy of what was recovered.
+    pub(crate) fn start<S: Storage>(
+        storage: S,
+        recovered: Recovered<S>,
+        pin: RetentionPin,
+        interval_bytes: u64,
+    ) -> std::io::Result<Self> {
+        let Recovered { replica, cursor, checkpoints, recovery } = recovered;
+        pin.move_to(checkpoints.needed());
+        let shared = Arc::new(Shared::default());
+        let mut task = Task {
+            shared: Arc::clone(&shared),
+            storage,
+            // After a long replay the next start shall not repeat it.
+            last_bytes: if recovery.checkpoint.is_some() {
+                replica.catalog.journal_bytes
+            } else {
+                0
+            },
+            covered: recovery.checkpoint.unwrap_or(0),
+            replica,
+            cursor,
+            checkpoints,
+            pin,
+            interval_bytes: interval_bytes.max(1),
+        };
+        let thread = Builder::new().name("lanecast-checkpt".into()).spawn(move || task.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Number of checkpoints written.
+    pub(crate) fn written(&self) -> u64 {
+        self.shared.lock().written
+    }
+
+    /// The error after which the journal cannot be read.
+    pub(crate) fn take_error(&self) -> Option<DirectoryError> {
+        self.shared.lock().error.take()
+    }
+
+    /// Reason why the last checkpoint could not be written.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.shared.lock().failure.clone()
+    }
+
+    /// Ends the thread after a last checkpoint of all that is durable.
+    pub(crate) fn finish(mut self) {
+        self.end(true);
+    }
+
+    fn end(&mut self, is_in_order: bool) {
+        self.shared.lock().ends = Some(is_in_order);
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.end(false);
+        }
+    }
+}
+
+impl<S: Storage> Task<S> {
+    fn run(&mut self) {
+        loop {
+            let ends = self.shared.lock().ends;
+            if ends == Some(false) {
+                return;
+            }
+            let read = match self.replica.advance(&mut self.cursor, STEP) {
+                Ok(read) => read,
+                Err(error) => {
+                    self.shared.lock().error = Some(error);
+                    return;
+                }
+            };
+            let new = self.replica.catalog.journal_bytes - self.last_bytes;
+            let is_at_end = read < STEP;
+            if new >= self.interval_bytes || (ends.is_some() && is_at_end) {
+                self.write();
+            }
+            if is_at_end {
+                if ends.is_some() {
+                    return;
+                }
+                self.sleep();
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        // After a failure the next attempt comes an interval later: a full disk is not tried again
+        // and again.
+        self.last_bytes = self.replica.catalog.journal_bytes;
+        if self.replica.position() == self.covered {
+            return;
+        }
+        let outcome = self.checkpoints.write(&self.storage, &self.replica);
+        self.pin.move_to(self.checkpoints.needed());
+        let mut state = self.shared.lock();
+        match outcome {
+            Ok(()) => {
+                self.covered = self.replica.position();
+                state.written += 1;
+                state.failure = None;
+            }
+            Err(error) => state.failure = Some(error.to_string()),
+        }
+    }
+
+    fn sleep(&self) {
+        let state = self.shared.lock();
+        if state.ends.is_none() {
+            drop(self.shared.changed.wait_timeout(state, INTERVAL));
+        }
+    }
+}
