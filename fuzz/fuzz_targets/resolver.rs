@@ -6,6 +6,7 @@ use lanecast_protocol::resolution::{
     Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
 };
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_transport::{TopicPattern, TopicSelection};
 use lanecast_wire::net::Frame;
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
@@ -54,6 +55,8 @@ impl Stage {
         let (mut here, mut there) = (resolver(HERE), resolver(THERE));
         here.publish(announcement(OWN), "mine").expect("a name");
         ["a", "nobody's"].into_iter().for_each(|name| here.subscribe(name).expect("a name"));
+        let pattern = TopicPattern::wildcard("n*").expect("a pattern");
+        here.subscribe_pattern(1, &TopicSelection::of_patterns(vec![pattern], 8));
         there.publish(announcement(HONEST), "a").expect("a name");
         there.subscribe("mine").expect("a name");
         Self { here, there, now: 0, found: BTreeSet::new() }
@@ -72,7 +75,8 @@ impl Stage {
         while let Some(event) = self.here.next_event() {
             match event {
                 ResolverEvent::Found { announcement, topic } => {
-                    assert!(["a", "nobody's"].contains(&&*topic), "only what is wanted");
+                    let is_wanted = topic.starts_with('n') || &*topic == "a";
+                    assert!(is_wanted, "only what is wanted");
                     self.found.insert(announcement.session);
                 }
                 ResolverEvent::Gone { session } => _ = self.found.remove(&session),

@@ -11,8 +11,8 @@ use crate::printable::{printable, topics};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
 use crate::table::{byte_rate, rate, render, size};
 use crate::watch::{Block, WatchArgs};
-use lanecast::parse_duration;
 use lanecast::shm::DomainSnapshot;
+use lanecast::{TopicPattern, parse_duration};
 use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,6 +23,11 @@ use std::time::Duration;
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LsArgs {
+    /// Show only sessions with a topic that matches, such as 'prices.*': * stands for any
+    /// characters but . and /, and ** for any
+    #[arg(value_name = "PATTERN", value_parser = TopicPattern::wildcard)]
+    pattern: Option<TopicPattern>,
+
     /// Time between the first two looks, which rates are computed from
     #[arg(long, value_name = "DURATION", default_value = "250ms", value_parser = parse_duration)]
     interval: Duration,
@@ -47,8 +52,15 @@ pub(crate) struct LsArgs {
 }
 
 impl LsArgs {
-    fn wants(&self, session: &Session) -> bool {
-        self.topic.as_ref().is_none_or(|topic| session.has_topic_like(topic))
+    /// Whether the topic is to be shown.
+    fn wants(&self, topic: &str) -> bool {
+        self.topic.as_ref().is_none_or(|text| topic.contains(text))
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic))
+    }
+
+    /// Whether a session with these topics is to be shown.
+    fn wants_any(&self, topics: &[String]) -> bool {
+        self.topic.is_none() && self.pattern.is_none() || topics.iter().any(|it| self.wants(it))
     }
 }
 
@@ -65,8 +77,9 @@ pub(crate) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
         };
         let now = Seen::take(&directory)?;
         let mut sessions = since(&then.memory, &now.memory);
-        sessions.retain(|session| arguments.wants(session));
-        let remote = network::sessions(&then.network, &now.network, arguments.topic.as_deref());
+        sessions.retain(|session| arguments.wants_any(&session.report.topics));
+        let wanted = |topics: &[String]| arguments.wants_any(topics);
+        let remote = network::sessions(&then.network, &now.network, wanted);
         let text = if arguments.json {
             let remote = remote.iter().map(network::to_json);
             arguments.watch.json_line(sessions.iter().map(session_json).chain(remote))
@@ -100,7 +113,7 @@ impl Seen {
     }
 
     fn is_empty(&self) -> bool {
-        self.memory.sessions.is_empty() && network::reports(&self.network, None).is_empty()
+        self.memory.sessions.is_empty() && network::reports(&self.network, |_| true).is_empty()
     }
 
     fn errors(&self) -> Vec<String> {
@@ -121,11 +134,10 @@ fn first(directory: &Path, interval: Duration) -> std::io::Result<Seen> {
 
 fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
     let living = seen.memory.sessions.iter().filter(|report| report.is_alive && !report.is_closed);
-    let remote = network::reports(&seen.network, None).into_iter().filter(|r| r.is_alive);
-    let wanted = arguments.topic.as_deref().unwrap_or_default();
+    let remote = network::reports(&seen.network, |_| true).into_iter().filter(|r| r.is_alive);
     let topics = living.flat_map(|report| &report.topics);
     let topics = topics.chain(remote.flat_map(|report| &report.topics));
-    let topics = topics.filter(|topic| topic.contains(wanted));
+    let topics = topics.filter(|topic| arguments.wants(topic));
     let lines: BTreeSet<String> = topics.map(|topic| printable(topic) + "\n").collect();
     seen.errors().iter().for_each(|error| crate::output::warn(&printable(error)));
     print(&lines.into_iter().collect::<String>())?;

@@ -54,11 +54,6 @@ impl Session {
         }
     }
 
-    /// Whether one of its topics contains `text`.
-    pub(crate) fn has_topic_like(&self, text: &str) -> bool {
-        self.report.topics.iter().any(|topic| topic.contains(text))
-    }
-
     pub(crate) fn subscribers(&self) -> impl Iterator<Item = Subscriber<'_>> {
         let rates = self.rates.subscribers.iter().copied();
         // A rate for each: a report without one is shown at rest.

@@ -16,6 +16,7 @@ mod claims;
 mod life;
 mod numbers;
 mod order;
+mod patterns;
 mod pressure;
 mod publisher_events;
 mod record;
@@ -44,6 +45,11 @@ pub use numbers::{
 pub use order::{
     every_subscriber_sees_everything, late_subscribers_start_at_the_live_edge, order_is_kept,
     order_is_kept_across_topics, the_shortest_and_the_longest_arrive,
+};
+pub use patterns::{
+    a_pattern_works_with_runs_and_the_descriptor, matching_topics_join_by_themselves,
+    overlapping_patterns_are_one_subscription, topics_of_a_pattern_are_limited,
+    topics_of_a_pattern_come_and_go,
 };
 pub use pressure::{
     a_blocked_publisher_goes_on, a_slow_subscriber_loses_nothing, back_pressure_is_a_value,
@@ -88,6 +94,9 @@ macro_rules! conformance_tests {
             a_panic_on_the_last_message_leaves_nothing_unread
             a_topic_added_later_is_joined strangers_to_a_topic_hold_nobody_up
             the_same_topic_is_one_number unwanted_topics_do_not_arrive a_session_can_be_left_out
+            matching_topics_join_by_themselves topics_of_a_pattern_come_and_go
+            overlapping_patterns_are_one_subscription topics_of_a_pattern_are_limited
+            a_pattern_works_with_runs_and_the_descriptor
             back_pressure_is_a_value a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing
             draining_tells_whether_all_was_read closing_tells_whether_all_was_read
             publishers_learn_who_came_and_went room_again_is_an_event

@@ -145,13 +145,28 @@ impl Filters {
     /// Replaces `marks` by the marks of all filters that `bytes` satisfies.
     #[inline]
     pub(crate) fn matches(&mut self, bytes: &[u8], marks: &mut Vec<u32>) -> Result<(), Malformed> {
+        // Not a borrow: the topic is a field beside those that change.
+        let topic = std::mem::take(&mut self.topic);
+        let matched = self.matches_on(&topic, bytes, marks);
+        self.topic = topic;
+        matched
+    }
+
+    /// The same for a message of `topic`.
+    #[inline]
+    pub(crate) fn matches_on(
+        &mut self,
+        topic: &str,
+        bytes: &[u8],
+        marks: &mut Vec<u32>,
+    ) -> Result<(), Malformed> {
         marks.clear();
         // Without filters nothing is wanted, so the message need not be read.
         if self.marks.is_empty() {
             return Ok(());
         }
         self.reader.read(bytes, &mut self.row)?;
-        let environment = Environment { topic: &self.topic, ..Environment::default() };
+        let environment = Environment { topic, ..Environment::default() };
         let message = Message { row: &self.row, bytes, environment: &environment };
         self.index.matches(&message, marks);
         Ok(())

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod control;
 mod error;
 mod filters;
 mod matching;

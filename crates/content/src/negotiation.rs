@@ -5,16 +5,15 @@
 
 use crate::filters::Filters;
 use crate::topics::topic_of_content;
-use lanecast_transport::{Event, Gap, Message, Stream};
+use lanecast_transport::{Event, Gap, Message, SessionId, Stream, TopicId};
 use lanecast_wire::content::ContentFrame;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// Negotiation of the filter with each publisher.
 #[derive(Debug)]
 pub(crate) struct Negotiations {
-    /// Session of this subscriber's control publisher; answers name it.
-    session: u64,
-    /// Publishers that serve filters.
+    /// Publishers that serve filters, in the order of their sessions and topics.
     publishers: Vec<FilterPublisher>,
     /// Streams of publishers that serve none.
     unfiltered: usize,
@@ -35,6 +34,9 @@ struct FilterPublisher {
     /// The stream as subscribers see it, with the name of the topic.
     stream: Stream,
     negotiation: FilterNegotiation,
+    /// Session of the control publisher that requests the filter from it; answers name it. `None`
+    /// until [`Negotiations::set_control`].
+    control: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +58,9 @@ pub(crate) enum Selection<'a> {
 }
 
 impl Negotiations {
-    /// Of the subscriber whose requests are published in `session`; `local` has its filter.
-    pub(crate) const fn new(session: u64, local: Filters) -> Self {
+    /// Of a subscriber whose filter `local` has.
+    pub(crate) const fn new(local: Filters) -> Self {
         Self {
-            session,
             publishers: Vec::new(),
             unfiltered: 0,
             local: RefCell::new(LocalFilter { filters: local, found: Vec::new() }),
@@ -77,9 +78,25 @@ impl Negotiations {
     /// Whether a publisher has not answered the request.
     #[inline]
     pub(crate) fn is_requesting(&self) -> bool {
-        let is_requested =
-            |it: &FilterPublisher| matches!(it.negotiation, FilterNegotiation::Requested);
-        self.publishers.iter().any(is_requested)
+        self.publishers.iter().any(FilterPublisher::is_requested)
+    }
+
+    /// Topics of publishers from which the filter is not requested yet.
+    pub(crate) fn topics_without_control(&self) -> impl Iterator<Item = &str> {
+        let without = self.publishers.iter().filter(|it| it.control.is_none());
+        without.map(|it| it.stream.topic.as_str())
+    }
+
+    /// The filter is requested from the publishers of `topic` in `session`.
+    pub(crate) fn set_control(&mut self, topic: &str, session: u64) {
+        let publishers = self.publishers.iter_mut().filter(|it| it.stream.topic == topic);
+        publishers.for_each(|it| it.control = Some(session));
+    }
+
+    /// Topics with a publisher that has not answered the request.
+    pub(crate) fn requested_topics(&self) -> BTreeSet<&str> {
+        let unanswered = self.publishers.iter().filter(|it| it.is_requested());
+        unanswered.map(|it| it.stream.topic.as_str()).collect()
     }
 
     pub(crate) const fn malformed_frames(&self) -> u64 {
@@ -117,7 +134,7 @@ impl Negotiations {
     #[inline]
     fn select_locally<'a>(&self, message: Message<'a>) -> Selection<'a> {
         let LocalFilter { filters, found } = &mut *self.local.borrow_mut();
-        let matched = filters.matches(message.bytes(), found);
+        let matched = filters.matches_on(&message.stream().topic, message.bytes(), found);
         match matched {
             // An overwritten message is not judged; a loss event follows.
             _ if !message.is_intact() => Selection::Skipped,
@@ -145,7 +162,7 @@ impl Negotiations {
             },
             Event::Left(stream, why) => match self.publisher(stream) {
                 Some(index) => {
-                    let left = self.publishers.swap_remove(index);
+                    let left = self.publishers.remove(index);
                     handler(Event::Left(&left.stream, why));
                 }
                 None => {
@@ -167,7 +184,8 @@ impl Negotiations {
         let stream = Stream { topic: topic.to_owned(), ..stream.clone() };
         handler(Event::Joined(&stream));
         let negotiation = FilterNegotiation::Requested;
-        self.publishers.push(FilterPublisher { stream, negotiation });
+        let at = self.publishers.partition_point(|it| it.key() < key(&stream));
+        self.publishers.insert(at, FilterPublisher { stream, negotiation, control: None });
     }
 
     /// Notes an answer of the publisher `index`, which serves filters.
@@ -184,14 +202,18 @@ impl Negotiations {
             return;
         }
         match frame {
-            Some(ContentFrame::InForce { mark: new, session }) if session == self.session => {
+            Some(ContentFrame::InForce { mark: new, session })
+                if Some(session) == publisher.control =>
+            {
                 let mark = publisher.mark();
                 publisher.negotiation = FilterNegotiation::Active(new);
                 if mark != Some(new) {
                     handler(Event::FilterActive(&publisher.stream));
                 }
             }
-            Some(ContentFrame::Refused { session, reason }) if session == self.session => {
+            Some(ContentFrame::Refused { session, reason })
+                if Some(session) == publisher.control =>
+            {
                 if publisher.negotiation == FilterNegotiation::Requested {
                     publisher.negotiation = FilterNegotiation::Refused;
                     handler(Event::FilterRefused(&publisher.stream, reason));
@@ -218,11 +240,23 @@ impl Negotiations {
     /// Index of the publisher of `stream`, if it serves filters.
     #[inline]
     fn publisher(&self, stream: &Stream) -> Option<usize> {
-        self.publishers.iter().position(|it| it.stream.session == stream.session)
+        self.publishers.binary_search_by_key(&key(stream), FilterPublisher::key).ok()
     }
 }
 
+const fn key(stream: &Stream) -> (SessionId, TopicId) {
+    (stream.session, stream.topic_id)
+}
+
 impl FilterPublisher {
+    const fn key(&self) -> (SessionId, TopicId) {
+        key(&self.stream)
+    }
+
+    fn is_requested(&self) -> bool {
+        self.negotiation == FilterNegotiation::Requested
+    }
+
     /// The mark of matching messages.
     #[inline]
     const fn mark(&self) -> Option<u16> {

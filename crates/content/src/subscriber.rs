@@ -1,15 +1,15 @@
 //! Subscriber: requests its filter from each publisher and reads the matching messages.
 
+use crate::control::ControlTopics;
 use crate::error::OpenError;
 use crate::filters::Filters;
 use crate::negotiation::Negotiations;
 use crate::queued_event::QueuedEvent;
 use crate::run::FilteredRun;
 use crate::settings::ContentSettings;
-use crate::topics::{content_topic, control_topic};
+use crate::topics::{CONTENT, content_topic};
 use lanecast_filter::Filter;
-use lanecast_transport::{Claim, Event, Publish, SessionId, Subscribe, Transport};
-use lanecast_wire::content::ContentFrame;
+use lanecast_transport::{Event, SessionId, Subscribe, TopicPattern, TopicSelection, Transport};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Subscriber<C: Transport> {
     feed: C::Subscriber,
-    control: C::Publisher,
+    controls: ControlTopics<C>,
     filter: String,
     state: Negotiations,
     /// Events that runs found and did not yield.
@@ -44,18 +44,46 @@ impl<C: Transport> Subscriber<C> {
         filter: &str,
         settings: &ContentSettings,
     ) -> Result<Self, OpenError<C::Error>> {
-        if !Filter::parse_with(filter, &settings.limits)?.is_deterministic() {
-            return Err(OpenError::TimeDependent);
-        }
-        let mut local = Filters::new(topic, settings.clone());
-        local.subscribe(SessionId(0), filter).map_err(OpenError::Limits)?;
-        let control = transport.publisher(&control_topic(topic)).map_err(OpenError::Transport)?;
+        let local = local_filter(topic, filter, settings)?;
+        let controls = ControlTopics::of_topic(transport, topic).map_err(OpenError::Transport)?;
         let feed =
             transport.subscriber(&[topic, &content_topic(topic)]).map_err(OpenError::Transport)?;
-        let state = Negotiations::new(control.session().0, local);
+        Ok(Self::over(feed, controls, local, filter, settings))
+    }
+
+    /// Opens a subscriber to the messages that match `filter`, of all topics that one of `patterns`
+    /// matches, at most `topics_max` of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn of_patterns(
+        transport: &C,
+        (patterns, topics_max): (Vec<TopicPattern>, usize),
+        filter: &str,
+        settings: &ContentSettings,
+    ) -> Result<Self, OpenError<C::Error>>
+    where
+        C: Clone,
+    {
+        let local = local_filter("", filter, settings)?;
+        let patterns = patterns.into_iter().map(|it| it.with_endings(&["", CONTENT])).collect();
+        let selection = TopicSelection::of_patterns(patterns, topics_max);
+        let feed = transport.subscriber_of(&selection).map_err(OpenError::Transport)?;
+        let controls = ControlTopics::of_pattern(transport.clone());
+        Ok(Self::over(feed, controls, local, filter, settings))
+    }
+
+    fn over(
+        feed: C::Subscriber,
+        controls: ControlTopics<C>,
+        local: Filters,
+        filter: &str,
+        settings: &ContentSettings,
+    ) -> Self {
         let (filter, retry_interval) = (filter.to_owned(), settings.retry_interval);
-        let queue = VecDeque::new();
-        Ok(Self { feed, control, filter, state, queue, retry_interval, requested_at: None })
+        let (state, queue) = (Negotiations::new(local), VecDeque::new());
+        Self { feed, controls, filter, state, queue, retry_interval, requested_at: None }
     }
 
     /// The transport's subscriber, for its own operations, such as rejoining a publisher that
@@ -96,16 +124,26 @@ impl<C: Transport> Subscriber<C> {
             return;
         }
         self.requested_at = Some(Instant::now());
-        let frame = ContentFrame::Wanted { filter: &self.filter };
-        // Without room the request is sent at the next poll.
-        if let Ok(mut claim) = self.control.try_claim(frame.len()) {
-            frame.write(&mut claim);
-            claim.commit();
-        }
+        self.controls.open_for(&mut self.state);
+        self.controls.request(&self.filter, &self.state);
     }
 }
 
-impl<C: Transport + 'static> Subscribe for Subscriber<C> {
+/// The filter, for messages of publishers that serve none.
+fn local_filter<E>(
+    topic: &str,
+    filter: &str,
+    settings: &ContentSettings,
+) -> Result<Filters, OpenError<E>> {
+    if !Filter::parse_with(filter, &settings.limits)?.is_deterministic() {
+        return Err(OpenError::TimeDependent);
+    }
+    let mut local = Filters::new(topic, settings.clone());
+    local.subscribe(SessionId(0), filter).map_err(OpenError::Limits)?;
+    Ok(local)
+}
+
+impl<C: Transport + Send + 'static> Subscribe for Subscriber<C> {
     type Run<'a>
         = FilteredRun<'a, <C::Subscriber as Subscribe>::Run<'a>>
     where

@@ -1,6 +1,6 @@
 //! Transport topics of one content topic; `Stream::unfiltered_topic` names the third.
 
-const CONTENT: &str = "?content";
+pub(crate) const CONTENT: &str = "?content";
 
 /// Topic of the matching messages.
 pub(crate) fn content_topic(topic: &str) -> String {

@@ -6,6 +6,7 @@ use crate::exact_topics::ExactTopics;
 use crate::group_builder::GroupBuilder;
 use crate::kept_topic::{self, KeptTopic, StoreServer};
 use crate::layers::{self, FILE_VARIABLE};
+use crate::matching_topics::MatchingTopics;
 use crate::publisher::Publisher;
 use crate::settings;
 use crate::subscriber::Subscriber;
@@ -16,7 +17,7 @@ use lanecast_content::ContentSettings;
 use lanecast_group::GroupSettings;
 use lanecast_net::NetSettings;
 use lanecast_shm::DomainSettings;
-use lanecast_transport::{SessionId, Stream, Transport};
+use lanecast_transport::{SessionId, Stream, TopicSelection, Transport};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,6 +94,18 @@ impl Context {
         Topic::new(&self.transports, name, self.config.filter.clone())
     }
 
+    /// The topics that the wildcard pattern `text` matches, present and future, to open one
+    /// subscriber for them all: `context.pattern("prices.*").subscriber()?`.
+    pub fn pattern(&self, text: &str) -> MatchingTopics<'_> {
+        MatchingTopics::new(&self.transports, self.config.filter.clone()).or(text)
+    }
+
+    /// As [`pattern`](Self::pattern), for the topics in whose names the regular expression `text`
+    /// is found.
+    pub fn regex(&self, text: &str) -> MatchingTopics<'_> {
+        MatchingTopics::new(&self.transports, self.config.filter.clone()).or_regex(text)
+    }
+
     /// A group of programs that agree who is there, and send messages to all of them.
     pub fn group<'a>(&'a self, name: &'a str) -> GroupBuilder<'a> {
         GroupBuilder::new(&self.transports, &self.config, name)
@@ -128,6 +141,10 @@ impl Transport for Context {
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
         self.subscriber_to(topics)
+    }
+
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, Error> {
+        self.transports.subscriber_of(selection)
     }
 
     fn subscriber_except(&self, topics: &[&str], session: SessionId) -> Result<Subscriber, Error> {

@@ -20,6 +20,9 @@ pub enum Error {
     /// The filter of a subscriber cannot be used.
     #[error("{0}")]
     Filter(String),
+    /// A pattern of topics cannot be used.
+    #[error("{0}")]
+    Pattern(String),
     /// A group cannot be joined with this name or these settings.
     #[error("{0}")]
     Group(String),

@@ -10,7 +10,7 @@ use lanecast_group::GroupSettings;
 use lanecast_net::{NetTransport, Network, Pacing};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, SlowConsumerPolicy, Visibility};
-use lanecast_transport::{SessionId, Transport};
+use lanecast_transport::{SessionId, TopicSelection, Transport};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -123,12 +123,16 @@ impl Transport for ExactTopics {
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
+        self.subscriber_of(&TopicSelection::of_names(topics))
+    }
+
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, Error> {
         Ok(match &self.open {
-            Open::Shm(domain) => domain.subscriber(topics)?.into(),
-            Open::Net(network) => network.subscriber(topics)?.into(),
+            Open::Shm(domain) => domain.subscriber_of(selection)?.into(),
+            Open::Net(network) => network.subscriber_of(selection)?.into(),
             Open::Both(domain, network) => {
-                let near = domain.subscriber(topics)?;
-                Subscriber::over_both(near, network.subscriber(topics)?, self.both_wait)
+                let near = domain.subscriber_of(selection)?;
+                Subscriber::over_both(near, network.subscriber_of(selection)?, self.both_wait)
             }
         })
     }

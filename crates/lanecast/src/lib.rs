@@ -47,6 +47,7 @@ mod group_builder;
 mod kept_topic;
 mod layers;
 mod locality;
+mod matching_topics;
 mod messages;
 mod publisher;
 mod run;
@@ -74,9 +75,11 @@ pub use lanecast_ring as ring;
 pub use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, DepartureReason, Event,
     Gap, IncompleteReason, IncompleteSubscriber, LossReason, Message, Publish, PublisherEvent, Run,
-    SessionId, Shared, Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, Transport,
+    SessionId, Shared, Stream, Subscribe, SubscriberId, SubscriberInfo, TopicId, TopicPattern,
+    TopicSelection, Transport,
 };
 pub use layers::to_toml;
+pub use matching_topics::{FilteredMatchingTopics, MatchingTopics};
 pub use messages::{Interruption, Messages};
 pub use publisher::Publisher;
 pub use run::{AnyEvents, AnyRun};

@@ -30,8 +30,7 @@ pub(crate) struct DeliveryQueue {
     /// Bytes and messages of the first delivery that the handler has had.
     consumed: usize,
     consumed_messages: u64,
-    /// Joined streams, by session and topic slot.
-    streams: Vec<((u32, u32), Arc<Stream>)>,
+    streams: JoinedStreams,
 }
 
 /// A place in the queue: the deliveries before it, and the bytes and messages of the next one that
@@ -50,7 +49,7 @@ impl DeliveryQueue {
             deliveries: VecDeque::new(),
             consumed: 0,
             consumed_messages: 0,
-            streams: Vec::new(),
+            streams: JoinedStreams::default(),
         }
     }
 
@@ -61,7 +60,7 @@ impl DeliveryQueue {
 
     /// Number of joined streams.
     pub(crate) fn streams(&self) -> usize {
-        self.streams.len()
+        self.streams.count
     }
 
     /// The place of the next event.
@@ -81,7 +80,7 @@ impl DeliveryQueue {
     #[inline]
     pub(crate) fn stream_of(&self, index: usize) -> Option<&Stream> {
         let queued = self.deliveries.get(index)?;
-        stream(&self.streams, queued.session, slot(&queued.delivery))
+        self.streams.get((queued.session, slot(&queued.delivery)))
     }
 
     /// The first number and the bytes of a delivery's messages.
@@ -97,8 +96,8 @@ impl DeliveryQueue {
             let Some(queued) = self.pop() else { return };
             let key = (queued.session, slot(&queued.delivery));
             match (&queued.delivery, queued.stream) {
-                (Delivery::Joined { .. }, Some(stream)) => self.streams.push((key, stream)),
-                (Delivery::Left { .. }, _) => self.streams.retain(|(known, _)| *known != key),
+                (Delivery::Joined { .. }, Some(stream)) => self.streams.add(key, stream),
+                (Delivery::Left { .. }, _) => drop(self.streams.remove(key)),
                 _ => {}
             }
         }
@@ -130,7 +129,7 @@ impl DeliveryQueue {
                     continue;
                 }
             };
-            let Some(stream) = stream(&self.streams, session, slot) else {
+            let Some(stream) = self.streams.get((session, slot)) else {
                 self.pop();
                 continue;
             };
@@ -154,7 +153,7 @@ impl DeliveryQueue {
     fn deliver_message<F: FnMut(Event<'_>)>(&mut self, session: u32, slot: u32, handler: &mut F) {
         // Popped before the handler runs: its panic must not deliver the message again.
         let queued = self.pop();
-        let Some(stream) = stream(&self.streams, session, slot) else { return };
+        let Some(stream) = self.streams.get((session, slot)) else { return };
         if let Some(QueuedDelivery { delivery: Delivery::Message { number, bytes, .. }, .. }) =
             queued
         {
@@ -170,19 +169,16 @@ impl DeliveryQueue {
         let key = (session, slot);
         match (queued.delivery, queued.stream) {
             (Delivery::Joined { .. }, Some(stream)) => {
-                self.streams.push((key, Arc::clone(&stream)));
+                self.streams.add(key, Arc::clone(&stream));
                 handler(Event::Joined(&stream));
             }
             (Delivery::Lost { first, count, why, .. }, _) => {
-                let Some(stream) = stream(&self.streams, session, slot) else { return };
+                let Some(stream) = self.streams.get(key) else { return };
                 handler(Event::Lost(Gap { stream, first, count, why }));
             }
             (Delivery::Left { why, .. }, _) => {
-                let Some(at) = self.streams.iter().position(|(known, _)| *known == key) else {
-                    return;
-                };
                 // Removed first: the stream is gone even if the handler panics.
-                let (_, stream) = self.streams.swap_remove(at);
+                let Some(stream) = self.streams.remove(key) else { return };
                 handler(Event::Left(&stream, why));
             }
             _ => {}
@@ -227,10 +223,56 @@ fn items<'a>(buffer: &'a [u8], delivery: &'a Delivery) -> (u64, &'a [u8]) {
     }
 }
 
-fn stream(streams: &[((u32, u32), Arc<Stream>)], session: u32, slot: u32) -> Option<&Stream> {
-    // A scan: few streams are joined, and they lie side by side.
-    let found = streams.iter().find(|(key, _)| *key == (session, slot));
-    found.map(|(_, stream)| &**stream)
+/// Joined streams, by session and topic slot.
+#[derive(Debug, Default)]
+struct JoinedStreams {
+    /// In the order of the sessions' indices; each with its streams by slot.
+    sessions: Vec<(u32, Vec<Option<Arc<Stream>>>)>,
+    count: usize,
+}
+
+impl JoinedStreams {
+    /// The stream of a session's topic slot.
+    #[inline]
+    fn get(&self, (session, slot): (u32, u32)) -> Option<&Stream> {
+        // Most subscribers have one session; a pattern may bring thousands.
+        let (_, slots) = match self.sessions.first()? {
+            first if first.0 == session => first,
+            _ => &self.sessions[self.find(session).ok()?],
+        };
+        slots.get(slot as usize)?.as_deref()
+    }
+
+    fn find(&self, session: u32) -> Result<usize, usize> {
+        self.sessions.binary_search_by_key(&session, |(session, _)| *session)
+    }
+
+    fn add(&mut self, (session, slot): (u32, u32), stream: Arc<Stream>) {
+        let at = self.find(session).unwrap_or_else(|at| {
+            self.sessions.insert(at, (session, Vec::new()));
+            at
+        });
+        let (slots, slot) = (&mut self.sessions[at].1, slot as usize);
+        if slot >= slots.len() {
+            slots.resize(slot + 1, None);
+        }
+        self.count += usize::from(slots[slot].replace(stream).is_none());
+    }
+
+    fn remove(&mut self, (session, slot): (u32, u32)) -> Option<Arc<Stream>> {
+        let at = self.find(session).ok()?;
+        let slots = &mut self.sessions[at].1;
+        let stream = slots.get_mut(slot as usize)?.take()?;
+        self.count -= 1;
+        // A session's streams end together, the last slot last or not: trimmed from the end.
+        while slots.last().is_some_and(Option::is_none) {
+            slots.pop();
+        }
+        if slots.is_empty() {
+            self.sessions.remove(at);
+        }
+        Some(stream)
+    }
 }
 
 const fn slot(delivery: &Delivery) -> u32 {

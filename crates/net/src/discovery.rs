@@ -17,6 +17,7 @@ use lanecast_protocol::Nanos;
 use lanecast_protocol::resolution::{
     Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
 };
+use lanecast_transport::TopicSelection;
 use lanecast_wire::net::{Frame, VERSION, other_version};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -127,13 +128,18 @@ impl Discovery {
         self.resolver.unpublish(session);
     }
 
-    pub(crate) fn add_subscription(&mut self, topic: &str) {
-        // The subscriber has checked the name.
-        let _ = self.resolver.subscribe(topic);
+    /// Finds the publishers of the topics of subscriber `number`.
+    pub(crate) fn add_subscription(&mut self, number: u64, topics: &TopicSelection) {
+        // The subscriber has checked the names.
+        topics.names().for_each(|topic| _ = self.resolver.subscribe(topic));
+        if !topics.patterns().is_empty() {
+            self.resolver.subscribe_pattern(number, topics);
+        }
     }
 
-    pub(crate) fn remove_subscription(&mut self, topic: &str) {
-        self.resolver.unsubscribe(topic);
+    pub(crate) fn remove_subscription(&mut self, number: u64, topics: &TopicSelection) {
+        topics.names().for_each(|topic| self.resolver.unsubscribe(topic));
+        self.resolver.unsubscribe_pattern(number);
     }
 
     /// A subscriber has lost the session: the next advertisement finds it again.

@@ -20,8 +20,7 @@ use lanecast_os::biased::Biased;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
-use lanecast_transport::{Publish, SessionId, Transport};
-use std::collections::BTreeSet;
+use lanecast_transport::{Publish, SessionId, TopicSelection, Transport};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -195,22 +194,21 @@ impl Network {
     /// # Errors
     /// See [`OpenError`].
     pub fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
-        self.subscribe(topics, None)
+        self.subscribe(&TopicSelection::of_names(topics), None)
     }
 
     fn subscribe(
         &self,
-        topics: &[&str],
+        topics: &TopicSelection,
         except: Option<SessionId>,
     ) -> Result<Subscriber, OpenError> {
         if topics.is_empty() {
             return Err(OpenError::NoTopics);
         }
-        topics.iter().try_for_each(|topic| check_name(topic))?;
+        topics.names().try_for_each(check_name)?;
         let context = &self.conductor.context;
         // Any free port: publishers learn it from the Join.
         let socket = context.session_socket(0).map_err(system("open a UDP socket"))?;
-        let topics: BTreeSet<String> = topics.iter().map(|topic| (*topic).to_owned()).collect();
         let rng = Rng::new(random()?);
         let owner_state = Arc::new(OwnerState::new().map_err(system("make an event"))?);
         let sessions = ReceiveSessions::new(
@@ -226,7 +224,7 @@ impl Network {
         let seen = visitor.lock_count();
         self.conductor.add_subscriber(SubscriberEntry {
             number,
-            topics,
+            topics: topics.clone(),
             visitor,
             owner_state: Arc::clone(&owner_state),
             seen,
@@ -300,11 +298,15 @@ impl Transport for NetTransport {
         self.network.subscriber(topics)
     }
 
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, OpenError> {
+        self.network.subscribe(selection, None)
+    }
+
     fn subscriber_except(
         &self,
         topics: &[&str],
         session: SessionId,
     ) -> Result<Subscriber, OpenError> {
-        self.network.subscribe(topics, Some(session))
+        self.network.subscribe(&TopicSelection::of_names(topics), Some(session))
     }
 }

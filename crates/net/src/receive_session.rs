@@ -14,7 +14,7 @@ use crate::telemetry::CounterFile;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::{Delivery, GapEnd, GapRecord, Phase, Receiver, ReceiverSettings};
 use lanecast_stats::{Loss, LossCause, LossOutcome, unix_ns};
-use lanecast_transport::{CloseReason, LossReason, SessionId, Stream, TopicId};
+use lanecast_transport::{AdmittedTopics, CloseReason, LossReason, SessionId, Stream, TopicId};
 use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::io;
@@ -41,6 +41,8 @@ pub(crate) struct ReceiveSession {
     joined: u64,
     /// Slot of the first joined topic, and whether another topic was joined as well.
     first: Option<(u32, bool)>,
+    /// Topics that patterns have brought.
+    admitted: AdmittedTopics,
 }
 
 impl ReceiveSession {
@@ -48,7 +50,7 @@ impl ReceiveSession {
         context: &NetContext,
         index: u32,
         source: &Source,
-        topics: &[&str],
+        (topics, mut admitted): (&[&str], AdmittedTopics),
         seed: u64,
         now: Nanos,
     ) -> io::Result<Self> {
@@ -81,6 +83,8 @@ impl ReceiveSession {
             now,
         );
         let counter_file = context.telemetry.subscriber(source);
+        // The caller has found room for them.
+        topics.iter().for_each(|topic| _ = admitted.admit(topic));
         Ok(Self {
             index,
             source: *source,
@@ -91,6 +95,7 @@ impl ReceiveSession {
             counter_file,
             joined: 0,
             first: None,
+            admitted,
         })
     }
 
@@ -126,9 +131,13 @@ impl ReceiveSession {
         self.source.kind == TransportKind::Ru || self.is_joining()
     }
 
-    /// Asks the publisher for another topic.
-    pub(crate) fn add_topic(&mut self, topic: &str) {
-        self.receiver.subscribe(topic);
+    /// Asks the publisher for another topic; false if a pattern brings it, and has no room for it.
+    pub(crate) fn add_topic(&mut self, topic: &str) -> bool {
+        let has_room = self.receiver.has_topic(topic) || self.admitted.admit(topic);
+        if has_room {
+            self.receiver.subscribe(topic);
+        }
+        has_room
     }
 
     /// Passes a frame to the state machine; its body lies at `at` in the read buffer.

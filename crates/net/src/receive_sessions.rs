@@ -21,9 +21,9 @@ use crate::tcp_receiver::{self, TcpReceiver};
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
-use lanecast_transport::SessionId;
+use lanecast_transport::{SessionId, TopicSelection};
 use lanecast_wire::net::Frame;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ const DORMANT_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ReceiveSessions {
     context: Arc<NetContext>,
-    topics: BTreeSet<String>,
+    topics: TopicSelection,
     /// The session that is not joined.
     except: Option<SessionId>,
     sockets: ReceiveSockets,
@@ -77,7 +77,7 @@ pub(crate) struct ReceiveSessions {
 impl ReceiveSessions {
     pub(crate) fn new(
         context: Arc<NetContext>,
-        topics: BTreeSet<String>,
+        topics: TopicSelection,
         except: Option<SessionId>,
         socket: DatagramSocket,
         rng: Rng,
@@ -106,7 +106,8 @@ impl ReceiveSessions {
         }
     }
 
-    /// Joins a publisher of `topic`, or asks a joined one for the topic.
+    /// Joins a publisher of `topic`, or asks a joined one for the topic. The requests leave with
+    /// [`send_joins`](Self::send_joins), so that many topics share one.
     ///
     /// # Errors
     /// If the system has no sockets for it.
@@ -118,13 +119,18 @@ impl ReceiveSessions {
     ) -> std::io::Result<Admission> {
         // Not an error: discovery reports topics of all the program's subscribers.
         let is_except = self.except == Some(SessionId(source.session));
-        if is_except || !self.topics.contains(topic) {
+        if is_except || !self.topics.selects(topic) {
             return Ok(Admission::Joined);
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));
         if let Some(session) = known {
-            session.add_topic(topic);
+            if !session.add_topic(topic) {
+                return Ok(self.refuse_topic());
+            }
         } else {
+            if !self.topics.takes(topic) {
+                return Ok(self.refuse_topic());
+            }
             let (context, sockets) = (&self.context, &self.sockets);
             let admission = self.limiter.admit(context, sockets, &self.sessions, source, now);
             if admission != Admission::Joined {
@@ -134,7 +140,7 @@ impl ReceiveSessions {
             self.sockets.join(&self.context, source)?;
             let session = match self.revive(source, now)? {
                 Some(mut session) => {
-                    session.add_topic(topic);
+                    let _ = session.add_topic(topic);
                     session
                 }
                 None => self.open(source, topic, now)?,
@@ -142,8 +148,19 @@ impl ReceiveSessions {
             self.sessions.push(session);
             self.reporting.start(&self.sessions, now);
         }
-        self.send_control(now);
         Ok(Admission::Joined)
+    }
+
+    /// Sends the requests of the [joins](Self::join) so far.
+    pub(crate) fn send_joins(&mut self, now: Nanos) {
+        self.send_control(now);
+    }
+
+    /// A pattern has as many topics as it may have.
+    #[cold]
+    fn refuse_topic(&self) -> Admission {
+        self.context.telemetry.error(&self.topics.refusal());
+        Admission::Joined
     }
 
     /// Whether the session is joined, or being joined.
@@ -159,11 +176,12 @@ impl ReceiveSessions {
         now: Nanos,
     ) -> std::io::Result<ReceiveSession> {
         // The found topic comes first: it is among the names even if there are too many.
-        let others = self.topics.iter().map(String::as_str).filter(|other| *other != topic);
+        let others = self.topics.names().filter(|other| *other != topic);
         let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
         let seed = self.rng.next_u64();
+        let wanted = (&topics[..], self.topics.admission());
         let session =
-            ReceiveSession::open(&self.context, self.next_index, source, &topics, seed, now)?;
+            ReceiveSession::open(&self.context, self.next_index, source, wanted, seed, now)?;
         self.next_index = self.next_index.wrapping_add(1);
         Ok(session)
     }

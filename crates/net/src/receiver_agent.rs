@@ -9,7 +9,7 @@ use crate::receive_sessions::ReceiveSessions;
 use crate::source::Source;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::{MILLISECOND, Nanos};
-use std::collections::BTreeSet;
+use lanecast_transport::TopicSelection;
 use std::sync::Arc;
 
 /// Longest pause while an owner sleeps on its own sockets.
@@ -34,7 +34,7 @@ pub(crate) enum ReceiverCommand {
 #[derive(Debug)]
 pub(crate) struct SubscriberEntry {
     pub(crate) number: u64,
-    pub(crate) topics: BTreeSet<String>,
+    pub(crate) topics: TopicSelection,
     pub(crate) visitor: Visitor<ReceiveSessions>,
     pub(crate) owner_state: Arc<OwnerState>,
     /// The owner's count of lock_count at the last duty cycle.
@@ -74,8 +74,7 @@ impl ReceiverAgent {
                     self.discovery.remove_publication(session);
                 }
                 ReceiverCommand::AddSubscriber(subscriber) => {
-                    let topics = subscriber.topics.iter();
-                    topics.for_each(|topic| self.discovery.add_subscription(topic));
+                    self.discovery.add_subscription(subscriber.number, &subscriber.topics);
                     self.subscribers.push(subscriber);
                 }
                 ReceiverCommand::RemoveSubscriber { number } => self.remove_subscriber(number),
@@ -87,14 +86,14 @@ impl ReceiverAgent {
     fn remove_subscriber(&mut self, number: u64) {
         let Some(at) = self.subscribers.iter().position(|it| it.number == number) else { return };
         let subscriber = self.subscribers.swap_remove(at);
-        subscriber.topics.iter().for_each(|topic| self.discovery.remove_subscription(topic));
+        self.discovery.remove_subscription(number, &subscriber.topics);
     }
 
     /// Passes newly found publishers to the subscribers of their topics.
     fn distribute_found(&mut self) {
         while let Some((source, topic)) = self.discovery.next_found() {
             for subscriber in &mut self.subscribers {
-                if subscriber.topics.contains(&topic) {
+                if subscriber.topics.selects(&topic) {
                     // Joined later, under the lock of the sessions, which the owner may hold now.
                     subscriber.found.push((source, topic.clone()));
                 }
@@ -137,6 +136,7 @@ impl ReceiverAgent {
                 self.discovery.report_lost(now, source.session);
             }
             subscriber.found = deferred;
+            sessions.send_joins(now);
             // The lock is free before the owner wakes up to take it.
             drop(sessions);
             subscriber.owner_state.notify();

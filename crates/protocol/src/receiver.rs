@@ -72,6 +72,11 @@ impl Receiver {
         }
     }
 
+    /// Whether the topic was subscribed to.
+    pub fn has_topic(&self, name: &str) -> bool {
+        self.session.topics.has_name(name)
+    }
+
     /// Address of the sender, which this receiver's frames go to.
     pub const fn source(&self) -> SocketAddr {
         self.source

@@ -13,6 +13,7 @@ mod daemon_session;
 mod group_size;
 mod local_publications;
 mod local_subscriptions;
+mod pattern_subscriptions;
 mod rate_limit;
 mod reject_reason;
 mod remote_publications;
@@ -27,6 +28,7 @@ pub use reject_reason::RejectReason;
 
 use crate::{Nanos, SECOND};
 use daemon_session::DaemonSession;
+use lanecast_transport::TopicSelection;
 use lanecast_wire::net::{
     DATAGRAM_MIN, FRAME_MAX, Frame, FrameWriter, Kind, NAME_MAX, OpenEntry, advert_flag, adverts,
     names, query_flag,
@@ -104,7 +106,7 @@ impl Resolver {
     /// [`InvalidTopicName`].
     pub fn subscribe(&mut self, topic: &str) -> Result<(), InvalidTopicName> {
         check(topic)?;
-        let is_new = self.state.subscriptions.publishers(topic).is_none();
+        let is_new = !self.state.subscriptions.is_named(topic);
         let topic = self.state.subscriptions.add(topic);
         // Daemons keep subscriptions: further subscribers of this process concern only it.
         if is_new {
@@ -127,13 +129,44 @@ impl Resolver {
     pub fn unsubscribe(&mut self, topic: &str) {
         // Taken before the removal, which may drop the name.
         let name = self.state.subscriptions.publishers(topic).map(|(name, _)| Arc::clone(name));
-        for session in self.state.subscriptions.remove(topic) {
-            self.state.remote.remove_topic(session, topic);
-            self.state.unconfirm_topic(session, topic);
+        if self.state.patterns.take(topic) {
+            self.state.subscriptions.leave_to_pattern(topic);
+        } else {
+            self.state.forget_topic(topic);
         }
-        if let Some(name) = name.filter(|name| self.state.subscriptions.publishers(name).is_none())
-        {
+        if let Some(name) = name.filter(|name| !self.state.subscriptions.is_named(name)) {
             self.state.daemons.iter_mut().for_each(|daemon| daemon.unsubscribe(&name));
+        }
+    }
+
+    /// Adds subscriber `number` of the topics that the patterns of `selection` match. Known
+    /// publishers are reported again.
+    pub fn subscribe_pattern(&mut self, number: u64, selection: &TopicSelection) {
+        for prefix in self.state.patterns.add(number, selection) {
+            self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe_prefix(&prefix));
+        }
+        let known = self.state.subscriptions.select(|topic| selection.selects(topic));
+        for (topic, publishers) in known {
+            let announced =
+                publishers.iter().filter_map(|session| self.state.remote.announcement(*session));
+            self.state.events.extend(announced.map(|announcement| ResolverEvent::Found {
+                announcement,
+                topic: Arc::clone(topic),
+            }));
+        }
+        let own: Vec<_> = self.state.publications.beginning_with("").cloned().collect();
+        own.iter().filter(|topic| selection.selects(topic)).for_each(|it| self.state.find_own(it));
+    }
+
+    /// Removes subscriber `number` of patterns.
+    pub fn unsubscribe_pattern(&mut self, number: u64) {
+        for prefix in self.state.patterns.remove(number) {
+            self.state.daemons.iter_mut().for_each(|daemon| daemon.unsubscribe_prefix(&prefix));
+        }
+        let matching: Vec<_> = self.state.subscriptions.matching().cloned().collect();
+        let unwanted = matching.iter().filter(|topic| !self.state.patterns.take(topic));
+        for topic in Vec::from_iter(unwanted.cloned()) {
+            self.state.forget_topic(&topic);
         }
     }
 
@@ -160,8 +193,11 @@ impl Resolver {
         self.state.now = now;
         match frame.kind {
             Kind::Advert => self.state.on_advert(from, frame),
-            // Queries with flags are for daemons.
+            // Queries with other flags are for daemons.
             Kind::Query if frame.flags == 0 => self.state.on_query(names(frame.body)),
+            Kind::Query if frame.flags == query_flag::PREFIXES => {
+                self.state.on_prefix_query(names(frame.body));
+            }
             _ => return,
         }
         self.state.counters.frames += 1;
@@ -181,7 +217,7 @@ impl Resolver {
         }
         let is_due = |deadline: Option<Nanos>| deadline.is_some_and(|due| due <= now);
         let advertise = is_due(self.state.publications.deadline());
-        let query = is_due(self.state.subscriptions.deadline());
+        let query = is_due(self.query_deadline());
         let length = buffer.len().min(FRAME_MAX);
         let buffer = &mut buffer[..length];
         // If both are due, they take turns: neither delays the other for long.
@@ -201,9 +237,15 @@ impl Resolver {
     /// Servers have [deadlines of their own](Self::daemon_deadline).
     pub fn next_deadline(&self) -> Option<Nanos> {
         let publications = self.state.publications.deadline().into_iter();
-        let frame = publications.chain(self.state.subscriptions.deadline()).min();
+        let frame = publications.chain(self.query_deadline()).min();
         let frame = frame.map(|due| due.max(self.rate_limit.ready())).filter(|_| self.has_group);
-        frame.into_iter().chain(self.state.remote.deadline()).chain(self.retry_due).min()
+        let others = self.state.remote.deadline().into_iter().chain(self.state.answer_deadline());
+        frame.into_iter().chain(others).chain(self.retry_due).min()
+    }
+
+    fn query_deadline(&self) -> Option<Nanos> {
+        let names = self.state.subscriptions.deadline().into_iter();
+        names.chain(self.state.patterns.deadline()).min()
     }
 
     /// Takes the oldest event. Call after all other methods until `None`: the queue is unbounded.
@@ -219,6 +261,7 @@ impl Resolver {
     /// Expires sessions that are no longer advertised, and queries again for lost ones.
     fn on_time(&mut self, now: Nanos) {
         self.state.now = now;
+        self.state.answer_prefix_query();
         for session in self.state.remote.sweep(now) {
             // Silence in the group proves nothing where a daemon or this process vouches for it.
             if !self.state.is_confirmed(session) && !self.state.publications.has(session) {
@@ -235,11 +278,13 @@ impl Resolver {
         }
         self.retry_due = None;
         for topic in std::mem::take(&mut self.retries) {
-            // Unsubscribed in the meantime.
-            if self.state.subscriptions.publishers(&topic).is_none() {
-                continue;
+            for prefix in self.state.patterns.query_again(&topic) {
+                self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe_prefix(&prefix));
             }
-            self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe(&topic));
+            // Not if it was unsubscribed from in the meantime.
+            if self.state.subscriptions.is_named(&topic) {
+                self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe(&topic));
+            }
             self.state.find_own(&topic);
         }
     }
@@ -285,6 +330,11 @@ impl Resolver {
 
     /// Writes a Query with as much as is due and fits; returns the number of names and the length.
     fn write_query(&mut self, buffer: &mut [u8]) -> (usize, usize) {
+        self.state.counters.queries += 1;
+        // Prefixes first: each may stand for thousands of names.
+        if let Some(prefix) = self.state.patterns.next(self.state.now) {
+            return self.write_prefix_query(prefix, buffer);
+        }
         let mut writer = FrameWriter::new(buffer, Kind::Query, 0, self.state.id, 0);
         let mut count = 0;
         while let Some(topic) = self.state.subscriptions.next(self.state.now)
@@ -293,7 +343,21 @@ impl Resolver {
             self.state.subscriptions.on_query_sent(self.state.now, &topic, &mut self.state.rng);
             count += 1;
         }
-        self.state.counters.queries += 1;
+        (count, writer.finish())
+    }
+
+    /// Writes a Query for prefixes, from the due `prefix` on.
+    fn write_prefix_query(&mut self, prefix: Arc<str>, buffer: &mut [u8]) -> (usize, usize) {
+        let flags = query_flag::PREFIXES;
+        let mut writer = FrameWriter::new(buffer, Kind::Query, flags, self.state.id, 0);
+        let (mut count, mut next) = (0, Some(prefix));
+        while let Some(prefix) = next
+            && writer.add_name(&format!("{prefix}*"))
+        {
+            self.state.patterns.on_query_sent(self.state.now, &prefix, &mut self.state.rng);
+            count += 1;
+            next = self.state.patterns.next(self.state.now);
+        }
         (count, writer.finish())
     }
 
@@ -314,8 +378,9 @@ impl Resolver {
 
     /// The connection to a daemon is made.
     pub fn daemon_connected(&mut self, now: Nanos, daemon: usize) {
-        let topics = self.state.subscriptions.names();
-        self.state.daemons[daemon].connected(now, self.state.publications.indices(), topics);
+        let (topics, prefixes) = (self.state.subscriptions.names(), self.state.patterns.prefixes());
+        let publications = self.state.publications.indices();
+        self.state.daemons[daemon].connected(now, publications, topics, prefixes);
     }
 
     /// The connection to a daemon is broken, or could not be made.

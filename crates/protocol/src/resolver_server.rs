@@ -33,6 +33,8 @@ pub struct ResolverServerSettings {
     pub clients_max: usize,
     /// Most topics that a client may publish, and most that it may subscribe to.
     pub client_topics_max: usize,
+    /// Most prefixes of topics that a client may subscribe to.
+    pub client_prefixes_max: usize,
     /// Most publications and subscriptions of all clients.
     pub topics_max: usize,
     /// Most publications queued for a client that reads slowly.
@@ -47,6 +49,7 @@ impl Default for ResolverServerSettings {
             daemon: 0,
             clients_max: 512,
             client_topics_max: 1 << 16,
+            client_prefixes_max: 1 << 10,
             topics_max: 1 << 19,
             queued_max: 1 << 17,
             grace: 60 * SECOND,
@@ -140,6 +143,7 @@ impl ResolverServer {
         self.counters.disconnected += 1;
         // Subscriptions end at once; sessions wait for their resolver to come back.
         it.subscriptions.iter().for_each(|name| self.table.unsubscribe(client, name));
+        it.prefixes.iter().for_each(|prefix| self.table.unsubscribe_prefix(client, prefix));
         let Some(resolver) = it.resolver else { return };
         let until = now.saturating_add(self.settings.grace);
         for session in self.table.disconnect(resolver, client, until) {
@@ -351,9 +355,13 @@ impl ResolverServer {
         resolver: u64,
         frame: &Frame<'_>,
     ) -> Result<(), RejectReason> {
+        let of_prefixes = frame.flags & query_flag::PREFIXES != 0;
         for topic in names(frame.body) {
             check(topic)?;
-            if frame.flags & query_flag::WITHDRAW == 0 {
+            if of_prefixes {
+                let prefix = topic.strip_suffix('*').ok_or(RejectReason::Malformed)?;
+                self.on_prefix_query(client, prefix, frame.flags)?;
+            } else if frame.flags & query_flag::WITHDRAW == 0 {
                 self.subscribe(client, topic)?;
             } else if self.clients.get_mut(&client).is_some_and(|it| it.subscriptions.remove(topic))
             {
@@ -388,6 +396,34 @@ impl ResolverServer {
         if let Some(it) = self.clients.get_mut(&client) {
             it.subscriptions.insert(Arc::clone(&name));
             it.on_query(name);
+        }
+        Ok(())
+    }
+
+    /// A client queries for all topics with a prefix, or withdraws that.
+    fn on_prefix_query(
+        &mut self,
+        client: u64,
+        prefix: &str,
+        flags: u16,
+    ) -> Result<(), RejectReason> {
+        let Some(it) = self.clients.get_mut(&client) else { return Ok(()) };
+        if flags & query_flag::WITHDRAW != 0 {
+            if it.prefixes.remove(prefix) {
+                self.table.unsubscribe_prefix(client, prefix);
+            }
+            return Ok(());
+        }
+        if !it.prefixes.contains(prefix) {
+            if it.prefixes.len() >= self.settings.client_prefixes_max {
+                return Err(RejectReason::TooManyTopics);
+            }
+            self.make_room()?;
+        }
+        let prefix = self.table.subscribe_prefix(client, prefix);
+        if let Some(it) = self.clients.get_mut(&client) {
+            it.prefixes.insert(Arc::clone(&prefix));
+            it.on_prefix_query(prefix);
         }
         Ok(())
     }

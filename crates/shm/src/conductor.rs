@@ -93,6 +93,10 @@ impl Conductor {
         self.retry = None;
         self.join_sessions(&sessions, &subscribers, now);
         for subscription in &subscribers {
+            let topics = &subscription.request.topics;
+            if topics.refused() > 0 {
+                self.telemetry.error(&topics.refusal());
+            }
             let due = subscription.join_states().values().filter_map(|state| state.due()).min();
             self.retry = self.retry.into_iter().chain(due).min();
             if let Some(domain) = &self.domain {
@@ -182,7 +186,7 @@ impl Conductor {
         let opened = files.open_ring()?;
         let io = |error| JoinError::Io { path: files.ring.clone(), error };
         let topics = directory::topics(&opened.0, &opened.2).map_err(io)?;
-        if !topics.iter().any(|topic| subscription.request.topics.contains(topic)) {
+        if !topics.iter().any(|topic| subscription.request.topics.takes(topic)) {
             return Ok(false);
         }
         if !is_publisher_alive(&opened.0, publisher_process(&opened.1)) {

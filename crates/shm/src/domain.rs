@@ -9,7 +9,7 @@ use crate::settings::{DomainSettings, Visibility};
 use crate::subscriber::Subscriber;
 use crate::telemetry::Telemetry;
 use lanecast_os::{barrier, private_directory};
-use lanecast_transport::{SessionId, Transport};
+use lanecast_transport::{SessionId, TopicSelection, Transport};
 use lanecast_wire::shm::TOPIC_NAME_MAX;
 use std::sync::Arc;
 
@@ -71,7 +71,11 @@ impl Transport for Domain {
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
-        self.subscribe(topics, None)
+        self.subscriber_of(&TopicSelection::of_names(topics))
+    }
+
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, OpenError> {
+        self.subscribe(selection, None)
     }
 
     fn subscriber_except(
@@ -79,18 +83,23 @@ impl Transport for Domain {
         topics: &[&str],
         session: SessionId,
     ) -> Result<Subscriber, OpenError> {
-        self.subscribe(topics, Some(session.0))
+        self.subscribe(&TopicSelection::of_names(topics), Some(session.0))
     }
 }
 
 impl Domain {
-    fn subscribe(&self, topics: &[&str], except: Option<u64>) -> Result<Subscriber, OpenError> {
+    fn subscribe(
+        &self,
+        topics: &TopicSelection,
+        except: Option<u64>,
+    ) -> Result<Subscriber, OpenError> {
         if topics.is_empty() {
             return Err(OpenError::NoTopics);
         }
-        if let Some(bad) = topics.iter().find(|t| t.is_empty() || t.len() > TOPIC_NAME_MAX) {
+        if let Some(bad) = topics.names().find(|t| t.is_empty() || t.len() > TOPIC_NAME_MAX) {
             return Err(TopicError::Name(bad.len()).into());
         }
-        Ok(Subscriber::new(self.state.subscribe(topics, except)?, Arc::clone(&self.state)))
+        let subscription = self.state.subscribe(topics.clone(), except)?;
+        Ok(Subscriber::new(subscription, Arc::clone(&self.state)))
     }
 }

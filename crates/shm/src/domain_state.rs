@@ -9,6 +9,7 @@ use crate::telemetry::Telemetry;
 use crate::wakeup_thread::Wakeups;
 use lanecast_base::AgentRunner;
 use lanecast_os::DirectoryWatch;
+use lanecast_transport::TopicSelection;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A domain's shared state; lives as long as the domain or any of its subscribers.
@@ -56,7 +57,7 @@ impl DomainState {
     /// A new subscription, for which the conductor joins other processes' sessions.
     pub(crate) fn subscribe(
         &self,
-        topics: &[&str],
+        topics: TopicSelection,
         except: Option<u64>,
     ) -> Result<Arc<Subscription>, OpenError> {
         let (wait, telemetry) = (self.settings.subscriber_wait, Arc::clone(&self.telemetry));

@@ -21,7 +21,7 @@ use crate::watched_end::WatchedWord;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_base::{Position, WaitStrategy};
 use lanecast_os::MapMode;
-use lanecast_transport::{CloseReason, Event, Lease, LossReason, Message, Stream};
+use lanecast_transport::{CloseReason, Event, Lease, LossReason, Message, Stream, TopicSelection};
 use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader};
 use std::fs::File;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const SKIPS_MAX: usize = 4096;
 #[derive(Clone, Debug)]
 pub(crate) struct JoinRequest {
     /// The wanted topics.
-    pub(crate) topics: Arc<[String]>,
+    pub(crate) topics: TopicSelection,
     /// The session that is not wanted.
     pub(crate) except: Option<u64>,
     /// The subscriber's wait strategy, shown in the slot.
@@ -124,7 +124,7 @@ impl Image {
         let pid = publisher.as_ref().map_or_else(std::process::id, |publisher| publisher.pid());
         Self {
             reader: RingReader::join(segment, lease.index(), limits.longest_message),
-            streams: StreamTable::new(session, pid, Arc::clone(&request.topics), source),
+            streams: StreamTable::new(session, pid, request.topics.admission(), source),
             release_every: limits.window_bytes / 8,
             publisher,
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),

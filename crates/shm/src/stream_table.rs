@@ -9,8 +9,9 @@ use crate::ring_reader::{Next, RingReader};
 use crate::segment::Segment;
 use lanecast_base::Position;
 use lanecast_base::sync::Ordering;
-use lanecast_transport::{CloseReason, Event, Gap, LossReason, SessionId, Stream, TopicId};
-use std::sync::Arc;
+use lanecast_transport::{
+    AdmittedTopics, CloseReason, Event, Gap, LossReason, SessionId, Stream, TopicId,
+};
 
 /// Streams by topic number, and how far their lives have been reported.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct StreamTable {
     end: Option<End>,
     session: u64,
     pid: u32,
-    wanted: Arc<[String]>,
+    wanted: AdmittedTopics,
     /// Source in events: `shm:<session>` or `thread:<session>`.
     source: String,
 }
@@ -51,7 +52,12 @@ enum Stage {
 }
 
 impl StreamTable {
-    pub(crate) const fn new(session: u64, pid: u32, wanted: Arc<[String]>, source: String) -> Self {
+    pub(crate) const fn new(
+        session: u64,
+        pid: u32,
+        wanted: AdmittedTopics,
+        source: String,
+    ) -> Self {
         let progress = LifeProgress { stage: Stage::Joined, index: 0 };
         Self { streams: Vec::new(), progress, end: None, session, pid, wanted, source }
     }
@@ -118,7 +124,8 @@ impl StreamTable {
         let count = count.min(segment.limits().topics_max);
         for number in self.streams.len() as u32..count {
             let name = segment.read_topic(number);
-            let wanted = name.filter(|name| self.wanted.contains(name));
+            let selected = name.filter(|name| self.wanted.selection().selects(name));
+            let wanted = selected.filter(|name| self.wanted.admit(name));
             let stream = wanted.map(|topic| Stream {
                 session: SessionId(self.session),
                 topic: Stream::visible_topic(&topic).to_owned(),

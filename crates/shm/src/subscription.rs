@@ -7,6 +7,7 @@ use crate::image::{Image, JoinRequest};
 use crate::telemetry::Telemetry;
 use crate::wake_signal::WakeSignal;
 use lanecast_base::WaitStrategy;
+use lanecast_transport::TopicSelection;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,12 +70,11 @@ impl JoinState {
 
 impl Subscription {
     pub(crate) fn new(
-        topics: &[&str],
+        topics: TopicSelection,
         except: Option<u64>,
         wait: WaitStrategy,
         telemetry: Arc<Telemetry>,
     ) -> Self {
-        let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
         Self {
             request: JoinRequest { topics, except, wait, signal: Arc::default() },
             telemetry,

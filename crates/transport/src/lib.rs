@@ -29,6 +29,8 @@ mod run;
 mod shared;
 mod stream;
 mod subscribe;
+mod topic_pattern;
+mod topic_selection;
 
 pub use claim::{BackPressureReason, Batch, Claim, ClaimError};
 pub use completion::{Completion, IncompleteReason, IncompleteSubscriber};
@@ -40,3 +42,5 @@ pub use run::Run;
 pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};
 pub use subscribe::{Subscribe, Transport};
+pub use topic_pattern::{InvalidPattern, TopicPattern};
+pub use topic_selection::{AdmittedTopics, TopicSelection};

@@ -43,20 +43,20 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Ending of the topics with all messages of publishers that serve filters.
+    pub(crate) const UNFILTERED: &str = "?all";
+
     /// The topic on which a publisher that serves filters sends every message, for subscribers
     /// without a filter. Its streams bear the name `topic`.
     pub fn unfiltered_topic(topic: &str) -> String {
-        format!("{topic}{UNFILTERED}")
+        format!("{topic}{}", Self::UNFILTERED)
     }
 
     /// The name that subscribers see for `topic`, a topic of a transport.
     pub fn visible_topic(topic: &str) -> &str {
-        topic.strip_suffix(UNFILTERED).unwrap_or(topic)
+        topic.strip_suffix(Self::UNFILTERED).unwrap_or(topic)
     }
 }
-
-/// Suffix of the topics with all messages of publishers that serve filters.
-const UNFILTERED: &str = "?all";
 
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

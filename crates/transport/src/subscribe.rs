@@ -4,6 +4,7 @@ use crate::event::Event;
 use crate::publish::Publish;
 use crate::run::Run;
 use crate::stream::SessionId;
+use crate::topic_selection::TopicSelection;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -91,6 +92,15 @@ pub trait Transport {
     /// # Errors
     /// If the transport cannot set it up; the error says what to do.
     fn subscriber(&self, topics: &[&str]) -> Result<Self::Subscriber, Self::Error>;
+
+    /// A subscriber to the topics of `selection`, which may have patterns: topics that match join
+    /// as they appear, each with the events of any stream.
+    ///
+    /// Topics beyond the selection's limit are not joined; the transport counts and logs that.
+    ///
+    /// # Errors
+    /// If the transport cannot set it up; the error says what to do.
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Self::Subscriber, Self::Error>;
 
     /// A subscriber to all of `topics`, except for the publisher of `session`: for programs that
     /// publish and subscribe to the same topic. Their own messages then cost nothing.

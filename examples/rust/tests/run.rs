@@ -95,6 +95,12 @@ fn late_start_joins_at_the_live_edge() {
 }
 
 #[test]
+fn topics_of_a_pattern_join_by_themselves() {
+    let text = run("pattern");
+    assert!(text.contains("prices.tokyo: 101.5") && !text.contains("orders"), "{text}");
+}
+
+#[test]
 fn tape_keeps_order_across_topics() {
     let text = run("tape");
     assert!(text.starts_with("a batch of 3 messages"), "{text}");

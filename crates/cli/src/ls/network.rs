@@ -16,24 +16,24 @@ pub(super) struct Session<'a> {
 pub(super) fn sessions<'a>(
     then: &StatsSnapshot,
     now: &'a StatsSnapshot,
-    topic: Option<&str>,
+    wanted: impl Fn(&[String]) -> bool,
 ) -> Vec<Session<'a>> {
     let with_rate = |report: &'a StatsReport| {
         let messages = report.counters.iter().position(|counter| counter.label == "messages");
         let rates = then.rates_until(report, now.at);
         Session { report, rate: rates.zip(messages).map(|(rates, index)| rates[index]) }
     };
-    reports(now, topic).into_iter().map(with_rate).collect()
+    reports(now, wanted).into_iter().map(with_rate).collect()
 }
 
-/// Reports of the sessions in `look` with a topic that contains `topic`, if one is given.
-pub(super) fn reports<'a>(look: &'a StatsSnapshot, topic: Option<&str>) -> Vec<&'a StatsReport> {
+/// Reports of the sessions in `look` whose topics are `wanted`.
+pub(super) fn reports(
+    look: &StatsSnapshot,
+    wanted: impl Fn(&[String]) -> bool,
+) -> Vec<&StatsReport> {
     let is_session = |role| matches!(role, Role::Publisher | Role::Subscriber);
     let sessions = look.reports.iter().filter(|report| is_session(report.role));
-    let wanted = |report: &&StatsReport| {
-        topic.is_none_or(|text| report.topics.iter().any(|topic| topic.contains(text)))
-    };
-    let mut sessions: Vec<_> = sessions.filter(wanted).collect();
+    let mut sessions: Vec<_> = sessions.filter(|report| wanted(&report.topics)).collect();
     // Publishers stand before their subscribers.
     sessions.sort_by_key(|report| (report.session, report.role != Role::Publisher));
     sessions
@@ -137,11 +137,11 @@ mod tests {
         let mut then = self::look();
         then.at = look.at - Duration::from_millis(500);
         then.reports[2].counters[2].value -= 1_000;
-        let all = sessions(&then, &look, None);
+        let all = sessions(&then, &look, |_| true);
         let order: Vec<_> = all.iter().map(|it| (it.report.session, it.report.role)).collect();
         let publisher = (7, Role::Publisher);
         assert_eq!(order, [(3, Role::Publisher), publisher, (7, Role::Subscriber)]);
-        assert_eq!(reports(&look, Some("price")).len(), 2);
+        assert_eq!(reports(&look, |topics| topics.contains(&"prices".to_owned())).len(), 2);
         let text = to_text(&all);
         let lines: Vec<&str> = text.lines().collect();
         let start = "0000000000000007  publisher    12  ticker   alive  rm         10.0.0.7:4000";

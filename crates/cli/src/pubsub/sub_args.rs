@@ -13,11 +13,14 @@ use std::time::Duration;
     after_help = "Messages come from programs that publish, over the transports; with --server, \
     or LANECAST_SERVER set, from a content server. Filters (docs/protocol/filter.md) are evaluated \
     by the server; without one here, and a message that cannot be read matches none.\n\
+    Without a server, a topic with a * in it is a pattern: prices.* are the topics prices.eu and \
+    prices.us, and with prices.** also prices.eu.xetra; new ones join by themselves.\n\
     A server's topic such as ^orders, with one of * + ? ( ) [ ] { } | ^ $ \\ in it, is a regular \
     expression: all topics in whose names it is found.\n\
     Runs until Ctrl-C, --count or --once.\n\
     Examples:\n  \
     lanecast sub prices --once\n  \
+    lanecast sub 'prices.*' --meta\n  \
     lanecast sub orders -f \"/symbol = 'IBM' and /qty >= 5000\"\n  \
     lanecast sub orders --sow --delta --oof --server\n\
     Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost, or with --once a \
@@ -80,6 +83,10 @@ pub(crate) struct SubArgs {
     #[arg(help_heading = "Content server")]
     pub(super) select: Option<String>,
 
+    /// Topics are names, also those with a * in them
+    #[arg(long, help_heading = "Transports")]
+    exact: bool,
+
     /// End when the last publisher has left
     #[arg(long, help_heading = "Transports")]
     pub(super) once: bool,
@@ -99,6 +106,11 @@ impl SubArgs {
         self.topics.iter().chain(&self.old_topic).map(String::as_str).collect()
     }
 
+    /// Whether a topic is a pattern.
+    pub(super) fn has_pattern(&self) -> bool {
+        !self.exact && self.topics().iter().any(|topic| topic.contains('*'))
+    }
+
     pub(super) const fn has_old_topic(&self) -> bool {
         self.old_topic.is_some()
     }
@@ -106,7 +118,7 @@ impl SubArgs {
     /// Why the arguments do not fit together.
     pub(super) fn misfit(&self) -> Option<String> {
         if self.server.is_named() {
-            let own = given([(self.once, "--once")]);
+            let own = given([(self.once, "--once"), (self.exact, "--exact")]);
             return own.or_else(|| self.way.first_given()).map(needs_transport);
         }
         let own = given([
@@ -116,6 +128,16 @@ impl SubArgs {
             (self.conflate.is_some(), "--conflate"),
             (self.select.is_some(), "--select"),
         ]);
-        own.or_else(|| self.server.first_given()).map(needs_server)
+        own.or_else(|| self.server.first_given()).map(needs_server).or_else(|| {
+            let internal = |topic: &&&str| topic.starts_with('_') || topic.contains('?');
+            let topics = self.topics();
+            let internal = topics.iter().find(internal).filter(|_| self.has_pattern());
+            internal.map(|topic| {
+                format!(
+                    "{topic} is a topic of lanecast itself, which no pattern matches: give it by \
+                     itself, or with --exact"
+                )
+            })
+        })
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let filter = filter.map(|filter| Evaluator::new(&parse(filter)?, arguments.kind.kind));
     let filter = filter.transpose()?;
     let context = arguments.way.outward()?;
-    let mut feed = context.subscriber_to(&arguments.topics())?;
+    let mut feed = subscriber(&context, arguments)?;
     let mut listener = Listener {
         arguments,
         received: Received::new(arguments),
@@ -67,6 +67,18 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     }
     let is_incomplete = has_lost || arguments.once && is_cut_off;
     Ok(ExitCode::from(if is_incomplete { INCOMPLETE } else { 0 }))
+}
+
+/// A subscriber to the topics named, or to those that match.
+fn subscriber(context: &Context, arguments: &SubArgs) -> Result<Subscriber, lanecast::Error> {
+    let topics = arguments.topics();
+    match topics.split_first() {
+        Some((first, others)) if arguments.has_pattern() => {
+            let patterns = others.iter().fold(context.pattern(first), |it, other| it.or(other));
+            patterns.subscriber()
+        }
+        _ => context.subscriber_to(&topics),
+    }
 }
 
 impl Listener<'_> {

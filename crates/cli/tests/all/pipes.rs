@@ -1,6 +1,6 @@
 //! `pub` and `sub` as parts of pipelines.
 
-use crate::run::{BINARY, Run, Stage};
+use crate::run::{BINARY, Run, Stage, wait_for};
 
 #[test]
 fn ten_thousand_lines_keep_their_order_and_number() {
@@ -207,4 +207,33 @@ fn messages_of_the_command_line_are_published_with_their_separators() {
     let subscriber = stage.start("sub orders --once --type fix -f /55='IBM'");
     stage.run("pub orders --type fix --wait-subscribers 1 35=D|55=IBM| 35=D|55=MSFT|").good();
     assert_eq!(subscriber.finish().good(), "35=D|55=IBM|\n");
+}
+
+/// Topics with a star are patterns, unless names are asked for.
+#[test]
+fn a_pattern_brings_the_topics_that_match() {
+    let stage = Stage::new();
+    let all = stage.start("sub prices.* --topic-names --count 2 --quiet");
+    let exact = stage.start("sub prices.* --exact --topic-names --count 1 --quiet");
+    let mut publishers = ["prices.eu", "prices.us", "prices.*", "orders.eu"]
+        .map(|topic| (topic, stage.start(&format!("pub {topic}"))));
+    let topics = |pattern: &str| stage.run(&format!("ls -1 {pattern}")).good();
+    wait_for("four publishers", || (topics("").lines().count() == 4).then_some(()));
+    assert_eq!(topics("prices.e*"), "prices.eu\n");
+    assert_eq!(topics("*.eu"), "orders.eu\nprices.eu\n");
+    assert_eq!(topics("prices.** --topic us"), "prices.us\n");
+    wait_for("subscribers", || {
+        let sessions = stage.run("ls --json --interval 1ms prices.*").good();
+        let sessions: Vec<serde_json::Value> = serde_json::from_str(&sessions).unwrap();
+        let there = sessions.iter().map(|it| it["subscribers"].as_array().unwrap().len());
+        (there.sum::<usize>() == 4).then_some(())
+    });
+    publishers[2].1.feed("star\n");
+    assert_eq!(exact.finish().good(), "prices.* star\n");
+    publishers[0].1.feed("1.25\n");
+    let both = all.finish().good();
+    let mut lines: Vec<&str> = both.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["prices.* star", "prices.eu 1.25"]);
+    stage.refuses(2, "sub", &[("_group.a prices.*", "--exact")]);
 }

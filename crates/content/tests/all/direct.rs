@@ -291,6 +291,68 @@ fn publishers_without_filters_are_filtered_here(stage: &Stage) {
     assert_eq!(all_came.len(), 21);
 }
 
+/// A filter on the topics of a pattern: evaluated by publishers that serve filters, and here for
+/// the others; each topic once, new ones by themselves.
+fn a_filter_works_on_the_topics_of_a_pattern(stage: &Stage) {
+    let open = |topic: &str| stage.publishers.topic(topic).filterable().publisher();
+    let mut first = open("market.eu").expect("a publisher");
+    let mut plain = stage.publishers.publisher("market.us").expect("a publisher");
+    let _other = stage.publishers.publisher("orders.eu").expect("a publisher");
+    let patterns = stage.subscribers.pattern("market.*").or("market.e*");
+    let mut subscriber = patterns.filter("/38 >= 5").subscriber().expect("a subscriber");
+    let mut everything = stage.subscribers.pattern("market.*").subscriber().expect("a subscriber");
+    let (mut early, mut joined) = (Vec::new(), Vec::new());
+    let poll = |subscriber: &mut FilteredSubscriber, joined: &mut Vec<String>| {
+        subscriber.poll(64, |event| {
+            if let Event::Joined(stream) = event {
+                joined.push(stream.topic.clone());
+            }
+        });
+    };
+    until("the first have met", || {
+        first.serve_filters();
+        poll(&mut subscriber, &mut joined);
+        read(&mut everything, &mut early);
+        subscriber.active_streams() == 2 && everything.streams() == 2
+    });
+    let mut second = open("market.asia").expect("a publisher");
+    until("the third has come", || {
+        first.serve_filters();
+        second.serve_filters();
+        poll(&mut subscriber, &mut joined);
+        read(&mut everything, &mut early);
+        subscriber.active_streams() == 3
+            && everything.streams() == 3
+            && second.subscribers() == 2
+            && first.subscribers() == 2
+            && plain.subscribers() == 2
+    });
+    joined.sort_unstable();
+    assert_eq!(joined, ["market.asia", "market.eu", "market.us"]);
+    for number in 3..7 {
+        let body = |name: &str| format!("38={number}\u{1}58={name}\u{1}");
+        first.send(body("eu").as_bytes()).expect("room");
+        second.send(body("asia").as_bytes()).expect("room");
+        plain.send(body("us").as_bytes()).expect("room");
+    }
+    let (mut came, mut all_came) = (Vec::new(), Vec::new());
+    until("all has come", || {
+        subscriber.poll(64, |event| {
+            if let Event::Message(message) = event {
+                let body = String::from_utf8_lossy(message.bytes()).into_owned();
+                assert!(message.stream().topic.ends_with(body[8..].trim_end_matches('\u{1}')));
+                came.push(body);
+            }
+        });
+        read(&mut everything, &mut all_came);
+        came.len() >= 6 && all_came.len() >= 12
+    });
+    assert_eq!((came.len(), all_came.len()), (6, 12));
+    assert!(came.iter().all(|body| body.starts_with("38=5") || body.starts_with("38=6")));
+    let bad = stage.subscribers.pattern("market.*").filter("/38 >=").subscriber();
+    assert!(matches!(bad, Err(lanecast::Error::Filter(_))));
+}
+
 /// Claims written in place, chained and aborted, and batches are evaluated once they are published.
 fn claims_and_batches_are_evaluated(stage: &Stage) {
     let mut publisher = publisher(&stage.publishers);
@@ -356,6 +418,11 @@ macro_rules! over_each_transport {
             #[test]
             fn publishers_without_filters_are_filtered_here() {
                 super::publishers_without_filters_are_filtered_here(&Stage::new($name));
+            }
+
+            #[test]
+            fn a_filter_works_on_the_topics_of_a_pattern() {
+                super::a_filter_works_on_the_topics_of_a_pattern(&Stage::new($name));
             }
 
             #[test]

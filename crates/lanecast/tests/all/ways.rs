@@ -1,6 +1,6 @@
 //! The suite over contexts: each set of transports, with subscribers nearby and far away.
 
-use lanecast::{Context, Error, Publisher, SessionId, Subscriber, Transport};
+use lanecast::{Context, Error, Publisher, SessionId, Subscriber, TopicSelection, Transport};
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
@@ -67,6 +67,11 @@ impl Transport for Stage {
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, Error> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         self.subscribers[turn % self.subscribers.len()].subscriber_to(topics)
+    }
+
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, Error> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.subscribers[turn % self.subscribers.len()].subscriber_of(selection)
     }
 
     fn subscriber_except(&self, topics: &[&str], session: SessionId) -> Result<Subscriber, Error> {

@@ -90,6 +90,10 @@ impl Topics {
         &self.topics[slot as usize]
     }
 
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.topics.len()
     }

@@ -35,6 +35,9 @@ pub(super) struct DaemonSession {
     /// Topics to query and to withdraw.
     subscriptions: BTreeSet<Arc<str>>,
     withdrawn: BTreeSet<Arc<str>>,
+    /// The same for prefixes.
+    prefixes: BTreeSet<Arc<str>>,
+    withdrawn_prefixes: BTreeSet<Arc<str>>,
     /// A `SYNC` is due after all of the above.
     sync_due: bool,
     /// Sessions that the daemon confirms.
@@ -67,6 +70,8 @@ impl DaemonSession {
             ended: BTreeSet::new(),
             subscriptions: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
+            prefixes: BTreeSet::new(),
+            withdrawn_prefixes: BTreeSet::new(),
             sync_due: false,
             confirmed: BTreeMap::new(),
         }
@@ -94,13 +99,16 @@ impl DaemonSession {
         now: Nanos,
         publications: impl Iterator<Item = (u64, usize)>,
         subscriptions: impl Iterator<Item = Arc<str>>,
+        prefixes: impl Iterator<Item = Arc<str>>,
     ) {
         (self.phase, self.heard_at, self.sent_at) = (Phase::Up, now, now);
         // Everything: the daemon may have restarted, and know nothing.
         (self.publications, self.subscriptions) = (publications.collect(), subscriptions.collect());
+        self.prefixes = prefixes.collect();
         // Ends need no frame: whatever is not registered before the SYNC has ended.
         self.ended.clear();
         self.withdrawn.clear();
+        self.withdrawn_prefixes.clear();
         self.sync_due = true;
         self.confirmed.values_mut().for_each(|it| it.is_fresh = false);
     }
@@ -167,6 +175,22 @@ impl DaemonSession {
         }
     }
 
+    /// Queries for all topics with a prefix.
+    pub(super) fn subscribe_prefix(&mut self, prefix: &Arc<str>) {
+        if self.is_up() {
+            self.withdrawn_prefixes.remove(prefix);
+            self.prefixes.insert(Arc::clone(prefix));
+        }
+    }
+
+    /// Withdraws a prefix.
+    pub(super) fn unsubscribe_prefix(&mut self, prefix: &Arc<str>) {
+        if self.is_up() {
+            self.prefixes.remove(prefix);
+            self.withdrawn_prefixes.insert(Arc::clone(prefix));
+        }
+    }
+
     /// The daemon has advertised a topic of a session.
     pub(super) fn confirm(&mut self, session: u64, topic: &Arc<str>) {
         let it = self.confirmed.entry(session).or_default();
@@ -222,6 +246,11 @@ impl DaemonSession {
             write_names(query(query_flag::WITHDRAW, buffer), &mut self.withdrawn)
         } else if !self.subscriptions.is_empty() {
             write_names(query(0, buffer), &mut self.subscriptions)
+        } else if !self.withdrawn_prefixes.is_empty() {
+            let flags = query_flag::WITHDRAW | query_flag::PREFIXES;
+            write_prefixes(query(flags, buffer), &mut self.withdrawn_prefixes)
+        } else if !self.prefixes.is_empty() {
+            write_prefixes(query(query_flag::PREFIXES, buffer), &mut self.prefixes)
         } else if std::mem::take(&mut self.sync_due) {
             // After all names: the SYNC says that the lists are complete.
             query(query_flag::SYNC, buffer).finish()
@@ -271,6 +300,16 @@ fn write_names(mut query: FrameWriter<'_>, names: &mut BTreeSet<Arc<str>>) -> us
         && query.add_name(name)
     {
         names.pop_first();
+    }
+    query.finish()
+}
+
+/// The same with prefixes, each followed by `*`.
+fn write_prefixes(mut query: FrameWriter<'_>, prefixes: &mut BTreeSet<Arc<str>>) -> usize {
+    while let Some(prefix) = prefixes.first()
+        && query.add_name(&format!("{prefix}*"))
+    {
+        prefixes.pop_first();
     }
     query.finish()
 }

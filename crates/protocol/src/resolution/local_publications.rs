@@ -5,6 +5,7 @@ use super::schedule::{Backoff, Schedule, rounded};
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A Query this soon after an Advert was answered by it.
@@ -156,6 +157,30 @@ impl LocalPublications {
             topic.due = due;
             self.topics_due.put(due, (id, index));
         }
+    }
+
+    /// Another resolver queries for all topics that begin with `prefix`. Topics of lanecast itself,
+    /// whose names begin with `_`, are not meant unless the prefix does.
+    pub(super) fn on_prefix_query(
+        &mut self,
+        now: Nanos,
+        prefix: &str,
+        mut delay: impl FnMut() -> Nanos,
+    ) {
+        let names: Vec<_> = self.beginning_with(prefix).cloned().collect();
+        for name in names.iter().filter(|name| prefix.starts_with('_') || !name.starts_with('_')) {
+            self.on_query(now, name, delay());
+        }
+    }
+
+    /// Topics that begin with `prefix`.
+    pub(super) fn beginning_with<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let names = self.indices.range::<str, _>(from).map(|(name, _)| name);
+        names.take_while(move |name| name.starts_with(prefix))
     }
 
     /// Time of the next Advert.

@@ -19,7 +19,8 @@ pub(super) struct LocalSubscriptions {
 
 #[derive(Debug)]
 struct Subscription {
-    /// Number of subscribers in this process.
+    /// Number of subscribers in this process; 0: the topic is subscribed to by a pattern only, and
+    /// not queried.
     count: usize,
     publishers: BTreeSet<u64>,
     backoff: Backoff,
@@ -35,9 +36,15 @@ impl LocalSubscriptions {
 
     /// Adds a subscriber; the first one makes a Query due at once.
     pub(super) fn add(&mut self, name: &str) -> Arc<str> {
-        if let Some((name, _)) = self.topics.get_key_value(name) {
-            let name = Arc::clone(name);
-            self.topics.entry(Arc::clone(&name)).and_modify(|known| known.count += 1);
+        if let Some((name, known)) = self.topics.get_key_value(name) {
+            let (name, is_queried) = (Arc::clone(name), known.count > 0);
+            if let Some(known) = self.topics.get_mut(&name) {
+                known.count += 1;
+                if !is_queried {
+                    known.due = Some(0);
+                    self.due.put(0, Arc::clone(&name));
+                }
+            }
             return name;
         }
         let name = Arc::<str>::from(name);
@@ -53,10 +60,57 @@ impl LocalSubscriptions {
         name
     }
 
+    /// Adds a topic that only a pattern subscribes to, unless it is known.
+    pub(super) fn add_matching(&mut self, name: &str) -> Arc<str> {
+        if let Some((name, _)) = self.topics.get_key_value(name) {
+            return Arc::clone(name);
+        }
+        let name = Arc::<str>::from(name);
+        let known = Subscription {
+            count: 0,
+            publishers: BTreeSet::new(),
+            backoff: Backoff::default(),
+            due: None,
+            was_replaced: false,
+        };
+        self.topics.insert(Arc::clone(&name), known);
+        name
+    }
+
+    /// Whether the topic has a subscriber by name.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.topics.get(name).is_some_and(|known| known.count > 0)
+    }
+
+    /// Removes a subscriber of a topic that a pattern subscribes to as well.
+    pub(super) fn leave_to_pattern(&mut self, name: &str) {
+        let Some(known) = self.topics.get_mut(name) else { return };
+        known.count = known.count.saturating_sub(1);
+        if known.count == 0
+            && let Some(due) = known.due.take()
+        {
+            self.due.remove(due, Arc::from(name));
+        }
+    }
+
+    /// Topics that only patterns subscribe to.
+    pub(super) fn matching(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.topics.iter().filter(|(_, known)| known.count == 0).map(|(name, _)| name)
+    }
+
+    /// Topics that `selects` selects, with their publishers.
+    pub(super) fn select(
+        &self,
+        selects: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&Arc<str>, &BTreeSet<u64>)> {
+        let topics = self.topics.iter().filter(move |(name, _)| selects(name));
+        topics.map(|(name, known)| (name, &known.publishers))
+    }
+
     /// Removes a subscriber; returns the topic's publishers if it was the last one.
     pub(super) fn remove(&mut self, name: &str) -> BTreeSet<u64> {
         let Some(known) = self.topics.get_mut(name) else { return BTreeSet::new() };
-        known.count -= 1;
+        known.count = known.count.saturating_sub(1);
         if known.count > 0 {
             return BTreeSet::new();
         }
@@ -91,6 +145,11 @@ impl LocalSubscriptions {
         let Some(known) = self.topics.get_mut(name) else { return };
         // With other publishers left, queries are not urgent.
         if !known.publishers.remove(&session) || !known.publishers.is_empty() {
+            return;
+        }
+        if known.count == 0 {
+            // Topics of the past must not pile up; the pattern finds it anew.
+            self.topics.remove(name);
             return;
         }
         if let Some(due) = known.due.replace(0) {
@@ -145,8 +204,9 @@ impl LocalSubscriptions {
         self.due.due(now)
     }
 
-    /// All subscribed topics.
+    /// All topics subscribed to by name.
     pub(super) fn names(&self) -> impl Iterator<Item = Arc<str>> {
-        self.topics.keys().cloned()
+        let named = self.topics.iter().filter(|(_, known)| known.count > 0);
+        named.map(|(name, _)| Arc::clone(name))
     }
 }

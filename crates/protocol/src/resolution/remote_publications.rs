@@ -3,6 +3,7 @@
 use super::announcement::Announcement;
 use crate::{Nanos, SECOND};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A closed session is ignored for this long in Adverts of the resolver that announced its end:
@@ -12,6 +13,8 @@ const TOMBSTONE: Nanos = 10 * SECOND;
 const TOMBSTONES_MAX: usize = 4_096;
 /// A session that is not advertised in the group for this long expires.
 const EXPIRY: Nanos = 30 * SECOND;
+/// One address may have this share of all topics: it cannot use up those of others.
+const ADDRESS_SHARE: usize = 4;
 /// Interval of the search for expired sessions.
 const SWEEP: Nanos = 5 * SECOND;
 
@@ -21,6 +24,8 @@ pub(super) struct RemotePublications {
     sessions: BTreeMap<u64, Session>,
     topics: usize,
     topics_max: usize,
+    /// Topics of the sessions at each address.
+    addresses: BTreeMap<IpAddr, usize>,
     /// Time of the end, by session and announcing resolver.
     closed: BTreeMap<(u64, u64), Nanos>,
     next_sweep: Nanos,
@@ -49,6 +54,7 @@ impl RemotePublications {
             sessions: BTreeMap::new(),
             topics: 0,
             topics_max,
+            addresses: BTreeMap::new(),
             closed: BTreeMap::new(),
             next_sweep: now.saturating_add(SWEEP),
         }
@@ -82,15 +88,21 @@ impl RemotePublications {
             return Err(AddError::Closed);
         }
         // Any host may advertise: memory is bounded.
-        if self.topics >= self.topics_max {
+        let address = announcement.control.ip();
+        let there = self.addresses.get(&address).copied().unwrap_or_default();
+        if self.topics >= self.topics_max || there >= self.topics_max.div_ceil(ADDRESS_SHARE) {
             return Err(AddError::Full);
         }
         let topics = BTreeSet::new();
         let session = self.sessions.entry(id);
         let session = session.or_insert(Session { announcement, advertised: None, topics });
-        self.topics += usize::from(session.topics.insert(Arc::clone(name)));
+        let is_new = session.topics.insert(Arc::clone(name));
         // The first announcement holds: another host cannot redirect a known session.
         let announcement = session.announcement;
+        if is_new {
+            self.topics += 1;
+            *self.addresses.entry(announcement.control.ip()).or_default() += 1;
+        }
         if let Some(announcer) = announcer {
             self.refresh(now, id, announcer);
         }
@@ -105,16 +117,31 @@ impl RemotePublications {
     /// Removes a topic that is no longer subscribed to.
     pub(super) fn remove_topic(&mut self, id: u64, name: &str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        self.topics -= usize::from(session.topics.remove(name));
+        let removed = usize::from(session.topics.remove(name));
+        let address = session.announcement.control.ip();
         if session.topics.is_empty() {
             self.sessions.remove(&id);
+        }
+        self.subtract(address, removed);
+    }
+
+    /// Subtracts topics of sessions at `address`.
+    fn subtract(&mut self, address: IpAddr, removed: usize) {
+        self.topics -= removed;
+        if let Some(there) = self.addresses.get_mut(&address) {
+            *there -= removed;
+            if *there == 0 {
+                self.addresses.remove(&address);
+            }
         }
     }
 
     /// Removes a session; returns its topics.
     pub(super) fn remove(&mut self, id: u64) -> BTreeSet<Arc<str>> {
-        let topics = self.sessions.remove(&id).map(|session| session.topics).unwrap_or_default();
-        self.topics -= topics.len();
+        let Some(Session { announcement, topics, .. }) = self.sessions.remove(&id) else {
+            return BTreeSet::new();
+        };
+        self.subtract(announcement.control.ip(), topics.len());
         topics
     }
 

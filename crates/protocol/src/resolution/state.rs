@@ -7,6 +7,7 @@ use super::daemon_session::DaemonSession;
 use super::group_size::GroupSize;
 use super::local_publications::LocalPublications;
 use super::local_subscriptions::LocalSubscriptions;
+use super::pattern_subscriptions::{AskedPrefix, PatternSubscriptions};
 use super::remote_publications::{AddError, RemotePublications};
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
@@ -26,6 +27,8 @@ pub(super) struct ResolverState {
     pub(super) now: Nanos,
     pub(super) publications: LocalPublications,
     pub(super) subscriptions: LocalSubscriptions,
+    pub(super) patterns: PatternSubscriptions,
+    asked: AskedPrefix,
     pub(super) remote: RemotePublications,
     pub(super) group: GroupSize,
     pub(super) rng: Rng,
@@ -42,6 +45,8 @@ impl ResolverState {
             now,
             publications: LocalPublications::new(),
             subscriptions: LocalSubscriptions::new(),
+            patterns: PatternSubscriptions::new(),
+            asked: AskedPrefix::default(),
             remote: RemotePublications::new(settings.topics_max, now),
             group: GroupSize::default(),
             rng: Rng::new(settings.seed),
@@ -103,6 +108,25 @@ impl ResolverState {
         }
     }
 
+    /// Another resolver queries for all topics with one of the prefixes.
+    pub(super) fn on_prefix_query(&mut self, prefixes: Names<'_>) {
+        prefixes.filter_map(|name| name.strip_suffix('*')).for_each(|it| self.asked.ask(it));
+    }
+
+    /// Time of the next answer to Queries for prefixes.
+    pub(super) fn answer_deadline(&self) -> Option<Nanos> {
+        self.asked.deadline()
+    }
+
+    /// Answers Queries for prefixes, if that is due.
+    pub(super) fn answer_prefix_query(&mut self) {
+        let Some(prefix) = self.asked.take(self.now) else { return };
+        let is_large = self.group.is_large(self.now);
+        let rng = &mut self.rng;
+        let delay = || if is_large { rng.below(ANSWER_DELAY_MAX) } else { 0 };
+        self.publications.on_prefix_query(self.now, &prefix, delay);
+    }
+
     /// Finds the sessions of this process that publish a topic.
     pub(super) fn find_own(&mut self, topic: &str) {
         let own: Vec<_> = self.publications.of(topic).collect();
@@ -118,15 +142,17 @@ impl ResolverState {
         announcer: Option<u64>,
         topic: &str,
     ) {
-        let Some((topic, publishers)) = self.subscriptions.publishers(topic) else { return };
         let session = announcement.session;
-        // Found before: adverts repeat for as long as the session lives.
-        if publishers.contains(&session) {
-            return;
-        }
-        let topic = Arc::clone(topic);
+        let topic = match self.subscriptions.publishers(topic) {
+            // Found before: adverts repeat for as long as the session lives.
+            Some((_, publishers)) if publishers.contains(&session) => return,
+            Some((topic, _)) => Arc::clone(topic),
+            None if self.patterns.take(topic) => Arc::from(topic),
+            None => return,
+        };
         match self.remote.add(self.now, announcement, announcer, &topic) {
             Ok(announcement) => {
+                self.subscriptions.add_matching(&topic);
                 self.subscriptions.found(&topic, session);
                 self.events.push_back(ResolverEvent::Found { announcement, topic });
             }
@@ -178,6 +204,14 @@ impl ResolverState {
     pub(super) fn unconfirm(&mut self, daemon: usize, session: u64) {
         if self.daemons[daemon].unconfirm(session) {
             self.remove_if_unconfirmed(session);
+        }
+    }
+
+    /// Forgets the publishers of a topic that is no longer subscribed to.
+    pub(super) fn forget_topic(&mut self, topic: &str) {
+        for session in self.subscriptions.remove(topic) {
+            self.remote.remove_topic(session, topic);
+            self.unconfirm_topic(session, topic);
         }
     }
 

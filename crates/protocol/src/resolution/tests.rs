@@ -2,14 +2,22 @@
 
 mod network;
 mod pair;
+mod patterns;
 mod seeds;
 
 use super::*;
 use crate::MILLISECOND;
 use crate::rng::Rng;
+use lanecast_transport::TopicPattern;
 use lanecast_wire::net::AdvertEntry;
 
 const SESSION: u64 = 0x5e55;
+
+/// The topics that any of `patterns` matches.
+fn selection(patterns: &[&str], topics_max: usize) -> TopicSelection {
+    let patterns = patterns.iter().map(|text| TopicPattern::wildcard(text).expect("a pattern"));
+    TopicSelection::of_patterns(patterns.collect(), topics_max)
+}
 
 fn announcement(session: u64) -> Announcement {
     Announcement {

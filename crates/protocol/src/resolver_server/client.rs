@@ -8,12 +8,15 @@ use crate::Nanos;
 use crate::resolution::Announcement;
 use crate::resolution::session_constants::{KEEPALIVE, SILENCE};
 use lanecast_wire::net::{FrameWriter, Kind, OpenEntry, query_flag};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Queries are answered only while fewer publications than this are queued.
 const QUEUED_MAX: usize = 1_024;
+/// Most names looked at for one frame: a prefix may be that of many names without publishers.
+const LOOKS_MAX: usize = 4_096;
 
 /// A client.
 #[derive(Debug)]
@@ -23,8 +26,12 @@ pub(super) struct Client {
     /// Resolver of the client, once known.
     pub(super) resolver: Option<u64>,
     pub(super) subscriptions: BTreeSet<Arc<str>>,
+    /// Prefixes of further topics.
+    pub(super) prefixes: BTreeSet<Arc<str>>,
     /// Topics whose publishers are to be queued.
     queries: BTreeSet<Arc<str>>,
+    /// Prefixes whose topics are to be queued, and the last name that was.
+    prefix_queries: BTreeMap<Arc<str>, Option<Arc<str>>>,
     /// Number from which all sessions are to be queued.
     all: Option<u64>,
     /// Sessions that have ended, are lost, or are back.
@@ -42,7 +49,9 @@ impl Client {
             from,
             resolver: None,
             subscriptions: BTreeSet::new(),
+            prefixes: BTreeSet::new(),
             queries: BTreeSet::new(),
+            prefix_queries: BTreeMap::new(),
             all: None,
             changed: BTreeSet::new(),
             queue: BTreeSet::new(),
@@ -63,6 +72,11 @@ impl Client {
     /// The client queries for a topic.
     pub(super) fn on_query(&mut self, name: Arc<str>) {
         self.queries.insert(name);
+    }
+
+    /// The client queries for all topics with a prefix.
+    pub(super) fn on_prefix_query(&mut self, prefix: Arc<str>) {
+        self.prefix_queries.insert(prefix, None);
     }
 
     /// The client queries for all publications.
@@ -88,6 +102,9 @@ impl Client {
 
     /// Time of the next keepalive, timeout or `SYNC`; the server answers those from `settled` on.
     pub(super) fn deadline(&self, settled: Nanos) -> Nanos {
+        if !self.prefix_queries.is_empty() {
+            return self.sent_at;
+        }
         let due = self.heard_at.saturating_add(SILENCE).min(self.sent_at.saturating_add(KEEPALIVE));
         // A SYNC waits until the daemon has settled: before that, absence proves nothing.
         if self.syncs > 0 { due.min(settled.max(self.sent_at)) } else { due }
@@ -127,10 +144,21 @@ impl Client {
     /// Looks up the answers to queries, as far as the queue has room.
     fn queue_answers(&mut self, table: &PublicationTable) {
         // Answers are looked up as the client reads: a query for everything costs little memory.
-        while self.queue.len() < QUEUED_MAX {
+        let mut looks = 0;
+        while self.queue.len() < QUEUED_MAX && looks < LOOKS_MAX {
+            looks += 1;
             if let Some(name) = self.queries.pop_first() {
                 let publishers = table.publishers(&name);
                 self.queue.extend(publishers.map(|session| (session, Arc::clone(&name))));
+            } else if let Some(mut query) = self.prefix_queries.first_entry() {
+                let (prefix, last) = (Arc::clone(query.key()), query.get().clone());
+                let from = last.as_deref().map_or(Bound::Included(&*prefix), Bound::Excluded);
+                let Some((name, publishers)) = table.next_topic(&prefix, from) else {
+                    query.remove();
+                    continue;
+                };
+                self.queue.extend(publishers.map(|session| (session, Arc::clone(name))));
+                query.insert(Some(Arc::clone(name)));
             } else if let Some(from) = self.all {
                 let next = table.next_session(from);
                 if let Some((id, session)) = next {

@@ -4,12 +4,15 @@ use crate::Nanos;
 use crate::resolution::Announcement;
 use lanecast_wire::net::{AdvertEntry, advert_flag};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Sessions, their topics, and the clients subscribed to them.
 #[derive(Debug, Default)]
 pub(super) struct PublicationTable {
     names: BTreeMap<Arc<str>, TopicEntry>,
+    /// Clients subscribed to all topics with a prefix.
+    prefixes: BTreeMap<Arc<str>, BTreeSet<u64>>,
     sessions: BTreeMap<u64, Session>,
     owners: BTreeMap<u64, Owner>,
     /// Sessions whose resolver is disconnected, by the time when they are dropped.
@@ -223,9 +226,41 @@ impl PublicationTable {
         self.names.get(name).into_iter().flat_map(|it| it.publishers.iter().copied())
     }
 
-    /// Clients subscribed to a topic.
-    pub(super) fn subscribers_of(&self, name: &str) -> impl Iterator<Item = u64> {
-        self.names.get(name).into_iter().flat_map(|it| it.subscribers.iter().copied())
+    /// Clients subscribed to a topic, by its name or by a prefix of it.
+    pub(super) fn subscribers_of(&self, name: &str) -> BTreeSet<u64> {
+        let named = self.names.get(name).into_iter().flat_map(|it| &it.subscribers);
+        // As many lookups as the name has bytes, however many prefixes there are.
+        let ends = if self.prefixes.is_empty() { 0..0 } else { 0..name.len() + 1 };
+        let prefixes = ends.filter_map(|end| self.prefixes.get(name.get(..end)?)).flatten();
+        named.chain(prefixes).copied().collect()
+    }
+
+    /// Adds a subscriber to all topics with a prefix.
+    pub(super) fn subscribe_prefix(&mut self, client: u64, prefix: &str) -> Arc<str> {
+        let known = self.prefixes.get_key_value(prefix).map(|(prefix, _)| Arc::clone(prefix));
+        let prefix = known.unwrap_or_else(|| Arc::from(prefix));
+        let clients = self.prefixes.entry(Arc::clone(&prefix)).or_default();
+        self.entries += usize::from(clients.insert(client));
+        prefix
+    }
+
+    /// Removes a subscriber from all topics with a prefix.
+    pub(super) fn unsubscribe_prefix(&mut self, client: u64, prefix: &str) {
+        let Some(clients) = self.prefixes.get_mut(prefix) else { return };
+        self.entries -= usize::from(clients.remove(&client));
+        if clients.is_empty() {
+            self.prefixes.remove(prefix);
+        }
+    }
+
+    /// The first published topic with a prefix from the name `from` on, and the topic's sessions.
+    pub(super) fn next_topic(
+        &self,
+        prefix: &str,
+        from: Bound<&str>,
+    ) -> Option<(&Arc<str>, impl Iterator<Item = u64>)> {
+        let (name, it) = self.names.range::<str, _>((from, Bound::Unbounded)).next()?;
+        name.starts_with(prefix).then(|| (name, it.publishers.iter().copied()))
     }
 
     /// Returns the shared copy of a topic's name.

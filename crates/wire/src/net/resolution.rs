@@ -47,7 +47,7 @@ pub mod advert_flag {
     pub const PERHAPS: u8 = 2;
 }
 
-/// Bits of the flags of a Query; they mean something to a daemon only.
+/// Bits of the flags of a Query; all but `PREFIXES` mean something to a daemon only.
 pub mod query_flag {
     /// The names are wanted no longer.
     pub const WITHDRAW: u16 = 1;
@@ -55,6 +55,8 @@ pub mod query_flag {
     pub const ALL: u16 = 2;
     /// Send this frame back behind all that answers what came before it.
     pub const SYNC: u16 = 4;
+    /// Each name is the beginning of the wanted topics, followed by one `*`.
+    pub const PREFIXES: u16 = 8;
 }
 
 /// The flags of the Eject with which a daemon ends a connection: why.
@@ -230,6 +232,7 @@ mod tests {
             ("WITHDRAW", query_flag::WITHDRAW.into()),
             ("ALL", query_flag::ALL.into()),
             ("SYNC", query_flag::SYNC.into()),
+            ("PREFIXES", query_flag::PREFIXES.into()),
             ("STALLED", refusal_flag::STALLED.into()),
             ("CROWDED", refusal_flag::CROWDED.into()),
             ("MALFORMED", refusal_flag::MALFORMED.into()),

@@ -1,6 +1,6 @@
 //! The two ends of a process: what it publishes by, and what it subscribes by.
 
-use lanecast_transport::{SessionId, Transport};
+use lanecast_transport::{SessionId, TopicSelection, Transport};
 
 /// A transport whose subscribers may belong to a context of their own.
 ///
@@ -37,6 +37,10 @@ impl<C: Transport> Transport for EndpointPair<C> {
 
     fn subscriber(&self, topics: &[&str]) -> Result<C::Subscriber, C::Error> {
         self.receiving.as_ref().unwrap_or(&self.sending).subscriber(topics)
+    }
+
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<C::Subscriber, C::Error> {
+        self.receiving.as_ref().unwrap_or(&self.sending).subscriber_of(selection)
     }
 
     fn subscriber_except(

@@ -6,7 +6,7 @@ use crate::no_run::NoRun;
 use lanecast_base::clock::Clock;
 use lanecast_transport::{
     Batch, Claim, ClaimError, CloseReason, Completion, Event, Lease, Message, Publish,
-    PublisherEvent, SessionId, Stream, Subscribe, TopicId, Transport,
+    PublisherEvent, SessionId, Stream, Subscribe, TopicId, TopicSelection, Transport,
 };
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -122,6 +122,11 @@ impl Transport for Tape {
             source: "tape:1".to_owned(),
         };
         Ok(Playing { tape: self.clone(), stream, next: 0, has_joined: false, has_left: false })
+    }
+
+    /// No experiment subscribes by pattern.
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<Playing, Infallible> {
+        self.subscriber(&Vec::from_iter(selection.names()))
     }
 
     /// No experiment subscribes to what it publishes itself.

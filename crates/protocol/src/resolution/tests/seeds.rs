@@ -3,13 +3,18 @@
 use super::network::{Network, address};
 use super::*;
 use crate::SECOND;
+use std::collections::BTreeSet;
 
 /// Range of `few` seeds, or many more in long tests.
 fn seeds(few: u64) -> std::ops::Range<u64> {
     0..if std::env::var_os("LONG_TESTS").is_some() { few * 200 } else { few }
 }
 
-/// Each resolver publishes a session of its own topics, and wants some of everybody's.
+/// Patterns that a resolver may have.
+const PATTERNS: [&str; 3] = ["topic *", "*1", "topic 2*"];
+
+/// Each resolver publishes a session of its own topics, and wants some of everybody's; some want
+/// those of a pattern as well.
 fn populated(count: usize, topics: usize, seed: u64) -> Network {
     let mut network = Network::new(count, seed);
     let mut rng = Rng::new(seed ^ 0xbeef);
@@ -21,14 +26,23 @@ fn populated(count: usize, topics: usize, seed: u64) -> Network {
             let name = format!("topic {}", rng.below(topics as u64));
             network.resolvers[index].subscribe(&name).expect("a name");
         }
+        if let Some(pattern) = PATTERNS.get(rng.below(6) as usize) {
+            network.resolvers[index].subscribe_pattern(1, &selection(&[pattern], 1_000));
+        }
     }
     network
 }
 
 /// Whether everybody has found all that is published of what it wants.
 fn is_resolved(network: &Network) -> bool {
+    let published: BTreeSet<_> = network
+        .resolvers
+        .iter()
+        .flat_map(|resolver| resolver.state.publications.beginning_with("").cloned())
+        .collect();
     network.resolvers.iter().zip(&network.found).all(|(resolver, found)| {
-        resolver.state.subscriptions.names().all(|name| {
+        let matching = published.iter().filter(|name| resolver.state.patterns.take(name));
+        resolver.state.subscriptions.names().chain(matching.cloned()).all(|name| {
             let publishers =
                 network.resolvers.iter().flat_map(|other| other.state.publications.of(&name));
             publishers

@@ -2,6 +2,7 @@
 
 use super::cluster::Cluster;
 use super::*;
+use lanecast_transport::{TopicPattern, TopicSelection};
 
 const S: u64 = 0x5e55;
 
@@ -54,6 +55,33 @@ fn clients_get_subscribed_topics_and_nothing_else() {
         (resolver_server.topics(), resolver_server.sessions(), resolver_server.counters().sent),
         (0, 0, 1)
     );
+}
+
+#[test]
+fn a_prefix_is_answered_and_followed_until_it_is_withdrawn() {
+    let mut cluster = Cluster::new(1, 2, 5);
+    for number in 0..3_000 {
+        publish(&mut cluster, 0, S, &format!("prices.{number}"));
+        publish(&mut cluster, 0, S, &format!("orders.{number}"));
+    }
+    let pattern = |text: &str| {
+        TopicSelection::of_patterns(vec![TopicPattern::wildcard(text).expect("valid")], 10_000)
+    };
+    cluster.members[1].resolver.subscribe_pattern(1, &pattern("prices.*"));
+    cluster.run(10 * SECOND);
+    assert_eq!(cluster.members[1].found[&S].len(), 3_000);
+    assert_eq!(cluster.daemons[0].as_ref().expect("up").topics(), 6_001);
+    publish(&mut cluster, 0, S + 1, "prices.late");
+    publish(&mut cluster, 0, S + 1, "orders.late");
+    cluster.run(SECOND);
+    assert!(cluster.members[1].has(S + 1, "prices.late"));
+    let sent = cluster.daemons[0].as_ref().expect("up").counters().sent;
+    assert_eq!(sent, 3_001, "names without the prefix are not sent");
+    cluster.members[1].resolver.unsubscribe_pattern(1);
+    publish(&mut cluster, 0, S + 2, "prices.later");
+    cluster.run(SECOND);
+    assert!(!cluster.members[1].has(S + 2, "prices.later"));
+    assert_eq!(cluster.daemons[0].as_ref().expect("up").topics(), 6_003);
 }
 
 #[test]

@@ -214,3 +214,25 @@ fn random_bytes_do_no_harm() {
     }
     assert!(refused > 1_000, "{refused}");
 }
+
+#[test]
+fn prefixes_are_limited_and_have_their_star() {
+    let prefixes = |names: &[String]| {
+        let mut bytes = frame(7, None, names);
+        // The flags follow magic, version and kind.
+        bytes[4..6].copy_from_slice(&query_flag::PREFIXES.to_le_bytes());
+        bytes
+    };
+    let settings =
+        ResolverServerSettings { daemon: 99, client_prefixes_max: 3, ..small().settings };
+    for (names, why) in [
+        (vec!["a".to_owned()], RejectReason::Malformed),
+        ((0..4).map(|n| format!("{n}*")).collect(), RejectReason::TooManyTopics),
+    ] {
+        let mut server = ResolverServer::new(settings.clone(), 0);
+        let client = server.connect(0, from()).expect("room");
+        server.on_frame(0, client, &split(&prefixes(&names)));
+        assert_eq!(server.next_rejected().map(|it| it.why), Some(why));
+        assert_eq!(server.topics(), 0, "nothing of it stays");
+    }
+}

@@ -4,6 +4,7 @@ use super::cluster::Cluster;
 use super::*;
 use crate::MILLISECOND;
 use crate::rng::Rng;
+use lanecast_transport::{TopicPattern, TopicSelection};
 
 const DAEMONS: usize = 2;
 const MEMBERS: usize = 4;
@@ -13,13 +14,25 @@ const MEMBERS: usize = 4;
 struct Truth {
     sessions: Vec<BTreeMap<u64, BTreeSet<String>>>,
     wants: Vec<BTreeSet<String>>,
+    /// Whether each member has the pattern of that number.
+    patterns: Vec<[bool; 2]>,
 }
 
+/// Patterns, one without a prefix.
+const PATTERNS: [&str; 2] = ["topic *", "*1"];
+
 impl Truth {
+    fn wants(&self, member: usize, topic: &str) -> bool {
+        let patterns = PATTERNS.iter().zip(self.patterns[member]).filter(|(_, has)| *has);
+        let matches = |pattern: &str| pattern == PATTERNS[0] || topic.ends_with('1');
+        self.wants[member].contains(topic) || patterns.into_iter().any(|(it, _)| matches(it))
+    }
+
     fn expected(&self, member: usize) -> BTreeMap<u64, BTreeSet<String>> {
         let sessions = self.sessions.iter().flatten();
         let wanted = sessions.map(|(session, topics)| {
-            (*session, topics.intersection(&self.wants[member]).cloned().collect::<BTreeSet<_>>())
+            let wanted = topics.iter().filter(|topic| self.wants(member, topic));
+            (*session, wanted.cloned().collect::<BTreeSet<_>>())
         });
         wanted.filter(|(_, topics)| !topics.is_empty()).collect()
     }
@@ -31,7 +44,7 @@ fn step(cluster: &mut Cluster, truth: &mut Truth, rng: &mut Rng) {
     let topic = format!("topic {}", rng.below(6));
     let session = 1 + rng.below(3) + 10 * truth.sessions[member].len() as u64;
     let now = cluster.now;
-    match rng.below(12) {
+    match rng.below(14) {
         0 if cluster.daemons[daemon].is_some() => cluster.kill(daemon),
         0 | 1 if cluster.daemons[daemon].is_none() => cluster.start(daemon),
         2 => cluster.members[member].cut[daemon] ^= true,
@@ -56,7 +69,22 @@ fn step(cluster: &mut Cluster, truth: &mut Truth, rng: &mut Rng) {
         9 if truth.wants[member].remove(&topic) => {
             cluster.members[member].resolver.unsubscribe(&topic);
             for topics in cluster.members[member].found.values_mut() {
-                topics.remove(&topic);
+                topics.retain(|topic| truth.wants(member, topic));
+            }
+        }
+        12 | 13 => {
+            let number = rng.below(2) as usize;
+            truth.patterns[member][number] ^= true;
+            let resolver = &mut cluster.members[member].resolver;
+            if truth.patterns[member][number] {
+                let pattern = TopicPattern::wildcard(PATTERNS[number]).expect("a pattern");
+                let selection = TopicSelection::of_patterns(vec![pattern], 1_000);
+                resolver.subscribe_pattern(number as u64, &selection);
+            } else {
+                resolver.unsubscribe_pattern(number as u64);
+                for topics in cluster.members[member].found.values_mut() {
+                    topics.retain(|topic| truth.wants(member, topic));
+                }
             }
         }
         10 => {
@@ -67,6 +95,7 @@ fn step(cluster: &mut Cluster, truth: &mut Truth, rng: &mut Rng) {
             cluster.replace(member);
             truth.sessions[member].clear();
             truth.wants[member].clear();
+            truth.patterns[member] = [false; 2];
         }
         _ => {}
     }
@@ -75,8 +104,11 @@ fn step(cluster: &mut Cluster, truth: &mut Truth, rng: &mut Rng) {
 fn play(seed: u64) {
     let mut rng = Rng::new(seed);
     let mut cluster = Cluster::new(DAEMONS, MEMBERS, rng.next_u64());
-    let mut truth =
-        Truth { sessions: vec![BTreeMap::new(); MEMBERS], wants: vec![BTreeSet::new(); MEMBERS] };
+    let mut truth = Truth {
+        sessions: vec![BTreeMap::new(); MEMBERS],
+        wants: vec![BTreeSet::new(); MEMBERS],
+        patterns: vec![[false; 2]; MEMBERS],
+    };
     for _ in 0..60 {
         step(&mut cluster, &mut truth, &mut rng);
         let pause = [MILLISECOND, 100 * MILLISECOND, 3 * SECOND][rng.below(3) as usize];

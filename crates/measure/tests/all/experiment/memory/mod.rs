@@ -4,7 +4,8 @@
 use crate::no_run::NoRun;
 use lanecast_transport::{
     BackPressureReason, Batch, Claim, ClaimError, CloseReason, Completion, Event, Gap, Lease,
-    LossReason, Message, Publish, PublisherEvent, SessionId, Stream, Subscribe, TopicId, Transport,
+    LossReason, Message, Publish, PublisherEvent, SessionId, Stream, Subscribe, TopicId,
+    TopicSelection, Transport,
 };
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -149,6 +150,11 @@ impl Transport for Memory {
         self.hub.changed.notify_all();
         let index = state.queues.len() - 1;
         Ok(MemorySubscriber { hub: Arc::clone(&self.hub), index, streams: 0 })
+    }
+
+    /// No experiment subscribes by pattern.
+    fn subscriber_of(&self, selection: &TopicSelection) -> Result<MemorySubscriber, Infallible> {
+        self.subscriber(&Vec::from_iter(selection.names()))
     }
 
     /// No experiment subscribes to what it publishes itself.
