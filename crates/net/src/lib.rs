@@ -38,6 +38,7 @@ mod peer_names;
 mod peers;
 mod poller;
 mod publisher;
+mod ready_streams;
 mod receive_session;
 mod receive_sessions;
 mod receive_sockets;

@@ -7,6 +7,7 @@ use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
+use crate::ready_streams::ReadyStreams;
 use crate::settings::nanos;
 use crate::source::{Source, TransportKind};
 use crate::tcp_receiver::TcpReceiver;
@@ -184,6 +185,19 @@ impl ReceiveSession {
             self.disconnect(now);
         }
         true
+    }
+
+    /// Whether the session's connection has to be read unasked.
+    pub(crate) fn is_read_unasked(&self) -> bool {
+        self.tcp.as_ref().is_some_and(TcpReceiver::is_read_unasked)
+    }
+
+    /// Has the system name the session's connection when it is readable.
+    pub(crate) fn register(&mut self, ready: &mut ReadyStreams) {
+        let number = self.number();
+        if let Some(tcp) = self.tcp.as_mut().filter(|tcp| tcp.is_read_unasked()) {
+            tcp.register(ready, number);
+        }
     }
 
     /// Appends the deliveries of one frame to the subscriber's queue.

@@ -12,6 +12,7 @@ use crate::delivery_queue::{DeliveryQueue, QueuedDelivery};
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Descriptor;
+use crate::ready_streams::ReadyStreams;
 use crate::receive_session::ReceiveSession;
 use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
@@ -30,6 +31,10 @@ use std::sync::Arc;
 /// Reads between two reads of the subscriber's own socket while all messages come by groups and
 /// connections.
 const OWN_SOCKET_INTERVAL: u32 = 4;
+/// The same while groups always have something.
+const OWN_SOCKET_TURN: u32 = 16;
+/// Reads of datagrams between two of connections, where there are both.
+const STREAMS_TURN: u32 = 2;
 /// Reads with a result between two checks of the deadlines.
 const DEADLINE_INTERVAL: u32 = 64;
 /// The most reads of the conductor in one duty cycle.
@@ -52,6 +57,14 @@ pub(crate) struct ReceiveSessions {
     except: Option<SessionId>,
     sockets: ReceiveSockets,
     sessions: Vec<ReceiveSession>,
+    /// Connections with something to read, of those that are registered.
+    ready_streams: ReadyStreams,
+    /// The number of sessions with a connection, and whether some have to be read unasked.
+    streams: usize,
+    has_unasked: bool,
+    /// The session that is first to be read unasked, and the group that is first.
+    turn: usize,
+    group_turn: usize,
     /// Sessions that timed out, the oldest first. Their state allows recovery of what was missed,
     /// should the publisher come back.
     dormant: VecDeque<ReceiveSession>,
@@ -90,6 +103,11 @@ impl ReceiveSessions {
             except,
             sockets: ReceiveSockets::new(socket),
             sessions: Vec::new(),
+            ready_streams: ReadyStreams::default(),
+            streams: 0,
+            has_unasked: false,
+            turn: 0,
+            group_turn: 0,
             dormant: VecDeque::new(),
             next_index: 0,
             limiter: JoinLimiter::new(),
@@ -257,7 +275,10 @@ impl ReceiveSessions {
         (self.deadline, self.ready.len() > before)
     }
 
-    /// Reads from the first socket that has something; returns whether one had.
+    /// Reads once, from a socket that has something; returns whether one had. Deliveries point into
+    /// the buffer, which the next read overwrites.
+    ///
+    /// Each socket is first in turn: one that is never empty must not hide the others.
     fn read_once(
         &mut self,
         now: Nanos,
@@ -265,30 +286,129 @@ impl ReceiveSessions {
         queued: &mut VecDeque<QueuedDelivery>,
     ) -> bool {
         self.reads = self.reads.wrapping_add(1);
-        for index in 0..self.sockets.groups.len() {
-            // One read a call: deliveries point into the buffer, which the next read overwrites.
-            let received = self.sockets.groups[index].1.receive(&mut buffer[..READ_BYTES]);
-            if let Ok(Some((length, from))) = received {
-                self.on_datagrams(now, buffer, length, from, queued);
-                return true;
-            }
+        let has_groups = !self.sockets.groups.is_empty();
+        if has_groups
+            && self.reads.is_multiple_of(OWN_SOCKET_TURN)
+            && self.read_own(now, buffer, queued)
+        {
+            return true;
+        }
+        let uses_own = self.sessions.iter().any(ReceiveSession::uses_own_socket);
+        if self.streams > 0
+            && (has_groups || uses_own)
+            && self.reads.is_multiple_of(STREAMS_TURN)
+            && self.read_streams(now, buffer, queued)
+        {
+            return true;
+        }
+        if self.read_groups(now, buffer, queued) {
+            return true;
         }
         // With all sessions joined by groups and connections, the own socket only receives
         // replies: reading it every time would be a wasted system call.
         let is_due = self.reads.is_multiple_of(OWN_SOCKET_INTERVAL);
-        if (is_due || self.sessions.iter().any(ReceiveSession::uses_own_socket))
-            && let Ok(Some((length, from))) = self.sockets.own.receive(&mut buffer[..READ_BYTES])
-        {
-            self.on_datagrams(now, buffer, length, from, queued);
+        (is_due || uses_own) && self.read_own(now, buffer, queued)
+            || self.streams > 0 && self.read_streams(now, buffer, queued)
+    }
+
+    fn read_own(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        let received = self.sockets.own.receive(&mut buffer[..READ_BYTES]);
+        let Ok(Some((length, from))) = received else { return false };
+        self.on_datagrams(now, buffer, length, from, queued);
+        true
+    }
+
+    #[inline]
+    fn read_groups(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        let count = self.sockets.groups.len();
+        for step in 0..count {
+            let index = (self.group_turn + step) % count;
+            let received = self.sockets.groups[index].1.receive(&mut buffer[..READ_BYTES]);
+            if let Ok(Some((length, from))) = received {
+                self.group_turn = index + 1;
+                self.on_datagrams(now, buffer, length, from, queued);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads a connection that has something: one that is not registered, or the next of those that
+    /// the system names.
+    fn read_streams(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        if self.has_unasked && self.read_unasked(now, buffer, queued) {
             return true;
         }
-        self.sessions.iter_mut().any(|session| {
-            let has_read = session.read_tcp(now, buffer, &mut self.deliveries);
-            if has_read {
-                session.queue_deliveries(&mut self.deliveries, queued);
+        let mut has_looked = false;
+        loop {
+            let Some(number) = self.ready_streams.next() else {
+                if has_looked {
+                    return false;
+                }
+                has_looked = true;
+                self.ready_streams.look();
+                continue;
+            };
+            let at = self.sessions.iter().position(|session| session.number() == number);
+            if at.is_some_and(|at| self.read_stream(at, now, buffer, queued)) {
+                return true;
             }
-            has_read
-        })
+        }
+    }
+
+    /// Reads the connections that are not registered: a single one, or new ones.
+    fn read_unasked(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        let count = self.sessions.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            if self.sessions[at].is_read_unasked() && self.read_stream(at, now, buffer, queued) {
+                self.turn = at + 1;
+                return true;
+            }
+        }
+        // Nothing is left in them: from here on the system tells. A single connection is read at
+        // the price of being asked for.
+        if self.streams > 1 {
+            let ready = &mut self.ready_streams;
+            self.sessions.iter_mut().for_each(|session| session.register(ready));
+            self.has_unasked = self.sessions.iter().any(ReceiveSession::is_read_unasked);
+        }
+        false
+    }
+
+    fn read_stream(
+        &mut self,
+        at: usize,
+        now: Nanos,
+        buffer: &mut [u8],
+        queued: &mut VecDeque<QueuedDelivery>,
+    ) -> bool {
+        let session = &mut self.sessions[at];
+        let has_read = session.read_tcp(now, buffer, &mut self.deliveries);
+        if has_read {
+            session.queue_deliveries(&mut self.deliveries, queued);
+        }
+        has_read
     }
 
     /// Passes each frame of a datagram, or of a GRO run of datagrams, to its session.
@@ -337,7 +457,10 @@ impl ReceiveSessions {
     fn send_control(&mut self, now: Nanos) {
         let mut deadline = self.reporting.due();
         let mut has_ended = false;
+        (self.streams, self.has_unasked) = (0, false);
         for session in &mut self.sessions {
+            self.streams += usize::from(session.tcp().is_some());
+            self.has_unasked |= session.is_read_unasked();
             session.send_control(now, &mut self.sockets.own, &mut self.control);
             deadline = deadline.min(session.next_deadline().unwrap_or(Nanos::MAX));
             has_ended |= session.is_over();

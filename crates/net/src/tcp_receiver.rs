@@ -5,6 +5,7 @@
 use crate::context::NetContext;
 use crate::frame_reassembler::FrameReassembler;
 use crate::poller::Descriptor;
+use crate::ready_streams::ReadyStreams;
 use crate::settings::nanos;
 use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
@@ -38,6 +39,8 @@ pub(crate) struct TcpReceiver {
     options: TcpOptions,
     stream: Option<Arc<TcpStream>>,
     is_connected: bool,
+    /// The connection is among those that the system names when they are readable.
+    is_registered: bool,
     /// The publisher's host refused the last connect.
     is_refused: bool,
     incoming: FrameReassembler,
@@ -63,6 +66,7 @@ impl TcpReceiver {
             options,
             stream: Some(Arc::new(stream)),
             is_connected: false,
+            is_registered: false,
             is_refused: false,
             incoming: FrameReassembler::lenient(),
             unsent: Vec::new(),
@@ -134,6 +138,21 @@ impl TcpReceiver {
         self.is_refused
     }
 
+    /// Whether the connection has to be read unasked: it is not registered, not established, or
+    /// has something to write, which a read does as well.
+    pub(crate) const fn is_read_unasked(&self) -> bool {
+        self.stream.is_some() && (!self.is_registered || !self.unsent.is_empty())
+    }
+
+    /// Has the system name the connection by `number` when it is readable, once it is established.
+    pub(crate) fn register(&mut self, ready: &mut ReadyStreams, number: u64) {
+        if !self.is_registered
+            && let Some(stream) = self.stream.as_deref().filter(|_| self.is_connected)
+        {
+            self.is_registered = ready.add(stream, number);
+        }
+    }
+
     /// Writes a control frame, or keeps it until there is room.
     pub(crate) fn write(&mut self, frame: &[u8]) {
         // Whole frames only: a cut one would break the stream. A dropped one is repeated.
@@ -159,6 +178,7 @@ impl TcpReceiver {
         }
         self.stream = None;
         self.is_connected = false;
+        self.is_registered = false;
         self.incoming.clear();
         // A new connection begins with a Join, not with the rest of an old frame.
         self.unsent.clear();

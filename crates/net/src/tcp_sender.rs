@@ -5,6 +5,7 @@
 
 use crate::frame_reassembler::{FrameReassembler, is_transient};
 use crate::poller::Descriptor;
+use crate::ready_streams::ReadyStreams;
 use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
@@ -21,6 +22,8 @@ const ACCEPTS_MAX: usize = 16;
 const ACCEPT_INTERVAL: Nanos = MILLISECOND;
 /// Shortest interval between two reads of all connections while the publisher is busy.
 const READ_INTERVAL: Nanos = 20 * MICROSECOND;
+/// The listener's number among the connections.
+const LISTENER: u64 = 0;
 
 /// The connection of one receiver.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ struct Connection {
     incoming: FrameReassembler,
     /// The last write found no room.
     is_full: bool,
+    /// The system names the connection when it is readable.
+    is_registered: bool,
 }
 
 /// All connections, and the listening socket.
@@ -40,6 +45,9 @@ pub(crate) struct TcpSender {
     options: TcpOptions,
     connections: Vec<Connection>,
     connections_max: usize,
+    /// Registered connections with something to read, and the listener, once there are several.
+    ready_streams: ReadyStreams,
+    has_registered_listener: bool,
     last_number: u64,
     last_accept: Nanos,
     last_read: Nanos,
@@ -53,7 +61,9 @@ impl TcpSender {
             options,
             connections: Vec::new(),
             connections_max: receivers + UNJOINED_MAX,
-            last_number: 0,
+            ready_streams: ReadyStreams::default(),
+            has_registered_listener: false,
+            last_number: LISTENER,
             last_accept: 0,
             last_read: 0,
         }
@@ -62,7 +72,9 @@ impl TcpSender {
     /// Accepts connections and reads control frames.
     pub(crate) fn receive(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) {
         // Without a connection there is nothing to delay: the first receiver is accepted at once.
-        if now.wrapping_sub(self.last_accept) >= ACCEPT_INTERVAL || self.connections.is_empty() {
+        let is_accept_due =
+            now.wrapping_sub(self.last_accept) >= ACCEPT_INTERVAL || self.connections.is_empty();
+        if is_accept_due && !self.has_registered_listener {
             self.last_accept = now;
             self.accept(sender, now);
         }
@@ -70,8 +82,38 @@ impl TcpSender {
             return;
         }
         self.last_read = now;
+        if self.connections.len() < 2 && !self.has_registered_listener {
+            return self.read_where(sender, now, buffer, |_| true);
+        }
+        self.register();
+        self.ready_streams.look();
+        let mut is_called = false;
+        while let Some(number) = self.ready_streams.next() {
+            is_called |= number == LISTENER;
+            self.read_where(sender, now, buffer, |it| it.number == number);
+        }
+        if self.connections.iter().any(|it| !it.is_registered) {
+            self.read_where(sender, now, buffer, |it| !it.is_registered);
+        }
+        if is_accept_due && self.has_registered_listener {
+            self.last_accept = now;
+            self.close_overdue(sender, now);
+            if is_called {
+                self.accept(sender, now);
+            }
+        }
+    }
+
+    /// Reads each of these connections once, and removes those that have ended.
+    fn read_where(
+        &mut self,
+        sender: &mut Sender,
+        now: Nanos,
+        buffer: &mut [u8],
+        is_one: impl Fn(&Connection) -> bool,
+    ) {
         self.connections.retain_mut(|connection| {
-            let is_open = connection.read(sender, now, buffer).is_ok();
+            let is_open = !is_one(connection) || connection.read(sender, now, buffer).is_ok();
             if !is_open {
                 sender.disconnect(connection.number);
             }
@@ -79,13 +121,30 @@ impl TcpSender {
         });
     }
 
-    fn accept(&mut self, sender: &mut Sender, now: Nanos) {
-        let mut handled = 0;
-        // First, as each closed connection makes room for a new one.
+    /// Has the system name the listener and all connections when they are readable.
+    fn register(&mut self) {
+        let ready = &mut self.ready_streams;
+        if !self.has_registered_listener {
+            self.has_registered_listener = ready.add(&*self.listener, LISTENER);
+        }
+        for connection in self.connections.iter_mut().filter(|it| !it.is_registered) {
+            connection.is_registered = ready.add(&*connection.stream, connection.number);
+        }
+    }
+
+    /// Closes connections that no receiver has joined by in time; returns their number.
+    fn close_overdue(&mut self, sender: &mut Sender, now: Nanos) -> usize {
+        let mut closed = 0;
         while let Some(number) = sender.overdue_connection(now) {
             self.close(sender, number);
-            handled += 1;
+            closed += 1;
         }
+        closed
+    }
+
+    fn accept(&mut self, sender: &mut Sender, now: Nanos) {
+        // First, as each closed connection makes room for a new one.
+        let mut handled = self.close_overdue(sender, now);
         while handled < ACCEPTS_MAX
             && let Ok((stream, from)) = self.listener.accept()
         {
@@ -103,6 +162,7 @@ impl TcpSender {
                 stream: Arc::new(stream),
                 incoming: FrameReassembler::lenient(),
                 is_full: false,
+                is_registered: false,
             });
         }
     }

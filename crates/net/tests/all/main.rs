@@ -11,4 +11,5 @@ mod reporting;
 mod resolver;
 mod silent;
 mod transports;
+mod turns;
 mod versions;
