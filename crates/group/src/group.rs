@@ -9,7 +9,7 @@ use crate::pending::PendingEvents;
 use crate::streams::{departure, remember};
 use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
-use crate::watch::Watch;
+use crate::watch::{Watch, WatchEvent};
 use lanecast_base::clock::Clock;
 use lanecast_membership::{
     Departure, Event, GroupCounters, Member, MemberId, MemberInfo, Nanos, Order, SendError,
@@ -166,7 +166,7 @@ impl<T: Transport> Group<T> {
         };
         let mut work = pending.deliver(&mut handler);
         let mut out = Outbox { links, handler: &mut handler };
-        work += subscriber.poll(limit, |event| match event {
+        let frames = subscriber.poll(limit, |event| match event {
             StreamEvent::Message(message) => {
                 let stream = message.stream();
                 let from = MemberId(stream.session.0);
@@ -194,12 +194,18 @@ impl<T: Transport> Group<T> {
             // Losses show in the members' own sequences, and are repaired by those.
             _ => {}
         });
+        work += frames;
         if let Some(watch) = &mut self.watch {
-            watch.poll(now, |id| {
-                work += 1;
-                member.on_peer_gone(now, id, Departure::Crashed, &mut out);
+            watch.poll(now, |id, event| match event {
+                WatchEvent::Gone => {
+                    work += 1;
+                    member.on_peer_gone(now, id, Departure::Crashed, &mut out);
+                }
+                WatchEvent::Answered => member.on_answer(now, id),
             });
         }
+        // A poll that finds frames may have left others.
+        member.set_backlog(now, frames > 0);
         if now >= member.next_tick() {
             member.on_tick(now, &mut out);
         }
@@ -210,6 +216,9 @@ impl<T: Transport> Group<T> {
     /// Duties after the member's own.
     #[inline]
     fn finish_poll(&mut self, now: Nanos, work: usize) {
+        if !self.links.probes.is_empty() {
+            self.probe();
+        }
         if self.was_evicted {
             self.resubscribe();
         }
@@ -221,6 +230,16 @@ impl<T: Transport> Group<T> {
             && work == 0
         {
             wakeup.set(now, self.member.next_tick());
+        }
+    }
+
+    /// Asks silent members for a sign of life.
+    #[cold]
+    fn probe(&mut self) {
+        for id in self.links.probes.drain(..) {
+            if let Some(watch) = &mut self.watch {
+                watch.probe(id);
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Links<T: Transport> {
     /// With a key: seals each frame, and opens those of others.
     sealing: Option<Box<Sealing>>,
     sealed: Vec<u8>,
+    /// Members to probe at the end of the poll.
+    pub(crate) probes: Vec<MemberId>,
 }
 
 impl<T: Transport> Links<T> {
@@ -36,7 +38,7 @@ impl<T: Transport> Links<T> {
         let me = all.session().0;
         let sealing = keys.map(|keys| Box::new(Sealing::new(keys, group, group_hash(group), me)));
         let (group, single, sealed) = (group.to_owned(), Vec::new(), Vec::new());
-        Ok(Self { transport, group, my_topic, all, single, sealing, sealed })
+        Ok(Self { transport, group, my_topic, all, single, sealing, sealed, probes: Vec::new() })
     }
 
     /// This member's id: the number of its session, which is random and never used again.

@@ -20,6 +20,10 @@ impl<T: Transport, F: FnMut(Event<'_>)> Outlet for Outbox<'_, T, F> {
         self.links.direct(to, head, body)
     }
 
+    fn probe(&mut self, to: MemberId) {
+        self.links.probes.push(to);
+    }
+
     #[inline]
     fn event(&mut self, event: Event<'_>) {
         (self.handler)(event);

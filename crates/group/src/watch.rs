@@ -2,10 +2,13 @@
 //! a process that ends closes them.
 //!
 //! Each member listens on one port and connects to the port of every other member of its view. The
-//! listener sends one greeting with its member id and nothing else; it reads nothing. Only the end
-//! of a connection whose greeting was right means a crash: a refused connection may be a firewall,
-//! and then silence is what tells. All sockets are non-blocking and are looked at in the
-//! application's polls, every [`INTERVAL`].
+//! listener sends one greeting with its member id. Only the end of a connection whose greeting was
+//! right means a crash: a refused connection may be a firewall, and then silence is what tells.
+//!
+//! A member that is silent is probed by its connection, and answers as soon as it is polled: a loss
+//! that holds up its frames, as on TCP, does not hold up these bytes too.
+//!
+//! All sockets are non-blocking and are looked at in the application's polls, every [`INTERVAL`].
 
 use lanecast_membership::{MemberId, Nanos};
 use lanecast_os::epoll::Epoll;
@@ -28,8 +31,23 @@ const BACKLOG: u32 = 64;
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Greeting: a tag, then the member's id.
 const GREETING: usize = 16;
-const TAG: [u8; 8] = *b"lc-watch";
+const TAG: [u8; 8] = *b"lc-watc2";
+/// A watcher's byte, which asks for an answer.
+const PROBE: u8 = b'?';
+/// The listener's byte, which answers all probes that it has read.
+const ANSWER: u8 = b'!';
+/// Probes or answers read at a time.
+const READ_MAX: usize = 64;
 const LISTENER: u64 = 0;
+
+/// News of a watched member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchEvent {
+    /// The process has ended.
+    Gone,
+    /// The member has answered a probe.
+    Answered,
+}
 
 /// The connections of one member.
 #[derive(Debug)]
@@ -114,16 +132,28 @@ impl Watch {
         self.due
     }
 
-    /// Looks at all connections, if it is time: accepts and opens some, and gives to `gone` each
-    /// member whose connection has ended.
-    pub(crate) fn poll(&mut self, now: Nanos, gone: impl FnMut(MemberId)) {
+    /// Looks at all connections, if it is time: accepts and opens some, answers probes, and gives
+    /// to `told` the news of members.
+    pub(crate) fn poll(&mut self, now: Nanos, told: impl FnMut(MemberId, WatchEvent)) {
         if now >= self.due {
-            self.look(now, gone);
+            self.look(now, told);
+        }
+    }
+
+    /// Asks a member for an answer, if there is a connection to it.
+    #[cold]
+    pub(crate) fn probe(&mut self, id: MemberId) {
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id)
+            && let PeerState::Open { stream, length: GREETING, .. } = &mut peer.state
+        {
+            // Without room earlier probes are on the way; a broken connection shows at the next
+            // look.
+            drop(stream.write(&[PROBE]));
         }
     }
 
     #[cold]
-    fn look(&mut self, now: Nanos, mut gone: impl FnMut(MemberId)) {
+    fn look(&mut self, now: Nanos, mut told: impl FnMut(MemberId, WatchEvent)) {
         self.due = now.saturating_add(INTERVAL);
         for peer in &mut self.peers {
             if matches!(peer.state, PeerState::Waiting(at) if at <= now) {
@@ -138,12 +168,13 @@ impl Watch {
             if key == LISTENER {
                 self.accept();
             } else if let Some(at) = self.watchers.iter().position(|(it, _)| *it == key) {
-                // Watchers never write: whatever is there to read ends the connection.
-                self.watchers.swap_remove(at);
+                if !answer(&self.watchers[at].1) {
+                    self.watchers.swap_remove(at);
+                }
             } else if let Some(peer) = self.peers.iter_mut().find(|peer| peer.is(key))
-                && peer.read(now)
+                && let Some(event) = peer.read(now)
             {
-                gone(peer.id);
+                told(peer.id, event);
             }
         }
         self.ready = ready;
@@ -155,10 +186,12 @@ impl Watch {
             if self.watchers.len() >= WATCHERS_MAX || tcp::tune(&stream, &options()).is_err() {
                 continue;
             }
-            // A new connection has room for a few bytes, always.
-            let is_greeted = matches!((&stream).write(&self.greeting), Ok(GREETING));
             self.last_key += 1;
-            if is_greeted && self.set.add(stream.as_fd(), self.last_key).is_ok() {
+            // Nothing may fail after the greeting: the end of a greeted connection means a crash.
+            // A new connection has room for a few bytes, always.
+            if self.set.add(stream.as_fd(), self.last_key).is_ok()
+                && matches!((&stream).write(&self.greeting), Ok(GREETING))
+            {
                 self.watchers.push((self.last_key, stream));
             }
         }
@@ -179,41 +212,58 @@ impl Peer {
         matches!(self.state, PeerState::Open { key: mine, .. } if mine == key)
     }
 
-    /// Reads what has come; whether the member is gone.
-    fn read(&mut self, now: Nanos) -> bool {
+    /// Reads what has come; the news in it.
+    fn read(&mut self, now: Nanos) -> Option<WatchEvent> {
         let PeerState::Open { stream, greeting, length, .. } = &mut self.state else {
-            return false;
+            return None;
         };
         let is_known = *length == GREETING;
-        // One byte more than the greeting at most, so that a stranger's flood ends it.
-        let mut excess = [0];
-        let room = if is_known { &mut excess[..] } else { &mut greeting[*length..] };
+        let mut answers = [0; READ_MAX];
+        let room = if is_known { &mut answers[..] } else { &mut greeting[*length..] };
         let ends = match stream.read(room) {
             Ok(0) => true,
-            Ok(count) if !is_known => {
+            Ok(count) if is_known => {
+                if answers[..count].iter().all(|byte| *byte == ANSWER) {
+                    return Some(WatchEvent::Answered);
+                }
+                false
+            }
+            Ok(count) => {
                 *length += count;
-                if *length == GREETING && *greeting == greeting_of(self.id) {
+                if *length < GREETING {
+                    return None;
+                }
+                if *greeting == greeting_of(self.id) {
                     // From now on the end of the connection is the end of the member.
                     let _ = tcp::tune(stream, &options());
-                    return false;
-                }
-                if *length < GREETING {
-                    return false;
+                    return None;
                 }
                 // Another program, or another member, has this port.
-                self.state = PeerState::Waiting(now.saturating_add(RETRY));
-                return false;
+                false
             }
-            Ok(_) => false,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         };
         if is_known && ends {
             self.state = PeerState::Gone;
-            return true;
+            return Some(WatchEvent::Gone);
         }
         self.state = PeerState::Waiting(now.saturating_add(RETRY));
-        false
+        None
+    }
+}
+
+/// Answers a watcher's probes; false if the connection has ended, or brings anything else.
+fn answer(mut stream: &TcpStream) -> bool {
+    let mut probes = [0; READ_MAX];
+    match stream.read(&mut probes) {
+        Ok(count @ 1..) if probes[..count].iter().all(|byte| *byte == PROBE) => {
+            // A watcher that reads no answers gets no more of them.
+            drop(stream.write(&[ANSWER]));
+            true
+        }
+        Ok(_) => false,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
     }
 }
 
@@ -253,7 +303,10 @@ mod tests {
         for _ in 0..5_000 {
             *now += INTERVAL;
             for watch in watches.iter_mut() {
-                watch.poll(*now, |id| gone.push(id));
+                watch.poll(*now, |id, event| {
+                    assert_eq!(event, WatchEvent::Gone);
+                    gone.push(id);
+                });
             }
             if done(&gone) {
                 return;
@@ -277,8 +330,8 @@ mod tests {
         let mut now = 0;
         for _ in 0..5_000 {
             now += INTERVAL;
-            near.poll(now, |id| panic!("{id} lives"));
-            far.poll(now, |id| panic!("{id} lives"));
+            near.poll(now, |id, _| panic!("{id} lives"));
+            far.poll(now, |id, _| panic!("{id} lives"));
             if is_greeted(&near) {
                 break;
             }
@@ -289,8 +342,44 @@ mod tests {
         run(&mut now, &mut [&mut near], |gone| gone == [b]);
         for _ in 0..100 {
             now += RETRY;
-            near.poll(now, |id| panic!("{id} was told before"));
+            near.poll(now, |id, _| panic!("{id} was told before"));
         }
+    }
+
+    #[test]
+    fn a_probe_is_answered_once_the_other_is_polled() {
+        let (a, b) = (MemberId(1), MemberId(2));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let mut far = Watch::open(LOOPBACK, b).unwrap();
+        near.set_peers([(b, far.address)].into_iter());
+        let (mut now, mut answers) = (0, 0);
+        near.probe(b);
+        let mut look = |near: &mut Watch, far: Option<&mut Watch>| {
+            now += INTERVAL;
+            near.poll(now, |id, event| {
+                assert_eq!((id, event), (b, WatchEvent::Answered));
+                answers += 1;
+            });
+            if let Some(far) = far {
+                far.poll(now, |id, _| panic!("{id} is not watched"));
+            }
+            thread::sleep(Duration::from_millis(1));
+            answers
+        };
+        while !is_greeted(&near) {
+            look(&mut near, Some(&mut far));
+        }
+        near.probe(b);
+        near.probe(b);
+        for _ in 0..20 {
+            assert_eq!(look(&mut near, None), 0, "the other stands still");
+        }
+        while look(&mut near, Some(&mut far)) == 0 {}
+        for _ in 0..20 {
+            assert_eq!(look(&mut near, Some(&mut far)), 1, "one answer to all");
+        }
+        near.probe(b);
+        while look(&mut near, Some(&mut far)) == 1 {}
     }
 
     #[test]
@@ -303,9 +392,9 @@ mod tests {
         let (mut now, mut far) = (0, Some(far));
         for step in 0..200 {
             now += RETRY / 4;
-            near.poll(now, |id| panic!("{id} was never known to live"));
+            near.poll(now, |id, _| panic!("{id} was never known to live"));
             if let Some(far) = &mut far {
-                far.poll(now, |_| ());
+                far.poll(now, |_, _| ());
             }
             if step == 100 {
                 far = None;

@@ -43,6 +43,8 @@ pub(crate) struct Agreement {
     announced: u64,
     next_heartbeat: Nanos,
     next_leave: Nanos,
+    /// The next time at which silence is judged, if no frames wait.
+    judge_due: Nanos,
     due: Nanos,
 }
 
@@ -63,6 +65,7 @@ impl Agreement {
             // Members that start at once don't send at once for ever.
             next_heartbeat: now + seed % (settings.gather / 4).max(1),
             next_leave: Nanos::MAX,
+            judge_due: Nanos::MAX,
             due: now,
             settings,
         }
@@ -109,6 +112,20 @@ impl Agreement {
         if pause > 0 {
             self.rounds.extend_deadlines(pause);
         }
+    }
+
+    /// Frames wait that were not read yet, or all were.
+    #[inline]
+    pub(crate) fn set_backlog(&mut self, now: Nanos, has_backlog: bool) {
+        self.liveness.set_backlog(now, has_backlog);
+        if !has_backlog && self.stage != Stage::Left {
+            self.due = self.due.min(self.judge_due);
+        }
+    }
+
+    /// A member has answered a probe.
+    pub(crate) fn on_answer(&mut self, now: Nanos, from: MemberId) {
+        self.liveness.on_answer(now, from);
     }
 
     pub(crate) fn on_heartbeat(
@@ -192,12 +209,20 @@ impl Agreement {
         }
     }
 
-    /// Duties that are due, and those that the latest frame brought.
+    /// Duties that are due, and judgement of the others' silence.
+    pub(crate) fn tick(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
+        if self.stage != Stage::Left {
+            self.listen(now, delivery, out);
+            self.advance(now, delivery, out);
+        }
+    }
+
+    /// Duties that are due, and those that the latest frame brought. Silence is not judged: the
+    /// next frame may end it.
     pub(crate) fn advance(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         if self.stage == Stage::Left {
             return;
         }
-        self.listen(now, delivery, out);
         let (rounds, mut call) = self.rounds(now, delivery, out);
         rounds.follow(&mut call);
         rounds.drive(&mut call);
@@ -241,6 +266,7 @@ impl Agreement {
     /// Suspects members that are silent, and gives up those that do not refute it.
     fn listen(&mut self, now: Nanos, delivery: &mut Delivery, out: &mut impl Outlet) {
         let silence = self.liveness.listen(now, &self.rounds.current.view);
+        silence.doubted.iter().for_each(|&id| out.probe(id));
         for info in &silence.suspected {
             if self.rounds.current.is_shown {
                 out.event(Event::Suspected(info, Departure::Silent));
@@ -290,7 +316,7 @@ impl Agreement {
         self.next_heartbeat = now + if is_sent { self.settings.heartbeat } else { AGAIN };
     }
 
-    fn next_due(&self, now: Nanos) -> Nanos {
+    fn next_due(&mut self, now: Nanos) -> Nanos {
         let stage = match self.stage {
             Stage::Left => return Nanos::MAX,
             Stage::Seeking { until } if now < until => until,
@@ -298,7 +324,9 @@ impl Agreement {
             Stage::Leaving { until } => until.min(self.next_leave),
             Stage::Installed => Nanos::MAX,
         };
-        let due = stage.min(self.liveness.next_due(now)).min(self.rounds.next_due(now));
+        let (judge_due, from) = self.liveness.next_due(now, &self.rounds.current.view);
+        self.judge_due = judge_due;
+        let due = stage.min(judge_due.max(from)).min(self.rounds.next_due(now));
         self.next_heartbeat.min(due.max(now + 1))
     }
 }

@@ -372,10 +372,10 @@ impl Delivery {
     ) -> Result<u64, SendError> {
         match self.phase {
             Phase::Open => {}
-            Phase::NoView => return Err(SendError::NoView),
-            Phase::Held => {
+            Phase::NoView | Phase::Held => {
                 self.own.refuse_for_change();
-                return Err(SendError::Changing);
+                let has_view = self.phase == Phase::Held;
+                return Err(if has_view { SendError::Changing } else { SendError::NoView });
             }
         }
         let link = &mut self.context.link(now, out);
@@ -428,6 +428,12 @@ impl Delivery {
     /// Memory is short: fewer bytes may be under way.
     pub(crate) fn on_memory_pressure(&mut self) {
         self.own.on_memory_pressure();
+    }
+
+    /// Frames wait that were not read yet, or all were.
+    #[inline]
+    pub(crate) const fn set_backlog(&mut self, has_backlog: bool) {
+        self.streams.has_backlog = has_backlog;
     }
 
     /// Does what is due.

@@ -50,6 +50,8 @@ pub(crate) struct Lead {
     pub(crate) cut: Option<Vec<u8>>,
     pub(crate) resend_at: Nanos,
     pub(crate) deadline: Nanos,
+    /// Participants that answer probes are waited for until then.
+    pub(crate) end: Nanos,
 }
 
 impl Answer {
@@ -80,8 +82,9 @@ impl Lead {
         view: ViewId,
         participants: Vec<Participant>,
         deadline: Nanos,
+        end: Nanos,
     ) -> Self {
-        Self { ballot, view, participants, cut: None, resend_at: 0, deadline }
+        Self { ballot, view, participants, cut: None, resend_at: 0, deadline, end }
     }
 
     /// The participants that are to answer yet.

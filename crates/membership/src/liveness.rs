@@ -11,6 +11,13 @@ use lanecast_wire::group::views::MemberState;
 
 /// Shortest pause in which a member was not run that counts as one.
 const PAUSE: Nanos = 250_000_000;
+/// Heartbeats without a frame after which a member is probed.
+const DOUBT_BEATS: Nanos = 3;
+/// Heartbeats without any sign of life before which no member is suspected.
+const QUIET_BEATS: Nanos = 5;
+/// Hang timeouts without a frame after which answers to probes do not count: such a member lives,
+/// but holds up the group.
+const SILENT_STREAM: Nanos = 4;
 
 /// The other members, as far as this one hears of them.
 #[derive(Clone, Debug)]
@@ -19,13 +26,20 @@ pub(crate) struct Liveness {
     pub(crate) peers: Peers,
     detector: Detector,
     heartbeat: Nanos,
+    hang_timeout: Nanos,
     verify_timeout: Nanos,
     latest_run: Nanos,
+    /// Frames wait to be read, as far as this member's driver knows.
+    has_backlog: bool,
+    /// Time at which none waited.
+    drained: Nanos,
 }
 
 /// Members that have been silent for too long.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Silence {
+    /// Members of the view that are asked for a sign of life.
+    pub(crate) doubted: Vec<MemberId>,
     /// Members of the view that are suspected from now on.
     pub(crate) suspected: Vec<MemberInfo>,
     /// Members that are given up.
@@ -39,8 +53,11 @@ impl Liveness {
             peers: Peers::new(settings.round_timeout),
             detector: Detector::new(settings),
             heartbeat: settings.heartbeat,
+            hang_timeout: settings.hang_timeout,
             verify_timeout: settings.verify_timeout,
             latest_run: now,
+            has_backlog: false,
+            drained: now,
         }
     }
 
@@ -55,6 +72,7 @@ impl Liveness {
         self.detector.rest(now);
         for peer in self.peers.iter_mut() {
             peer.heard = peer.heard.max(now.min(peer.heard + pause));
+            peer.probed = peer.probed.max(now.min(peer.probed + pause));
             peer.suspected = peer.suspected.map(|since| since + pause);
         }
         pause
@@ -66,6 +84,34 @@ impl Liveness {
         if let Some(peer) = self.peers.get_mut(from) {
             peer.heard = now;
         }
+    }
+
+    /// A peer has answered a probe: it runs, but its frames may be held up on the way.
+    pub(crate) fn on_answer(&mut self, now: Nanos, from: MemberId) {
+        let most = SILENT_STREAM * self.hang_timeout;
+        if let Some(peer) = self.peers.get_mut(from)
+            && peer.is_live()
+            && now < peer.heard.saturating_add(most)
+        {
+            peer.answered = now;
+            peer.suspected = None;
+            self.detector.heard(now, from);
+        }
+    }
+
+    /// Notes whether frames wait that this member has not read yet: they may be signs of life.
+    #[inline]
+    pub(crate) const fn set_backlog(&mut self, now: Nanos, has_backlog: bool) {
+        self.has_backlog = has_backlog;
+        if !has_backlog {
+            self.drained = now;
+        }
+    }
+
+    /// The time from which silence is judged: not while frames wait, but a member that never has
+    /// time to read them all judges at last.
+    const fn judges_from(&self) -> Nanos {
+        if self.has_backlog { self.drained.saturating_add(self.hang_timeout) } else { 0 }
     }
 
     /// Whether the member is a later incarnation of this one.
@@ -116,18 +162,25 @@ impl Liveness {
 
     /// Suspects members that are silent, and gives up those that do not refute it with a heartbeat.
     pub(crate) fn listen(&mut self, now: Nanos, view: &View) -> Silence {
-        let quiet = 5 * self.heartbeat;
+        let quiet = QUIET_BEATS * self.heartbeat;
         let mut silence = Silence::default();
+        if now < self.judges_from() {
+            return silence;
+        }
         for peer in self.peers.iter_mut().filter(|peer| peer.is_live()) {
             let id = peer.info.id;
-            let is_over = |since| now >= since + self.verify_timeout;
-            if peer.suspected.is_some_and(is_over) {
+            let is_member = view.contains(id);
+            if is_member && now >= doubted_at(peer, self.heartbeat) {
+                peer.probed = now;
+                silence.doubted.push(id);
+            }
+            if peer.given_up_at(quiet, self.verify_timeout).is_some_and(|at| now >= at) {
                 silence.gone.push(id);
             } else if peer.suspected.is_none()
-                && now >= peer.heard + quiet
+                && now >= peer.latest_sign() + quiet
                 && self.detector.is_silent(now, id)
             {
-                if view.contains(id) {
+                if is_member {
                     peer.suspected = Some(now);
                     silence.suspected.push(peer.info.clone());
                 } else {
@@ -231,12 +284,21 @@ impl Liveness {
         participants
     }
 
-    /// Time of the next silence that is too long.
-    pub(crate) fn next_due(&self, now: Nanos) -> Nanos {
-        let suspected = self.peers.iter().filter_map(|peer| peer.suspected);
-        let verified = suspected.map(|since| since + self.verify_timeout).min();
+    /// Time of the next silence that is too long, and the time from which it is judged.
+    pub(crate) fn next_due(&self, now: Nanos, view: &View) -> (Nanos, Nanos) {
+        let quiet = QUIET_BEATS * self.heartbeat;
+        let live = || self.peers.iter().filter(|peer| peer.is_live());
+        let given_up = live().filter_map(|peer| peer.given_up_at(quiet, self.verify_timeout));
+        let members = live().filter(|peer| view.contains(peer.info.id));
+        let doubted = members.map(|peer| doubted_at(peer, self.heartbeat));
         // A member that is suspected already is in the detector's past.
         let silent = Some(self.detector.next_due()).filter(|silent| *silent > now);
-        verified.into_iter().chain(silent).min().unwrap_or(Nanos::MAX)
+        let due = given_up.chain(doubted).chain(silent).min().unwrap_or(Nanos::MAX);
+        (due, self.judges_from())
     }
+}
+
+/// The time at which a member is probed, if no frame of it comes before.
+fn doubted_at(peer: &Peer, heartbeat: Nanos) -> Nanos {
+    (peer.heard + DOUBT_BEATS * heartbeat).max(peer.probed + heartbeat)
 }

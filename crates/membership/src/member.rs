@@ -165,7 +165,22 @@ impl Member {
         }
         self.agreement.run(now, None);
         self.delivery.on_tick(now, out);
-        self.agreement.advance(now, &mut self.delivery, out);
+        self.agreement.tick(now, &mut self.delivery, out);
+    }
+
+    /// Tells whether frames wait that were not given to [`on_frame`](Self::on_frame) yet. Meanwhile
+    /// nothing is inferred from the absence of frames: a member that is late in reading would take
+    /// others for silent. A caller that never tells has no backlog.
+    #[inline]
+    pub fn set_backlog(&mut self, now: Nanos, has_backlog: bool) {
+        self.agreement.set_backlog(now, has_backlog);
+        self.delivery.set_backlog(has_backlog);
+    }
+
+    /// A member has answered an [`Outlet::probe`]: its process runs, though its frames may be held
+    /// up on the way, as behind a loss on TCP.
+    pub fn on_answer(&mut self, now: Nanos, from: MemberId) {
+        self.agreement.on_answer(now, from);
     }
 
     /// The time by which [`on_tick`](Self::on_tick) is due next. It may change with any call.

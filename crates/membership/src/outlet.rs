@@ -12,6 +12,10 @@ pub trait Outlet {
     /// Sends a frame to one member. False: there is no room now, and nothing was sent.
     fn direct(&mut self, to: MemberId, head: &[u8], body: &[u8]) -> bool;
 
+    /// Asks a member for a sign of life by a way beside the frames, if there is one. Its answer is
+    /// told to [`Member::on_answer`](crate::Member::on_answer).
+    fn probe(&mut self, _to: MemberId) {}
+
     /// An event for the application.
     fn event(&mut self, event: Event<'_>);
 }

@@ -22,6 +22,10 @@ pub(crate) struct Peer {
     pub(crate) state: MemberState,
     /// Arrival of its latest frame.
     pub(crate) heard: Nanos,
+    /// Arrival of its latest answer to a probe.
+    pub(crate) answered: Nanos,
+    /// Time of the latest probe.
+    pub(crate) probed: Nanos,
     /// Begin of a suspicion that it may still refute.
     pub(crate) suspected: Option<Nanos>,
     /// Why it is gone, as another member says.
@@ -35,6 +39,20 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// Its latest sign of life.
+    pub(crate) fn latest_sign(&self) -> Nanos {
+        self.heard.max(self.answered)
+    }
+
+    /// When a suspicion of it is confirmed, unless there is a sign of life: after the time to
+    /// refute it. The word of others alone is no proof of silence: `quiet` is the shortest that
+    /// counts. A crash was seen by the system of the member that tells it.
+    pub(crate) fn given_up_at(&self, quiet: Nanos, verify_timeout: Nanos) -> Option<Nanos> {
+        let since = self.suspected?;
+        let quiet = if self.rumour == Some(Departure::Crashed) { 0 } else { quiet };
+        Some(since.max(self.latest_sign().saturating_add(quiet)).saturating_add(verify_timeout))
+    }
+
     pub(crate) const fn is_live(&self) -> bool {
         self.departure.is_none()
     }
@@ -167,6 +185,8 @@ impl Peers {
                     view,
                     state,
                     heard: now,
+                    answered: 0,
+                    probed: 0,
                     suspected: None,
                     rumour: None,
                     departure: None,

@@ -26,6 +26,9 @@ use crate::view::{MemberId, MemberInfo, ViewId};
 use lanecast_wire::group::GroupFrame;
 use lanecast_wire::group::views::ParticipantEntry;
 
+/// Round timeouts for which a participant is waited for that answers probes.
+const ROUNDS_WAITED: Nanos = 4;
+
 /// One member's view, and the rounds towards the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
@@ -83,6 +86,7 @@ impl Rounds {
     pub(crate) fn extend_deadlines(&mut self, pause: Nanos) {
         if let Some(lead) = &mut self.lead {
             lead.deadline += pause;
+            lead.end += pause;
         }
         if let Some(participation) = &mut self.participation {
             participation.deadline += pause;
@@ -318,7 +322,8 @@ impl Rounds {
         let mut participants = call.liveness.participants(&self.current.view);
         participants.truncate(self.settings.most_members);
         let deadline = call.now + self.settings.round_timeout;
-        self.lead = Some(Lead::new(ballot, view, participants, deadline));
+        let end = call.now + ROUNDS_WAITED * self.settings.round_timeout;
+        self.lead = Some(Lead::new(ballot, view, participants, deadline, end));
         self.needed_since = None;
         self.resend(call.now, call.out);
         let own = ParticipantEntry {
@@ -429,19 +434,26 @@ impl Rounds {
         // Departed before it began the round: it is back, or was never gone.
         let since = call.liveness.peers.get(leader).and_then(|peer| peer.departure);
         let is_gone = since.is_some_and(|(_, since)| since >= participation.began);
-        if is_gone || call.now >= participation.deadline || call.now >= participation.end {
+        let is_due = call.now >= participation.deadline;
+        if is_gone || is_due && !self.answers(call, leader) || call.now >= participation.end {
             self.participation = None;
             call.liveness.pass_over(leader, call.now + 8 * self.settings.round_timeout);
+        } else if is_due && let Some(participation) = &mut self.participation {
+            participation.deadline = call.now + self.settings.round_timeout / REPETITIONS;
         }
     }
 
     /// Repeats a leader's frames, and goes on without those that don't answer.
     pub(crate) fn drive(&mut self, call: &mut Call<'_, impl Outlet>) {
-        let Some(lead) = &self.lead else { return };
-        let is_late = call.now >= lead.deadline;
-        let missing: Vec<_> = if is_late { lead.missing().collect() } else { Vec::new() };
-        for id in missing {
-            self.depart(call, id, Departure::Unresponsive);
+        let is_late = self.is_late(call);
+        if is_late {
+            let Some(lead) = &self.lead else { return };
+            let is_over = call.now >= lead.end;
+            let is_silent = |id: &MemberId| is_over || !self.answers(call, *id);
+            let silent: Vec<_> = lead.missing().filter(is_silent).collect();
+            for id in silent {
+                self.depart(call, id, Departure::Unresponsive);
+            }
         }
         let Some(lead) = &self.lead else { return };
         let is_gone = |one: &Participant| {
@@ -455,8 +467,32 @@ impl Rounds {
                 self.begin(call);
             }
         } else if call.now >= lead.resend_at {
+            lead.missing().filter(|id| *id != self.me.id).for_each(|id| call.out.probe(id));
             self.resend(call.now, call.out);
         }
+    }
+
+    /// Whether the time for answers is over. It is not for participants that all answer probes:
+    /// their frames are held up on the way.
+    fn is_late(&mut self, call: &Call<'_, impl Outlet>) -> bool {
+        let Some(lead) = self.lead.as_ref().filter(|lead| call.now >= lead.deadline) else {
+            return false;
+        };
+        let is_waited_for = call.now < lead.end
+            && lead.missing().next().is_some()
+            && lead.missing().all(|id| self.answers(call, id));
+        if is_waited_for && let Some(lead) = &mut self.lead {
+            lead.deadline = call.now + self.settings.round_timeout / REPETITIONS;
+        }
+        !is_waited_for
+    }
+
+    /// Whether a member has answered a probe within the time of a round.
+    fn answers(&self, call: &Call<'_, impl Outlet>, id: MemberId) -> bool {
+        let peer = call.liveness.peers.get(id);
+        peer.is_some_and(|peer| {
+            peer.answered > 0 && call.now < peer.answered + self.settings.round_timeout
+        })
     }
 
     /// Begins a round if one is needed and this member should lead it.

@@ -3,7 +3,7 @@
 //!
 //! - [`scenario`], [`fault`]: conditions of a run
 //! - [`process`], [`outlet`], [`event`]: a member, and what it emits
-//! - [`fabric`], [`world`]: the network, the members on it, and the event loop
+//! - [`fabric`], [`stream_link`], [`world`]: the network, the members on it, and the event loop
 //! - [`truth`], [`log`], [`oracle`]: sent messages, deliveries, and the guarantees
 //! - [`tamper`]: defects that the oracle must find
 //! - [`explore`](mod@explore): every interleaving of small scopes
@@ -20,6 +20,7 @@ pub mod outlet;
 pub mod process;
 pub mod run;
 pub mod scenario;
+pub mod stream_link;
 pub mod tamper;
 pub mod truth;
 pub mod world;

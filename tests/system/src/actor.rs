@@ -124,7 +124,12 @@ impl Actor {
         self.process.pid()
     }
 
-    /// All that it has told.
+    /// All lines that it has told.
+    pub fn out(&self) -> String {
+        self.process.out()
+    }
+
+    /// All that it has told, in short.
     pub fn story(&self) -> String {
         let out = self.process.out();
         let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with("at=")).collect();

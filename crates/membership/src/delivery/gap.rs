@@ -6,10 +6,14 @@ use crate::Nanos;
 const FIRST_INTERVAL: Nanos = 5_000_000;
 /// Longest interval.
 const LONGEST_INTERVAL: Nanos = 100_000_000;
-/// Time without progress before frames known from hearsay are asked for: they may be on their way.
-const HEARSAY_DELAY: Nanos = 10_000_000;
+/// Time without progress before frames known from hearsay are asked for: they may be on their way,
+/// as behind a loss that TCP repairs.
+const HEARSAY_DELAY: Nanos = 50_000_000;
 /// The same if their sender says so: a transport in order brings its frames before its word.
 const WORD_DELAY: Nanos = 1_000_000;
+/// Requests without any progress after which frames known from hearsay alone are taken for
+/// invented: a member that lacks them would be asked until the view changes.
+const HEARSAY_TRIES: u32 = 20;
 
 /// Schedule of the requests for one sender's missing frames.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,10 @@ pub(crate) struct Gap {
     heard: u64,
     /// End of the frames that arrived.
     arrived: u64,
+    /// Frames below exist by the word of their sender.
+    told: u64,
+    /// Hearsay of frames below is not believed any more.
+    disbelieved: u64,
     /// Frames below have been asked for, if they were missing.
     asked: u64,
     /// Time of the next request; `Nanos::MAX` if nothing is missing.
@@ -32,6 +40,8 @@ impl Gap {
         Self {
             heard: first,
             arrived: first,
+            told: first,
+            disbelieved: first,
             asked: first,
             due: Nanos::MAX,
             interval: FIRST_INTERVAL,
@@ -73,7 +83,12 @@ impl Gap {
         next: u64,
         is_sender: bool,
     ) -> bool {
-        self.heard = self.heard.max(next);
+        if is_sender {
+            self.told = self.told.max(next);
+        }
+        if is_sender || next > self.disbelieved {
+            self.heard = self.heard.max(next);
+        }
         if self.heard > expected {
             let delay = if is_sender { WORD_DELAY } else { HEARSAY_DELAY };
             self.due = self.due.min(now.saturating_add(delay));
@@ -103,12 +118,27 @@ impl Gap {
         };
     }
 
-    /// All that is missing is asked for now.
-    pub(crate) fn on_asked(&mut self, now: Nanos) {
+    /// Whether missing frames are known from other members alone.
+    pub(crate) fn is_hearsay(&self, expected: u64) -> bool {
+        self.arrived.max(self.told) <= expected
+    }
+
+    /// All that is missing from `expected` on is asked for now.
+    pub(crate) fn on_asked(&mut self, now: Nanos, expected: u64) {
         self.asked = self.asked.max(self.heard);
         self.due = now.saturating_add(self.interval);
         self.interval = (2 * self.interval).min(LONGEST_INTERVAL);
         self.tries = self.tries.saturating_add(1);
+        if self.tries >= HEARSAY_TRIES && self.is_hearsay(expected) {
+            self.disbelieved = self.disbelieved.max(self.heard);
+            self.heard = expected;
+            (self.due, self.interval, self.tries) = (Nanos::MAX, FIRST_INTERVAL, 0);
+        }
+    }
+
+    /// Frames wait to be read that may be the missing ones: asks later.
+    pub(crate) fn defer(&mut self, now: Nanos) {
+        self.due = now.saturating_add(HEARSAY_DELAY);
     }
 
     /// Asks later, for frames that cannot be used now.
@@ -139,13 +169,31 @@ mod tests {
         for _ in 0..7 {
             waited.push(gap.due - now);
             now = gap.due;
-            gap.on_asked(now);
+            gap.on_asked(now, 0);
         }
         assert_eq!(waited, [5, 5, 10, 20, 40, 80, 100].map(|ms| ms * 1_000_000));
         gap.on_progress(now, 4);
         assert_eq!(gap.due, now + FIRST_INTERVAL);
         gap.on_progress(now, 10);
         assert_eq!(gap.due, Nanos::MAX);
+    }
+
+    #[test]
+    fn invented_frames_are_not_asked_for_without_end() {
+        let mut gap = Gap::new(3);
+        assert!(gap.on_word(0, 3, 9, false));
+        for _ in 0..HEARSAY_TRIES {
+            let due = gap.due;
+            gap.on_asked(due, 3);
+        }
+        assert_eq!((gap.due, gap.heard()), (Nanos::MAX, 3));
+        assert!(!gap.on_word(1, 3, 9, false), "said again");
+        assert!(gap.on_word(1, 3, 10, false), "more than before");
+        assert!(gap.on_word(1, 3, 9, true), "their sender's word");
+        for _ in 0..2 * HEARSAY_TRIES {
+            gap.on_asked(gap.due, 3);
+        }
+        assert_ne!(gap.due, Nanos::MAX, "asked for until they come");
     }
 
     #[test]

@@ -322,7 +322,7 @@ impl OwnStream {
         SendError::NoCredit(slowest)
     }
 
-    /// A send was refused since the view changes.
+    /// A send was refused since the view changes, or there is none yet.
     pub(crate) fn refuse_for_change(&mut self) {
         self.refused = Some(self.refused.unwrap_or(0));
     }

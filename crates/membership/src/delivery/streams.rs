@@ -31,6 +31,8 @@ pub(crate) struct Streams {
     delivering: bool,
     /// The streams are cut for a change of the view.
     frozen: bool,
+    /// Frames wait that were not read yet.
+    pub(super) has_backlog: bool,
     ack: AckSchedule,
     gap_due: Nanos,
 }
@@ -47,6 +49,7 @@ impl Streams {
             sources: Sources::default(),
             delivering: false,
             frozen: false,
+            has_backlog: false,
             ack: AckSchedule::new(),
             gap_due: Nanos::MAX,
         }
@@ -363,7 +366,14 @@ impl Streams {
                 self.proceed(0, link);
             }
             for rank in 0..self.lanes.len() {
-                if self.lanes[rank].gap.due <= link.now {
+                let lane = &mut self.lanes[rank];
+                if lane.gap.due > link.now {
+                    continue;
+                }
+                // Frames that another member has may be among those that wait.
+                if self.has_backlog && !self.frozen && lane.gap.is_hearsay(lane.next) {
+                    lane.gap.defer(link.now);
+                } else {
                     self.ask(rank, link);
                 }
             }
@@ -383,7 +393,7 @@ impl Streams {
                 link.want(source, rank, first, count);
             }
         }
-        lane.gap.on_asked(link.now);
+        lane.gap.on_asked(link.now, lane.next);
     }
 
     /// Sends frames again that another member lacks.

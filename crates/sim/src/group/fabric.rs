@@ -6,11 +6,14 @@ use crate::group::note::Note;
 use crate::group::outlet::Outgoing;
 use crate::group::process::Slot;
 use crate::group::scenario::GroupScenario;
+use crate::group::stream_link::StreamLink;
 use crate::history::History;
 use crate::network::{Fate, Host, Network, Socket, address};
+use crate::rng::Millionths;
 use crate::rng::SimRng;
 use lanecast_membership::MemberId;
-use lanecast_protocol::Nanos;
+use lanecast_protocol::{MILLISECOND, Nanos};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Notes to keep for a report.
@@ -22,6 +25,10 @@ pub(super) const BEGIN: Nanos = 1_000_000_000;
 #[derive(Debug)]
 pub(super) enum GroupEvent {
     Arrives(usize, u32, Rc<[u8]>),
+    /// Something may have come by a stream.
+    Releases(StreamKey),
+    /// A probed process looks at its connections: the prober and its incarnation come last.
+    Answers(usize, u32, (usize, u32)),
     Wakes(usize, u32),
     Serves(usize, u32),
     Sends(usize, u32),
@@ -29,6 +36,23 @@ pub(super) enum GroupEvent {
     Signal(usize, u32, MemberId),
     Befalls(usize),
 }
+
+/// A stream: from, to, and whether it carries probes.
+pub(super) type StreamKey = (usize, usize, bool);
+
+/// Something on a stream.
+#[derive(Clone, Debug)]
+pub(super) enum Parcel {
+    /// A frame for this incarnation.
+    Frame(u32, Rc<[u8]>),
+    /// A probe of this incarnation, by that one.
+    Probe(u32, u32),
+    /// An answer for this incarnation, of a member.
+    Answer(u32, MemberId),
+}
+
+/// The longest time between two looks of a process at its connections.
+const LOOK: Nanos = 20 * MILLISECOND;
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +67,8 @@ pub struct Totals {
     pub hangs: u64,
     pub partitions: u64,
     pub leaves: u64,
+    pub answers: u64,
+    pub held: u64,
 }
 
 /// Fabric of all members.
@@ -59,6 +85,11 @@ pub struct GroupFabric {
     pub(super) events: EventQueue<GroupEvent>,
     pub(super) rng: SimRng,
     loops_back: bool,
+    /// Frames travel by streams that lose with this probability.
+    stream_loss: Option<Millionths>,
+    /// Members probe each other by streams that lose with this probability.
+    probe_loss: Option<Millionths>,
+    streams: BTreeMap<StreamKey, StreamLink<Parcel>>,
 }
 
 /// Host of a place.
@@ -89,6 +120,9 @@ impl GroupFabric {
             events,
             rng,
             loops_back: scenario.loops_back,
+            stream_loss: scenario.stream_loss,
+            probe_loss: scenario.probe_loss,
+            streams: BTreeMap::new(),
         }
     }
 
@@ -115,7 +149,13 @@ impl GroupFabric {
             if !wanted {
                 continue;
             }
-            let (to, incarnation) = (address(host(slot), host(slot)), process.incarnation);
+            let incarnation = process.incarnation;
+            if let Some(loss) = self.stream_loss {
+                let parcel = Parcel::Frame(incarnation, bytes.clone());
+                self.send_by_stream((from, slot, false), loss, bytes.len(), parcel);
+                continue;
+            }
+            let to = address(host(slot), host(slot));
             let (events, lost) = (&mut self.events, &mut self.totals.lost);
             self.network.send(self.now, host(from), to, bytes.len(), |_, fate| match fate {
                 Fate::Arrives(at) => {
@@ -124,6 +164,53 @@ impl GroupFabric {
                 _ => *lost += 1,
             });
         }
+    }
+
+    /// Sends by a stream. What the network loses besides is lost: the connection was replaced.
+    fn send_by_stream(&mut self, key: StreamKey, loss: Millionths, bytes: usize, parcel: Parcel) {
+        let (from, to, _) = key;
+        let mut arrival = None;
+        let address = address(host(to), host(to));
+        self.network.send(self.now, host(from), address, bytes, |_, fate| match fate {
+            Fate::Arrives(at) => arrival = arrival.or(Some(at)),
+            _ => arrival = None,
+        });
+        let Some(at) = arrival else {
+            self.totals.lost += 1;
+            return;
+        };
+        let stream = self.streams.entry(key).or_insert_with(|| StreamLink::new(loss));
+        let due = stream.send(self.now, at, parcel, &mut self.rng);
+        self.totals.held += u64::from(due > at);
+        self.events.add(due, GroupEvent::Releases(key));
+    }
+
+    /// The next parcel that has come by a stream.
+    pub(super) fn release(&mut self, key: StreamKey) -> Option<Parcel> {
+        self.streams.get_mut(&key)?.release(self.now)
+    }
+
+    /// Asks the process of a member for a sign of life, if the members watch each other.
+    pub(super) fn probe(&mut self, slots: &[Slot], from: usize, id: MemberId) {
+        let (Some(loss), Some(prober)) = (self.probe_loss, &slots[from].process) else { return };
+        let is_it = |slot: &&Slot| slot.process.as_ref().is_some_and(|process| process.id == id);
+        let Some(to) = slots.iter().position(|slot| is_it(&slot)) else { return };
+        let Some(probed) = &slots[to].process else { return };
+        let parcel = Parcel::Probe(probed.incarnation, prober.incarnation);
+        self.send_by_stream((from, to, true), loss, 1, parcel);
+    }
+
+    /// A process looks at its connections soon.
+    pub(super) fn answer_soon(&mut self, slot: usize, incarnation: u32, prober: (usize, u32)) {
+        let at = self.now + 1 + self.rng.up_to(LOOK);
+        self.events.add(at, GroupEvent::Answers(slot, incarnation, prober));
+    }
+
+    /// A process answers a probe.
+    pub(super) fn answer(&mut self, slot: usize, id: MemberId, (to, incarnation): (usize, u32)) {
+        let Some(loss) = self.probe_loss else { return };
+        self.totals.answers += 1;
+        self.send_by_stream((slot, to, true), loss, 1, Parcel::Answer(incarnation, id));
     }
 
     /// Applies a fault of the network; false for one of a process.
@@ -144,6 +231,13 @@ impl GroupFabric {
             _ => return false,
         }
         true
+    }
+
+    /// Streams lose nothing from now on.
+    pub fn calm_streams(&mut self) {
+        self.stream_loss = self.stream_loss.map(|_| 0);
+        self.probe_loss = self.probe_loss.map(|_| 0);
+        self.streams.values_mut().for_each(StreamLink::calm);
     }
 
     /// All processes reach each other.

@@ -21,6 +21,8 @@ pub struct Collector {
     pub frames: Vec<Outgoing>,
     /// Events, in their order.
     pub events: Vec<OwnedEvent>,
+    /// Members that are asked for a sign of life.
+    pub probes: Vec<MemberId>,
     /// Refused frames.
     pub refused: u64,
     refuses: Millionths,
@@ -30,7 +32,14 @@ pub struct Collector {
 impl Collector {
     /// Creates a collector that refuses each frame with a probability of `refuses`.
     pub const fn new(refuses: Millionths, rng: SimRng) -> Self {
-        Self { frames: Vec::new(), events: Vec::new(), refused: 0, refuses, rng }
+        Self {
+            frames: Vec::new(),
+            events: Vec::new(),
+            probes: Vec::new(),
+            refused: 0,
+            refuses,
+            rng,
+        }
     }
 
     fn send(&mut self, to: Option<MemberId>, head: &[u8], body: &[u8]) -> bool {
@@ -51,6 +60,10 @@ impl Outlet for Collector {
 
     fn direct(&mut self, to: MemberId, head: &[u8], body: &[u8]) -> bool {
         self.send(Some(to), head, body)
+    }
+
+    fn probe(&mut self, to: MemberId) {
+        self.probes.push(to);
     }
 
     fn event(&mut self, event: Event<'_>) {

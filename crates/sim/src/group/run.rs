@@ -14,7 +14,8 @@ use std::fmt;
 const LOAD_MAX: Nanos = 60 * SECOND;
 /// Longest time from the acceptance of the last message to its delivery, on a calm network.
 const DELIVERY_MAX: Nanos = 2 * SECOND;
-/// Most repairs, in addition to [`REPAIRS_EACH`] per lost datagram: late frames are asked for, too.
+/// Most repairs, in addition to [`REPAIRS_EACH`] per lost datagram, or frame that a loss held up:
+/// late frames are asked for, too.
 const REPAIRS: u64 = 3_000;
 /// See [`REPAIRS`].
 const REPAIRS_EACH: u64 = 10;
@@ -39,6 +40,7 @@ pub struct GroupOutcome {
     pub partitions: u64,
     pub leaves: u64,
     pub gentle: u64,
+    pub answers: u64,
     pub elapsed: Nanos,
     pub longest_agreement: Nanos,
 }
@@ -60,6 +62,7 @@ impl GroupOutcome {
         self.partitions += other.partitions;
         self.leaves += other.leaves;
         self.gentle += other.gentle;
+        self.answers += other.answers;
         self.elapsed += other.elapsed;
         self.longest_agreement = self.longest_agreement.max(other.longest_agreement);
     }
@@ -142,9 +145,12 @@ impl GroupRun {
         self.wait("all sent", LOAD_MAX, GroupWorld::has_sent_all)?;
         self.all_receive_the_last()?;
         self.idle()?;
-        let Totals { repairs, lost, .. } = self.world.fabric.totals;
-        let most = REPAIRS + REPAIRS_EACH * lost;
-        ensure!(repairs <= most, "{repairs} repairs, but {most} were allowed for {lost} losses");
+        let Totals { repairs, lost, held, .. } = self.world.fabric.totals;
+        let most = REPAIRS + REPAIRS_EACH * (lost + held);
+        ensure!(
+            repairs <= most,
+            "{repairs} repairs, but {most} were allowed for {lost} losses and {held} late frames"
+        );
         if self.world.scenario.seed.is_multiple_of(4) {
             self.all_leave()?;
         }
@@ -268,6 +274,7 @@ impl GroupRun {
             partitions: totals.partitions,
             leaves: totals.leaves,
             gentle: u64::from(self.world.scenario.is_gentle),
+            answers: totals.answers,
             elapsed: self.world.fabric.elapsed(),
             longest_agreement: self.agreement,
         }

@@ -3,7 +3,7 @@
 use crate::group::fault::GroupFault;
 use crate::link::{LinkConditions, Loss};
 use crate::payload::Sizes;
-use crate::rng::SimRng;
+use crate::rng::{Millionths, SimRng};
 use lanecast_membership::GroupSettings;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -22,6 +22,10 @@ pub struct GroupScenario {
     pub places: Vec<Place>,
     /// Broadcasts come back to their sender, too.
     pub loops_back: bool,
+    /// Frames travel by streams, which hold up all that follows a loss of this probability.
+    pub stream_loss: Option<Millionths>,
+    /// Members probe each other by streams of their own, which lose with this probability.
+    pub probe_loss: Option<Millionths>,
     /// Faults and their times.
     pub faults: Vec<(Nanos, GroupFault)>,
     /// Time after which no fault is active and the network is calm.
@@ -74,12 +78,76 @@ impl GroupScenario {
             places: places.collect(),
             egress: rng.percent(15).then_some(slow),
             loops_back: rng.percent(10),
+            stream_loss: None,
+            probe_loss: None,
             faults: Vec::new(),
             healed: span,
             is_gentle,
         };
         scenario.draw_faults(&mut rng, span);
+        // From another source, so that a seed without streams is what it was.
+        let mut rng = SimRng::new(seed ^ 0x7374_7265_616d);
+        if rng.percent(30) {
+            scenario.draw_streams(&mut rng, span);
+        }
         scenario
+    }
+
+    /// Four members that talk all the time on streams which lose segments: none may be missing.
+    pub fn on_streams(seed: u64, loss: Millionths) -> Self {
+        const SPAN: Nanos = 20 * SECOND;
+        let mut rng = SimRng::new(seed);
+        let place = |rng: &mut SimRng| Place {
+            messages: 4_000,
+            burst: 1,
+            pause: SPAN / 4_000,
+            sizes: Sizes::Even(100),
+            total: 0,
+            direct: 0,
+            ..draw_place(rng, SPAN, 4, true, true)
+        };
+        Self {
+            settings: GroupSettings::default(),
+            places: (0..4).map(|_| place(&mut rng)).collect(),
+            stream_loss: Some(loss),
+            probe_loss: Some(loss),
+            healed: SPAN,
+            ..Self::crowd(seed, 4)
+        }
+    }
+
+    /// Members on streams that lose segments: no member may be missing for that, nor since another
+    /// stands still for a moment or is late in reading.
+    fn draw_streams(&mut self, rng: &mut SimRng, span: Nanos) {
+        let loss = rng.pick(&[1_000, 10_000, 50_000]);
+        (self.stream_loss, self.probe_loss) = (Some(loss), Some(loss));
+        self.conditions =
+            LinkConditions { loss: Loss::None, copies: 0, detours: 0, ..self.conditions };
+        // Times that belong together: the pauses of a stream do not shrink with the settings.
+        let GroupSettings { heartbeat, hang_timeout, verify_timeout, round_timeout, .. } =
+            GroupSettings::default();
+        self.settings = GroupSettings {
+            heartbeat,
+            hang_timeout,
+            verify_timeout,
+            round_timeout,
+            ..self.settings.clone()
+        };
+        if !self.is_gentle {
+            return;
+        }
+        for who in 0..self.places.len() {
+            if rng.percent(30) {
+                let at = rng.up_to(span);
+                let until = at + rng.up_to(4 * heartbeat);
+                self.faults.push((at, GroupFault::Hang(who)));
+                self.faults.push((until.min(span), GroupFault::Resume(who)));
+            }
+            if rng.percent(30) {
+                self.places[who].pace = rng.spread(10_000..=MILLISECOND);
+            }
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// Fifty members that start at once.
@@ -97,6 +165,8 @@ impl GroupScenario {
             egress: None,
             places: (0..count).map(|_| place(&mut rng)).collect(),
             loops_back: false,
+            stream_loss: None,
+            probe_loss: None,
             faults: Vec::new(),
             healed: 0,
             is_gentle: true,

@@ -2,7 +2,7 @@
 
 use crate::ensure;
 use crate::group::event::OwnedEvent;
-use crate::group::fabric::{GroupEvent, GroupFabric};
+use crate::group::fabric::{GroupEvent, GroupFabric, Parcel, StreamKey};
 use crate::group::fault::GroupFault;
 use crate::group::note::Note;
 use crate::group::oracle::Oracle;
@@ -101,6 +101,11 @@ impl GroupWorld {
                 self.apply(&fault)
             }
             GroupEvent::Arrives(slot, incarnation, bytes) => self.arrive(slot, incarnation, bytes),
+            GroupEvent::Releases(key) => self.release(key),
+            GroupEvent::Answers(slot, incarnation, prober) => {
+                self.answer(slot, incarnation, prober);
+                Ok(())
+            }
             GroupEvent::Wakes(slot, incarnation) => self.wake(slot, incarnation),
             GroupEvent::Serves(slot, incarnation) => self.serve(slot, incarnation),
             GroupEvent::Sends(slot, incarnation) => self.send_burst(slot, incarnation),
@@ -169,6 +174,39 @@ impl GroupWorld {
         Ok(())
     }
 
+    /// Hands over what has come by a stream.
+    fn release(&mut self, key: StreamKey) -> Verdict {
+        let (from, to, _) = key;
+        while let Some(parcel) = self.fabric.release(key) {
+            match parcel {
+                Parcel::Frame(incarnation, bytes) => self.arrive(to, incarnation, bytes)?,
+                Parcel::Probe(incarnation, prober) => {
+                    self.fabric.answer_soon(to, incarnation, (from, prober));
+                }
+                Parcel::Answer(incarnation, id) => {
+                    let process = self.process(to, incarnation);
+                    if process.is_some_and(|process| process.running == Running::Runs) {
+                        self.call(to, |member, now, _| member.on_answer(now, id))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A process answers a probe, unless it does not run.
+    fn answer(&mut self, slot: usize, incarnation: u32, prober: (usize, u32)) {
+        let Some(process) = self.process(slot, incarnation) else { return };
+        match process.running {
+            Running::HasLeft => {}
+            Running::Hangs => self.fabric.answer_soon(slot, incarnation, prober),
+            Running::Runs => {
+                let id = process.id;
+                self.fabric.answer(slot, id, prober);
+            }
+        }
+    }
+
     /// A slow process handles its next frame.
     fn serve(&mut self, slot: usize, incarnation: u32) -> Verdict {
         // Calm in the end, so that all can catch up.
@@ -216,7 +254,11 @@ impl GroupWorld {
     ) -> Verdict {
         let now = self.fabric.now;
         let Some(process) = &mut self.slots[slot].process else { return Ok(()) };
-        let ((), out) = process.call(|member, out| call(member, now, out));
+        let has_backlog = !process.inbox.is_empty();
+        let ((), out) = process.call(|member, out| {
+            member.set_backlog(now, has_backlog);
+            call(member, now, out);
+        });
         self.settle(slot, out)
     }
 
@@ -237,6 +279,7 @@ impl GroupWorld {
             process.frames[usize::from(frame.to.is_some())] += 1;
         }
         out.frames.iter().for_each(|frame| self.fabric.transmit(&self.slots, slot, frame));
+        out.probes.iter().for_each(|id| self.fabric.probe(&self.slots, slot, *id));
         if self.scenario.is_gentle {
             check_departures(&self.slots, id, &out.events)?;
         }
@@ -433,6 +476,7 @@ impl GroupWorld {
     pub fn end_faults(&mut self) -> Verdict {
         self.fabric.heal(self.slots.len());
         self.fabric.network.set_fabric(LinkConditions::CALM);
+        self.fabric.calm_streams();
         self.scenario.healed = self.scenario.healed.min(self.fabric.elapsed());
         for slot in 0..self.slots.len() {
             self.scenario.places[slot].pause = MILLISECOND;

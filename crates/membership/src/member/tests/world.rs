@@ -21,6 +21,7 @@ pub(super) enum Seen {
     Message(Said, Order),
     Suspected(MemberId, Departure),
     OtherVersion(u8),
+    Writable,
     Left,
 }
 
@@ -32,6 +33,8 @@ pub(super) struct Process {
     pub(super) is_running: bool,
     /// Frames sent, by kind.
     pub(super) sent: BTreeMap<u8, usize>,
+    /// Members that it asked for a sign of life.
+    pub(super) probed: Vec<MemberId>,
     /// Frames that arrived while it stood still.
     held: Vec<Vec<u8>>,
     /// Members with the same number hear each other.
@@ -63,6 +66,7 @@ pub(super) struct World {
 pub(super) struct Spoken {
     frames: Vec<(Option<MemberId>, Vec<u8>)>,
     seen: Vec<Seen>,
+    probes: Vec<MemberId>,
 }
 
 impl Outlet for Spoken {
@@ -76,12 +80,17 @@ impl Outlet for Spoken {
         true
     }
 
+    fn probe(&mut self, to: MemberId) {
+        self.probes.push(to);
+    }
+
     fn event(&mut self, event: Event<'_>) {
         self.seen.push(match event {
             Event::View(view, change) => Seen::View(view.clone(), change.clone()),
             Event::Message { from, sequence, order, .. } => Seen::Message((from, sequence), order),
             Event::Suspected(member, why) => Seen::Suspected(member.id, why),
             Event::OtherVersion { version } => Seen::OtherVersion(version),
+            Event::Writable => Seen::Writable,
             Event::Left => Seen::Left,
             _ => return,
         });
@@ -129,6 +138,7 @@ impl World {
             seen: Vec::new(),
             is_running: true,
             sent: BTreeMap::new(),
+            probed: Vec::new(),
             held: Vec::new(),
             side: 0,
         });
@@ -171,6 +181,7 @@ impl World {
         let mut spoken = Spoken::default();
         let result = call(&mut self.processes[index].member, self.now, &mut spoken);
         self.processes[index].seen.extend(spoken.seen);
+        self.processes[index].probed.extend(spoken.probes);
         for (to, frame) in spoken.frames {
             self.carry(index, to, &frame);
         }

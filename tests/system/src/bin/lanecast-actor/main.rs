@@ -1,9 +1,11 @@
-//! The other processes of the tests between hosts: publisher, subscriber and attacker. Arguments
-//! `key=value` and lines on their input control them; they report events in lines `key=value`.
+//! The other processes of the tests between hosts: publisher, subscriber, member of a group and
+//! attacker. Arguments `key=value` and lines on their input control them; they report events in
+//! lines `key=value`.
 #![forbid(unsafe_code)]
 
 mod attack;
 mod ledger;
+mod member;
 mod message;
 mod orders;
 mod publish;
@@ -29,6 +31,7 @@ fn act() -> Result<()> {
     let role = arguments.next().context("a role is missing")?;
     let words = Words::new(arguments)?;
     match role.as_str() {
+        "member" => member::act(&words),
         "publish" => publish::act(&words),
         "attack" => attack::act(&words),
         "subscribe" => subscribe::act(&words),
