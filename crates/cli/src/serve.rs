@@ -196,33 +196,45 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let (done, delay) = (server.counters(), server.command_latency());
     let all_taken = server.drain();
-    report(&done, &delay);
+    summary(&done, &delay).iter().for_each(|line| print_error(line));
     if let Some(why) = failure {
         bail!("ended, as the settings say: {why}");
     }
     Ok(if all_taken { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// Says what a server has done that has ended.
-fn report(done: &Counters, delay: &Latency) {
-    print_error(&format!(
+/// Describes the work of a server that has ended: a line for each kind that there was.
+fn summary(done: &Counters, delay: &Latency) -> Vec<String> {
+    let mut lines = vec![format!(
         "content server ended: {}, {} published, {} delivered, {} refused, {} too slow",
         counted(done.connected, "client"),
         counted(done.published, "message"),
         grouped(done.delivered),
         counted(done.refused, "command"),
         counted(done.slow_disconnects, "client"),
-    ));
+    )];
     if done.wrong_logons + done.evicted + done.partial_frames_dropped > 0 {
-        print_error(&format!(
+        lines.push(format!(
             "{}; hung up on as too many were coming in: {}, as a frame did not end: {}",
             counted(done.wrong_logons, "wrong logon"),
             grouped(done.evicted),
             grouped(done.partial_frames_dropped),
         ));
     }
+    if done.rejected_clients > 0 {
+        lines.push(format!(
+            "{} rejected, as the limit was reached (limits.clients)",
+            counted(done.rejected_clients, "client"),
+        ));
+    }
+    if done.view_errors > 0 {
+        lines.push(format!(
+            "views could not write {}",
+            counted(done.view_errors, "record"),
+        ));
+    }
     if done.went_offline > 0 {
-        print_error(&format!(
+        lines.push(format!(
             "clients went offline {} times, {} are; {} bytes waited on disk",
             grouped(done.went_offline),
             grouped(done.offline),
@@ -231,7 +243,7 @@ fn report(done: &Counters, delay: &Latency) {
     }
     let trouble = done.disk_full + done.disk_failed + done.checkpoints_failed;
     if trouble + done.not_stored > 0 {
-        print_error(&format!(
+        lines.push(format!(
             "the disk of durable topics was full {} times and failed {} times; it did not take {} \
              changes and {}",
             grouped(done.disk_full),
@@ -241,13 +253,14 @@ fn report(done: &Counters, delay: &Latency) {
         ));
     }
     if delay.samples > 0 {
-        print_error(&format!(
-            "from command to outboxes: half within {} ns, 99 % within {} ns ({} timed)",
+        lines.push(format!(
+            "from command to send queues: half within {} ns, 99 % within {} ns ({} timed)",
             grouped(delay.p50_ns),
             grouped(delay.p99_ns),
             grouped(delay.samples),
         ));
     }
+    lines
 }
 
 /// Prints what stands for the password on standard input, without the end of its line.
@@ -261,4 +274,22 @@ fn print_hash() -> anyhow::Result<ExitCode> {
     let password = password.strip_suffix(b"\r").unwrap_or(password);
     print_line(&format!("password = \"{}\"", hash_password(password)?))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_a_line_for_each_kind_of_trouble() {
+        let counters = Counters { connected: 2, ..Counters::default() };
+        let delay = Latency { p50_ns: 0, p99_ns: 0, samples: 0 };
+        let lines = summary(&counters, &delay);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].contains("2 clients"), "{lines:?}");
+        let counters = Counters { rejected_clients: 3, view_errors: 1, ..counters };
+        let lines = summary(&counters, &delay);
+        assert!(lines[1].starts_with("3 clients rejected"), "{lines:?}");
+        assert!(lines[2].ends_with("1 record"), "{lines:?}");
+    }
 }
