@@ -81,7 +81,7 @@ pub enum ClientError {
     /// A message is longer than the limit of unacknowledged bytes.
     #[error("a message of {bytes} bytes is too long: {limit} bytes may be unacknowledged")]
     TooLong {
-        /// Its length.
+        /// The message's length.
         bytes: usize,
         /// The limit.
         limit: usize,

@@ -23,7 +23,7 @@ pub struct Message {
 pub struct Record {
     /// Key within the topic.
     pub key: u64,
-    /// Its last message.
+    /// The last message of that key.
     pub body: Vec<u8>,
 }
 

@@ -51,7 +51,7 @@ pub struct Reconnect {
 }
 
 impl Default for Reconnect {
-    /// From 100 ms to 10 s.
+    /// Waits between 100 ms and 10 s.
     fn default() -> Self {
         Self { delay_min: Duration::from_millis(100), delay_max: Duration::from_secs(10) }
     }

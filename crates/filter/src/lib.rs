@@ -10,7 +10,6 @@
 //! - [`message_type`]: FIX, NVFIX, JSON, XML, binary, and their separators;
 //! - [`fields`]: the fields to extract, each with a slot;
 //! - [`malformed`]: errors of malformed messages;
-//! - [`message_writer`]: messages built from paths and values;
 //! - [`merge`], [`difference`]: deltas applied and computed;
 //! - [`value`], [`number`], [`ternary`]: values, their comparison, three-valued logic;
 //! - [`Selection`], [`Projection`]: selected and computed fields of messages;
@@ -40,7 +39,6 @@ mod members;
 pub mod merge;
 mod message;
 pub mod message_type;
-pub mod message_writer;
 mod name_table;
 mod normalize;
 pub mod number;

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 /// Nanoseconds in a tick of `/proc/stat`: USER_HZ is 100 on every Linux that lanecast runs on.
 const STAT_TICK_NS: u64 = 10_000_000;
-/// From this share of lost time on, averages and high percentiles show the machine rather than
+/// Share of lost time beyond which averages and high percentiles show the machine rather than
 /// lanecast.
 const DOUBTFUL_PERCENT: f64 = 1.0;
-/// From this number of involuntary switches a second on, tails are doubtful even if little time is
-/// lost: at some 20 us each, one message in a thousand meets one.
+/// Involuntary switches a second beyond which tails are doubtful even if little time is lost: at
+/// some 20 us each, one message in a thousand meets one.
 const DOUBTFUL_SWITCHES_PER_SECOND: f64 = 50.0;
-/// From this gap on, the maximum shows the machine: no interrupt takes that long.
+/// The gap beyond which the maximum shows the machine: no interrupt takes that long.
 const DOUBTFUL_GAP_NS: u64 = 1_000_000;
 /// With this number of threads more than CPUs, threads take turns. One thread above the CPUs is
 /// left behind by a previous run that used all of them.

@@ -2,6 +2,28 @@
 
 use core::fmt;
 
+/// Implements errors that give a value back. They print without it, so a value that cannot be
+/// printed can be sent as well.
+macro_rules! without_its_value {
+    ($Name:ident { $($pattern:pat => $name:literal, $words:expr),+ $(,)? }) => {
+        impl<T> ::core::fmt::Debug for $Name<T> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.write_str(match self { $($pattern => concat!($name, "(..)"),)+ })
+            }
+        }
+
+        impl<T> ::core::fmt::Display for $Name<T> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.write_str(match self { $($pattern => $words,)+ })
+            }
+        }
+
+        impl<T> ::std::error::Error for $Name<T> {}
+    };
+}
+
+pub(crate) use without_its_value;
+
 /// A ring cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,35 +96,12 @@ pub enum PushError<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
-impl<T> fmt::Debug for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
+without_its_value! {
+    PushError {
+        Self::Full(_) => "Full", "the ring is full: the slowest consumer has all to read",
+        Self::Closed(_) => "Closed", "all consumers are gone",
     }
 }
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full(_) => f.write_str("the ring is full: the slowest consumer has all to read"),
-            Self::Closed(_) => f.write_str("all consumers are gone"),
-        }
-    }
+without_its_value! {
+    Closed { Self(_) => "Closed", "all consumers are gone" }
 }
-
-impl<T> fmt::Debug for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Closed(..)")
-    }
-}
-
-impl<T> fmt::Display for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("all consumers are gone")
-    }
-}
-
-impl<T> std::error::Error for PushError<T> {}
-impl<T> std::error::Error for Closed<T> {}

@@ -207,71 +207,35 @@ impl<T> Lanes<ExclusiveConsumer<T>> {
     }
 }
 
-impl<T> LaneEnd for Consumer<T> {
-    fn far(&self) -> usize {
-        self.ring.slots.far()
-    }
-    #[inline(always)]
-    fn has_more(&self) -> bool {
-        self.has_more()
-    }
-    #[inline(always)]
-    fn found(&mut self) {
-        self.found();
-    }
-    fn mark(&mut self) -> bool {
-        self.mark()
-    }
-    fn word(&self) -> Option<(&AtomicU32, u32)> {
-        self.word()
-    }
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
+/// Implements [`LaneEnd`] by the methods of the same names, of the field at `$field` if there is one.
+macro_rules! lane_end {
+    ($End:ident$(.$field:ident)?, |$end:ident| $slots:expr) => {
+        impl<T> LaneEnd for $End<T> {
+            fn far(&self) -> usize {
+                let $end = self;
+                $slots.far()
+            }
+            #[inline(always)]
+            fn has_more(&self) -> bool {
+                self$(.$field)?.has_more()
+            }
+            #[inline(always)]
+            fn found(&mut self) {
+                self$(.$field)?.found();
+            }
+            fn mark(&mut self) -> bool {
+                self$(.$field)?.mark()
+            }
+            fn word(&self) -> Option<(&AtomicU32, u32)> {
+                self$(.$field)?.word()
+            }
+            fn is_closed(&self) -> bool {
+                self$(.$field)?.is_closed()
+            }
+        }
+    };
 }
 
-impl<T> LaneEnd for ExclusiveConsumer<T> {
-    fn far(&self) -> usize {
-        self.consumer.ring.slots.far()
-    }
-    #[inline(always)]
-    fn has_more(&self) -> bool {
-        self.consumer.has_more()
-    }
-    #[inline(always)]
-    fn found(&mut self) {
-        self.consumer.found();
-    }
-    fn mark(&mut self) -> bool {
-        self.consumer.mark()
-    }
-    fn word(&self) -> Option<(&AtomicU32, u32)> {
-        self.consumer.word()
-    }
-    fn is_closed(&self) -> bool {
-        self.consumer.is_closed()
-    }
-}
-
-impl<T> LaneEnd for WorkClaim<T> {
-    fn far(&self) -> usize {
-        self.ring().slots.far()
-    }
-    #[inline(always)]
-    fn has_more(&self) -> bool {
-        self.has_more()
-    }
-    #[inline(always)]
-    fn found(&mut self) {
-        self.found();
-    }
-    fn mark(&mut self) -> bool {
-        self.mark()
-    }
-    fn word(&self) -> Option<(&AtomicU32, u32)> {
-        self.word()
-    }
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-}
+lane_end!(Consumer, |end| end.ring.slots);
+lane_end!(ExclusiveConsumer.consumer, |end| end.consumer.ring.slots);
+lane_end!(WorkClaim, |end| end.ring().slots);

@@ -14,7 +14,7 @@ use crate::query_cursor::QueryCursor;
 use crate::sink::{Event, OutOfFocusReason, Sink};
 use crate::subscription::{Progress, Subscription, SubscriptionOptions};
 use crate::topic::Topic;
-use lanecast_filter::index::{IndexStats, InsertError};
+use lanecast_filter::index::InsertError;
 use lanecast_filter::{Filter, Index};
 
 /// Subscriptions and running queries of one topic.
@@ -179,16 +179,6 @@ impl SubscriptionSet {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Statistics of the filter index.
-    pub fn index_stats(&self) -> IndexStats {
-        self.index.stats()
-    }
-
-    /// Subscriptions whose filters the index cannot narrow: they are evaluated for every change.
-    pub fn unindexed(&self) -> Vec<u32> {
-        self.index.unindexed()
     }
 
     /// Delivers a change to its subscribers.

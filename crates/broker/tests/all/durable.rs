@@ -24,12 +24,6 @@ fn served(directory: &Path, checkpoint_after: u64) -> Served {
     })
 }
 
-fn log_on(served: &Served, name: &str) -> (Client, u64) {
-    let mut client = served.client();
-    let sequence = client.log_on(name);
-    (client, sequence)
-}
-
 fn state(client: &mut Client, topic: &str) -> Vec<String> {
     client.send(&format!(r#"{{"c":"sow","cid":"q","t":"{topic}","bs":100,"orderby":"/id"}}"#));
     client.answer("q")
@@ -109,7 +103,7 @@ fn first_messages_of_many_publishers_are_all_stored_on_a_slow_disk() {
 fn persisted_records_survive_a_restart_and_repetitions_are_duplicates() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = served(directory.path(), 1_000);
-    let (mut client, sequence) = log_on(&first, "desk");
+    let (mut client, sequence) = first.named_client("desk");
     assert_eq!(sequence, 0);
     client.send(
         r#"{"c":"p","cid":"1","t":"orders","s":1,"a":"processed,persisted"}{"id":1,"qty":5}"#,
@@ -127,7 +121,7 @@ fn persisted_records_survive_a_restart_and_repetitions_are_duplicates() {
     assert!(first.end());
 
     let second = served(directory.path(), 1_000);
-    let (mut client, sequence) = log_on(&second, "desk");
+    let (mut client, sequence) = second.named_client("desk");
     assert_eq!(sequence, 4);
     assert_eq!(state(&mut client, "orders"), [r#"{"id":1,"qty":7}"#]);
     assert_eq!(state(&mut client, "fills"), [r#"{"id":9}"#]);
@@ -145,7 +139,7 @@ fn persisted_records_survive_a_restart_and_repetitions_are_duplicates() {
 fn a_repeated_deletion_is_a_duplicate() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = served(directory.path(), 1_000);
-    let (mut client, _) = log_on(&first, "desk");
+    let (mut client, _) = first.named_client("desk");
     let commands = [
         r#"{"c":"p","t":"orders","s":1}{"id":1,"qty":1}"#,
         r#"{"c":"sow_delete","t":"orders","s":2,"filter":"/id > 0"}"#,
@@ -157,7 +151,7 @@ fn a_repeated_deletion_is_a_duplicate() {
     commands.iter().for_each(|command| client.send(command));
     client.flush();
     // A publisher without an acknowledgement sends again.
-    let (mut client, sequence) = log_on(&first, "desk");
+    let (mut client, sequence) = first.named_client("desk");
     assert_eq!(sequence, 6);
     commands.iter().for_each(|command| client.send(command));
     assert_eq!(state(&mut client, "orders"), [r#"{"id":9,"qty":1}"#]);
@@ -165,7 +159,7 @@ fn a_repeated_deletion_is_a_duplicate() {
     assert!(client.next().expect("numbers").contains(r#""records_deleted":1"#));
     assert!(first.end());
     let second = served(directory.path(), 1_000);
-    let (mut client, sequence) = log_on(&second, "desk");
+    let (mut client, sequence) = second.named_client("desk");
     assert_eq!(sequence, 7, "of deletions, too");
     client.send(r#"{"c":"p","t":"orders"}{"id":9,"qty":2}"#);
     client.send(r#"{"c":"sow_delete","cid":"7","t":"orders","s":7,"filter":"/id=9","a":"stats"}"#);
@@ -183,7 +177,7 @@ fn checkpoints_are_taken_while_publishing_goes_on() {
         names.map(|name| name.expect("text")).collect::<Vec<_>>()
     };
     let first = served(directory.path(), 500);
-    let (mut client, _) = log_on(&first, "desk");
+    let (mut client, _) = first.named_client("desk");
     let mut sequence = 0;
     let is_taken = |names: &[String]| names.iter().any(|name| name.ends_with(".checkpoint"));
     while sequence < 20_000 && !(sequence >= 5_000 && is_taken(&names())) {
@@ -198,7 +192,7 @@ fn checkpoints_are_taken_while_publishing_goes_on() {
     let before = state(&mut client, "orders");
     assert!(first.end());
     let second = served(directory.path(), 500);
-    let (mut client, restored) = log_on(&second, "desk");
+    let (mut client, restored) = second.named_client("desk");
     assert_eq!(restored, sequence);
     assert_eq!(state(&mut client, "orders"), before);
     assert!(second.end());

@@ -24,17 +24,11 @@ fn publish(client: &mut Client, sequence: u64) -> String {
     client.next().expect("an answer")
 }
 
-fn named(served: &Served, name: &str) -> (Client, u64) {
-    let mut client = served.client();
-    let sequence = client.log_on(name);
-    (client, sequence)
-}
-
 #[test]
 fn an_absurd_number_does_no_harm_and_duplicates_are_told() {
     let directory = tempfile::tempdir().expect("a directory");
     let served = Served::new(|settings| durable(settings, directory.path()));
-    let (mut client, _) = named(&served, "desk");
+    let (mut client, _) = served.named_client("desk");
     for absurd in [u64::MAX, 1 << 63] {
         let told = publish(&mut client, absurd);
         assert!(told.contains("failure") && told.contains("bad seq"), "{told}");
@@ -68,20 +62,20 @@ fn an_absurd_number_does_no_harm_and_duplicates_are_told() {
 fn names_have_room_and_what_has_none_is_refused() {
     let served = Served::new(|settings| settings.names_max = 2);
     for name in ["a", "b"] {
-        assert!(publish(&mut named(&served, name).0, 1).contains("success"));
+        assert!(publish(&mut served.named_client(name).0, 1).contains("success"));
     }
-    let (mut third, _) = named(&served, "c");
+    let (mut third, _) = served.named_client("c");
     let told = publish(&mut third, 1);
     assert!(told.contains("failure") && told.contains("too many"), "{told}");
     // Without numbers it goes on.
     third.send(r#"{"c":"p","cid":"1","t":"orders","a":"processed"}{"id":1}"#);
     third.expect(r#"{"c":"ack","a":"processed","status":"success","cid":"1"}"#);
-    let (mut known, last) = named(&served, "a");
+    let (mut known, last) = served.named_client("a");
     assert_eq!(last, 1);
     assert!(publish(&mut known, 2).contains("success"));
     assert!(served.end());
     let served = Served::new(|settings| settings.names_max = 0);
-    let (mut client, _) = named(&served, "a");
+    let (mut client, _) = served.named_client("a");
     for _ in 0..2 {
         assert!(!publish(&mut client, 1).contains("duplicate"), "nothing is remembered");
     }
@@ -126,23 +120,23 @@ fn a_name_that_no_client_uses_is_forgotten_also_on_disk() {
         settings.names_age = Duration::from_nanos(1);
     };
     let served = Served::new(short);
-    let (mut used, _) = named(&served, "used");
+    let (mut used, _) = served.named_client("used");
     assert!(publish(&mut used, 7).contains("success"));
-    let (mut gone, _) = named(&served, "gone");
+    let (mut gone, _) = served.named_client("gone");
     assert!(publish(&mut gone, 9).contains("success"));
     drop(gone);
     // Until the server has seen that it is gone, and looked again.
     let deadline = Instant::now() + crate::test_server::PATIENCE;
-    while named(&served, "gone").1 != 0 {
+    while served.named_client("gone").1 != 0 {
         assert!(Instant::now() < deadline, "it is never forgotten");
     }
     assert!(publish(&mut used, 7).contains("duplicate"), "it is connected");
-    let (mut gone, _) = named(&served, "gone");
+    let (mut gone, _) = served.named_client("gone");
     assert!(publish(&mut gone, 2).contains("success"));
     gone.send(r#"{"c":"flush","cid":"1","a":"persisted"}"#);
     gone.expect(r#"{"c":"ack","a":"persisted","status":"success","cid":"1"}"#);
     assert!(served.end());
     let served = Served::new(|settings| durable(settings, directory.path()));
-    assert_eq!((named(&served, "used").1, named(&served, "gone").1), (7, 2));
+    assert_eq!((served.named_client("used").1, served.named_client("gone").1), (7, 2));
     assert!(served.end());
 }

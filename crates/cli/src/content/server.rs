@@ -23,7 +23,7 @@ pub(crate) fn connect(settings: Settings) -> anyhow::Result<Client> {
     })
 }
 
-/// Where a server listens unless it is told otherwise.
+/// The default address of a server.
 const DEFAULT: &str = "127.0.0.1:9007";
 
 /// A topic of a content server, and a filter of its records.

@@ -1,4 +1,4 @@
-//! Deltas lead from the old message to the new one; written messages read back unchanged.
+//! Deltas lead from the old message to the new one.
 #![forbid(unsafe_code)]
 
 use lanecast_filter::difference::difference;
@@ -6,7 +6,6 @@ use lanecast_filter::fields::FieldSet;
 use lanecast_filter::malformed::{Malformed, MalformedReason};
 use lanecast_filter::merge::{DeltaError, merge};
 use lanecast_filter::message_type::{Format, MessageType};
-use lanecast_filter::message_writer::{MessageWriteError, write_message};
 use lanecast_filter::path::Path;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
@@ -123,67 +122,6 @@ fn a_difference_has_what_changed_and_the_keys() {
         let (count, text) = changes(message_type, old, new, keys);
         assert_eq!((count, text.as_str()), expected, "{old} to {new}");
     }
-}
-
-#[test]
-fn composed_messages_read_as_they_were_given() {
-    let values = [Value::Text(b"c<0>1"), Value::Float(34.5), Value::Int(-1), Value::Bool(true)];
-    for (message_type, paths, expected) in [
-        (MessageType::Fix, ["/11", "/99", "/1", "/2"], "11=c<0>1;99=34.5;1=-1;2=true;"),
-        (
-            MessageType::Nvfix,
-            ["/customer", "/vwap", "/a", "/b"],
-            "customer=c<0>1;vwap=34.5;a=-1;b=true;",
-        ),
-        (
-            MessageType::Json,
-            ["/a/b", "/a/c", "/d", "/d"],
-            r#"{"a":{"b":"c<0>1","c":34.5},"d":[-1,true]}"#,
-        ),
-        (
-            MessageType::Xml,
-            ["/a/@b", "/a/c", "/a/d", "/a/d"],
-            r#"<a b="c&lt;0&gt;1"><c>34.5</c><d>-1</d><d>true</d></a>"#,
-        ),
-    ] {
-        let paths = paths.map(path);
-        let pairs: Vec<(&Path, Value<'_>)> = paths.iter().zip(values).collect();
-        let mut out = Vec::new();
-        write_message(format(message_type), &pairs, &mut out).expect("it can be written");
-        assert_eq!(String::from_utf8_lossy(&out), expected);
-        let mut fields = FieldSet::new(format(message_type));
-        let slot = fields.slot(&paths[0]).expect("room");
-        let mut row = Row::new();
-        Reader::new(&fields).read(&out, &mut row).expect("well formed");
-        assert_eq!(row.text(slot, &out), Some(&b"c<0>1"[..]), "{message_type}");
-    }
-}
-
-#[test]
-fn paths_a_message_type_cannot_contain_are_refused() {
-    for (message_type, paths, text) in [
-        (MessageType::Fix, &["/a"][..], "x"),
-        (MessageType::Fix, &["/1/2"], "x"),
-        (MessageType::Fix, &["/1"], "a;b"),
-        (MessageType::Json, &["/a", "/a/b"], "x"),
-        (MessageType::Json, &["/a/b", "/a"], "x"),
-        (MessageType::Json, &["/a/@b"], "x"),
-        (MessageType::Json, &["/a[1]"], "x"),
-        (MessageType::Xml, &["/a", "/b"], "x"),
-        (MessageType::Xml, &["/[a b]"], "x"),
-        (MessageType::Xml, &["/a", "/a"], "x"),
-        (MessageType::Xml, &["/@a"], "x"),
-        (MessageType::Nvfix, &["/[a=b]"], "x"),
-    ] {
-        let paths: Vec<Path> = paths.iter().map(|text| path(text)).collect();
-        let pairs: Vec<_> = paths.iter().map(|path| (path, Value::Text(text.as_bytes()))).collect();
-        let mut out = Vec::new();
-        let error = write_message(format(message_type), &pairs, &mut out)
-            .expect_err("it cannot be written");
-        assert!(out.is_empty() && !error.to_string().is_empty(), "{message_type} {paths:?}");
-    }
-    let mut out = Vec::new();
-    assert_eq!(write_message(MessageType::Binary, &[], &mut out), Err(MessageWriteError::Binary));
 }
 
 /// The value without its null members.

@@ -19,14 +19,14 @@ impl ServerProtocol for Commands {
     }
 
     fn logon(&self, out: &mut Vec<u8>) {
-        frame(out, br#"{"c":"logon","mt":"fix"}"#);
+        write_frame(out, br#"{"c":"logon","mt":"fix"}"#);
     }
 
     fn subscribe(&self, load: &Load, subscriber: usize, out: &mut Vec<u8>) {
         self.logon(out);
         let filter = load.filter(subscriber);
         let command = r#"{"c":"subscribe","t":"orders","sub_id":"1","a":"processed","f":""#;
-        frame(out, format!(r#"{command}{filter}"}}"#).as_bytes());
+        write_frame(out, format!(r#"{command}{filter}"}}"#).as_bytes());
     }
 
     #[inline]
@@ -62,7 +62,7 @@ impl ServerProtocol for Commands {
     }
 }
 
-fn frame(out: &mut Vec<u8>, payload: &[u8]) {
+pub(super) fn write_frame(out: &mut Vec<u8>, payload: &[u8]) {
     let start = begin_frame(out);
     out.extend_from_slice(payload);
     end_frame(out, start);

@@ -6,7 +6,7 @@ use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::{Filter, Message, Plan};
-use lanecast_wire::command::{begin_frame, end_frame, frame_bytes};
+use lanecast_wire::command::frame_bytes;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -77,7 +77,7 @@ fn relay(listener: &TcpListener, loses: usize) -> std::io::Result<u64> {
     let mut asked = Vec::new();
     while frames(&mut to, &mut asked)?.len() < 2 {}
     let mut answer = Vec::new();
-    write_frame(&mut answer, br#"{"c":"ack","a":"processed","status":"success"}"#);
+    commands::write_frame(&mut answer, br#"{"c":"ack","a":"processed","status":"success"}"#);
     to.write_all(&answer)?;
     let (mut from, _) = listener.accept()?;
     let (mut partial, mut number) = (Vec::new(), 0);
@@ -87,7 +87,7 @@ fn relay(listener: &TcpListener, loses: usize) -> std::io::Result<u64> {
             if frame.ends_with(b"\x01") {
                 number += 1;
                 if loses == 0 || number % loses != 0 {
-                    write_frame(&mut out, &frame);
+                    commands::write_frame(&mut out, &frame);
                 }
             }
         }
@@ -95,12 +95,6 @@ fn relay(listener: &TcpListener, loses: usize) -> std::io::Result<u64> {
     }
     // The subscriber hangs up, not the server.
     std::io::copy(&mut to, &mut std::io::sink())
-}
-
-fn write_frame(out: &mut Vec<u8>, payload: &[u8]) {
-    let start = begin_frame(out);
-    out.extend_from_slice(payload);
-    end_frame(out, start);
 }
 
 fn frames(from: &mut TcpStream, partial: &mut Vec<u8>) -> std::io::Result<Vec<Vec<u8>>> {
@@ -140,7 +134,7 @@ fn a_server_that_refuses_is_an_error() {
     let server = std::thread::spawn(move || {
         let (mut to, _) = listener.accept().expect("somebody");
         let mut out = Vec::new();
-        write_frame(&mut out, br#"{"c":"ack","a":"processed","status":"failure"}"#);
+        commands::write_frame(&mut out, br#"{"c":"ack","a":"processed","status":"failure"}"#);
         to.write_all(&out).expect("it listens");
     });
     let load = Load { wanted: Wanted::All, subscribers: 1 };

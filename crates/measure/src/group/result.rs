@@ -3,7 +3,7 @@
 use crate::threads::DeliveryErrors;
 use serde::{Deserialize, Serialize};
 
-/// How often and how long sends were refused for lack of room.
+/// Number and time of sends that were refused for lack of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocking {
     /// Times that a send had to wait.
@@ -44,7 +44,7 @@ pub struct MemberResult {
     pub disordered: u64,
     /// Messages with changed content, or of another sender than the transport says.
     pub damaged: u64,
-    /// From its first measured message to its last one, in nanoseconds.
+    /// Time between its first measured message and its last one, in nanoseconds.
     pub elapsed_ns: u64,
     /// Messages received per second.
     // Computed by each member: fractions change on their way through a text.

@@ -1,6 +1,6 @@
 //! Errors of pipes and channels.
 
-use core::fmt;
+use crate::error::without_its_value;
 
 /// An impossible capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,49 +64,12 @@ pub enum RecvTimeoutError {
 const FULL: &str = "the pipe is full: its reader has a whole pipe still to read";
 const CLOSED: &str = "the other end of the pipe is gone";
 
-// Not derived, all of these: values that cannot be printed can be sent as well.
-impl<T> fmt::Debug for Full<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Full(..)")
-    }
+without_its_value! {
+    Full { Self(_) => "Full", FULL }
 }
-
-impl<T> fmt::Display for Full<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(FULL)
-    }
+without_its_value! {
+    Closed { Self(_) => "Closed", CLOSED }
 }
-
-impl<T> fmt::Debug for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Closed(..)")
-    }
+without_its_value! {
+    TrySendError { Self::Full(_) => "Full", FULL, Self::Closed(_) => "Closed", CLOSED }
 }
-
-impl<T> fmt::Display for Closed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(CLOSED)
-    }
-}
-
-impl<T> fmt::Debug for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => FULL,
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl<T> std::error::Error for Full<T> {}
-impl<T> std::error::Error for Closed<T> {}
-impl<T> std::error::Error for TrySendError<T> {}

@@ -128,7 +128,7 @@ fn the_end_publishes_earlier_writes_of_the_producer() {
     });
 }
 
-/// So long that nothing is pulled in a model's time.
+/// Longer than a model: only the producer itself publishes in it.
 const LONG: std::time::Duration = std::time::Duration::from_secs(100_000);
 
 #[test]

@@ -3,21 +3,13 @@
 use crate::config::server_config::ServerConfig;
 use crate::config::storage::StorageConfig;
 use crate::engine::Engine;
+use crate::engine::tests::wait_for;
 use crate::ids::ClientId;
 use crate::time::Now;
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
-use std::time::{Duration, Instant};
 
 const NOW: Now = Now { monotonic_ns: 0, unix_ns: 0 };
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
-        std::thread::yield_now();
-    }
-}
 
 fn engine(directory: &std::path::Path) -> Engine {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");

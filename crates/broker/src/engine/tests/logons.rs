@@ -1,20 +1,12 @@
 //! Logons that wait for the journal, and failures of the disk.
 
 use crate::config::storage::StorageConfig;
+use crate::engine::tests::wait_for;
 use crate::ids::ClientId;
 use crate::test_broker::TestBroker;
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
-        std::thread::yield_now();
-    }
-}
 
 fn broker(directory: &Path, change: impl FnOnce(&mut StorageConfig)) -> TestBroker {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");

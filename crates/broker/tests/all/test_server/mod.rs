@@ -85,6 +85,13 @@ impl Served {
         Client::of(self.at)
     }
 
+    /// A client that has logged on with that name, and the last sequence number known of it.
+    pub(crate) fn named_client(&self, name: &str) -> (Client, u64) {
+        let mut client = self.client();
+        let sequence = client.log_on(name);
+        (client, sequence)
+    }
+
     /// A client at another address of this host.
     pub(crate) fn client_from(&self, address: [u8; 4]) -> Client {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");

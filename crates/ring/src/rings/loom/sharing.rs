@@ -29,7 +29,7 @@ fn each_value_goes_to_one_worker_and_none_is_overwritten_while_it_is_at_work() {
         let (taken, _one) = worker.join().unwrap();
         let (written, _producer) = writer.join().unwrap();
         sum += taken;
-        // Nobody else is left: what was not taken is there.
+        // No other worker is left: everything that was not taken is there.
         loop {
             match take(&mut other) {
                 0 => break,

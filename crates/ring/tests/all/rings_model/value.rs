@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
-/// Whose value it is, and its number there; `None` for one that was made by a factory, or that
+/// The producer of a value, and its number there; `None` for one that was made by a factory, or that
 /// was left where another has been taken out.
 pub(crate) type Label = Option<(usize, u64)>;
 
