@@ -33,7 +33,7 @@ pub enum Entry {
         stream: Stream,
         /// Number of the first message.
         first: u64,
-        /// How many.
+        /// Number of messages.
         count: u64,
         /// The reason.
         why: LossReason,

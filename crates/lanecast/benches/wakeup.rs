@@ -1,5 +1,5 @@
-//! From asleep on a descriptor to reading the message: lanecast's descriptors beside a bare
-//! eventfd, as interleaved pairs in one run.
+//! Wake-up time, from asleep on a descriptor to reading the message: lanecast's descriptors beside
+//! a bare eventfd, as interleaved pairs in one run.
 //!
 //! Run it: `cargo bench -p lanecast --bench wakeup`
 #![forbid(unsafe_code)]

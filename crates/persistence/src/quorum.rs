@@ -2,7 +2,7 @@
 
 use lanecast_wire::store::{STORE_NAME_MAX, STORES_MAX};
 
-/// How many groups have to hold a message before it is stable.
+/// The number of groups that have to hold a message before it is stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupRule {
     /// One group.

@@ -207,7 +207,7 @@ impl<T> Lanes<ExclusiveConsumer<T>> {
     }
 }
 
-/// Implements [`LaneEnd`] by the methods of the same names, of the field at `$field` if there is one.
+/// Implements [`LaneEnd`] by the methods of the same names, of `$field` if there is one.
 macro_rules! lane_end {
     ($End:ident$(.$field:ident)?, |$end:ident| $slots:expr) => {
         impl<T> LaneEnd for $End<T> {

@@ -1,4 +1,4 @@
-//! Where a store's frames go.
+//! Destination of a store's frames.
 
 use crate::clients::Clients;
 use crate::peers::Peers;

@@ -177,7 +177,7 @@ pub struct Gap<'a> {
     pub stream: &'a Stream,
     /// [Number](Message::number) of the first lost message.
     pub first: u64,
-    /// How many messages are lost, at least 1.
+    /// Number of lost messages, at least 1.
     pub count: u64,
     /// The reason.
     pub why: LossReason,

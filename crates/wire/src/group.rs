@@ -58,7 +58,7 @@ pub enum GroupKind {
     Heartbeat = 1,
     /// A part of the sender's stream: a message or a fragment, or an order list.
     Data = 2,
-    /// How far the sender has received each member's stream.
+    /// Positions up to which the sender has received each member's stream.
     Ack = 3,
     /// Asks for parts of a stream.
     Want = 4,
@@ -72,7 +72,7 @@ pub enum GroupKind {
     Prepare = 8,
     /// Answers Prepare.
     Flushed = 9,
-    /// How far each stream of the old views goes, and the next view.
+    /// The ends of the streams of the old views, and the next view.
     Cut = 10,
     /// Everything up to the cut is here.
     Ready = 11,
@@ -82,11 +82,11 @@ pub enum GroupKind {
     Refuse = 13,
     /// A message to one member, or a fragment of one.
     Direct = 14,
-    /// How far the sender has received messages to it alone.
+    /// The position up to which the sender has received messages to it alone.
     DirectAck = 15,
     /// A part of the group's state.
     State = 16,
-    /// How much of the state the sender has.
+    /// Bytes of the state that the sender has.
     StateAck = 17,
 }
 

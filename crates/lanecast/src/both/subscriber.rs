@@ -43,7 +43,7 @@ impl BothSubscriber {
 impl Subscribe for BothSubscriber {
     type Run<'a> = AnyRun<'a>;
 
-    /// From one of the two: in turn, as long as both have events.
+    /// Takes from one of the two: in turn, as long as both have events.
     #[inline]
     fn take(&mut self, limit: usize) -> AnyRun<'_> {
         self.far_first = !self.far_first;

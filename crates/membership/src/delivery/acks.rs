@@ -8,9 +8,10 @@
 pub(crate) struct Acks {
     members: usize,
     me: usize,
-    /// By member, then by sender.
+    /// Expected sequences, by member, then by sender.
     expected: Vec<u64>,
-    /// By sender: least of all members but the sender and this one; `u64::MAX` if there are none.
+    /// The least of them by sender, without the sender and this member; `u64::MAX` if there are
+    /// no others.
     others: Vec<u64>,
 }
 

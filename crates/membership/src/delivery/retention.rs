@@ -28,7 +28,7 @@ pub(crate) struct Entry<'a> {
 #[derive(Clone, Default)]
 pub(crate) struct Retention {
     bytes: Vec<u8>,
-    /// By sequence: the low half of the sequence, above the line plus one; zero if there is none.
+    /// Entries by sequence: its low half, above the line plus one; zero if there is none.
     /// Entries of one ring are less than 2^32 apart.
     slots: Vec<u64>,
     lines: usize,

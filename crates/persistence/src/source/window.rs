@@ -9,7 +9,7 @@ pub(super) struct Window {
     messages: VecDeque<Place>,
     messages_max: usize,
     bytes: Box<[u8]>,
-    /// Where the next message goes.
+    /// Offset of the next message.
     end: usize,
 }
 
@@ -50,7 +50,7 @@ impl Window {
         self.bytes.len()
     }
 
-    /// Where a message of this length fits.
+    /// The offset at which a message of this length fits.
     fn place(&self, length: usize) -> Option<usize> {
         if self.messages.len() >= self.messages_max {
             return None;

@@ -32,7 +32,7 @@ pub(super) struct NewRun {
     pub(super) runs: Vec<Run>,
 }
 
-/// How many messages of a receiver's consumption are part of the log up to `last` in `runs`.
+/// Number of messages of a receiver's consumption that are part of the log up to `last` in `runs`.
 pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64) -> u64 {
     let Consumption { run, next } = *consumption;
     let is_known = runs.iter().any(|it| it.ballot == run.ballot);
@@ -45,9 +45,10 @@ pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64
     }
 }
 
-/// How far the log of a store, up to `next` in `own`, is the beginning of the log up to `start` in
-/// `chosen`. Logs that have a run in common are the same up to where the run ends in either:
-/// a run begins with the same log everywhere, and its messages come from one session in order.
+/// Length of the common beginning of two logs: of a store, up to `next` in `own`, and the one up to
+/// `start` in `chosen`. Logs that have a run in common are the same up to where the run ends in
+/// either: a run begins with the same log everywhere, and its messages come from one session in
+/// order.
 pub(super) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
     let end = |runs: &[Run], index: usize, last: u64| {
         runs.get(index + 1).map_or(last, |following| following.start).min(last)

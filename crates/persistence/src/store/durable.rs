@@ -1,4 +1,4 @@
-//! How far a stream is durable: the log's positions of its last messages.
+//! The durable part of a stream: the log's positions of its last messages.
 
 use std::collections::VecDeque;
 

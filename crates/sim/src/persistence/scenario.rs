@@ -11,7 +11,7 @@ pub struct StoreScenario {
     pub seed: u64,
     /// Sizes of the groups of stores.
     pub groups: Vec<usize>,
-    /// How many of the groups have to hold a message.
+    /// The number of groups that have to hold a message.
     pub rule: GroupRule,
     /// Share of lost frames and live messages.
     pub loss: Millionths,
@@ -27,7 +27,7 @@ pub struct StoreScenario {
     pub pace: Nanos,
     /// Faults in the first part of the run.
     pub faults: usize,
-    /// How long faults happen.
+    /// Time in which faults happen.
     pub fault_time: Nanos,
     /// Stores may lose their data, also so many that the stream has to wait for good.
     pub may_wipe: bool,

@@ -90,7 +90,7 @@ pub enum StoreFrame<'a> {
     },
     /// The state of a stream.
     State(StoreState),
-    /// How far the stream is durable.
+    /// The durable part of the stream.
     Stable {
         /// The run.
         ballot: Ballot,
@@ -130,7 +130,7 @@ pub enum StoreFrame<'a> {
     Consumed {
         /// The receiver's stable id.
         receiver: u64,
-        /// How far it has come.
+        /// The receiver's consumption.
         consumption: Consumption,
     },
     /// A receiver gives up its registration: nothing is kept for it any more.
@@ -146,14 +146,14 @@ pub enum StoreFrame<'a> {
         incarnation: u64,
         /// The question's.
         token: u64,
-        /// How many streams.
+        /// Number of streams.
         count: u32,
     },
-    /// How far a receiver's consumption is durable.
+    /// The durable part of a receiver's consumption.
     Acknowledged {
         /// The receiver's stable id.
         receiver: u64,
-        /// How far.
+        /// The durable part.
         consumption: Consumption,
     },
 }

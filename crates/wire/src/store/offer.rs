@@ -12,7 +12,7 @@ pub struct StoreOffer {
     pub token: u64,
     /// The publisher of the current run has registered it: its live messages can be placed.
     pub is_live: bool,
-    /// How far the receiver has consumed it; `None` if it is not registered.
+    /// The receiver's consumption of it; `None` if it is not registered.
     pub consumption: Option<Consumption>,
     /// Number of the current run's first message on its topic.
     pub number: u64,

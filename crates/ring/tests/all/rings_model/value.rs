@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
-/// The producer of a value, and its number there; `None` for one that was made by a factory, or that
-/// was left where another has been taken out.
+/// The producer of a value, and its number there; `None` for one that was made by a factory, or
+/// that was left where another has been taken out.
 pub(crate) type Label = Option<(usize, u64)>;
 
 thread_local! {
