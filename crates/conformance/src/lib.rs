@@ -17,6 +17,7 @@ mod life;
 mod numbers;
 mod order;
 mod patterns;
+pub mod persistence;
 mod pressure;
 mod publisher_events;
 mod record;

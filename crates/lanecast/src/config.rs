@@ -1,5 +1,6 @@
 //! The effective configuration, as plain data, and its errors.
 
+use crate::persistence_settings::PersistenceSettings;
 use crate::transports::Transports;
 use std::io;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Config {
     pub group: lanecast_group::GroupSettings,
     /// File with the keys of groups, if their frames are encrypted.
     pub group_key_file: Option<PathBuf>,
+    /// Settings of publishers whose messages are kept, and of durable subscribers.
+    pub persistence: PersistenceSettings,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
 }

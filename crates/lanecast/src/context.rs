@@ -4,9 +4,10 @@ use crate::config::{Config, ConfigError};
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
 use crate::group_builder::GroupBuilder;
-use crate::kept_topic::{self, KeptTopic, StoreServer};
 use crate::layers::{self, FILE_VARIABLE};
 use crate::matching_topics::MatchingTopics;
+use crate::persistence_settings::PersistenceSettings;
+use crate::persistent_topic::{self, StoreServer};
 use crate::publisher::Publisher;
 use crate::settings;
 use crate::subscriber::Subscriber;
@@ -89,9 +90,10 @@ impl Context {
         self.transports.subscriber(&joined(topics, &unfiltered))
     }
 
-    /// A topic, to open publishers that serve filters and subscribers with one.
+    /// A topic, to open publishers that serve filters and subscribers with one, publishers whose
+    /// messages stores keep, and subscribers that get what they missed.
     pub fn topic<'a>(&'a self, name: &'a str) -> Topic<'a> {
-        Topic::new(&self.transports, name, self.config.filter.clone())
+        Topic::new(&self.transports, name, &self.config)
     }
 
     /// The topics that the wildcard pattern `text` matches, present and future, to open one
@@ -111,18 +113,12 @@ impl Context {
         GroupBuilder::new(&self.transports, &self.config, name)
     }
 
-    /// A topic whose messages are kept by stores: for publishers that learn when a message is safe,
-    /// and subscribers that get what they missed.
-    pub fn kept<'a>(&'a self, topic: &'a str) -> KeptTopic<'a> {
-        KeptTopic::new(&self.transports, topic)
-    }
-
     /// Opens the store `name` with its data in `directory`, which only one process may use.
     ///
     /// # Errors
     /// [`Error::Persistence`] if the name or the directory cannot be used; others see [`Error`].
     pub fn store(&self, name: &str, directory: &Path) -> Result<StoreServer, Error> {
-        kept_topic::open_store(&self.transports, name, directory)
+        persistent_topic::open_store(&self.transports, name, directory)
     }
 }
 
@@ -272,6 +268,15 @@ impl Builder {
     #[must_use]
     pub fn group(self, change: impl Fn(&mut GroupSettings) + Send + Sync + 'static) -> Self {
         self.typed(move |config| change(&mut config.group))
+    }
+
+    /// As [`shm`](Self::shm), for persistence.
+    #[must_use]
+    pub fn persistence(
+        self,
+        change: impl Fn(&mut PersistenceSettings) + Send + Sync + 'static,
+    ) -> Self {
+        self.typed(move |config| change(&mut config.persistence))
     }
 
     fn typed(mut self, change: impl Fn(&mut Config) + Send + Sync + 'static) -> Self {

@@ -44,11 +44,12 @@ mod delegate;
 mod error;
 mod exact_topics;
 mod group_builder;
-mod kept_topic;
 mod layers;
 mod locality;
 mod matching_topics;
 mod messages;
+mod persistence_settings;
+mod persistent_topic;
 mod publisher;
 mod run;
 mod settings;
@@ -66,7 +67,6 @@ pub use context::{Builder, Context};
 pub use error::{Error, TopicError};
 pub use exact_topics::ExactTopics;
 pub use group_builder::{Group, GroupBuilder, GroupObserver};
-pub use kept_topic::{DurableSubscriber, KeptTopic, PersistentPublisher, StoreServer};
 pub use lanecast_base::{ParseWaitError, Size, UnitError, WaitStrategy};
 pub use lanecast_base::{format_duration, parse_duration};
 pub use lanecast_content::{ContentSettings, FilterableBatch, FilterableClaim};
@@ -81,6 +81,10 @@ pub use lanecast_transport::{
 pub use layers::to_toml;
 pub use matching_topics::{FilteredMatchingTopics, MatchingTopics};
 pub use messages::{Interruption, Messages};
+pub use persistence_settings::PersistenceSettings;
+pub use persistent_topic::{
+    DurableSubscriber, DurableTopic, PersistentPublisher, PersistentTopic, StoreServer,
+};
 pub use publisher::Publisher;
 pub use run::{AnyEvents, AnyRun};
 pub use settings::{SETTINGS, Setting};

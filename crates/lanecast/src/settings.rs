@@ -5,6 +5,7 @@ mod filter;
 mod group;
 mod net;
 mod net_accept;
+mod persistence;
 mod setting;
 mod shm;
 mod value;
@@ -17,8 +18,15 @@ use crate::transports::Transports;
 /// All settings, in the order of the reference page.
 pub const SETTINGS: &[Setting] = &ALL;
 
-const PARTS: [&[Setting]; 6] =
-    [&[TRANSPORTS], shm::SHM, net_accept::ACCEPT, net::NET, filter::FILTER, group::GROUP];
+const PARTS: [&[Setting]; 7] = [
+    &[TRANSPORTS],
+    shm::SHM,
+    net_accept::ACCEPT,
+    net::NET,
+    filter::FILTER,
+    group::GROUP,
+    persistence::PERSISTENCE,
+];
 const ALL: [Setting; count(PARTS)] = joined(PARTS);
 
 /// The setting named `key`.
@@ -91,7 +99,7 @@ const TRANSPORTS: Setting = Setting {
 };
 
 /// Number of settings in the parts of the table.
-const fn count(parts: [&[Setting]; 6]) -> usize {
+const fn count(parts: [&[Setting]; 7]) -> usize {
     let (mut part, mut count) = (0, 0);
     while part < parts.len() {
         count += parts[part].len();
@@ -101,7 +109,7 @@ const fn count(parts: [&[Setting]; 6]) -> usize {
 }
 
 /// Concatenates the parts of the table at compile time.
-const fn joined<const N: usize>(parts: [&[Setting]; 6]) -> [Setting; N] {
+const fn joined<const N: usize>(parts: [&[Setting]; 7]) -> [Setting; N] {
     let mut all = [TRANSPORTS; N];
     let (mut part, mut at) = (0, 0);
     while part < parts.len() {

@@ -1,8 +1,11 @@
-//! Topics with filters: the way from a context to publishers that serve them and subscribers that
-//! have one.
+//! Topics: the way from a context to publishers that serve filters and subscribers that have one,
+//! to publishers whose messages stores keep, and subscribers that get what they missed.
 
+use crate::config::Config;
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
+use crate::persistence_settings::PersistenceSettings;
+use crate::persistent_topic::{DurableTopic, PersistentTopic};
 use lanecast_content::ContentSettings;
 use lanecast_filter::message_type::Format;
 
@@ -13,7 +16,7 @@ pub type FilterablePublisher = lanecast_content::Publisher<ExactTopics>;
 pub type FilteredSubscriber = lanecast_content::Subscriber<ExactTopics>;
 
 /// A topic of a context, made by [`Context::topic`](crate::Context::topic): opens publishers that
-/// serve filters and subscribers that have one.
+/// serve filters and subscribers that have one. [`PersistentTopic`] has an example of persistence.
 ///
 /// ```
 /// use lanecast::prelude::*;
@@ -48,15 +51,25 @@ pub struct Topic<'a> {
     transports: &'a ExactTopics,
     name: &'a str,
     settings: ContentSettings,
+    persistence: PersistenceSettings,
 }
 
 impl<'a> Topic<'a> {
-    pub(crate) const fn new(
-        transports: &'a ExactTopics,
-        name: &'a str,
-        settings: ContentSettings,
-    ) -> Self {
-        Self { transports, name, settings }
+    pub(crate) fn new(transports: &'a ExactTopics, name: &'a str, config: &Config) -> Self {
+        let (settings, persistence) = (config.filter.clone(), config.persistence.clone());
+        Self { transports, name, settings, persistence }
+    }
+
+    /// A publisher made from here has the stable id `source`, which it keeps over its restarts, and
+    /// its messages are kept by stores: it learns when each is stable.
+    pub fn persistent(self, source: u64) -> PersistentTopic<'a> {
+        PersistentTopic::new(self.transports, self.name, source, self.persistence)
+    }
+
+    /// A subscriber made from here has the stable id `session`, which it keeps over its restarts:
+    /// it goes on where it had come to, and stores give it what it missed.
+    pub fn durable(self, session: u64) -> DurableTopic<'a> {
+        DurableTopic::new(self.transports, self.name, session, self.persistence)
     }
 
     /// The format of the messages, instead of the setting `filter.message_type`.
@@ -66,12 +79,12 @@ impl<'a> Topic<'a> {
     }
 
     /// Publishers made from here evaluate the filters of their subscribers.
-    pub const fn filterable(self) -> FilterableTopic<'a> {
+    pub fn filterable(self) -> FilterableTopic<'a> {
         FilterableTopic { topic: self }
     }
 
     /// Subscribers made from here receive the messages that match `filter` only.
-    pub const fn filter(self, filter: &'a str) -> FilteredTopic<'a> {
+    pub fn filter(self, filter: &'a str) -> FilteredTopic<'a> {
         FilteredTopic { topic: self, filter }
     }
 }
@@ -90,7 +103,7 @@ impl FilterableTopic<'_> {
     /// # Errors
     /// See [`Error`].
     pub fn publisher(self) -> Result<FilterablePublisher, Error> {
-        let Topic { transports, name, settings } = self.topic;
+        let Topic { transports, name, settings, .. } = self.topic;
         Ok(FilterablePublisher::new(transports, name, settings)?)
     }
 }
@@ -111,7 +124,7 @@ impl FilteredTopic<'_> {
     /// [`Error::Filter`] if the filter is malformed, exceeds the limits or depends on the time;
     /// others see [`Error`].
     pub fn subscriber(self) -> Result<FilteredSubscriber, Error> {
-        let Topic { transports, name, settings } = self.topic;
+        let Topic { transports, name, settings, .. } = self.topic;
         Ok(FilteredSubscriber::new(transports, name, self.filter, &settings)?)
     }
 }

@@ -27,10 +27,26 @@ pub enum SourceEvent {
         next: u64,
     },
     /// Every registered receiver has consumed the messages before `next`, and a write quorum of
-    /// stores knows that. Without registered receivers this follows [`Stable`](Self::Stable).
+    /// stores knows that: the confirmation of delivery, cumulative. Without registered receivers
+    /// this follows [`Stable`](Self::Stable).
     Consumed {
         /// Sequence of the first message that is not consumed.
         next: u64,
+    },
+    /// A message was refused because too many are in flight: not stable, or with receivers that
+    /// pace the publisher, not consumed. Told once, and again when there is room.
+    FlightSize {
+        /// Whether the bound is reached.
+        is_exceeded: bool,
+        /// Messages in flight.
+        messages: u64,
+    },
+    /// Retention has removed the messages before `first` at all stores.
+    Reclaimed {
+        /// Sequence of the oldest message that a store keeps.
+        first: u64,
+        /// A registered receiver had not consumed all of them: it loses some.
+        is_forced: bool,
     },
     /// A store no longer answers. Messages go on as long as the others are enough.
     StoreLost {

@@ -22,6 +22,7 @@
 //! The frames are described in `docs/protocol/persistence.md`.
 #![forbid(unsafe_code)]
 
+mod early;
 mod event;
 mod log;
 mod outlet;
@@ -36,7 +37,7 @@ pub use log::{LogFull, StoreLog};
 pub use outlet::{ReceiverOutlet, SourceOutlet, StoreOutlet};
 pub use quorum::{GroupRule, GroupsError, StoreGroups};
 pub use receiver::{Receiver, ReceiverSettings, ReceiverStart};
-pub use receiver_event::ReceiverEvent;
+pub use receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 pub use source::{Pacing, SendRefusal, Source, SourceSettings};
 pub use store::{ReplayError, Store, StoreSettings, StreamSummary};
 

@@ -5,6 +5,7 @@
 
 mod incoming;
 mod report;
+mod start;
 mod strays;
 
 use crate::Nanos;
@@ -14,6 +15,7 @@ use crate::receiver_event::ReceiverEvent;
 use incoming::{Incoming, Limits};
 use lanecast_wire::store::{Consumption, StoreFrame, StoreOffer};
 use report::Report;
+pub use start::ReceiverStart;
 use std::collections::{BTreeMap, BTreeSet};
 use strays::Strays;
 
@@ -24,17 +26,6 @@ const SILENT_QUESTIONS: u64 = 10;
 /// Share of the repetition interval after which stores are asked for a session that is new.
 const SOON: Nanos = 20;
 
-/// Where a receiver begins with a stream of which it has consumed nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReceiverStart {
-    /// At the oldest message that a store has.
-    #[default]
-    Oldest,
-    /// At the end: only what is sent from now on. Streams that come later begin at their oldest
-    /// message all the same.
-    End,
-}
-
 /// Settings of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverSettings {
@@ -42,6 +33,9 @@ pub struct ReceiverSettings {
     pub stores: StoreGroups,
     /// Where streams begin of which nothing is consumed.
     pub start: ReceiverStart,
+    /// Streams begin there even if this receiver has consumed more: messages come again. What it
+    /// has acknowledged stays acknowledged.
+    pub is_replay: bool,
     /// Most bytes of live messages of a stream that wait for those in front of them.
     pub cache_bytes: usize,
     /// Most bytes of messages in one answer of a store.
@@ -59,6 +53,7 @@ impl ReceiverSettings {
         Self {
             stores,
             start: ReceiverStart::Oldest,
+            is_replay: false,
             cache_bytes: 4 << 20,
             fetch_bytes: 128 << 10,
             retry: 200_000_000,
@@ -178,7 +173,15 @@ impl Receiver {
 
     /// A session has ended.
     pub fn on_left(&mut self, session: u64) {
-        self.unkept.remove(&session);
+        if let Some(source) = self.sessions.get(&session)
+            && let Some((incoming, _)) = self.streams.get_mut(source)
+        {
+            incoming.on_left();
+            self.ask_soon();
+        }
+        if !self.unkept.remove(&session) {
+            self.strays.on_left(session);
+        }
     }
 
     fn ask_soon(&mut self) {
@@ -357,7 +360,7 @@ impl Receiver {
             incoming.follow(offer, now, out);
             report.withdraw(incoming.next, now);
         } else {
-            incoming.compare(store, now);
+            incoming.compare(store, now, out);
             // A store that lost its data, or was away, learns how far this receiver has come.
             if report.knows_less(offer.consumption) && report.at == Nanos::MAX {
                 report.acknowledged[store] = None;
@@ -399,7 +402,9 @@ impl Receiver {
                 continue;
             }
             if let Some(stray) = self.strays.take(session) {
-                self.unkept.insert(session);
+                if !stray.has_left() {
+                    self.unkept.insert(session);
+                }
                 stray.deliver(session, out);
             }
         }
@@ -436,8 +441,9 @@ impl Receiver {
         out: &mut impl ReceiverOutlet,
     ) {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
-        let at_end = incoming.is_early && self.settings.start == ReceiverStart::End;
-        incoming.begin(consumption, at_end, now, out);
+        // A stream that is new to the topic has nothing in front of its oldest message.
+        let start = if incoming.is_early { self.settings.start } else { ReceiverStart::Oldest };
+        incoming.begin(consumption.filter(|_| !self.settings.is_replay), start, now, out);
         // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
         (report.consumed, report.told) = (incoming.next, incoming.next);
         report.at = now;

@@ -1,11 +1,86 @@
 //! Events of a durable receiver.
+//!
+//! The names are those of a transport's events, and mean the same of a stream that outlives its
+//! publisher's sessions.
+
+use core::fmt;
+
+/// A message of a stream that stores keep. Its bytes are valid inside the handler's call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PersistentMessage<'a> {
+    source: u64,
+    sequence: u64,
+    bytes: &'a [u8],
+    is_recovered: bool,
+}
+
+impl<'a> PersistentMessage<'a> {
+    /// Message `sequence` of the stream of `source`; made by receivers.
+    #[inline]
+    pub const fn new(source: u64, sequence: u64, bytes: &'a [u8], is_recovered: bool) -> Self {
+        Self { source, sequence, bytes, is_recovered }
+    }
+
+    /// The publisher's stable id.
+    #[inline]
+    pub const fn source(&self) -> u64 {
+        self.source
+    }
+
+    /// Sequence in the stream, from 0 on, over all runs of the publisher.
+    #[inline]
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The payload.
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Whether the message came from a store, because this receiver had missed it. A receiver that
+    /// died before it acknowledged may have been handed it in its earlier life.
+    #[inline]
+    pub const fn is_recovered(&self) -> bool {
+        self.is_recovered
+    }
+}
+
+impl fmt::Debug for PersistentMessage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersistentMessage")
+            .field("source", &self.source)
+            .field("sequence", &self.sequence)
+            .field("length", &self.bytes.len())
+            .field("is_recovered", &self.is_recovered)
+            .finish()
+    }
+}
+
+/// Reasons why a durable receiver loses messages for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DurableLoss {
+    /// Retention has removed them at every store.
+    Expired,
+}
+
+impl DurableLoss {
+    /// The reason in words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Expired => "no store keeps them any more",
+        }
+    }
+}
 
 /// An event of a receiver that gets what it missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiverEvent<'a> {
-    /// A stream of the topic begins here, before its other events.
-    Started {
+    /// A stream of the topic begins here: once, before its other events.
+    Joined {
         /// The publisher's stable id.
         source: u64,
         /// Sequence of the first message to come.
@@ -14,17 +89,8 @@ pub enum ReceiverEvent<'a> {
         is_resumed: bool,
     },
     /// A message: each sequence of a stream once, in order.
-    Message {
-        /// The publisher's stable id.
-        source: u64,
-        /// Sequence in the stream.
-        sequence: u64,
-        /// The payload.
-        bytes: &'a [u8],
-        /// The message came from a store.
-        is_recovered: bool,
-    },
-    /// Messages are lost: no store has kept them long enough.
+    Message(PersistentMessage<'a>),
+    /// Messages are lost, before any later one of the stream.
     Lost {
         /// The publisher's stable id.
         source: u64,
@@ -32,6 +98,8 @@ pub enum ReceiverEvent<'a> {
         first: u64,
         /// How many.
         count: u64,
+        /// The reason.
+        why: DurableLoss,
     },
     /// Messages that were handed out are no part of the stream: their publisher died before they
     /// were stable. Sequences begin anew at `first`: others follow, or in rare cases the same
@@ -45,7 +113,15 @@ pub enum ReceiverEvent<'a> {
         count: u64,
     },
     /// Everything that was missed has been handed out: live messages follow.
-    CaughtUp {
+    Recovered {
+        /// The publisher's stable id.
+        source: u64,
+        /// Sequence of the next message.
+        next: u64,
+    },
+    /// The publisher's session has ended, and everything that is known of it has been handed out.
+    /// The stream stays: the publisher's next run goes on with it.
+    Left {
         /// The publisher's stable id.
         source: u64,
         /// Sequence of the next message.

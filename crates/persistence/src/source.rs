@@ -6,90 +6,23 @@
 //! a write quorum has them on disk.
 
 mod known_store;
+mod settings;
 mod window;
 
 use crate::Nanos;
 use crate::event::SourceEvent;
 use crate::outlet::SourceOutlet;
-use crate::quorum::StoreGroups;
 use known_store::KnownStore;
-use lanecast_wire::store::{Ballot, Members, RUNS_MAX, RecordsWriter, Run, StoreFrame, StoreState};
+use lanecast_wire::store::{
+    Ballot, Members, RUNS_MAX, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
+};
+pub use settings::{Pacing, SendRefusal, SourceSettings};
 use window::Window;
 
 /// Frames of messages that one request of a store is answered with.
 const RESENDS_MAX: usize = 8;
 /// Requests without an answer until a store counts as lost.
 const SILENT_REQUESTS: u64 = 10;
-
-/// Pace of a publisher.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pacing {
-    /// The publisher: receivers that stay away for longer than messages are kept lose some, and are
-    /// told which.
-    #[default]
-    Source,
-    /// The registered receivers: messages are sent only while fewer than this number wait to be
-    /// consumed by one of them.
-    Receivers {
-        /// The most messages that are not consumed.
-        messages: u64,
-    },
-}
-
-/// Settings of a publisher.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceSettings {
-    /// The stores.
-    pub stores: StoreGroups,
-    /// The flight size: the most messages that are not stable.
-    pub flight_messages: usize,
-    /// The most bytes of them; also the longest message.
-    pub flight_bytes: usize,
-    /// Whether receivers hold the publisher back.
-    pub pacing: Pacing,
-    /// Interval of requests to each store.
-    pub retry: Nanos,
-    /// Longest frame of messages that are sent again, unless a message alone is longer.
-    pub longest_frame: usize,
-}
-
-impl SourceSettings {
-    /// Settings with these stores, all others by default: 10,000 messages or 4 MiB in flight,
-    /// requests every 200 ms.
-    pub const fn new(stores: StoreGroups) -> Self {
-        Self {
-            stores,
-            flight_messages: 10_000,
-            flight_bytes: 4 << 20,
-            pacing: Pacing::Source,
-            retry: 200_000_000,
-            longest_frame: 32 << 10,
-        }
-    }
-}
-
-/// Reasons why a message cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendRefusal {
-    /// Too few stores have accepted the run so far.
-    #[error("the stores have not accepted this publisher yet: wait for Registered")]
-    NotRegistered,
-    /// The flight size is reached: wait for [`SourceEvent::Stable`].
-    #[error("too many messages are not stable yet")]
-    FlightFull,
-    /// Receivers hold the publisher back: wait for [`SourceEvent::Consumed`].
-    #[error("too many messages are not consumed by the registered receivers yet")]
-    NotConsumed,
-    /// Longer than the window.
-    #[error("the message is longer than {longest} bytes: raise flight_bytes")]
-    TooLong {
-        /// The longest message.
-        longest: usize,
-    },
-    /// Another publisher has taken over the stream.
-    #[error("another publisher has registered under the same id")]
-    Superseded,
-}
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -98,6 +31,16 @@ enum Phase {
     Beginning(Beginning),
     Registered(Beginning),
     Superseded,
+}
+
+/// Room for messages, as the application knows it.
+#[derive(Clone, Copy, Debug)]
+enum Flight {
+    HasRoom,
+    /// A message of this length was refused; that was not told yet.
+    Refused(usize),
+    /// A message of this length has no room, and that was told.
+    IsFull(usize),
 }
 
 /// A run, and the log that it continues.
@@ -132,6 +75,9 @@ pub struct Source {
     consumed: u64,
     /// The last `Waiting` told: silent and wiped stores.
     waiting: Option<(Vec<String>, Vec<String>)>,
+    flight: Flight,
+    /// Sequence of the oldest message that a store keeps, as it was told.
+    reclaimed: u64,
 }
 
 impl Source {
@@ -152,6 +98,8 @@ impl Source {
             stable: 0,
             consumed: 0,
             waiting: None,
+            flight: Flight::HasRoom,
+            reclaimed: 0,
         }
     }
 
@@ -180,12 +128,31 @@ impl Source {
         self.stable
     }
 
-    /// Whether a message of `length` bytes may be sent now.
+    /// Whether a message of `length` bytes may be sent now. [`SourceEvent::FlightSize`] tells later
+    /// that there is room again after a refusal.
     ///
     /// # Errors
     /// See [`SendRefusal`].
-    pub fn check_room(&self, length: usize) -> Result<(), SendRefusal> {
+    #[inline]
+    pub fn check_room(&mut self, length: usize) -> Result<(), SendRefusal> {
+        let room = self.room(length);
+        if let Err(SendRefusal::FlightFull | SendRefusal::NotConsumed) = room
+            && let Flight::HasRoom = self.flight
+        {
+            self.flight = Flight::Refused(length);
+        }
+        room
+    }
+
+    /// As [`check_room`](Self::check_room), without news of room that comes later.
+    ///
+    /// # Errors
+    /// See [`SendRefusal`].
+    pub fn room(&self, length: usize) -> Result<(), SendRefusal> {
         match self.phase {
+            Phase::Registered(_) if self.window.next() >= STORE_NUMBER_MAX => {
+                Err(SendRefusal::Exhausted)
+            }
             Phase::Registered(_) if self.is_held_back() => Err(SendRefusal::NotConsumed),
             Phase::Registered(_) if self.window.has_room(length) => Ok(()),
             Phase::Registered(_) if length > self.window.longest() => {
@@ -195,6 +162,32 @@ impl Source {
             Phase::Superseded => Err(SendRefusal::Superseded),
             _ => Err(SendRefusal::NotRegistered),
         }
+    }
+
+    /// Tells of a refused message, and of room for it.
+    pub fn tell_flight(&mut self, out: &mut impl SourceOutlet) {
+        let (length, is_told) = match self.flight {
+            Flight::HasRoom => return,
+            Flight::Refused(length) => (length, false),
+            Flight::IsFull(length) => (length, true),
+        };
+        let is_exceeded =
+            matches!(self.room(length), Err(SendRefusal::FlightFull | SendRefusal::NotConsumed));
+        self.flight = if is_exceeded { Flight::IsFull(length) } else { Flight::HasRoom };
+        // Room that came before the refusal was told is no news.
+        if is_exceeded != is_told {
+            let messages = self.in_flight();
+            out.event(SourceEvent::FlightSize { is_exceeded, messages });
+        }
+    }
+
+    /// Messages that are not stable, or, if receivers pace the publisher, not consumed.
+    pub fn in_flight(&self) -> u64 {
+        let acknowledged = match self.settings.pacing {
+            Pacing::Source => self.stable,
+            Pacing::Receivers { .. } => self.consumed,
+        };
+        self.window.next() - acknowledged
     }
 
     /// Whether too many messages wait to be consumed.
@@ -421,6 +414,25 @@ impl Source {
         if consumed > self.consumed {
             self.consumed = consumed;
             out.event(SourceEvent::Consumed { next: consumed });
+        }
+        self.tell_reclaimed(ballot, out);
+        self.tell_flight(out);
+    }
+
+    /// Tells how far retention has come, as soon as all members have answered.
+    fn tell_reclaimed(&mut self, ballot: Ballot, out: &mut impl SourceOutlet) {
+        let firsts = self.members.stores.iter().map(|(name, _)| {
+            let store = self.stores.iter().find(|store| store.name == *name)?;
+            store.as_member(&self.members).filter(|it| it.log == ballot).map(|it| it.first)
+        });
+        let Some(first) = firsts.collect::<Option<Vec<u64>>>().and_then(|it| it.into_iter().min())
+        else {
+            return;
+        };
+        if first > self.reclaimed {
+            self.reclaimed = first;
+            let is_forced = first > self.consumed;
+            out.event(SourceEvent::Reclaimed { first, is_forced });
         }
     }
 

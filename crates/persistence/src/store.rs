@@ -48,7 +48,7 @@ impl Default for StoreSettings {
             early_bytes: 4 << 20,
             receivers_max: 1_000,
             retry: 100_000_000,
-            longest_frame: 32 << 10,
+            longest_frame: 128 << 10,
         }
     }
 }
@@ -176,7 +176,7 @@ impl Store {
                 self.unsettled.insert(index);
             }
         } else if sequence > stream.next {
-            stream.keep_early(sequence, body, self.settings.early_bytes);
+            stream.early.keep(sequence, body, self.settings.early_bytes);
             self.want(index, now, out);
         }
     }
@@ -413,8 +413,11 @@ impl Store {
         let stream = &mut self.streams[index];
         let Some(copying) = &mut stream.copying else { return Ok(()) };
         let (is_take_over, until) = (copying.run.is_some(), copying.until);
-        // The answer came: the next request goes out at once.
-        (copying.ask_at, copying.asked) = (0, 0);
+        // An answer with messages: the next request goes out at once. An empty one is repeated in
+        // its time, or two stores would ask and answer without a pause.
+        if first > copying.next || !records.is_empty() {
+            (copying.ask_at, copying.asked) = (0, 0);
+        }
         if first > copying.next {
             // Retention has removed the messages before at the donor: those here are gone as well.
             stream.trim(first.min(until), log)?;

@@ -35,11 +35,12 @@ mod wakeup;
 pub use checkpoint::StoreRecovery;
 pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
 pub use lanecast_persistence::{
-    GroupRule, GroupsError, Pacing, ReceiverEvent, ReceiverSettings, ReceiverStart, SendRefusal,
-    SourceEvent, SourceSettings, StoreGroups, StoreSettings, StreamSummary,
+    DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEvent,
+    ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,
+    StoreSettings, StreamSummary,
 };
 pub use name::NameError;
-pub use options::{DurableOptions, PersistentOptions, StoreOptions};
+pub use options::{Acknowledgement, DurableOptions, PersistentOptions, StoreOptions};
 pub use publisher::PersistentPublisher;
 pub use server::{StoreServer, StoreStats};
 pub use subscriber::DurableSubscriber;

@@ -52,22 +52,36 @@ impl PersistentOptions {
     }
 }
 
+/// When a message counts as consumed, so that it does not come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// When its handler has returned. A program that dies inside the handler is handed the message
+    /// again.
+    #[default]
+    OnReturn,
+    /// When the program says so: [`DurableSubscriber::acknowledge`](crate::DurableSubscriber).
+    Explicit,
+    /// When it is received, before its handler is called: a program that dies inside the handler
+    /// loses the message.
+    OnReception,
+}
+
 /// Options of a subscriber that gets what it missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DurableOptions {
     /// The stores, and where to begin.
     pub settings: ReceiverSettings,
-    /// Whether a message counts as consumed when its handler has returned. Otherwise the program
-    /// says so: [`DurableSubscriber::consumed`](crate::DurableSubscriber::consumed).
-    pub consumes_on_return: bool,
+    /// When a message counts as consumed.
+    pub acknowledgement: Acknowledgement,
 }
 
 impl DurableOptions {
     /// Options with these stores, all others by default: messages are consumed when their handler
     /// returns.
     pub const fn new(stores: StoreGroups) -> Self {
-        Self { settings: ReceiverSettings::new(stores), consumes_on_return: true }
+        let acknowledgement = Acknowledgement::OnReturn;
+        Self { settings: ReceiverSettings::new(stores), acknowledgement }
     }
 
     /// Options with one store.

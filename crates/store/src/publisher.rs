@@ -9,6 +9,8 @@ use lanecast_persistence::{Nanos, Source, SourceEvent, SourceOutlet};
 use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
 use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Frames read in one poll.
@@ -173,6 +175,7 @@ impl<T: Transport> PersistentPublisher<T> {
         if now >= self.next_tick {
             self.next_tick = machine.tick(now, &mut Outbox { source, links, events });
         }
+        machine.tell_flight(&mut Outbox { source, links, events });
         work += self.events.len();
         self.events.drain(..).for_each(&mut handler);
         work
@@ -187,6 +190,15 @@ impl<T: Transport> PersistentPublisher<T> {
         if work > 0 || !limit.is_zero() {
             self.replies.wait_at_most(work, limit);
         }
+    }
+
+    /// A descriptor for event loops: readable when a store has answered. The publisher has to be
+    /// polled at the interval of its requests besides.
+    ///
+    /// # Errors
+    /// If the process has no free descriptor.
+    pub fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.replies.wakeup()
     }
 
     /// Waits until every message is stable, at most `timeout`; returns whether that is so. Events
@@ -214,6 +226,11 @@ impl<T: Transport> PersistentPublisher<T> {
     /// Sequence of the next message.
     pub fn next(&self) -> u64 {
         self.machine.next()
+    }
+
+    /// Messages in flight: not stable, or, if receivers pace the publisher, not consumed.
+    pub fn in_flight(&self) -> u64 {
+        self.machine.in_flight()
     }
 
     /// Sequence of the first message that a registered receiver has not consumed.

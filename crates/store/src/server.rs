@@ -14,7 +14,7 @@ use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
 use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
-use lanecast_transport::{CloseReason, Event, Subscribe, Transport};
+use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::{StoreAddress, StoreFrame, StoreFrameError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +24,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Frames and messages read from one subscriber in one poll.
 const POLL_LIMIT: usize = 256;
+/// Bytes of a frame beside the messages in it.
+const FRAME_OVERHEAD: usize = 512;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// Interval at which the places of readers are forgotten.
@@ -123,11 +125,18 @@ impl<T: Transport + Clone> StoreServer<T> {
         options: StoreOptions,
     ) -> Result<Self, StoreError<T::Error>> {
         name::check_store(name)?;
-        let topics_max = options.settings.streams_max;
+        let mut settings = options.settings;
+        let topics_max = settings.streams_max;
+        // Copies of other stores have to fit into a frame of this transport.
+        let replies =
+            transport.publisher(&name::replies(name, 0)).map_err(StoreError::Transport)?;
+        let longest = replies.longest_message().saturating_sub(FRAME_OVERHEAD);
+        settings.longest_frame = settings.longest_frame.min(longest);
+        drop(replies);
         let StoreDirectory { incarnation, journal, written } =
             StoreDirectory::open(directory, options.journal)?;
         let storage = StoreDirectory::storage(directory);
-        let recovered = Checkpoints::recover(&storage, &options.settings, incarnation, |start| {
+        let recovered = Checkpoints::recover(&storage, &settings, incarnation, |start| {
             journal.cursor(start, Durability::Persisted)
         })?;
         let recovery = recovered.recovery.clone();

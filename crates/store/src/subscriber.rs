@@ -2,7 +2,7 @@
 
 use crate::error::OpenError;
 use crate::links::Links;
-use crate::options::DurableOptions;
+use crate::options::{Acknowledgement, DurableOptions};
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_os::event::EventFd;
@@ -53,8 +53,7 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// let mut received = Vec::new();
 /// while received.is_empty() {
 ///     subscriber.poll(64, |event| {
-///         if let ReceiverEvent::Message { bytes, .. } = event {
-///             received.push(bytes.to_vec());
+/// XX
 ///         }
 ///     });
 ///     store.poll()?;
@@ -68,7 +67,9 @@ pub struct DurableSubscriber<T: Transport> {
     replies: T::Subscriber,
     machine: Receiver,
     links: Links<T::Publisher>,
-    consumes_on_return: bool,
+    acknowledgement: Acknowledgement,
+    /// Streams and sequences that count as consumed since the last report.
+    consumed: Vec<(u64, u64)>,
     /// A publisher evicted the subscriber, which is replaced at the end of the poll.
     was_evicted: bool,
     wakeup: Wakeup,
@@ -81,8 +82,9 @@ pub struct DurableSubscriber<T: Transport> {
 struct Outbox<'a, P: Publish, F> {
     links: &'a mut Links<P>,
     handler: &'a mut F,
-    /// The streams and sequences of the messages that were handed out.
-    consumed: Option<&'a mut Vec<(u64, u64)>>,
+    acknowledgement: Acknowledgement,
+    /// The streams and sequences of the messages that count as consumed.
+    consumed: &'a mut Vec<(u64, u64)>,
 }
 
 impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> ReceiverOutlet for Outbox<'_, P, F> {
@@ -92,17 +94,28 @@ impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> ReceiverOutlet for Outbox<'_, P, F
 
     #[inline]
     fn event(&mut self, event: ReceiverEvent<'_>) {
-        let next = match event {
-            ReceiverEvent::Message { source, sequence, .. } => Some((source, sequence + 1)),
-            ReceiverEvent::Lost { source, first, count } => Some((source, first + count)),
+        let next = match &event {
+            ReceiverEvent::Message(message) => Some((message.source(), message.sequence() + 1)),
+            ReceiverEvent::Lost { source, first, count, .. } => Some((*source, first + count)),
             _ => None,
         };
+        if self.acknowledgement == Acknowledgement::OnReception {
+            self.consume(next);
+        }
         (self.handler)(event);
-        if let (Some((source, next)), Some(consumed)) = (next, &mut self.consumed) {
-            match consumed.last_mut() {
-                Some(last) if last.0 == source => last.1 = next,
-                _ => consumed.push((source, next)),
-            }
+        if self.acknowledgement == Acknowledgement::OnReturn {
+            self.consume(next);
+        }
+    }
+}
+
+impl<P: Publish, F> Outbox<'_, P, F> {
+    #[inline]
+    fn consume(&mut self, next: Option<(u64, u64)>) {
+        let Some((source, next)) = next else { return };
+        match self.consumed.last_mut() {
+            Some(last) if last.0 == source => last.1 = next,
+            _ => self.consumed.push((source, next)),
         }
     }
 }
@@ -118,7 +131,7 @@ impl<T: Transport> DurableSubscriber<T> {
     /// Opens a subscriber of `topic` with the stable id `receiver`, which it keeps over its
     /// restarts; two under the same id must not live at the same time.
     ///
-    /// Returns at once; [`ReceiverEvent::Started`] tells of each stream where it goes on.
+    /// Returns at once; [`ReceiverEvent::Joined`] tells of each stream where it goes on.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -128,7 +141,7 @@ impl<T: Transport> DurableSubscriber<T> {
         receiver: u64,
         options: DurableOptions,
     ) -> Result<Self, OpenError<T::Error>> {
-        let DurableOptions { mut settings, consumes_on_return } = options;
+        let DurableOptions { mut settings, acknowledgement } = options;
         let client = lanecast_os::process::random().map_err(OpenError::System)?;
         let (links, mut replies) = Links::open(&transport, topic, &settings.stores, client)?;
         let mut live = transport.subscriber(&[topic]).map_err(OpenError::Transport)?;
@@ -146,7 +159,8 @@ impl<T: Transport> DurableSubscriber<T> {
             replies,
             machine: Receiver::new(settings, receiver, now),
             links,
-            consumes_on_return,
+            acknowledgement,
+            consumed: Vec::new(),
             was_evicted: false,
             wakeup,
             clock,
@@ -168,11 +182,14 @@ impl<T: Transport> DurableSubscriber<T> {
     /// poll do not count as consumed.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
         let now = self.now();
-        let mut handed_out = Vec::new();
-        let consumed = self.consumes_on_return.then_some(&mut handed_out);
         let Self { live, replies, machine, links, was_evicted, foreign_frames, .. } = self;
+        let (acknowledgement, consumed) = (self.acknowledgement, &mut self.consumed);
+        // Left behind by a handler that panicked.
+        if acknowledgement == Acknowledgement::OnReturn {
+            consumed.clear();
+        }
         let mut work = links.flush();
-        let mut out = Outbox { links, handler: &mut handler, consumed };
+        let mut out = Outbox { links, handler: &mut handler, acknowledgement, consumed };
         work += replies.poll(POLL_LIMIT, |event| match event {
             Event::Message(message) => match out.links.read(&message) {
                 Some((store, source, frame)) => {
@@ -204,7 +221,7 @@ impl<T: Transport> DurableSubscriber<T> {
         if now >= machine.due() {
             machine.tick(now, &mut out);
         }
-        for (source, next) in handed_out {
+        for (source, next) in self.consumed.drain(..) {
             self.machine.consumed(source, next, now);
         }
         if self.was_evicted {
@@ -241,11 +258,12 @@ impl<T: Transport> DurableSubscriber<T> {
         self.wakeup.as_fd()
     }
 
-    /// The program has consumed the messages of the stream of `source` before `next`: they do not
-    /// come again, as soon as enough stores know it ([`ReceiverEvent::Acknowledged`]).
-    pub fn consumed(&mut self, source: u64, next: u64) {
+    /// The program has consumed the messages of the stream of `source` up to `sequence` and this
+    /// one: they do not come again, as soon as enough stores know it
+    /// ([`ReceiverEvent::Acknowledged`]). For [`Acknowledgement::Explicit`].
+    pub fn acknowledge(&mut self, source: u64, sequence: u64) {
         let now = self.now();
-        self.machine.consumed(source, next, now);
+        self.machine.consumed(source, sequence.saturating_add(1), now);
     }
 
     /// Sequence of the next message of a stream; `None` if it has not begun.
@@ -284,7 +302,9 @@ impl<T: Transport> DurableSubscriber<T> {
     pub fn detach(mut self) {
         let mut ignore = |_: ReceiverEvent<'_>| {};
         let links = &mut self.links;
-        self.machine.detach(&mut Outbox { links, handler: &mut ignore, consumed: None });
+        let (acknowledgement, consumed) = (self.acknowledgement, &mut Vec::new());
+        let mut out = Outbox { links, handler: &mut ignore, acknowledgement, consumed };
+        self.machine.detach(&mut out);
         self.links.flush();
     }
 

@@ -270,3 +270,11 @@ fn two_hosts_carries_a_topic_over_each_way() {
         assert!(text.contains(": closed") && !text.contains("lost"), "{way}: {text}");
     }
 }
+
+#[test]
+fn persistent_goes_on_where_its_subscriber_had_come_to() {
+    let text = run("persistent");
+    let orders: Vec<&str> = text.lines().filter(|line| line.starts_with("read ")).collect();
+    let expected: Vec<String> = (1..=10).map(|number| format!("read order {number}")).collect();
+    assert_eq!(orders, expected, "{text}");
+}

@@ -46,7 +46,7 @@ fn stable_messages_survive_the_kills_of_stores_and_publishers() {
     let stage = Stage::new();
     let mut stores = STORES.map(|name| start(&stage, name));
     let context = context(&stage);
-    let open = || context.kept("orders").stores(STORES).publisher(7).unwrap();
+    let open = || context.topic("orders").persistent(7).stores(STORES).publisher().unwrap();
     let mut publisher = open();
     let mut stable = 0;
     let is_long = std::env::var_os("LONG_TESTS").is_some();
@@ -65,12 +65,13 @@ fn stable_messages_survive_the_kills_of_stores_and_publishers() {
     drop((publisher, stores));
     let stores = STORES.map(|name| start(&stage, name));
 
-    let mut subscriber = context.kept("orders").stores(STORES).subscriber(99).unwrap();
+    let mut subscriber = context.topic("orders").durable(99).stores(STORES).subscriber().unwrap();
     let mut next = 0;
     wait_for("every stable message", || {
         subscriber.poll(64, |event| match event {
-            ReceiverEvent::Message { sequence, bytes, .. } => {
-                assert_eq!((sequence, bytes), (next, next.to_string().as_bytes()));
+            ReceiverEvent::Message(message) => {
+                let body = next.to_string();
+                assert_eq!((message.sequence(), message.bytes()), (next, body.as_bytes()));
                 next += 1;
             }
             ReceiverEvent::Lost { .. } | ReceiverEvent::Discarded { .. } => panic!("{event:?}"),

@@ -70,3 +70,9 @@ mod wrap_of_halves {
     const FIRST: u64 = u32::MAX as u64 - WINDOW_BYTES / 2;
     lanecast_conformance::conformance_tests!(Stage::new(WaitStrategy::SpinPark, FIRST));
 }
+
+/// Persistence over memory shared by processes.
+mod persistence {
+    use super::*;
+    lanecast_conformance::persistence_tests!(Stage::new(WaitStrategy::SpinPark, 0));
+}

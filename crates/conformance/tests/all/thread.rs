@@ -64,3 +64,13 @@ suites! { Host,
     in_a_directory_spin_park: SpinPark from 0,
     in_a_directory_park: Park from 0,
 }
+
+/// Persistence between threads.
+mod persistence {
+    use super::*;
+    lanecast_conformance::persistence_tests!(Stage::new(
+        Visibility::Process,
+        WaitStrategy::SpinPark,
+        0
+    ));
+}

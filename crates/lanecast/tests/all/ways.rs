@@ -99,3 +99,35 @@ suites! {
     // A publisher on the network alone is heard there, by subscribers that have both.
     ru_into_both: Stage::new("ru", &[("shm+ru", "near")]),
 }
+
+/// Persistence over each transport: the stores, too, use the context's.
+mod persistence {
+    use super::Stage;
+    use lanecast::Context;
+    use std::ops::Deref;
+
+    struct OneContext(Box<Stage>);
+
+    impl Deref for OneContext {
+        type Target = Context;
+        fn deref(&self) -> &Context {
+            &self.0.publishers
+        }
+    }
+
+    macro_rules! suites {
+        ($($name:ident: $transports:literal,)*) => {
+            $(mod $name {
+                use super::*;
+                lanecast_conformance::persistence_tests!(OneContext(Stage::one($transports)));
+            })*
+        };
+    }
+
+    suites! {
+        rm: "rm",
+        ru: "ru",
+        tcp: "tcp",
+        shm_and_tcp: "shm+tcp",
+    }
+}

@@ -1,11 +1,12 @@
 //! A stream at a receiver: from where it goes on, and what comes next.
 
+use super::start::ReceiverStart;
 use crate::Nanos;
+use crate::early::EarlyMessages;
 use crate::outlet::ReceiverOutlet;
-use crate::receiver_event::ReceiverEvent;
+use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 use crate::store::copying::consumed_length;
 use lanecast_wire::store::{Ballot, Consumption, Records, Run, StoreFrame, StoreOffer};
-use std::collections::BTreeMap;
 
 /// Share of the repetition interval after which a message that was not durable yet is asked for.
 const SOON: Nanos = 20;
@@ -35,12 +36,13 @@ pub(super) struct Incoming {
     /// Number of the last run's first message on its topic.
     number: u64,
     /// Live messages behind a gap.
-    cache: BTreeMap<u64, Box<[u8]>>,
-    cached_bytes: usize,
+    cache: EarlyMessages,
     fetch: Option<Fetch>,
     /// When to fetch again; `None` if nothing is missing.
     fetch_at: Option<Nanos>,
     is_recovering: bool,
+    /// The publisher's session has ended, and that was not told yet.
+    has_left: bool,
     /// `next` when a store last told that it has more.
     stalled_at: Option<u64>,
 }
@@ -65,11 +67,11 @@ impl Incoming {
             next: 0,
             runs: Vec::new(),
             number: 0,
-            cache: BTreeMap::new(),
-            cached_bytes: 0,
+            cache: EarlyMessages::default(),
             fetch: None,
             fetch_at: None,
             is_recovering: false,
+            has_left: false,
             stalled_at: None,
         }
     }
@@ -103,7 +105,7 @@ impl Incoming {
     pub(super) fn begin(
         &mut self,
         from: Option<Consumption>,
-        at_end: bool,
+        start: ReceiverStart,
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
@@ -113,13 +115,16 @@ impl Incoming {
         let oldest = same_log.map(|offer| offer.state.first).min().unwrap_or(state.first);
         let next = match from {
             Some(consumption) => consumed_length(&consumption, &state.runs, u64::MAX),
-            None if at_end => state.next,
-            None => oldest,
+            None => match start {
+                ReceiverStart::Oldest => oldest,
+                ReceiverStart::End => state.next,
+                ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
+            },
         };
         (self.next, self.has_begun) = (next, true);
         (self.runs, self.number) = (state.runs.clone(), best.number);
         let (source, is_resumed) = (self.source, from.is_some());
-        out.event(ReceiverEvent::Started { source, next, is_resumed });
+        out.event(ReceiverEvent::Joined { source, next, is_resumed });
         if let Some(lost) = from.filter(|from| from.next > next) {
             let count = lost.next - next;
             out.event(ReceiverEvent::Discarded { source, first: next, count });
@@ -140,7 +145,8 @@ impl Incoming {
         }
         (self.runs, self.number) = (offer.state.runs.clone(), offer.number);
         self.cache.clear();
-        (self.cached_bytes, self.fetch, self.stalled_at) = (0, None, None);
+        (self.fetch, self.stalled_at) = (None, None);
+        self.has_left = false;
         if self.next < offer.state.next {
             self.recover(now);
         } else if self.is_recovering {
@@ -173,11 +179,7 @@ impl Incoming {
             self.hand_out(body, false, out);
             self.drain(out);
         } else if sequence > self.next {
-            let fits = self.cached_bytes + body.len() <= limits.cache_bytes;
-            if fits && !self.cache.contains_key(&sequence) {
-                self.cached_bytes += body.len();
-                self.cache.insert(sequence, body.into());
-            }
+            self.cache.keep(sequence, body, limits.cache_bytes);
             self.recover(now);
         }
     }
@@ -185,29 +187,28 @@ impl Incoming {
     fn hand_out(&mut self, bytes: &[u8], is_recovered: bool, out: &mut impl ReceiverOutlet) {
         let (source, sequence) = (self.source, self.next);
         self.next += 1;
-        out.event(ReceiverEvent::Message { source, sequence, bytes, is_recovered });
+        let message = PersistentMessage::new(source, sequence, bytes, is_recovered);
+        out.event(ReceiverEvent::Message(message));
     }
 
     /// Hands out the cached messages that are next by now.
     fn drain(&mut self, out: &mut impl ReceiverOutlet) {
-        while let Some(entry) = self.cache.first_entry() {
-            if *entry.key() > self.next {
-                break;
-            }
-            let is_next = *entry.key() == self.next;
-            let body = entry.remove();
-            self.cached_bytes -= body.len();
-            if is_next {
-                self.hand_out(&body, false, out);
-            }
+        while let Some(body) = self.cache.take(self.next) {
+            self.hand_out(&body, false, out);
         }
     }
 
     /// A store has told its state: it may have more than this receiver, which missed the last live
     /// messages if it still does at the next answer.
-    pub(super) fn compare(&mut self, store: usize, now: Nanos) {
+    pub(super) fn compare(&mut self, store: usize, now: Nanos, out: &mut impl ReceiverOutlet) {
         let Some(offer) = &self.offers[store] else { return };
-        if offer.state.log != self.ballot() || offer.state.next <= self.next {
+        if offer.state.log != self.ballot() {
+            return;
+        }
+        if offer.state.next <= self.next {
+            if !self.is_recovering && std::mem::take(&mut self.has_left) {
+                out.event(ReceiverEvent::Left { source: self.source, next: self.next });
+            }
             return;
         }
         if self.stalled_at == Some(self.next) {
@@ -233,7 +234,18 @@ impl Incoming {
             self.fetch_at = Some(now + limits.retry);
             return;
         };
-        let from = self.next;
+        self.ask(store, self.next, limits, now, out);
+    }
+
+    /// Asks a store for the messages from `from` on.
+    fn ask(
+        &mut self,
+        store: usize,
+        from: u64,
+        limits: Limits,
+        now: Nanos,
+        out: &mut impl ReceiverOutlet,
+    ) {
         self.fetch = Some(Fetch { store, from, until: now + limits.retry });
         self.fetch_at = None;
         let frame = StoreFrame::Fetch { from, limit: limits.fetch_bytes };
@@ -262,7 +274,8 @@ impl Incoming {
             }
             let (source, first) = (self.source, self.next);
             self.next = oldest;
-            out.event(ReceiverEvent::Lost { source, first, count: oldest - first });
+            let (count, why) = (oldest - first, DurableLoss::Expired);
+            out.event(ReceiverEvent::Lost { source, first, count, why });
             self.drain(out);
         }
         let has_it = followed.iter().filter(|(_, first, _)| *first <= self.next);
@@ -294,20 +307,30 @@ impl Incoming {
             }
         }
         let before = self.next;
+        // The next request goes out before these are handed out: store and program work at the
+        // same time.
+        let after = first + records.iter().count() as u64;
+        let is_next_asked = first <= before && before < after && after < durable;
+        if is_next_asked {
+            self.ask(store, after, limits, now, out);
+        }
         for (sequence, body) in (first..).zip(records.iter()) {
             if sequence == self.next {
                 self.hand_out(body, true, out);
             }
         }
         self.drain(out);
+        if is_next_asked {
+            return;
+        }
         if self.next < durable || !self.cache.is_empty() {
-            let has_advanced = self.next > before || first > from;
+            let has_advanced = self.next > before || first > from || before > from;
             let pause = if has_advanced { 0 } else { limits.retry / SOON };
             self.fetch_at = Some(now + pause);
             self.fetch(limits, is_complete, now, out);
         } else if self.is_recovering {
             self.is_recovering = false;
-            out.event(ReceiverEvent::CaughtUp { source: self.source, next: self.next });
+            out.event(ReceiverEvent::Recovered { source: self.source, next: self.next });
         }
     }
 
@@ -316,6 +339,11 @@ impl Incoming {
         let run = self.runs.iter().rev().find(|run| run.start < next);
         let none = Consumption { next, ..Consumption::NONE };
         run.map_or(none, |run| Consumption { run: *run, next })
+    }
+
+    /// The publisher's session has ended: told when a store confirms that nothing is missing.
+    pub(super) const fn on_left(&mut self) {
+        self.has_left = true;
     }
 
     /// Whether the followed log, or one before it, has a run of this session.

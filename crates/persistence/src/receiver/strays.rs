@@ -1,5 +1,6 @@
 //! Live messages of sessions that no store has named yet.
 
+use crate::early::cost;
 use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +26,7 @@ pub(super) struct Stray {
     dropped: Option<u64>,
     /// Number after the last message.
     next: u64,
+    has_left: bool,
 }
 
 impl Strays {
@@ -38,17 +40,25 @@ impl Strays {
             return false;
         }
         let is_new = !self.sessions.contains_key(&session);
-        let new = || Stray { token, messages: VecDeque::new(), dropped: None, next: number };
+        let messages = VecDeque::new();
+        let new = || Stray { token, messages, dropped: None, next: number, has_left: false };
         let stray = self.sessions.entry(session).or_insert_with(new);
         stray.next = number + 1;
         // Behind a dropped message none is kept: they would be handed out in front of it.
-        if stray.dropped.is_none() && self.bytes + body.len() <= self.bytes_max {
-            self.bytes += body.len();
+        if stray.dropped.is_none() && self.bytes + cost(body) <= self.bytes_max {
+            self.bytes += cost(body);
             stray.messages.push_back((number, body.into()));
         } else {
             stray.dropped.get_or_insert(number);
         }
         is_new
+    }
+
+    /// A session has ended.
+    pub(super) fn on_left(&mut self, session: u64) {
+        if let Some(stray) = self.sessions.get_mut(&session) {
+            stray.has_left = true;
+        }
     }
 
     /// Sessions that were seen before the question `token` was asked.
@@ -64,12 +74,17 @@ impl Strays {
     /// Takes the messages of a session.
     pub(super) fn take(&mut self, session: u64) -> Option<Stray> {
         let stray = self.sessions.remove(&session)?;
-        self.bytes -= stray.messages.iter().map(|(_, body)| body.len()).sum::<usize>();
+        self.bytes -= stray.messages.iter().map(|(_, body)| cost(body)).sum::<usize>();
         Some(stray)
     }
 }
 
 impl Stray {
+    /// Whether the session has ended.
+    pub(super) const fn has_left(&self) -> bool {
+        self.has_left
+    }
+
     pub(super) fn messages(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.messages.iter().map(|(number, body)| (*number, &**body))
     }

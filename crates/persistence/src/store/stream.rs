@@ -5,11 +5,11 @@ use super::durable::DurableTrail;
 use super::receivers::Receivers;
 use super::replay_error::ReplayError;
 use crate::Nanos;
+use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
 use lanecast_wire::store::{
     Ballot, Consumption, LogRecord, Members, RUNS_MAX, Run, StoreState, StreamCheckpoint,
 };
-use std::collections::BTreeMap;
 
 /// A publisher's messages on one topic, and the runs that are known of it.
 #[derive(Clone, Debug)]
@@ -29,8 +29,7 @@ pub(super) struct Stream {
     pub(super) durable: DurableTrail,
     pub(super) copying: Option<Copying>,
     /// Messages that came before those in front of them.
-    pub(super) early: BTreeMap<u64, Box<[u8]>>,
-    pub(super) early_bytes: usize,
+    pub(super) early: EarlyMessages,
     /// When to ask the publisher for missing messages next.
     pub(super) want_at: Nanos,
     pub(super) receivers: Receivers,
@@ -92,8 +91,7 @@ impl Stream {
             first_number: 0,
             durable: DurableTrail::default(),
             copying: None,
-            early: BTreeMap::new(),
-            early_bytes: 0,
+            early: EarlyMessages::default(),
             want_at: 0,
             receivers: Receivers::default(),
             is_live: false,
@@ -150,27 +148,13 @@ impl Stream {
 
     /// Appends the early messages that are next by now.
     pub(super) fn append_early(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
-        while let Some(entry) = self.early.first_entry() {
-            if *entry.key() > self.next {
-                break;
+        while let Some(body) = self.early.take(self.next) {
+            if let Err(full) = self.append(&body, log) {
+                self.early.keep(self.next, &body, usize::MAX);
+                return Err(full);
             }
-            let is_next = *entry.key() == self.next;
-            let body = entry.get().clone();
-            if is_next {
-                self.append(&body, log)?;
-            }
-            self.early_bytes -= body.len();
-            self.early.pop_first();
         }
         Ok(())
-    }
-
-    /// Keeps a message that came before those in front of it, if there is room.
-    pub(super) fn keep_early(&mut self, sequence: u64, body: &[u8], bytes_max: usize) {
-        if self.early_bytes + body.len() <= bytes_max && !self.early.contains_key(&sequence) {
-            self.early_bytes += body.len();
-            self.early.insert(sequence, body.into());
-        }
     }
 
     pub(super) fn promise(
@@ -183,13 +167,8 @@ impl Stream {
         (self.promised, self.is_live) = (ballot, false);
         // What was copied for an earlier run is not part of the log.
         self.copying = None;
-        self.forget_early();
-        Ok(())
-    }
-
-    pub(super) fn forget_early(&mut self) {
         self.early.clear();
-        self.early_bytes = 0;
+        Ok(())
     }
 
     /// Gives up the messages from `next` on: they were never stable.
@@ -232,7 +211,7 @@ impl Stream {
         // Copies count from this record on.
         self.durable.push(position, start);
         self.copying = None;
-        self.forget_early();
+        self.early.clear();
         Ok(())
     }
 

@@ -71,13 +71,13 @@ impl ReceiverOutlet for Collected {
 
     fn event(&mut self, event: ReceiverEvent<'_>) {
         self.told.push(match event {
-            ReceiverEvent::Started { next, is_resumed, .. } => Told::Started { next, is_resumed },
-            ReceiverEvent::Message { sequence, bytes, .. } => {
-                Told::Message { sequence, bytes: bytes.to_vec() }
+            ReceiverEvent::Joined { next, is_resumed, .. } => Told::Started { next, is_resumed },
+            ReceiverEvent::Message(message) => {
+                Told::Message { sequence: message.sequence(), bytes: message.bytes().to_vec() }
             }
             ReceiverEvent::Lost { first, count, .. } => Told::Lost { first, count },
             ReceiverEvent::Discarded { first, count, .. } => Told::Discarded { first, count },
-            ReceiverEvent::CaughtUp { .. } => Told::CaughtUp,
+            ReceiverEvent::Recovered { .. } => Told::CaughtUp,
             ReceiverEvent::Acknowledged { next, .. } => Told::Acknowledged { next },
             ReceiverEvent::Unkept { .. } | ReceiverEvent::UnkeptLost { .. } => Told::Unkept,
             _ => return,

@@ -36,7 +36,7 @@ impl StoreProcess {
     pub(super) fn restored(&self) -> Store {
         let settings = StoreSettings {
             streams_max: 2,
-            early_bytes: 300,
+            early_bytes: 1_000,
             receivers_max: 10,
             retry: 15 * MILLISECOND,
             longest_frame: 400,

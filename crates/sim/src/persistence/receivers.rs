@@ -41,7 +41,7 @@ impl ReceiverProcess {
             return false;
         }
         let settings = ReceiverSettings {
-            cache_bytes: scenario.flight * 30,
+            cache_bytes: scenario.flight * 90,
             fetch_bytes: 1_000,
             retry: 20 * MILLISECOND,
             report: 5 * MILLISECOND,

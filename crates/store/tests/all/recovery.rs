@@ -35,8 +35,9 @@ fn read_all(stores: &mut Stores, count: u64) {
         assert!(Instant::now() < deadline, "{next} of {count}");
         stores.poll();
         subscriber.poll(256, |event| {
-            if let ReceiverEvent::Message { sequence, bytes, .. } = event {
-                assert_eq!((sequence, bytes), (next, &next.to_le_bytes()[..]));
+            if let ReceiverEvent::Message(message) = event {
+                assert_eq!(message.sequence(), next);
+                assert_eq!(message.bytes(), next.to_le_bytes());
                 next += 1;
             }
         });

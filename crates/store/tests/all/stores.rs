@@ -112,3 +112,26 @@ fn frames_that_are_none_are_counted_and_harm_nobody() {
     assert_eq!(stats.foreign_frames, 4, "{stats:?}");
     assert_eq!(stats.clients, 1);
 }
+
+#[test]
+fn a_publisher_learns_when_its_flight_is_full_and_when_there_is_room() {
+    let mut stores = Stores::new(1);
+    let mut options = PersistentOptions::new(stores.groups());
+    options.settings.flight_messages = 10;
+    let mut publisher =
+        PersistentPublisher::open(&stores.domain, "orders", 7, options).expect("a publisher");
+    until(&mut stores, &mut publisher, "registered", |_, publisher| publisher.is_registered());
+    while publisher.try_send(b"body").is_ok() {}
+    assert_eq!(publisher.in_flight(), 10);
+    let mut events = Vec::new();
+    publisher.poll(|event| events.push(event));
+    assert_eq!(events, [SourceEvent::FlightSize { is_exceeded: true, messages: 10 }]);
+    publisher.poll(|event| events.push(event));
+    assert_eq!(events.len(), 1, "told once: {events:?}");
+    let has_room = |event: &SourceEvent| {
+        matches!(event, SourceEvent::FlightSize { is_exceeded: false, messages: 0..10 })
+    };
+    let events = until(&mut stores, &mut publisher, "room", |_, it| it.in_flight() == 0);
+    assert_eq!(events.iter().filter(|event| has_room(event)).count(), 1, "{events:?}");
+    assert!(publisher.try_send(b"body").is_ok());
+}

@@ -3,8 +3,8 @@
 use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
-    DurableOptions, DurableSubscriber, Pacing, PersistentOptions, PersistentPublisher,
-    ReceiverEvent, ReceiverStart, SourceEvent,
+    Acknowledgement, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
+    PersistentPublisher, ReceiverEvent, ReceiverStart, SourceEvent,
 };
 use lanecast_transport::{Publish, Transport};
 use std::time::Instant;
@@ -35,10 +35,11 @@ impl Reader {
     fn poll(&mut self) {
         let Self { sequences, recovered, others, .. } = self;
         self.subscriber.poll(64, |event| match event {
-            ReceiverEvent::Message { source, sequence, bytes, is_recovered } => {
-                assert_eq!(bytes, sequence.to_le_bytes(), "the body of its sequence");
+            ReceiverEvent::Message(message) => {
+                let (source, sequence) = (message.source(), message.sequence());
+                assert_eq!(message.bytes(), sequence.to_le_bytes(), "the body of its sequence");
                 sequences.push((source, sequence));
-                *recovered += usize::from(is_recovered);
+                *recovered += usize::from(message.is_recovered());
             }
             other => others.push(format!("{other:?}")),
         });
@@ -71,6 +72,10 @@ fn until_read(
     }
 }
 
+const fn explicit(options: &mut DurableOptions) {
+    options.acknowledgement = Acknowledgement::Explicit;
+}
+
 fn sequences(source: u64, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
     range.map(|sequence| (source, sequence)).collect()
 }
@@ -84,7 +89,7 @@ fn a_subscriber_gets_what_it_missed_once_and_then_what_is_live() {
 
     let mut reader = Reader::open(&stores, 1);
     until_read(&mut stores, Some(&mut publisher), &mut reader, "the past", |it| {
-        it.sequences.len() == 5_000 && it.has("CaughtUp")
+        it.sequences.len() == 5_000 && it.has("Recovered")
     });
     assert_eq!(reader.recovered, 5_000);
     for _ in 0..10 {
@@ -108,7 +113,7 @@ fn a_subscriber_gets_what_it_missed_once_and_then_what_is_live() {
         it.sequences.len() == 300
     });
     assert_eq!(reader.sequences, sequences(7, 5_100..5_400));
-    assert!(reader.has("Started { source: 7, next: 5100, is_resumed: true }"));
+    assert!(reader.has("Joined { source: 7, next: 5100, is_resumed: true }"));
 }
 
 #[test]
@@ -141,13 +146,13 @@ fn a_program_says_itself_what_it_has_consumed() {
     send(&mut stores, &mut publisher, 100);
     until_stable(&mut stores, &mut publisher);
     for round in 0..2 {
-        let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
+        let mut reader = Reader::with(&stores, 1, explicit);
         until_read(&mut stores, None, &mut reader, "all", |it| it.sequences.len() == 100);
         assert_eq!(reader.sequences, sequences(7, 0..100), "round {round}: nothing was consumed");
     }
-    let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
+    let mut reader = Reader::with(&stores, 1, explicit);
     until_read(&mut stores, None, &mut reader, "all", |it| it.sequences.len() == 100);
-    reader.subscriber.consumed(7, 40);
+    reader.subscriber.acknowledge(7, 39);
     until_read(&mut stores, None, &mut reader, "acknowledged", |it| it.has("next: 40 }"));
     drop(reader);
     let mut reader = Reader::open(&stores, 1);
@@ -156,7 +161,7 @@ fn a_program_says_itself_what_it_has_consumed() {
 
     // Another id has consumed nothing; one that begins at the end wants nothing of the past.
     let mut new = Reader::with(&stores, 2, |options| options.settings.start = ReceiverStart::End);
-    until_read(&mut stores, None, &mut new, "begun", |it| it.has("Started"));
+    until_read(&mut stores, None, &mut new, "begun", |it| it.has("Joined"));
     send(&mut stores, &mut publisher, 5);
     until_read(&mut stores, Some(&mut publisher), &mut new, "live", |it| it.sequences.len() == 5);
     assert_eq!(new.sequences, sequences(7, 100..105));
@@ -169,8 +174,8 @@ fn receivers_hold_a_publisher_back_until_they_have_consumed() {
     options.settings.pacing = Pacing::Receivers { messages: 100 };
     let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
     let mut publisher = publisher.expect("a publisher");
-    let mut reader = Reader::with(&stores, 1, |options| options.consumes_on_return = false);
-    until_read(&mut stores, Some(&mut publisher), &mut reader, "begun", |it| it.has("Started"));
+    let mut reader = Reader::with(&stores, 1, explicit);
+    until_read(&mut stores, Some(&mut publisher), &mut reader, "begun", |it| it.has("Joined"));
     // Its registration has to be known before the publisher goes ahead.
     until_read(&mut stores, Some(&mut publisher), &mut reader, "registered", |it| {
         it.subscriber.is_acknowledged()
@@ -183,7 +188,7 @@ fn receivers_hold_a_publisher_back_until_they_have_consumed() {
         it.sequences.len() == 100
     });
     assert!(publisher.try_send(b"more").is_err(), "read, and not consumed");
-    reader.subscriber.consumed(7, 30);
+    reader.subscriber.acknowledge(7, 29);
     let events = until(&mut stores, &mut publisher, "consumed", |_, publisher| {
         reader.poll();
         publisher.consumed() == 30

@@ -1,0 +1,42 @@
+//! Settings of publishers whose messages are kept, and of subscribers that get what they missed.
+
+use lanecast_store::{GroupRule, Pacing};
+
+/// The store that is used if none is named.
+const STORE: &str = "store";
+
+/// Settings of persistence: the section `[persistence]`. Builders of topics change them for one
+/// publisher or subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PersistenceSettings {
+    /// Groups of stores, by name.
+    pub stores: Vec<Vec<String>>,
+    /// How many of the groups have to hold a message.
+    pub groups: GroupRule,
+    /// Whether registered receivers hold publishers back.
+    pub pacing: Pacing,
+    /// Most messages of a publisher that are not stable.
+    pub flight_messages: usize,
+    /// Most bytes of them.
+    pub flight_bytes: usize,
+    /// Most bytes of live messages of a stream that wait at a subscriber for those before them.
+    pub cache_bytes: usize,
+    /// Interval of requests to each store, in nanoseconds.
+    pub retry: u64,
+}
+
+impl Default for PersistenceSettings {
+    /// One store with the name `store`, 10,000 messages or 4 MiB in flight, source-paced.
+    fn default() -> Self {
+        Self {
+            stores: vec![vec![STORE.to_owned()]],
+            groups: GroupRule::Any,
+            pacing: Pacing::Source,
+            flight_messages: 10_000,
+            flight_bytes: 4 << 20,
+            cache_bytes: 4 << 20,
+            retry: 200_000_000,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Beginning of a receiver's streams.
+
+/// Where a receiver begins with a stream of which it has consumed nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiverStart {
+    /// At the oldest message that a store has.
+    #[default]
+    Oldest,
+    /// At the end: only what is sent from now on. Streams that come later begin at their oldest
+    /// message all the same.
+    End,
+    /// At this sequence; at the oldest message if that is later, and at the end if that is earlier.
+    Sequence(u64),
+}

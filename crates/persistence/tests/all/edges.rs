@@ -1,0 +1,128 @@
+//! The last sequences, answers without messages, sessions that end before a store has named them.
+
+use crate::parts::{MemoryLog, Outlet, TOPIC};
+use lanecast_persistence::{
+    GroupRule, Receiver, ReceiverSettings, SendRefusal, Source, SourceEvent, SourceSettings, Store,
+    StoreGroups, StoreSettings,
+};
+use lanecast_wire::store::{
+    Ballot, LogRecord, Members, Records, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,
+};
+
+const SESSION: u64 = 1;
+const NOW: u64 = 1_000_000_000;
+
+fn groups() -> StoreGroups {
+    StoreGroups::new(vec![vec!["a"]], GroupRule::Any).expect("groups")
+}
+
+/// A store that holds a stream whose next sequence is `start`.
+fn store_at(start: u64) -> Store {
+    let mut store = Store::new(StoreSettings::default(), 5);
+    let members = Members { version: 1, stores: vec![("a".to_owned(), 5)] };
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let runs = vec![Run { ballot, start }];
+    let records = [
+        LogRecord::Stream { stream: 0, topic: TOPIC, source: 7 },
+        LogRecord::Promised { stream: 0, ballot },
+        LogRecord::Began { stream: 0, number: 0, first: start, members, runs },
+    ];
+    for record in &records {
+        store.replay(record).expect("records that follow from each other");
+    }
+    store
+}
+
+/// Carries frames between a publisher and its store until both are silent.
+fn exchange(source: &mut Source, store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
+    source.tick(NOW, out);
+    loop {
+        let requests = std::mem::take(&mut out.frames);
+        if requests.is_empty() {
+            return;
+        }
+        for bytes in requests {
+            let (address, frame) = StoreFrame::read(&bytes).expect("as it was written");
+            store.on_frame(address, &frame, NOW, log, out);
+        }
+        for bytes in std::mem::take(&mut out.frames) {
+            let (_, frame) = StoreFrame::read(&bytes).expect("as it was written");
+            source.on_frame(0, &frame, NOW, out);
+        }
+    }
+}
+
+#[test]
+fn a_stream_ends_with_its_last_sequence() {
+    let mut store = store_at(STORE_NUMBER_MAX - 3);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let mut source = Source::new(SourceSettings::new(groups()), SESSION, 0, NOW);
+    exchange(&mut source, &mut store, &mut log, &mut out);
+    let next = STORE_NUMBER_MAX - 3;
+    assert!(out.source_events.contains(&SourceEvent::Registered { next }), "{out:?}");
+    for number in 0..3 {
+        source.check_room(4).expect("a sequence is left");
+        source.sent(b"body");
+        store.on_message(SESSION, number, b"body", NOW, &mut log, &mut out);
+    }
+    // The registered publisher names its run with the next request.
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let ballot = Ballot { epoch: 4, session: SESSION };
+    let query = StoreFrame::Query { ballot, next: source.next() };
+    store.on_frame(address, &query, NOW, &mut log, &mut out);
+    store.on_persisted(&log, &mut out);
+    for bytes in std::mem::take(&mut out.frames) {
+        let (_, frame) = StoreFrame::read(&bytes).expect("as it was written");
+        source.on_frame(0, &frame, NOW, &mut out);
+    }
+    exchange(&mut source, &mut store, &mut log, &mut out);
+    assert_eq!((source.next(), source.stable()), (STORE_NUMBER_MAX, STORE_NUMBER_MAX));
+    assert_eq!(source.check_room(4), Err(SendRefusal::Exhausted));
+}
+
+#[test]
+fn a_donor_without_messages_is_asked_again_in_time_only() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let elsewhere = StoreFrame::Elsewhere { ballot, until: 10, donor: "b" };
+    store.on_frame(address, &elsewhere, NOW, &mut log, &mut out);
+    assert_eq!(out.to_peers, 1);
+    let records = Records::EMPTY;
+    let empty = StoreFrame::Fetched { log: ballot, from: 0, first: 0, next: 0, records };
+    for _ in 0..100 {
+        store.on_frame(address, &empty, NOW, &mut log, &mut out);
+    }
+    assert_eq!(out.to_peers, 1, "two stores would ask and answer without a pause");
+    store.tick(NOW + StoreSettings::default().retry, &mut log, &mut out);
+    assert_eq!(out.to_peers, 2);
+}
+
+#[test]
+fn a_session_that_ended_before_it_was_named_leaves_nothing_behind() {
+    let settings = ReceiverSettings::new(groups());
+    let mut receiver = Receiver::new(settings.clone(), 1, NOW);
+    let mut out = Outlet::default();
+    receiver.on_live(100, 0, b"body", NOW, &mut out);
+    receiver.on_left(100);
+    // The second question was asked after the message: then it is certain that no store keeps it.
+    for round in 1..=2 {
+        let now = NOW + round * settings.retry;
+        receiver.tick(now, &mut out);
+        let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+            Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
+            _ => None,
+        });
+        let token = asked.expect("a question");
+        let streams = StoreFrame::Streams { incarnation: 5, token, count: 0 };
+        receiver.on_frame(0, 0, &streams, now, &mut out);
+    }
+    let told = |out: &Outlet| {
+        out.receiver_events.iter().filter(|event| event.starts_with("Unkept")).count()
+    };
+    assert_eq!(told(&out), 1, "{:?}", out.receiver_events);
+    // It is not remembered: another message of it would have to be asked for again.
+    receiver.on_live(100, 1, b"body", NOW + 3 * settings.retry, &mut out);
+    assert_eq!(told(&out), 1, "{:?}", out.receiver_events);
+}

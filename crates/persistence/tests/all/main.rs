@@ -1,0 +1,4 @@
+//! Machines driven by hand, at the edges of their numbers and their bounds.
+
+mod edges;
+mod parts;

@@ -1,0 +1,88 @@
+//! A log in memory, and outlets that keep frames as bytes: each frame is written and read again.
+
+use lanecast_persistence::{
+    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, StoreLog, StoreOutlet,
+};
+use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
+
+pub(crate) const TOPIC: &str = "orders";
+
+/// Records that are durable at once.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryLog(Vec<Vec<u8>>);
+
+impl StoreLog for MemoryLog {
+    fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
+        let mut bytes = Vec::new();
+        record.write(&mut bytes);
+        assert!(LogRecord::read(&bytes).is_some(), "unreadable: {record:?}");
+        self.0.push(bytes);
+        Ok(self.0.len() as u64)
+    }
+
+    fn persisted(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
+        for bytes in &self.0 {
+            match LogRecord::read(bytes) {
+                Some(LogRecord::Message { stream: it, sequence, body })
+                    if it == stream && sequence >= from && !visit(sequence, body) =>
+                {
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Frames and events of calls.
+#[derive(Debug, Default)]
+pub(crate) struct Outlet {
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) to_peers: usize,
+    pub(crate) source_events: Vec<SourceEvent>,
+    pub(crate) receiver_events: Vec<String>,
+}
+
+impl Outlet {
+    fn keep(&mut self, source: u64, frame: &StoreFrame<'_>) {
+        let mut bytes = Vec::new();
+        frame.write(StoreAddress { client: 1, source, topic: TOPIC }, &mut bytes);
+        assert!(StoreFrame::read(&bytes).is_ok(), "unreadable: {frame:?}");
+        self.frames.push(bytes);
+    }
+}
+
+impl SourceOutlet for Outlet {
+    fn request(&mut self, _: usize, frame: &StoreFrame<'_>) {
+        self.keep(7, frame);
+    }
+
+    fn event(&mut self, event: SourceEvent) {
+        self.source_events.push(event);
+    }
+}
+
+impl StoreOutlet for Outlet {
+    fn reply(&mut self, _: u64, _: &str, source: u64, frame: &StoreFrame<'_>) {
+        self.keep(source, frame);
+    }
+
+    fn request(&mut self, _: &str, _: &str, source: u64, frame: &StoreFrame<'_>) {
+        self.keep(source, frame);
+        self.to_peers += 1;
+    }
+}
+
+impl ReceiverOutlet for Outlet {
+    fn request(&mut self, _: usize, source: u64, frame: &StoreFrame<'_>) {
+        self.keep(source, frame);
+    }
+
+    fn event(&mut self, event: ReceiverEvent<'_>) {
+        self.receiver_events.push(format!("{event:?}"));
+    }
+}
