@@ -26,8 +26,8 @@ fn kill_in_a_row(transport: &str, kills: usize) -> Result<()> {
         let slowest = views.iter().map(|view| view.at.saturating_sub(killed)).max();
         let took = Duration::from_micros(slowest.unwrap_or(0));
         times.push(took);
-        let reasons: Vec<&str> = views.iter().flat_map(|it| &it.left).map(String::as_str).collect();
-        println!("{transport}: kill {kill} of rank {}: {took:?}, {reasons:?}", kill % 4);
+        let told = scene.first_suspicion(killed).map(Duration::from_micros);
+        println!("{transport}: kill {kill} of rank {}: {took:?}, noticed {told:?}", kill % 4);
         scene.add(victim.host)?;
         scene.until_together("the view with the new member")?;
         scene.until_load()?;

@@ -189,6 +189,18 @@ impl Scene {
         Ok(together.values().map(Vec::len).max().unwrap_or(0))
     }
 
+    /// Microseconds from `moment` to the first suspicion after it, of any member.
+    pub(crate) fn first_suspicion(&self, moment: u64) -> Option<u64> {
+        let times = self.seats.iter().flat_map(|seat| {
+            let out = seat.actor.out();
+            let lines = out.lines().filter_map(|line| line.strip_prefix("suspected="));
+            lines
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+                .collect::<Vec<_>>()
+        });
+        times.filter_map(|at| at.checked_sub(moment)).min()
+    }
+
     /// Ends all members, which leave the group.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.seats.iter_mut().try_for_each(|seat| seat.actor.end())?;

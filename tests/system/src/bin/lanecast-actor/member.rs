@@ -81,7 +81,9 @@ impl Account {
                     self.broken.get_or_insert(error);
                 }
             }
-            Event::Suspected(member, why) => println!("suspected={} {why:?}", member.name),
+            Event::Suspected(member, why) => {
+                println!("suspected={} {why:?} {}", member.name, now() / 1_000);
+            }
             _ => {}
         }
     }
