@@ -29,6 +29,7 @@ mod stat;
 mod stop;
 mod store;
 mod table;
+mod tap;
 #[cfg(feature = "top")]
 mod top;
 mod watch;
@@ -52,6 +53,7 @@ Messages   pub     publish lines            sub      print messages, filtered
            demo    real processes at work   store    keep messages on disk
 Looking    ls      sessions and topics      top      the same, live
            stat    counters and errors      clean    remains of dead processes
+           tap     frames between hosts
 Server     serve   be a content server      query    stored records
            watch   a live table of them     delete   remove some
            sow     records on disk          filter   explain, or try, a filter
@@ -111,6 +113,8 @@ enum Command {
     Clean(clean::CleanArgs),
     /// Show processes' counters and distinct errors
     Stat(stat::StatArgs),
+    /// Show the frames between hosts: of an interface, or of a capture file
+    Tap(Box<tap::TapArgs>),
     /// Watch streams, subscribers, counters and errors live in the terminal
     #[cfg(feature = "top")]
     Top(top::TopArgs),
@@ -176,6 +180,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
+        Command::Tap(arguments) => tap::run(&arguments),
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),
         Command::Resolve(arguments) => resolve::run(&arguments),

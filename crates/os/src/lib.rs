@@ -19,6 +19,7 @@ pub mod interface;
 mod lock;
 mod mapping;
 mod mirrored_mapping;
+pub mod packet_socket;
 pub mod poll;
 pub mod priority;
 pub mod process;

@@ -10,6 +10,7 @@
 
 mod block;
 mod control;
+pub mod layout;
 mod resolution;
 mod writer;
 

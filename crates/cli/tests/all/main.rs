@@ -32,6 +32,7 @@ mod smx;
 mod soak;
 mod statuses;
 mod stored;
+mod tap;
 mod threads;
 mod watched;
 mod watching;

@@ -1,0 +1,166 @@
+//! Where captured packets come from: an interface, or a capture file.
+
+use super::packet::Link;
+use crate::output::print_error;
+use anyhow::{Context, bail};
+use lanecast_os::interface::interfaces;
+use lanecast_os::packet_socket::PacketSocket;
+use lanecast_os::poll::PollBuffer;
+use pcap_parser::pcapng::Block;
+use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// First capacity of a file's buffer; it grows to the longest block.
+const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_MAX: usize = 64 << 20;
+/// The longest IP packet.
+const PACKET_MAX: usize = 1 << 16;
+/// Longest wait for a packet, after which the stop flag is looked at.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Passes the packets of a capture file to `each` until it returns false: the time in nanoseconds
+/// since 1970, how the packet begins, and its bytes.
+pub(super) fn read_file(
+    path: &Path,
+    mut each: impl FnMut(u64, Link, &[u8]) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let input: Box<dyn Read + Send> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+    };
+    let broken = |error: &dyn std::fmt::Debug| {
+        anyhow::anyhow!("{} is no whole pcap or pcapng file: {error:?}", path.display())
+    };
+    let mut reader = create_reader(BUFFER_BYTES, input).map_err(|error| broken(&error))?;
+    let mut capacity = BUFFER_BYTES;
+    let mut interfaces = Interfaces::default();
+    loop {
+        let is_exhausted = reader.reader_exhausted();
+        let used = match reader.next() {
+            Ok((used, block)) => {
+                if let Some((at, link, bytes)) = interfaces.packet(&block)
+                    && !each(at, link, bytes)?
+                {
+                    return Ok(());
+                }
+                used
+            }
+            Err(PcapError::Eof) => return Ok(()),
+            Err(PcapError::Incomplete(_)) if !is_exhausted => {
+                reader.refill().map_err(|error| broken(&error))?;
+                0
+            }
+            Err(PcapError::BufferTooSmall) if capacity < BUFFER_MAX => {
+                capacity *= 2;
+                if !reader.grow(capacity) {
+                    bail!("{} has a block of more than {capacity} bytes", path.display());
+                }
+                0
+            }
+            Err(error) => return Err(broken(&error)),
+        };
+        reader.consume(used);
+    }
+}
+
+/// The interfaces of a capture file: how packets begin, and the unit of times.
+#[derive(Debug, Default)]
+struct Interfaces {
+    /// Link, ticks per second and offset in seconds of each.
+    list: Vec<(i32, u64, i64)>,
+    /// A file of the older format: link, and whether its times are in nanoseconds.
+    legacy: Option<(i32, bool)>,
+}
+
+impl Interfaces {
+    /// The packet of a block, if it is one whose beginning is understood.
+    fn packet<'a>(&mut self, block: &'a PcapBlockOwned<'_>) -> Option<(u64, Link, &'a [u8])> {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                self.legacy = Some((header.network.0, header.is_nanosecond_precision()));
+                None
+            }
+            PcapBlockOwned::Legacy(packet) => {
+                let (link, is_ns) = self.legacy?;
+                let part = u64::from(packet.ts_usec) * if is_ns { 1 } else { 1_000 };
+                let at = u64::from(packet.ts_sec) * 1_000_000_000 + part;
+                Some((at, Link::of_number(link)?, packet.data))
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+                self.list.clear();
+                None
+            }
+            PcapBlockOwned::NG(Block::InterfaceDescription(it)) => {
+                let ticks = it.ts_resolution().unwrap_or(1_000_000);
+                self.list.push((it.linktype.0, ticks, it.if_tsoffset));
+                None
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let (link, ticks, offset) = *self.list.get(packet.if_id as usize)?;
+                let stamp = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let ns = u128::from(stamp) * 1_000_000_000 / u128::from(ticks.max(1));
+                let offset = i128::from(offset) * 1_000_000_000;
+                let at = u64::try_from(ns as i128 + offset).unwrap_or_default();
+                let length = packet.data.len().min(packet.caplen as usize);
+                Some((at, Link::of_number(link)?, &packet.data[..length]))
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+                let (link, ..) = *self.list.first()?;
+                let length = packet.data.len().min(packet.origlen as usize);
+                Some((0, Link::of_number(link)?, &packet.data[..length]))
+            }
+            PcapBlockOwned::NG(_) => None,
+        }
+    }
+}
+
+/// Passes the packets of an interface, or of all, to `each` until it returns false, or `stop` is
+/// true.
+pub(super) fn listen(
+    interface: Option<&str>,
+    stop: impl Fn() -> bool,
+    mut each: impl FnMut(Option<(u64, Link, &[u8])>) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let index = interface.map(index_of).transpose()?;
+    let socket = PacketSocket::open(index).context(
+        "cannot capture packets: run it as root, or give the program CAP_NET_RAW \
+         (sudo setcap cap_net_raw+ep lanecast)",
+    )?;
+    let (mut buffer, mut room) = (vec![0; PACKET_MAX], PollBuffer::default());
+    print_error("tapping; Ctrl-C ends it");
+    while !stop() {
+        let Some(packet) = socket.receive(&mut buffer)? else {
+            if !each(None)? {
+                return Ok(());
+            }
+            let mut set = room.clear();
+            set.add(socket.as_fd(), false);
+            set.wait(Some(WAIT));
+            continue;
+        };
+        // What passes the loopback is seen on its way out and on its way in.
+        if packet.is_loopback && packet.is_outgoing {
+            continue;
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        if !each(Some((at, Link::Ip, &buffer[..packet.length])))? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn index_of(name: &str) -> anyhow::Result<u32> {
+    let all = interfaces()?;
+    let Some(found) = all.iter().find(|interface| interface.name == name) else {
+        let names: Vec<_> = all.iter().map(|interface| interface.name.as_str()).collect();
+        bail!("there is no interface {name:?} here; there are {}", names.join(", "));
+    };
+    Ok(found.index)
+}
