@@ -1,6 +1,7 @@
 //! Creates a context from command-line arguments.
 
 use crate::content::given;
+use crate::output::warn;
 use anyhow::Context as _;
 use lanecast::{Builder, Context, Transports};
 use std::path::PathBuf;
@@ -49,6 +50,10 @@ pub(crate) struct WayArgs {
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
 
+    /// Way of the datagrams of rm and ru: sockets, or xdp (past the kernel's network stack)
+    #[arg(long, value_name = "WAY", value_parser = ["sockets", "xdp"])]
+    io: Option<String>,
+
     /// Any setting of `lanecast config --list`; can be repeated
     #[arg(long, value_name = "SETTING=VALUE")]
     set: Vec<String>,
@@ -64,7 +69,9 @@ impl WayArgs {
 
     /// The context of a tool that meets other programs.
     pub(crate) fn outward(&self) -> anyhow::Result<Context> {
-        Ok(self.over(self.domain.outward()?)?.build()?)
+        let context = self.over(self.domain.outward()?)?.build()?;
+        warn_of_fallback(context.io_fallback());
+        Ok(context)
     }
 
     /// The first option that was given.
@@ -72,6 +79,7 @@ impl WayArgs {
         given([
             (self.transports.is_some(), "--transports"),
             (self.interface.is_some(), "--interface"),
+            (self.io.is_some(), "--io"),
             (!self.set.is_empty(), "--set"),
             (!self.domain.config.is_empty(), "--config"),
             (self.domain.directory.is_some(), "--directory"),
@@ -91,6 +99,16 @@ impl WayArgs {
         if let Some(interface) = &self.interface {
             builder = builder.set("net.interface", interface)?;
         }
+        if let Some(io) = &self.io {
+            builder = builder.set("net.io", io)?;
+        }
         Ok(builder)
+    }
+}
+
+/// Says that datagrams go by sockets although they should pass the kernel's stack by, and why.
+pub(crate) fn warn_of_fallback(reason: Option<&str>) {
+    if let Some(reason) = reason {
+        warn(&format!("net.io = xdp: datagrams go by sockets, because {reason}"));
     }
 }

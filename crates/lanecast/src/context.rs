@@ -59,6 +59,12 @@ impl Context {
         Builder::default()
     }
 
+    /// The reason why datagrams go by sockets although the setting `net.io` asks for `xdp`; `None`
+    /// if they do not, or were to.
+    pub fn io_fallback(&self) -> Option<&str> {
+        self.transports.network().and_then(lanecast_net::Network::io_fallback)
+    }
+
     /// The effective settings.
     pub const fn config(&self) -> &Config {
         &self.config

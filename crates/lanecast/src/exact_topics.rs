@@ -73,9 +73,14 @@ impl ExactTopics {
 
     /// Address of this host on the network, if there is one among the transports.
     pub(crate) fn network_address(&self) -> Option<IpAddr> {
+        self.network().map(Network::address)
+    }
+
+    /// The network, if there is one among the transports.
+    pub(crate) fn network(&self) -> Option<&Network> {
         match &self.open {
             Open::Shm(_) => None,
-            Open::Net(network) | Open::Both(_, network) => Some(network.network().address()),
+            Open::Net(network) | Open::Both(_, network) => Some(network.network()),
         }
     }
 

@@ -2,13 +2,15 @@
 
 use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
-use crate::settings::NetSettings;
+use crate::settings::{IoKind, NetSettings};
 use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
 use lanecast_os::udp::{UdpOptions, UdpSocket};
+use lanecast_os::xdp::{RING_FRAMES, XdpDevice, XdpOptions, XdpSocket};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Bytes of receive buffer that the kernel charges for a datagram of common length.
 const DATAGRAM_CHARGE: usize = 2304;
@@ -24,6 +26,10 @@ pub(crate) struct NetContext {
     /// Datagrams that fit into a subscriber's receive buffer.
     pub(crate) window_datagrams: u32,
     pub(crate) telemetry: Telemetry,
+    /// The interface past the kernel's stack, if sessions use it.
+    pub(crate) xdp: Option<Arc<XdpDevice>>,
+    /// The reason why sessions use sockets although the settings ask for more.
+    pub(crate) io_fallback: Option<String>,
 }
 
 impl NetContext {
@@ -31,7 +37,15 @@ impl NetContext {
         settings.check()?;
         let (interface, address) = interface::choose(&settings.interface)?;
         let telemetry = Telemetry::disabled();
-        let mut context = Self { settings, interface, address, window_datagrams: 0, telemetry };
+        let mut context = Self {
+            settings,
+            interface,
+            address,
+            window_datagrams: 0,
+            telemetry,
+            xdp: None,
+            io_fallback: None,
+        };
         // The kernel may grant less than the setting: a socket shows what it grants.
         let probe = context.socket(0).map_err(system("open a UDP socket"))?;
         let bytes = probe.receive_buffer_bytes().map_err(system("look at a socket's buffer"))?;
@@ -39,7 +53,47 @@ impl NetContext {
         let datagrams = (2 * bytes / DATAGRAM_CHARGE).max(WINDOW_MIN);
         context.window_datagrams = u32::try_from(datagrams).unwrap_or(u32::MAX);
         context.telemetry = Telemetry::open(context.settings.counters.as_deref());
+        if context.settings.io == IoKind::Xdp {
+            context.open_xdp();
+        }
         Ok(context)
+    }
+
+    /// Has sessions bypass the kernel's stack, or notes why they cannot.
+    fn open_xdp(&mut self) {
+        let opened = if self.address.is_ipv4() {
+            let options = XdpOptions {
+                busy_poll: self.settings.busy_poll,
+                send_buffer_bytes: self.settings.send_buffer_bytes,
+            };
+            XdpDevice::open(&self.interface, self.datagram_bytes(), options)
+                .map_err(|error| error.to_string())
+        } else {
+            Err("it carries IPv4 only: choose an IPv4 address for net.interface".to_owned())
+        };
+        match opened {
+            Ok(device) => {
+                // A datagram more than the ring holds would be dropped.
+                self.window_datagrams = self.window_datagrams.min(RING_FRAMES);
+                self.xdp = Some(device);
+            }
+            Err(reason) => {
+                self.telemetry.error(&format!("net.io = xdp: datagrams go by sockets: {reason}"));
+                self.io_fallback = Some(reason);
+            }
+        }
+    }
+
+    /// Puts an AF_XDP socket beside `socket`, if sessions use them.
+    fn past_the_stack(&self, socket: UdpSocket) -> DatagramSocket {
+        let Some(device) = &self.xdp else { return DatagramSocket::udp(socket) };
+        match XdpSocket::open(device, socket, self.settings.hops) {
+            Ok(socket) => DatagramSocket::Xdp(Box::new(socket)),
+            Err((socket, error)) => {
+                self.telemetry.error(&format!("net.io = xdp: a session goes by a socket: {error}"));
+                DatagramSocket::udp(socket)
+            }
+        }
     }
 
     fn options(&self, local: SocketAddr, shared: bool) -> UdpOptions {
@@ -72,12 +126,12 @@ impl NetContext {
 
     /// A socket for a session's datagrams, at the network's address.
     pub(crate) fn session_socket(&self, port: u16) -> io::Result<DatagramSocket> {
-        self.socket(port).map(DatagramSocket::udp)
+        self.socket(port).map(|socket| self.past_the_stack(socket))
     }
 
     /// A socket for the datagrams that sessions send to `group`.
     pub(crate) fn session_group_socket(&self, group: SocketAddr) -> io::Result<DatagramSocket> {
-        self.group_socket(group).map(DatagramSocket::udp)
+        self.group_socket(group).map(|socket| self.past_the_stack(socket))
     }
 
     pub(crate) fn tcp_options(&self) -> TcpOptions {

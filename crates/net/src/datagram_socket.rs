@@ -7,6 +7,7 @@
 
 use crate::poller::Descriptor;
 use lanecast_os::udp::{GsoBatch, UdpSocket, segmentation_works};
+use lanecast_os::xdp::XdpSocket;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(crate) enum DatagramSocket {
         /// The system segments runs of datagrams (UDP GSO).
         has_segmentation: bool,
     },
+    /// Past the kernel's network stack.
+    Xdp(Box<XdpSocket>),
 }
 
 impl DatagramSocket {
@@ -37,6 +40,7 @@ impl DatagramSocket {
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Udp { socket, .. } => socket.local_address(),
+            Self::Xdp(socket) => Ok(socket.local_address().into()),
         }
     }
 
@@ -48,6 +52,7 @@ impl DatagramSocket {
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         match self {
             Self::Udp { socket, .. } => socket.receive(into),
+            Self::Xdp(socket) => socket.receive(into),
         }
     }
 
@@ -59,6 +64,7 @@ impl DatagramSocket {
     pub(crate) fn send_to(&mut self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         match self {
             Self::Udp { socket, .. } => socket.send_to(bytes, to),
+            Self::Xdp(socket) => socket.send_to(bytes, to),
         }
     }
 
@@ -70,6 +76,7 @@ impl DatagramSocket {
         match self {
             Self::Udp { socket, has_segmentation: true } => socket.send_batches(&[run]).map(drop),
             Self::Udp { socket, has_segmentation: false } => send_unsegmented(socket, run),
+            Self::Xdp(socket) => socket.send_run(run),
         }
     }
 
@@ -80,6 +87,7 @@ impl DatagramSocket {
     pub(crate) fn set_multicast_loopback(&mut self, on: bool) -> io::Result<()> {
         match self {
             Self::Udp { socket, .. } => socket.set_multicast_loopback(on),
+            Self::Xdp(socket) => socket.set_multicast_loopback(on),
         }
     }
 
@@ -87,6 +95,7 @@ impl DatagramSocket {
     pub(crate) fn dropped(&self) -> u64 {
         match self {
             Self::Udp { socket, .. } => socket.dropped().unwrap_or(0).into(),
+            Self::Xdp(socket) => socket.dropped(),
         }
     }
 
@@ -94,6 +103,12 @@ impl DatagramSocket {
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         match self {
             Self::Udp { socket, .. } => into.push((Descriptor::Udp(Arc::clone(socket)), false)),
+            Self::Xdp(socket) => {
+                into.push((Descriptor::Udp(Arc::clone(socket.system())), false));
+                into.extend(
+                    socket.descriptors().map(|it| (Descriptor::Xdp(Arc::clone(it)), false)),
+                );
+            }
         }
     }
 }

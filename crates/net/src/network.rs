@@ -17,6 +17,7 @@ use crate::subscriber::Subscriber;
 use crate::tcp_sender::TcpSender;
 use lanecast_base::clock::Clock;
 use lanecast_os::biased::Biased;
+use lanecast_os::xdp::XdpMode;
 use lanecast_os::{process, tcp};
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
@@ -51,6 +52,17 @@ impl Network {
     /// The settings.
     pub fn settings(&self) -> &NetSettings {
         &self.conductor.context.settings
+    }
+
+    /// The way by which frames pass the kernel's stack by, if they do ([`NetSettings::io`]).
+    pub fn xdp_mode(&self) -> Option<XdpMode> {
+        self.conductor.context.xdp.as_ref().map(|device| device.mode())
+    }
+
+    /// The reason why datagrams go by sockets although [`NetSettings::io`] asks for
+    /// [`IoKind::Xdp`](crate::IoKind::Xdp); `None` if they do not, or were to.
+    pub fn io_fallback(&self) -> Option<&str> {
+        self.conductor.context.io_fallback.as_deref()
     }
 
     /// Address of the interface.

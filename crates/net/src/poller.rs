@@ -3,7 +3,7 @@
 use lanecast_os::poll::PollBuffer;
 use lanecast_os::udp::UdpSocket;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ pub(crate) enum Descriptor {
     Udp(Arc<UdpSocket>),
     Tcp(Arc<TcpStream>),
     Listener(Arc<TcpListener>),
+    Xdp(Arc<OwnedFd>),
 }
 
 impl AsFd for Descriptor {
@@ -21,6 +22,7 @@ impl AsFd for Descriptor {
             Self::Udp(socket) => socket.as_fd(),
             Self::Tcp(stream) => stream.as_fd(),
             Self::Listener(listener) => listener.as_fd(),
+            Self::Xdp(socket) => socket.as_fd(),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::owner_state::OwnerState;
 use crate::receive_sessions::ReceiveSessions;
 use crate::source::Source;
 use lanecast_os::biased::Visitor;
+use lanecast_os::xdp::XdpDevice;
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_transport::TopicSelection;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 const PARKED_REST: Nanos = 100 * MILLISECOND;
 /// Longest pause while the conductor receives for owners that only read.
 const OWNERS_REST: Nanos = MILLISECOND;
+/// Time between two looks at next hops and other programs' groups, of sessions that pass the
+/// kernel's stack by.
+const XDP_REFRESH: Nanos = 200 * MILLISECOND;
 /// The most joins of a subscriber that wait for a free session, and the most of them that are
 /// tried in one duty cycle. Further topics of joined sessions do not wait.
 const DEFERRED_MAX: usize = 4_096;
@@ -51,15 +55,19 @@ pub(crate) struct ReceiverAgent {
     subscribers: Vec<SubscriberEntry>,
     /// Owners never read their sockets themselves.
     only_driver: bool,
+    /// The interface past the kernel's stack, and the time of the next look at its surroundings.
+    xdp: Option<(Arc<XdpDevice>, Nanos)>,
 }
 
 impl ReceiverAgent {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         commands: Arc<CommandQueue<ReceiverCommand>>,
         discovery: Discovery,
         only_driver: bool,
+        xdp: Option<Arc<XdpDevice>>,
     ) -> Self {
-        Self { commands, discovery, subscribers: Vec::new(), only_driver }
+        let xdp = xdp.map(|device| (device, 0));
+        Self { commands, discovery, subscribers: Vec::new(), only_driver, xdp }
     }
 
     fn run_commands(&mut self) -> usize {
@@ -191,6 +199,13 @@ impl SubAgent for ReceiverAgent {
         self.distribute_found();
         self.join_found(now);
         self.drive_for_owners(now, wait_set);
+        if let Some((device, due)) = &mut self.xdp {
+            if *due <= now {
+                device.refresh();
+                *due = now + XDP_REFRESH;
+            }
+            wait_set.deadline = wait_set.deadline.min(*due);
+        }
         wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
         self.discovery.descriptors(&mut wait_set.descriptors);
         commands + received

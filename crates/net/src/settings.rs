@@ -87,6 +87,8 @@ pub struct NetSettings {
     pub receive_buffer_bytes: usize,
     /// Send buffer of a socket (SO_SNDBUF), in bytes.
     pub send_buffer_bytes: usize,
+    /// The way by which datagrams come and go.
+    pub io: IoKind,
     /// Time for which the kernel polls the network card before it sleeps (SO_BUSY_POLL).
     pub busy_poll: Option<Duration>,
     /// Wait strategy of a publisher whose window is full.
@@ -148,6 +150,28 @@ pub enum ThreadingMode {
     Split,
 }
 
+/// The way by which datagrams of sessions come and go. Either end may choose: the frames are the
+/// same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoKind {
+    /// Sockets of the system.
+    #[default]
+    Sockets,
+    /// Past the kernel's network stack (AF_XDP), for IPv4; by sockets where that cannot be
+    /// ([`Network::io_fallback`](crate::Network::io_fallback) says why).
+    Xdp,
+}
+
+impl IoKind {
+    /// The name in settings and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sockets => "sockets",
+            Self::Xdp => "xdp",
+        }
+    }
+}
+
 impl Default for NetSettings {
     fn default() -> Self {
         Self {
@@ -179,6 +203,7 @@ impl Default for NetSettings {
             repair_share: 25,
             receive_buffer_bytes: 8 << 20,
             send_buffer_bytes: 2 << 20,
+            io: IoKind::Sockets,
             busy_poll: None,
             publisher_wait: WaitStrategy::SpinPark,
             subscriber_wait: WaitStrategy::SpinPark,

@@ -67,6 +67,36 @@ fn described(entry: &InterfaceAddress, asked: &Socket) -> Interface {
     }
 }
 
+/// The number of receive queues of an interface, as its driver tells; `None` if it does not.
+pub fn receive_queues(name: &str) -> Option<u32> {
+    /// ETHTOOL_GCHANNELS, of SIOCETHTOOL.
+    const GET_CHANNELS: u32 = 0x3c;
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    // `struct ethtool_channels`: command, four limits, and the numbers of channels that receive,
+    // send, do other work, and do both.
+    let mut channels = [0_u32; 9];
+    channels[0] = GET_CHANNELS;
+    let asked = Socket::new(Domain::IPV4, Type::DGRAM.cloexec(), None).ok()?;
+    let mut request = named_request(name);
+    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    let fd = asked.as_raw_fd();
+    // SAFETY: the request has a terminated name, and points to room for the answer.
+    checked(unsafe { libc::ioctl(fd, SIOCETHTOOL as _, &mut request) }).ok()?;
+    Some(channels[5] + channels[8]).filter(|count| *count > 0)
+}
+
+/// A request about an interface.
+fn named_request(name: &str) -> libc::ifreq {
+    // SAFETY: all bits zero is an empty request.
+    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
+    // The last byte stays zero.
+    let room = request.ifr_name.len() - 1;
+    for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request
+}
+
 /// An entry's address and the length of its prefix; entries of other kinds have none.
 fn address(entry: &InterfaceAddress) -> Option<(IpAddr, u8)> {
     let (address, mask) = (entry.address.as_ref()?, entry.netmask.as_ref());
@@ -82,13 +112,7 @@ fn address(entry: &InterfaceAddress) -> Option<(IpAddr, u8)> {
 }
 
 fn mtu(name: &str, asked: &Socket) -> Option<u32> {
-    // SAFETY: all bits zero is an empty request.
-    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
-    // The last byte stays zero.
-    let room = request.ifr_name.len() - 1;
-    for (place, byte) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *place = byte as libc::c_char;
-    }
+    let mut request = named_request(name);
     // SAFETY: the request is writable and has a terminated name.
     checked(unsafe { libc::ioctl(asked.as_raw_fd(), libc::SIOCGIFMTU, &mut request) }).ok()?;
     // SAFETY: the system has written this part of the answer.

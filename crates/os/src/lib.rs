@@ -1,9 +1,10 @@
 //! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
-//! Sockets: `udp`, `tcp`, `raw_io`. Sleeping: `poll`, `epoll`, `event` (eventfd), `timerfd`,
-//! `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`, `mirrored_mapping`. Locks:
-//! `lock` (files), `biased` with `barrier`. Host and process: `interface`, `topology`, `affinity`,
-//! `priority`, `process`, `directory`, `disk_space`.
+//! Sockets: `udp`, `tcp`, `raw_io`, past the stack `xdp`. Sleeping: `poll`, `epoll`, `event`
+//! (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`,
+//! `mirrored_mapping`. Locks: `lock` (files), `biased` with `barrier`. Host and process:
+//! `interface`, `topology`, `affinity`, `priority`, `process`, `directory`, `disk_space`,
+//! `netlink`.
 
 pub mod affinity;
 pub mod barrier;
@@ -19,6 +20,7 @@ pub mod interface;
 mod lock;
 mod mapping;
 mod mirrored_mapping;
+pub mod netlink;
 pub mod packet_socket;
 pub mod poll;
 pub mod priority;
@@ -29,6 +31,7 @@ pub mod tcp;
 pub mod timerfd;
 pub mod topology;
 pub mod udp;
+pub mod xdp;
 
 pub use directory::{Access, DirectoryError, private_directory};
 pub use directory_watch::{DirectoryWatch, WatchWaker};

@@ -34,6 +34,14 @@ pub(crate) fn receive(fd: i32, bytes: &mut [u8]) -> libc::c_long {
     unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, length, 0, name, name_length) }
 }
 
+/// Receives nothing: lets the driver behind an AF_XDP socket go on.
+pub(crate) fn receive_nothing(fd: i32) {
+    let (none, no_length) = (null_mut::<u8>(), null_mut::<libc::socklen_t>());
+    let flags = libc::MSG_DONTWAIT;
+    // SAFETY: no byte and no name is asked for.
+    unsafe { libc::syscall(libc::SYS_recvfrom, fd, none, 0_usize, flags, none, no_length) };
+}
+
 /// Same as [`receive`], with the sender's address in `name`. The second number is its length.
 #[inline(always)]
 pub(crate) fn receive_from<N>(

@@ -99,6 +99,12 @@ impl Host {
         self.lose(&Loss::per_million(0))
     }
 
+    /// Whether a program is attached to its interface (XDP).
+    pub fn has_program(&self) -> Result<bool> {
+        let link = ["-n", self.name(), "-details", "link", "show", INTERFACE];
+        Ok(crate::tool::run("ip", &link, "")?.contains("xdp"))
+    }
+
     /// Runs an nftables script here; what it prints.
     pub fn nft(&self, script: &str) -> Result<String> {
         self.namespace.nft(script)

@@ -49,6 +49,20 @@ impl Network {
         Ok(Self { hosts, switch: None })
     }
 
+    /// As [`pair`](Self::pair), by cards of several queues each.
+    pub fn pair_with_queues(queues: u32) -> Result<Self> {
+        let hosts = vec![Host::new(1)?, Host::new(2)?];
+        let (near, far) = (hosts[0].namespace(), hosts[1].namespace());
+        let end = format!("numtxqueues {queues} numrxqueues {queues}");
+        tool::ip(&format!(
+            "link add {INTERFACE} netns {} {end} type veth peer name {INTERFACE} netns {} {end}",
+            near.name(),
+            far.name()
+        ))?;
+        hosts.iter().try_for_each(Host::configure)?;
+        Ok(Self { hosts, switch: None })
+    }
+
     /// The host of that number, from 0.
     pub fn host(&self, index: usize) -> &Host {
         &self.hosts[index]

@@ -31,6 +31,10 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
 
+    /// Way of the datagrams of rm and ru: sockets, or xdp (past the kernel's network stack)
+    #[arg(long, value_name = "WAY", value_parser = ["sockets", "xdp"])]
+    pub(crate) io: Option<String>,
+
     /// Transport of the messages
     #[arg(long, value_enum, default_value = "shm")]
     pub(crate) transport: TransportName,

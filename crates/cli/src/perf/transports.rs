@@ -7,7 +7,7 @@ mod endpoint_pair;
 use super::arguments::PerMille;
 use super::context::ContextArgs;
 use super::transport_name::TransportName;
-use crate::context::DomainArgs;
+use crate::context::{DomainArgs, warn_of_fallback};
 use crate::output::warn;
 use anyhow::bail;
 use endpoint_pair::EndpointPair;
@@ -80,6 +80,9 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     if let Some(interface) = &arguments.interface {
         builder = builder.set("net.interface", interface)?;
     }
+    if let Some(io) = &arguments.io {
+        builder = builder.set("net.io", io)?;
+    }
     if let Some(window) = arguments.window {
         builder = builder.set("shm.window", window)?.set("net.window", window)?;
     }
@@ -132,7 +135,9 @@ fn open_net(
         );
     }
     let open = || {
-        Ok::<_, net::OpenError>(net::NetTransport::new(net::Network::open(settings.clone())?, kind))
+        let network = net::Network::open(settings.clone())?;
+        warn_of_fallback(network.io_fallback());
+        Ok::<_, net::OpenError>(net::NetTransport::new(network, kind))
     };
     Ok(Opened {
         publisher_wait: settings.publisher_wait,

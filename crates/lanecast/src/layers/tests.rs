@@ -211,6 +211,7 @@ fn the_written_file_reads_back_the_same() {
         ("net.pacing", "slowest 500ms"),
         ("net.late_join", "true"),
         ("net.data_rate", "100MiB"),
+        ("net.io", "xdp"),
         ("net.busy_poll", "50us"),
         ("net.threading", "split"),
         ("net.cpus", "0,1"),

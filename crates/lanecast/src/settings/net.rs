@@ -6,7 +6,7 @@ use super::value::{
     pacing, parse, size, topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
-use lanecast_net::{Pacing, ThreadingMode};
+use lanecast_net::{IoKind, Pacing, ThreadingMode};
 
 pub(super) const NET: &[Setting] = &[
     Setting {
@@ -301,6 +301,23 @@ pub(super) const NET: &[Setting] = &[
             Ok(())
         },
         get: |config| written(config.net.send_buffer_bytes),
+    },
+    Setting {
+        key: "net.io",
+        values: "sockets or xdp",
+        about: "The way of the datagrams of rm and ru. sockets: through the kernel's network \
+                stack. xdp: past it (AF_XDP), for IPv4; it needs CAP_NET_ADMIN, CAP_NET_RAW and \
+                CAP_BPF, and a process has the interface to itself. Where that cannot be, \
+                sockets are used. The other end may use either.",
+        set: |config, text| {
+            config.net.io = match text {
+                "sockets" => IoKind::Sockets,
+                "xdp" => IoKind::Xdp,
+                _ => return Err(format!("'{text}' is neither sockets nor xdp")),
+            };
+            Ok(())
+        },
+        get: |config| config.net.io.name().into(),
     },
     Setting {
         key: "net.busy_poll",

@@ -2,6 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::network::set;
+use super::permission::{BPF, NET_ADMIN, NET_RAW, may};
 use super::words::{count, joined, time};
 use crate::root::Root;
 
@@ -10,6 +11,12 @@ const LINKS: Check = Check::new("interfaces", "network interfaces");
 const SOURCES: Check = Check::new("reverse-path", "check of sources");
 const ROUTE: Check = Check::new("multicast-route", "route for multicast");
 const QUEUES: Check = Check::new("card-interrupts", "cards' interrupts");
+const BYPASS: Check = Check::new("kernel-bypass", "kernel bypass");
+/// Drivers that read and write frames in a program's memory, as far as their sources say.
+const ZERO_COPY: [&str; 9] =
+    ["bnxt_en", "i40e", "ice", "idpf", "igb", "igc", "ixgbe", "mlx5_core", "stmmac"];
+/// Virtual cards, which run programs but copy frames.
+const COPYING: [&str; 4] = ["veth", "virtio_net", "tun", "hv_netvsc"];
 const FOLDER: &str = "sys/class/net";
 /// Bits of an interface's flags.
 const UP: u32 = 0x1;
@@ -45,6 +52,7 @@ pub(super) fn check(root: &Root) -> Vec<Finding> {
         check_sources(root, &links),
         check_route(root, &links),
         check_queues(root, &links),
+        check_bypass(root, &links),
     ]
 }
 
@@ -67,6 +75,36 @@ fn links(root: &Root) -> Vec<Link> {
 /// Interfaces that lead out of this host.
 fn outer(links: &[Link]) -> impl Iterator<Item = &Link> + Clone {
     links.iter().filter(|link| !link.is(IS_LOOPBACK))
+}
+
+/// Checks the drivers and the rights for datagrams past the kernel's stack (`net.io = "xdp"`).
+fn check_bypass(root: &Root, links: &[Link]) -> Finding {
+    let told = |link: &Link| {
+        let lines = root.text(&format!("{FOLDER}/{}/device/uevent", link.name));
+        let lines = lines.unwrap_or_default();
+        let ability = match lines.lines().find_map(|line| line.strip_prefix("DRIVER=")) {
+            Some(driver) if ZERO_COPY.contains(&driver) => format!("zero-copy by {driver}"),
+            Some(driver) if COPYING.contains(&driver) => format!("copying by {driver}"),
+            Some(driver) => format!("perhaps, by {driver}"),
+            None => "virtual, copying".to_owned(),
+        };
+        format!("{} ({ability})", link.name)
+    };
+    if links.is_empty() {
+        return BYPASS.unavailable();
+    }
+    let outer = outer(links);
+    if outer.clone().next().is_none() {
+        return BYPASS.good("no interface but loopback, which needs none");
+    }
+    let found = joined(outer.map(told));
+    if [NET_ADMIN, NET_RAW, BPF].into_iter().all(|capability| may(root, capability)) {
+        return BYPASS.good(found);
+    }
+    BYPASS
+        .note(found)
+        .effect("net.io = xdp falls back to sockets: this process may load no program")
+        .mend("sudo setcap cap_net_admin,cap_net_raw,cap_bpf+ep on the program, or run it as root")
 }
 
 fn check_loopback(root: &Root, links: &[Link]) -> Finding {
@@ -258,6 +296,21 @@ mod tests {
         assert!(!poor.found.contains("eth3"), "switched off on purpose");
         let effect = poor.effect.expect("an effect");
         assert_eq!(effect, "eth1 has no link, eth2 carries unicast and TCP only");
+    }
+
+    #[test]
+    fn drivers_and_rights_decide_about_kernel_bypass() {
+        let tree = tree(&LO);
+        assert_eq!(found(&tree, "kernel-bypass").state, State::Good, "loopback needs none");
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        put(&tree, "sys/class/net/eth0/device/uevent", "DRIVER=ice\n");
+        add(&tree, "eth1", "0x1003", "1500", "up");
+        let refused = found(&tree, "kernel-bypass");
+        assert_eq!(refused.state, State::Note);
+        assert_eq!(refused.found, "eth0 (zero-copy by ice), eth1 (virtual, copying)");
+        assert!(refused.mend.expect("a command").contains("cap_bpf"));
+        put(&tree, "proc/self/status", "CapEff:\t000001ffffffffff\n");
+        assert_eq!(found(&tree, "kernel-bypass").state, State::Good);
     }
 
     #[test]

@@ -55,6 +55,11 @@ const SYS_NICE: u32 = 23;
 /// The capability that large socket buffers need.
 pub(super) const NET_ADMIN: u32 = 12;
 
+/// The capability that sockets for frames need.
+pub(super) const NET_RAW: u32 = 13;
+/// The capability that loading programs into the kernel needs.
+pub(super) const BPF: u32 = 39;
+
 /// Whether the process has the capability.
 pub(super) fn may(root: &Root, capability: u32) -> bool {
     let capabilities = root.labelled("proc/self/status", "CapEff");

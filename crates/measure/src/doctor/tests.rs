@@ -10,7 +10,7 @@ const ABLE: KernelFeatures =
     KernelFeatures { membarrier: true, futex_waitv: true, counter: true, segmentation: true };
 
 /// Every file that a check reads, with CPUs 0 and 1.
-const FILES: [&str; 48] = [
+const FILES: [&str; 49] = [
     "proc/cmdline",
     "proc/cpuinfo",
     "proc/interrupts",
@@ -37,6 +37,7 @@ const FILES: [&str; 48] = [
     "proc/sys/net/ipv4/conf/eth0/rp_filter",
     "proc/sys/net/ipv4/igmp_max_memberships",
     "proc/sys/net/netfilter/nf_conntrack_count",
+    "sys/class/net/eth0/device/uevent",
     "sys/class/net/eth0/flags",
     "sys/class/net/eth0/gro_flush_timeout",
     "sys/class/net/eth0/mtu",

@@ -51,6 +51,7 @@ targets! {
     attach "../../../../fuzz/fuzz_targets/attach.rs"
     checkpoint "../../../../fuzz/fuzz_targets/checkpoint.rs"
     commands "../../../../fuzz/fuzz_targets/commands.rs"
+    ethernet "../../../../fuzz/fuzz_targets/ethernet.rs"
     filters "../../../../fuzz/fuzz_targets/filters.rs"
     frames "../../../../fuzz/fuzz_targets/frames.rs"
     group "../../../../fuzz/fuzz_targets/group.rs"

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod bypass;
 mod deaths;
 mod hostile;
 mod late;

@@ -90,6 +90,10 @@ pub(crate) struct LatArgs {
     #[arg(long, value_name = "INTERFACE")]
     pub(super) interface: Option<String>,
 
+    /// Way of the datagrams of rm and ru: sockets, or xdp (past the kernel's network stack)
+    #[arg(long, value_name = "WAY", value_parser = ["sockets", "xdp"])]
+    pub(super) io: Option<String>,
+
     /// Size of the publishers' windows, such as 1MiB
     #[arg(long, value_name = "SIZE")]
     pub(super) window: Option<Size>,

@@ -188,6 +188,9 @@ impl<'a> Runner<'a> {
         if let Some(interface) = &self.arguments.interface {
             words.extend(["--interface".to_owned(), interface.clone()]);
         }
+        if let Some(io) = &self.arguments.io {
+            words.extend(["--io".to_owned(), io.clone()]);
+        }
         if let Some(window) = self.arguments.window {
             words.extend(["--window".to_owned(), window.to_string()]);
         }

@@ -181,6 +181,9 @@ impl<'a> Runner<'a> {
         if let Some(interface) = &self.context.interface {
             words.extend(["--interface".to_owned(), interface.clone()]);
         }
+        if let Some(io) = &self.context.io {
+            words.extend(["--io".to_owned(), io.clone()]);
+        }
         words
     }
 }

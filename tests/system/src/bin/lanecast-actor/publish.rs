@@ -4,7 +4,7 @@ use crate::message::Length;
 use crate::orders::{Order, Orders};
 use crate::words::Words;
 use anyhow::{Result, ensure};
-use lanecast_net::{Network, Publisher};
+use lanecast_net::Publisher;
 use lanecast_transport::{Claim, DepartureReason, IncompleteReason, Publish, TopicId};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const NAP: Duration = Duration::from_millis(1);
 /// second; none: as quick as may be), `count` (messages of all topics; none: without end),
 /// `subscribers` (to wait for), `linger` (ms).
 pub(crate) fn act(words: &Words) -> Result<()> {
-    let network = Network::open(words.settings()?)?;
+    let network = words.network()?;
     let topics = words.number("topics", 1)?;
     let mut publisher = network.publisher(words.kind()?, "t0")?;
     for number in 1..topics {

@@ -6,7 +6,6 @@ use crate::orders::{Order, Orders};
 use crate::publish::length;
 use crate::words::Words;
 use anyhow::{Context, Result};
-use lanecast_net::Network;
 use lanecast_transport::{CloseReason, Event, Stream, Subscribe};
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ const AT_ONCE: usize = 64;
 /// Words: `topics` (how many), `length` or `longest` as the publisher's, `work` (microseconds
 /// that each message takes).
 pub(crate) fn act(words: &Words) -> Result<()> {
-    let network = Network::open(words.settings()?)?;
+    let network = words.network()?;
     let names: Vec<String> =
         (0..words.number("topics", 1)?).map(|number| format!("t{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

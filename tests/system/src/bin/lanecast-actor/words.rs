@@ -1,7 +1,7 @@
 //! Arguments of an actor.
 
 use anyhow::{Context, Result, bail};
-use lanecast_net::{NetSettings, Pacing, ThreadingMode, TransportKind};
+use lanecast_net::{IoKind, NetSettings, Network, Pacing, ThreadingMode, TransportKind};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -59,6 +59,17 @@ impl Words {
         })
     }
 
+    /// Opens the network of the settings, and says by which way its datagrams go.
+    pub(crate) fn network(&self) -> Result<Network> {
+        let network = Network::open(self.settings()?)?;
+        if let Some(mode) = network.xdp_mode() {
+            println!("io=xdp {mode}");
+        } else if let Some(reason) = network.io_fallback() {
+            println!("io=sockets, because {reason}");
+        }
+        Ok(network)
+    }
+
     /// The settings: those of the product where nothing is said.
     pub(crate) fn settings(&self) -> Result<NetSettings> {
         let usual = NetSettings::default();
@@ -77,6 +88,11 @@ impl Words {
             liveness: self.millis("liveness", usual.liveness)?,
             heartbeat: self.millis("heartbeat", usual.heartbeat)?,
             receive_buffer_bytes: self.get("buffer")?.unwrap_or(usual.receive_buffer_bytes),
+            artificial_loss: self.get("loss")?.unwrap_or(usual.artificial_loss),
+            io: match self.text("io") {
+                Some("xdp") => IoKind::Xdp,
+                _ => IoKind::Sockets,
+            },
             first_sequence: self.number("first_sequence", usual.first_sequence)?,
             threading: match self.text("drive") {
                 Some("thread") => ThreadingMode::Thread,

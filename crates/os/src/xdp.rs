@@ -1,0 +1,35 @@
+//! Datagrams past the kernel's network stack: AF_XDP.
+//!
+//! An [`XdpDevice`] is one interface of this process: a program attached to it (`program`), memory
+//! for frames that it shares with the kernel (`packet_memory`), and the card's queues (`queue`,
+//! `ring`). An [`XdpSocket`] on it sends and receives the datagrams of one address and port, as
+//! Ethernet frames (`packet`) to hardware addresses that the kernel resolves (`neighbour`). All
+//! other frames pass to the kernel's stack.
+//!
+//! The program is attached by a link, whose descriptor is all that holds it: it is gone with the
+//! process, however that ends.
+
+mod bpf;
+mod device;
+mod neighbour;
+pub mod packet;
+mod packet_memory;
+mod ports;
+mod program;
+mod queue;
+mod ring;
+mod socket;
+
+pub use self::device::{XdpDevice, XdpError, XdpMode, XdpOptions};
+pub use self::socket::XdpSocket;
+
+/// Entries of a socket's ring on one queue: the datagrams that it can hold unread.
+pub const RING_FRAMES: u32 = 2_048;
+/// Frames for receiving of one queue, shared by all sockets on it.
+const FILL_FRAMES: u32 = 4_096;
+/// Frames of one queue.
+const FRAMES_EACH: u32 = FILL_FRAMES + 2_048;
+/// The most sockets of a device.
+const SOCKETS_MAX: u32 = 128;
+/// The most queues of a card that are used; datagrams of others pass to the kernel's stack.
+const QUEUES_MAX: u32 = 16;
