@@ -228,10 +228,7 @@ fn summary(done: &Counters, delay: &Latency) -> Vec<String> {
         ));
     }
     if done.view_errors > 0 {
-        lines.push(format!(
-            "views could not write {}",
-            counted(done.view_errors, "record"),
-        ));
+        lines.push(format!("views could not write {}", counted(done.view_errors, "record"),));
     }
     if done.went_offline > 0 {
         lines.push(format!(

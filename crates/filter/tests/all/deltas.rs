@@ -2,14 +2,10 @@
 #![forbid(unsafe_code)]
 
 use lanecast_filter::difference::difference;
-use lanecast_filter::fields::FieldSet;
 use lanecast_filter::malformed::{Malformed, MalformedReason};
 use lanecast_filter::merge::{DeltaError, merge};
 use lanecast_filter::message_type::{Format, MessageType};
 use lanecast_filter::path::Path;
-use lanecast_filter::reader::Reader;
-use lanecast_filter::row::Row;
-use lanecast_filter::value::Value;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
