@@ -14,12 +14,16 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of a frame that the kernel keeps free before a received datagram.
 const HEADROOM: usize = 256;
 /// The longest Ethernet header: with a VLAN tag.
 const ETHERNET_MAX: usize = 18;
+/// Longest time in which the kernel releases the queues of a process that has ended.
+const RELEASE_MAX: Duration = Duration::from_secs(1);
+/// Time between two attempts to take queues that are in use.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Options of an [`XdpDevice`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +113,7 @@ static DEVICES: Mutex<Vec<Weak<XdpDevice>>> = Mutex::new(Vec::new());
 
 impl XdpDevice {
     /// Opens `interface` for datagrams of up to `datagram_bytes`, or takes the device that this
-    /// process has open.
+    /// process has open. Waits up to a second while the queues are in use.
     ///
     /// # Errors
     /// See [`XdpError`]: it says what to do.
@@ -137,9 +141,18 @@ impl XdpDevice {
             2049..=4096 => 4096,
             _ => return Err(XdpError::TooLong(datagram_bytes)),
         };
-        let device = Self::create(interface, namespace, frame_bytes, options)
-            .map_err(|error| classify(interface, error))?;
-        let device = Arc::new(device);
+        // The kernel releases the queues of a process that ended in the background, without a sign,
+        // so a successor finds them in use for a moment.
+        let deadline = Instant::now() + RELEASE_MAX;
+        let device = loop {
+            match Self::create(interface, namespace, frame_bytes, options) {
+                Ok(device) => break Arc::new(device),
+                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                    std::thread::sleep(RELEASE_INTERVAL);
+                }
+                Err(error) => return Err(classify(interface, error)),
+            }
+        };
         devices.push(Arc::downgrade(&device));
         Ok(device)
     }
