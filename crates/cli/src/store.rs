@@ -1,7 +1,9 @@
 //! `lanecast store`: be a store that keeps messages on disk.
 
+mod limits;
+
 use crate::context::WayArgs;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, warn};
 use anyhow::Context as _;
 use lanecast::StoreServer;
 use serde_json::json;
@@ -13,6 +15,9 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Interval at which changed streams are printed.
 const REPORT: Duration = Duration::from_secs(1);
+
+const DISK_FULL: &str = "the disk is full: nothing is kept until there is space";
+const DISK_HAS_SPACE: &str = "the disk has space again";
 
 /// Arguments of `store`.
 #[derive(Debug, clap::Args)]
@@ -41,6 +46,9 @@ pub(crate) struct StoreArgs {
     quiet: bool,
 
     #[command(flatten)]
+    limits: limits::LimitArgs,
+
+    #[command(flatten)]
     way: WayArgs,
 }
 
@@ -49,17 +57,24 @@ pub(crate) fn run(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let context = arguments.way.outward()?;
     let directory = &arguments.data;
     let mut store = context
-        .store(&arguments.name, directory)
+        .store_with(&arguments.name, directory, arguments.limits.options())
         .with_context(|| format!("opening the store in {}", directory.display()))?;
+    for reason in &store.recovery().refused {
+        warn(&format!("{}; it was not used", crate::printable::printable(reason)));
+    }
     if !arguments.quiet && !arguments.json {
         let kept = store.streams().count();
         print(&format!("store {} in {}, {kept} streams\n", store.name(), directory.display()))?;
     }
-    let (mut printed, mut report_at) = (Vec::new(), Instant::now());
+    let (mut printed, mut report_at, mut is_full) = (Vec::new(), Instant::now(), false);
     while !stop() {
         let work = store.poll()?;
         if Instant::now() >= report_at {
             report_at = Instant::now() + REPORT;
+            if store.stats().is_disk_full != is_full {
+                is_full = !is_full;
+                warn(if is_full { DISK_FULL } else { DISK_HAS_SPACE });
+            }
             if !arguments.quiet {
                 report(&store, &mut printed, arguments.json)?;
             }

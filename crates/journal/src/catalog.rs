@@ -119,7 +119,12 @@ impl Catalog {
         self.entries.get(1).map(|entry| entry.first)
     }
 
-    pub(crate) fn remove_oldest(&mut self) {
-        self.entries.pop_front();
+    pub(crate) fn take_oldest(&mut self) -> Option<CatalogEntry> {
+        self.entries.pop_front()
+    }
+
+    /// Puts back the oldest segment, which could not be removed.
+    pub(crate) fn put_back(&mut self, oldest: CatalogEntry) {
+        self.entries.push_front(oldest);
     }
 }

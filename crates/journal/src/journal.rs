@@ -12,7 +12,7 @@ use crate::open::{Opened, Recovered};
 use crate::pin::{RetentionPin, RetentionPins};
 use crate::preallocator::Preallocator;
 use crate::record::Entry;
-use crate::retention::retain;
+use crate::retention::{due, retain};
 use crate::start::{Source, Start};
 use crate::storage::{Storage, StorageError, StorageResult};
 use crate::writer::{Progress, Writer};
@@ -209,6 +209,18 @@ impl<S: Storage> Journal<S> {
     /// If the disk refuses.
     pub fn apply_retention(&self) -> StorageResult<usize> {
         self.shared.retain()
+    }
+
+    /// Sequence of the first record behind the oldest segment, if the configured retention is due
+    /// to remove that segment, pinned or not.
+    pub fn retention_due(&self) -> Option<u64> {
+        due(&lock(&self.shared.source.catalog), self.shared.settings.retention, unix_ns())
+    }
+
+    /// Asks the preallocator thread to do the same as
+    /// [`apply_retention`](Self::apply_retention). Does not wait.
+    pub fn request_retention(&self) {
+        self.shared.preallocator.request_retention();
     }
 
     /// Keeps records from `sequence` on until the pin is dropped.

@@ -18,6 +18,7 @@ use lanecast_content::ContentSettings;
 use lanecast_group::GroupSettings;
 use lanecast_net::NetSettings;
 use lanecast_shm::DomainSettings;
+use lanecast_store::StoreOptions;
 use lanecast_transport::{SessionId, Stream, TopicSelection, Transport};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,21 @@ impl Context {
     /// # Errors
     /// [`Error::Persistence`] if the name or the directory cannot be used; others see [`Error`].
     pub fn store(&self, name: &str, directory: &Path) -> Result<StoreServer, Error> {
-        persistent_topic::open_store(&self.transports, name, directory)
+        self.store_with(name, directory, StoreOptions::default())
+    }
+
+    /// Opens the store `name` as [`store`](Self::store) does, with other options, such as limits of
+    /// what it keeps.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn store_with(
+        &self,
+        name: &str,
+        directory: &Path,
+        options: StoreOptions,
+    ) -> Result<StoreServer, Error> {
+        persistent_topic::open_store(&self.transports, name, directory, options)
     }
 }
 

@@ -205,8 +205,9 @@ pub(crate) fn open_store(
     transports: &ExactTopics,
     name: &str,
     directory: &Path,
+    options: StoreOptions,
 ) -> Result<StoreServer, Error> {
-    let opened = StoreServer::open(transports.clone(), name, directory, StoreOptions::default());
+    let opened = StoreServer::open(transports.clone(), name, directory, options);
     opened.map_err(|error| match error {
         StoreError::Transport(error) => error,
         other => refused(other),

@@ -7,14 +7,21 @@ use lanecast_wire::store::LogRecord;
 const RECORD_OVERHEAD: u64 = 56;
 
 /// Positions of the messages of all streams, by the streams' numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Catalog {
     pub(crate) streams: Vec<StreamIndex>,
     /// Bytes of the records so far.
     pub(crate) journal_bytes: u64,
+    /// Bytes of the journal after which a stream's next message has a mark.
+    journal_stride: u64,
 }
 
 impl Catalog {
+    /// Of no record, in a journal with segments of this length.
+    pub(crate) const fn new(segment_bytes: u64) -> Self {
+        Self { streams: Vec::new(), journal_bytes: 0, journal_stride: segment_bytes / 4 }
+    }
+
     /// A record of `length` bytes stands at `position` of the journal.
     pub(crate) fn note(
         &mut self,
@@ -30,8 +37,16 @@ impl Catalog {
             let count = self.streams.len().max(stream + 1);
             self.streams.resize_with(count, StreamIndex::default);
         }
+        let journal_stride = self.journal_stride;
         let Some(index) = self.streams.get_mut(stream) else { return };
-        let at = |sequence| MessageRecord { sequence, position, length, journal_bytes, unix_ns };
+        let at = |sequence| MessageRecord {
+            sequence,
+            position,
+            length,
+            journal_bytes,
+            unix_ns,
+            journal_stride,
+        };
         match record {
             LogRecord::Message { sequence, .. } => index.on_message(at(*sequence)),
             LogRecord::Moved { sequence, .. } => index.on_moved(at(*sequence)),

@@ -35,6 +35,15 @@ pub struct StoreRecovery {
     pub refused: Vec<String>,
 }
 
+/// The store whose state a journal says.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreIdentity {
+    pub(crate) settings: StoreSettings,
+    pub(crate) incarnation: u64,
+    /// Length of the journal's segments.
+    pub(crate) segment_bytes: u64,
+}
+
 /// State of a store as the durable records of its journal up to a position say.
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
@@ -48,9 +57,11 @@ pub(crate) struct Replica {
 
 impl Replica {
     /// Of no record.
-    pub(crate) fn new(settings: StoreSettings, incarnation: u64) -> Self {
-        let machine = Store::new(settings, incarnation);
-        Self { machine, catalog: Catalog::default(), incarnation, position: 0, checksum: 0 }
+    pub(crate) fn new(identity: &StoreIdentity) -> Self {
+        let StoreIdentity { settings, incarnation, segment_bytes } = identity;
+        let machine = Store::new(settings.clone(), *incarnation);
+        let (catalog, incarnation) = (Catalog::new(*segment_bytes), *incarnation);
+        Self { machine, catalog, incarnation, position: 0, checksum: 0 }
     }
 
     /// The last record.
@@ -107,11 +118,7 @@ impl Replica {
     }
 
     /// Reads a checkpoint, which may hold any bytes.
-    pub(crate) fn decode(
-        bytes: &[u8],
-        settings: &StoreSettings,
-        incarnation: u64,
-    ) -> Result<Self, &'static str> {
+    pub(crate) fn decode(bytes: &[u8], identity: &StoreIdentity) -> Result<Self, &'static str> {
         let (header, body) =
             CheckpointHeader::read_from_prefix(bytes).map_err(|_| "it is too short")?;
         if header.magic != CHECKPOINT_MAGIC {
@@ -126,10 +133,10 @@ impl Replica {
         if !is_whole {
             return Err("it is damaged");
         }
-        if header.incarnation.get() != incarnation {
+        if header.incarnation.get() != identity.incarnation {
             return Err("it is of other data");
         }
-        let mut replica = Self::new(settings.clone(), incarnation);
+        let mut replica = Self::new(identity);
         let mut rest = body;
         for _ in 0..header.streams.get() {
             let (stream, behind) = StreamCheckpoint::read(rest).ok_or("a stream is damaged")?;
@@ -186,8 +193,7 @@ impl Checkpoints {
     /// records behind it; all records without one. The cursor stands behind the last record.
     pub(crate) fn recover<S: Storage>(
         storage: &S,
-        settings: &StoreSettings,
-        incarnation: u64,
+        identity: &StoreIdentity,
         open: impl Fn(Start) -> Result<Cursor<S>, ReadError>,
     ) -> Result<Recovered<S>, DirectoryError> {
         let mut recovery = StoreRecovery::default();
@@ -200,7 +206,7 @@ impl Checkpoints {
         positions.sort_unstable();
         let mut usable = None;
         while let Some(position) = positions.pop() {
-            match load(storage, position, settings, incarnation, &open) {
+            match load(storage, position, identity, &open) {
                 Ok(found) => {
                     usable = Some(found);
                     recovery.checkpoint = Some(position);
@@ -214,7 +220,7 @@ impl Checkpoints {
         }
         let (mut replica, mut cursor) = match usable {
             Some(found) => found,
-            None => (Replica::new(settings.clone(), incarnation), open(Start::Oldest)?),
+            None => (Replica::new(identity), open(Start::Oldest)?),
         };
         recovery.records = match replica.advance(&mut cursor, u64::MAX) {
             // Without a checkpoint the records that retention has left say nothing.
@@ -245,8 +251,7 @@ pub(crate) struct Recovered<S: Storage> {
 fn load<S: Storage>(
     storage: &S,
     position: u64,
-    settings: &StoreSettings,
-    incarnation: u64,
+    identity: &StoreIdentity,
     open: &impl Fn(Start) -> Result<Cursor<S>, ReadError>,
 ) -> Result<(Replica, Cursor<S>), String> {
     let file = storage.open(&name(position), OpenMode::Read).map_err(|it| it.to_string())?;
@@ -256,7 +261,7 @@ fn load<S: Storage>(
     }
     let mut bytes = vec![0; length as usize];
     let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
-    let replica = Replica::decode(&bytes[..filled], settings, incarnation)?;
+    let replica = Replica::decode(&bytes[..filled], identity)?;
     if replica.position != position {
         return Err("its name is that of another".into());
     }

@@ -39,6 +39,7 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     shared: Arc<Shared>,
+    pin: Arc<RetentionPin>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -50,7 +51,7 @@ struct Task<S: Storage> {
     cursor: Cursor<S>,
     checkpoints: Checkpoints,
     /// Keeps the records behind the older one of the checkpoints.
-    pin: RetentionPin,
+    pin: Arc<RetentionPin>,
     /// Bytes of records between two checkpoints.
     interval_bytes: u64,
     /// Bytes of records up to the last checkpoint, or the last attempt.
@@ -69,6 +70,7 @@ impl Checkpointer {
     ) -> std::io::Result<Self> {
         let Recovered { replica, cursor, checkpoints, recovery } = recovered;
         pin.move_to(checkpoints.needed());
+        let pin = Arc::new(pin);
         let shared = Arc::new(Shared::default());
         let mut task = Task {
             shared: Arc::clone(&shared),
@@ -83,11 +85,16 @@ impl Checkpointer {
             replica,
             cursor,
             checkpoints,
-            pin,
+            pin: Arc::clone(&pin),
             interval_bytes: interval_bytes.max(1),
         };
         let thread = Builder::new().name("lanecast-checkpt".into()).spawn(move || task.run())?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, pin, thread: Some(thread) })
+    }
+
+    /// Pin of the records that the checkpoints need, to be held until the journal has ended.
+    pub(crate) fn pin(&self) -> Arc<RetentionPin> {
+        Arc::clone(&self.pin)
     }
 
     /// Number of checkpoints written.

@@ -5,14 +5,11 @@
 //! forward. So a stream is a list of spans, each of messages that stand in the journal in their
 //! order, and a reader goes from span to span.
 
+use core::ops::Range;
 use lanecast_wire::store::{Span, SpanMark, StreamPositions};
 
 /// Bytes of a stream's messages between two marks.
 const STRIDE: u64 = 64 << 10;
-/// Bytes of the journal after which a stream's next message has a mark, so that retention of
-/// whole segments finds where to cut a stream of few messages.
-const JOURNAL_STRIDE: u64 = 16 << 20;
-
 /// Record of a message in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageRecord {
@@ -26,6 +23,9 @@ pub(crate) struct MessageRecord {
     pub(crate) journal_bytes: u64,
     /// Time of the record, in nanoseconds since 1970.
     pub(crate) unix_ns: u64,
+    /// Bytes of the journal after which a stream's next message has a mark, so that retention of
+    /// whole segments finds where to cut a stream of few messages.
+    pub(crate) journal_stride: u64,
 }
 
 /// Sparse index of one stream.
@@ -104,6 +104,8 @@ impl StreamIndex {
         let it = &mut self.positions;
         let Some(at) = it.spans.iter().position(|span| span.first == sequence) else { return };
         self.generation += 1;
+        // As many bytes follow it as before.
+        let bytes = it.spans[at].marks.first().map_or(it.bytes, |mark| mark.bytes);
         if it.spans[at].end == sequence + 1 {
             it.spans.remove(at);
             // A later message must not continue a span that is not there.
@@ -111,7 +113,6 @@ impl StreamIndex {
         } else {
             cut_front(&mut it.spans[at], sequence + 1);
         }
-        let bytes = it.bytes;
         match at.checked_sub(1).map(|before| &mut it.spans[before]) {
             Some(span) if span.is_moved && span.end == sequence => add(span, record, bytes),
             _ => it.spans.insert(at, begin(record, bytes, true)),
@@ -120,6 +121,46 @@ impl StreamIndex {
 
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether a message stands before `cut` in the journal.
+    pub(crate) fn is_before(&self, cut: u64) -> bool {
+        let first = |span: &Span| span.marks.first().map(|mark| mark.position);
+        self.positions.spans.iter().filter_map(first).any(|position| position < cut)
+    }
+
+    /// Sequences of the messages that stand before `cut` in the journal, and of up to a stride
+    /// behind it: the oldest of some spans.
+    pub(crate) fn before(&self, cut: u64) -> impl Iterator<Item = Range<u64>> {
+        self.positions.spans.iter().filter_map(move |span| {
+            let behind = span.marks.iter().find(|mark| mark.position >= cut);
+            let end = behind.map_or(span.end, |mark| mark.sequence);
+            (span.first < end && span.marks[0].position < cut).then_some(span.first..end)
+        })
+    }
+
+    /// Bytes of the messages from `sequence` on, and of up to a stride before it.
+    pub(crate) fn bytes_from(&self, sequence: u64) -> u64 {
+        let before = self.marks().take_while(|mark| mark.sequence <= sequence).last();
+        let before = before.or_else(|| self.marks().next());
+        before.map_or(0, |mark| self.positions.bytes.saturating_sub(mark.bytes))
+    }
+
+    /// The oldest sequence from which on no more than `bytes` are kept, but for a stride.
+    pub(crate) fn first_within(&self, bytes: u64) -> u64 {
+        let is_within = |mark: &&SpanMark| self.positions.bytes.saturating_sub(mark.bytes) <= bytes;
+        let end = self.positions.spans.last().map_or(0, |span| span.end);
+        self.marks().find(is_within).map_or(end, |mark| mark.sequence)
+    }
+
+    /// A sequence before which all messages are older than `unix_ns`.
+    pub(crate) fn first_since(&self, unix_ns: u64) -> u64 {
+        let older = self.marks().take_while(|mark| mark.unix_ns < unix_ns);
+        older.last().map_or(0, |mark| mark.sequence)
+    }
+
+    fn marks(&self) -> impl Iterator<Item = &SpanMark> {
+        self.positions.spans.iter().flat_map(|span| &span.marks)
     }
 
     /// Where to begin reading to find the message `sequence`.
@@ -148,7 +189,7 @@ fn mark(record: MessageRecord, bytes: u64) -> SpanMark {
 fn add(span: &mut Span, record: MessageRecord, bytes: u64) {
     let is_far = span.marks.last().is_none_or(|last| {
         // Moved messages do not add to the stream's bytes, so their distance in the journal counts.
-        let stride = if span.is_moved { STRIDE } else { JOURNAL_STRIDE };
+        let stride = if span.is_moved { STRIDE } else { record.journal_stride };
         let in_journal = record.journal_bytes.saturating_sub(last.journal_bytes);
         bytes.saturating_sub(last.bytes) >= STRIDE || in_journal >= stride
     });
@@ -183,7 +224,9 @@ mod tests {
             self.records.push((self.position, sequence, is_moved));
             let (position, length) = (self.position, 1_000);
             let journal_bytes = position * 1_500;
-            MessageRecord { sequence, position, length, journal_bytes, unix_ns: position }
+            let unix_ns = position;
+            let journal_stride = 16 << 20;
+            MessageRecord { sequence, position, length, journal_bytes, unix_ns, journal_stride }
         }
 
         fn add(&mut self, sequences: std::ops::Range<u64>) {
@@ -259,14 +302,16 @@ mod tests {
     fn a_stream_of_few_messages_has_a_mark_in_each_part_of_the_journal() {
         let mut index = StreamIndex::default();
         for sequence in 0..100 {
-            let journal_bytes = sequence * (JOURNAL_STRIDE / 10);
+            let journal_bytes = sequence * (1_000);
             let position = 1_000 * sequence;
+            let (length, unix_ns, journal_stride) = (10, 0, 10_000);
             index.on_message(MessageRecord {
                 sequence,
                 position,
-                length: 10,
+                length,
                 journal_bytes,
-                unix_ns: 0,
+                unix_ns,
+                journal_stride,
             });
         }
         assert_eq!(index.positions().spans[0].marks.len(), 10);
@@ -296,5 +341,28 @@ mod tests {
         journal.add(140..150);
         let again: Vec<u64> = (10..150).collect();
         assert_eq!(journal.sequences(10), again);
+    }
+
+    #[test]
+    fn retention_finds_where_to_cut() {
+        let mut journal = Journal::default();
+        journal.add(0..1_000);
+        let ranges = |index: &StreamIndex, cut| index.before(cut).collect::<Vec<_>>();
+        assert_eq!(ranges(&journal.index, 1), []);
+        assert!(!journal.index.is_before(1) && journal.index.is_before(2));
+        let range = ranges(&journal.index, 500).remove(0);
+        assert!(range.start == 0 && (499..566).contains(&range.end), "{range:?}");
+        let within = journal.index.first_within(200_000);
+        assert!((800..866).contains(&within), "{within}");
+        assert_eq!(journal.index.first_within(0), 1_000);
+        let since = journal.index.first_since(500);
+        assert!((430..500).contains(&since), "{since}");
+        let bytes = journal.index.bytes_from(800);
+        assert!((200_000..=266_000).contains(&bytes), "{bytes}");
+        // Moved messages are behind the cut, and count as before.
+        journal.move_on(0..range.end);
+        assert_eq!(ranges(&journal.index, 500), []);
+        assert_eq!(journal.index.first_within(200_000), within);
+        assert_eq!(ranges(&journal.index, 1_001).remove(0), range.end..1_000);
     }
 }

@@ -28,6 +28,7 @@ mod options;
 mod outbox;
 mod peers;
 mod publisher;
+mod retention;
 mod server;
 mod subscriber;
 mod wakeup;
@@ -40,7 +41,10 @@ pub use lanecast_persistence::{
     StoreSettings, StreamSummary,
 };
 pub use name::NameError;
-pub use options::{Acknowledgement, DurableOptions, PersistentOptions, StoreOptions};
+pub use options::{
+    Acknowledgement, DurableOptions, PersistentOptions, StoreOptions, StoreRetention,
+    TopicRetention,
+};
 pub use publisher::PersistentPublisher;
 pub use server::{StoreServer, StoreStats};
 pub use subscriber::DurableSubscriber;

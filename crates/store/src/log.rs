@@ -3,14 +3,15 @@
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::DirectoryError;
-use crate::index::Place;
+use crate::index::{Place, StreamIndex};
 use lanecast_journal::{
-    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, Start, Storage,
-    StorageError,
+    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, RetentionPin,
+    Start, Storage, StorageError,
 };
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Readers whose place is remembered: catching up continues without a search.
@@ -23,7 +24,12 @@ const CLOSE_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct JournalLog<S: Storage = Directory> {
     // Dropped before the journal, whose lock keeps other processes out.
     checkpointer: Option<Checkpointer>,
+    // Before its pins: until it has ended, it removes segments that are not pinned.
     journal: Journal<S>,
+    /// Keeps the segments that messages are in.
+    pin: RetentionPin,
+    /// The checkpointer's pin.
+    checkpoint_pin: Option<Arc<RetentionPin>>,
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
@@ -54,10 +60,13 @@ impl<S: Storage> JournalLog<S> {
         checkpointer: Option<Checkpointer>,
     ) -> Self {
         Self {
+            checkpoint_pin: checkpointer.as_ref().map(Checkpointer::pin),
             checkpointer,
+            // Until retention has found out which messages are in the first ones.
+            pin: journal.pin(1),
+            appended: journal.recovered().last,
             journal,
             catalog,
-            appended: 0,
             record: Vec::new(),
             unix_ns: 0,
             readings: RefCell::default(),
@@ -95,6 +104,32 @@ impl<S: Storage> JournalLog<S> {
         self.checkpointer.as_ref()?.failure()
     }
 
+    /// Index of a stream.
+    pub(crate) fn index(&self, stream: u32) -> Option<&StreamIndex> {
+        self.catalog.streams.get(stream as usize)
+    }
+
+    /// Position of the last record.
+    pub(crate) const fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// Position behind the oldest segment, if that is beyond the limits.
+    pub(crate) fn retention_due(&self) -> Option<u64> {
+        self.journal.retention_due()
+    }
+
+    /// No message is needed before position `cut` any more.
+    pub(crate) fn release(&self, cut: u64) {
+        self.pin.move_to(cut);
+        self.journal.request_retention();
+    }
+
+    /// Whether the disk is full: nothing is taken until there is space.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.journal.health() == Health::NoSpace
+    }
+
     /// Forgets the places of readers: an idle one would hold the segments behind it.
     pub(crate) fn forget_readings(&self) {
         self.readings.borrow_mut().clear();
@@ -112,10 +147,13 @@ impl<S: Storage> JournalLog<S> {
         if self.journal.health() == Health::Good {
             let _ = self.journal.wait(self.appended, Durability::Persisted, CLOSE_WAIT);
         }
-        if let Some(checkpointer) = self.checkpointer {
+        let Self { checkpointer, journal, pin, checkpoint_pin, .. } = self;
+        if let Some(checkpointer) = checkpointer {
             checkpointer.finish();
         }
-        self.journal.close()
+        let outcome = journal.close();
+        drop((pin, checkpoint_pin));
+        outcome
     }
 
     /// The reader that stopped in front of `from`. Its next message was read already.

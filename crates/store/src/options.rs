@@ -1,9 +1,10 @@
 //! Options of stores and of publishers whose messages are kept.
 
-use lanecast_journal::JournalConfig;
+use lanecast_journal::{JournalConfig, Retention};
 use lanecast_persistence::{
     GroupRule, ReceiverSettings, SourceSettings, StoreGroups, StoreSettings,
 };
+use std::time::Duration;
 
 /// Options of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +15,61 @@ pub struct StoreOptions {
     /// The journal: length of its segments, and bytes that may wait for the disk.
     pub journal: JournalConfig,
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
-    /// Default 64 MiB.
+    /// Default 64 MiB; at most an eighth of the limit of `retention`.
     pub checkpoint_bytes: u64,
+    /// Limits of the messages that are kept. Takes the place of `journal.retention`.
+    pub retention: StoreRetention,
+}
+
+/// Limits of the messages that a store keeps: beyond them the oldest are given up, as soon as a
+/// segment of the journal is full. Receivers that would have wanted them are told which are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreRetention {
+    /// Bytes of the journal's files, of all topics. A few segments more are in use at times.
+    /// Default none.
+    pub bytes: Option<u64>,
+    /// Age of messages. Default none.
+    pub age: Option<Duration>,
+    /// Bytes of a stream's messages that are kept beyond the limits because a registered receiver
+    /// has not consumed them. More than a receiver-paced publisher may send ahead. 0: the oldest
+    /// are given up, consumed or not. Default 64 MiB.
+    pub unconsumed_bytes: u64,
+    /// Limits of single topics, in addition.
+    pub topics: Vec<TopicRetention>,
+}
+
+/// Limits of the messages of one topic, for each of its publishers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicRetention {
+    /// The topic.
+    pub topic: String,
+    /// Bytes of messages, to about 64 KiB. None: no limit of its own.
+    pub bytes: Option<u64>,
+    /// Age of messages. None: no limit of its own.
+    pub age: Option<Duration>,
+    /// As [`StoreRetention::unconsumed_bytes`], in its place.
+    pub unconsumed_bytes: Option<u64>,
+}
+
+impl Default for StoreRetention {
+    fn default() -> Self {
+        Self { bytes: None, age: None, unconsumed_bytes: 64 << 20, topics: Vec::new() }
+    }
+}
+
+impl StoreOptions {
+    /// Configuration of the journal.
+    pub(crate) fn journal_config(&self) -> JournalConfig {
+        let StoreRetention { bytes, age, .. } = self.retention;
+        JournalConfig { retention: Retention { bytes, age }, ..self.journal.clone() }
+    }
+
+    /// Bytes between two checkpoints: retention waits for two of them.
+    pub(crate) fn checkpoint_interval(&self) -> u64 {
+        let limit = self.retention.bytes.map_or(u64::MAX, |bytes| bytes / 8);
+        self.checkpoint_bytes.min(limit)
+    }
 }
 
 impl Default for StoreOptions {
@@ -24,6 +78,7 @@ impl Default for StoreOptions {
             settings: StoreSettings::default(),
             journal: JournalConfig::default(),
             checkpoint_bytes: 64 << 20,
+            retention: StoreRetention::default(),
         }
     }
 }

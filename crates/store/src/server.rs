@@ -1,6 +1,6 @@
 //! A store, driven by the calls of its program.
 
-use crate::checkpoint::{Checkpoints, Replica, StoreRecovery};
+use crate::checkpoint::{Checkpoints, Replica, StoreIdentity, StoreRecovery};
 use crate::checkpointer::Checkpointer;
 use crate::clients::Clients;
 use crate::directory::StoreDirectory;
@@ -10,6 +10,7 @@ use crate::name;
 use crate::options::StoreOptions;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::retention::RetentionTask;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
@@ -28,6 +29,8 @@ const POLL_LIMIT: usize = 256;
 const FRAME_OVERHEAD: usize = 512;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
+/// Interval at which retention looks for messages to give up.
+const RETAIN: Nanos = 20_000_000;
 /// Interval at which the places of readers are forgotten.
 const FORGET: Nanos = 2_000_000_000;
 
@@ -48,6 +51,10 @@ pub struct StoreStats {
     pub pending_bytes: usize,
     /// Checkpoints that were written.
     pub checkpoints: u64,
+    /// Messages that retention has given up although a registered receiver had not consumed them.
+    pub given_up: u64,
+    /// The disk is full: nothing is taken until there is space, and then goes on by itself.
+    pub is_disk_full: bool,
 }
 
 /// A store over the transport `T`: keeps the messages of publishers that have registered with it.
@@ -97,6 +104,8 @@ pub struct StoreServer<T: Transport + Clone> {
     forget_at: Nanos,
     stats: StoreStats,
     recovery: StoreRecovery,
+    retention: RetentionTask,
+    retain_at: Nanos,
 }
 
 /// The live messages of a topic.
@@ -125,6 +134,9 @@ impl<T: Transport + Clone> StoreServer<T> {
         options: StoreOptions,
     ) -> Result<Self, StoreError<T::Error>> {
         name::check_store(name)?;
+        let journal_config = options.journal_config();
+        let segment_bytes = journal_config.segment_bytes;
+        let interval = options.checkpoint_interval();
         let mut settings = options.settings;
         let topics_max = settings.streams_max;
         // Copies of other stores have to fit into a frame of this transport.
@@ -134,15 +146,15 @@ impl<T: Transport + Clone> StoreServer<T> {
         settings.longest_frame = settings.longest_frame.min(longest);
         drop(replies);
         let StoreDirectory { incarnation, journal, written } =
-            StoreDirectory::open(directory, options.journal)?;
+            StoreDirectory::open(directory, journal_config)?;
         let storage = StoreDirectory::storage(directory);
-        let recovered = Checkpoints::recover(&storage, &settings, incarnation, |start| {
+        let identity = StoreIdentity { settings, incarnation, segment_bytes };
+        let recovered = Checkpoints::recover(&storage, &identity, |start| {
             journal.cursor(start, Durability::Persisted)
         })?;
         let recovery = recovered.recovery.clone();
         let Replica { machine, catalog, .. } = recovered.replica.clone();
-        let (pin, interval) = (journal.pin(1), options.checkpoint_bytes);
-        let checkpointer = Checkpointer::start(storage, recovered, pin, interval);
+        let checkpointer = Checkpointer::start(storage, recovered, journal.pin(1), interval);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
         let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
@@ -168,6 +180,8 @@ impl<T: Transport + Clone> StoreServer<T> {
             forget_at: 0,
             stats: StoreStats::default(),
             recovery,
+            retention: RetentionTask::new(options.retention, segment_bytes),
+            retain_at: 0,
         };
         let topics: Vec<String> = server.machine.topics().map(str::to_owned).collect();
         for topic in topics {
@@ -207,6 +221,13 @@ impl<T: Transport + Clone> StoreServer<T> {
         if now >= self.forget_at {
             self.forget_at = now + FORGET;
             self.log.forget_readings();
+        }
+        if now >= self.retain_at {
+            let unix_ns = unix_ns();
+            // A log without room stops it until then; the rest of a cut follows in the next poll.
+            let step = self.retention.step(&mut self.machine, &mut self.log, unix_ns);
+            self.retain_at = now + if step == Ok(true) { 0 } else { RETAIN };
+            work += usize::from(step == Ok(true));
         }
         work += self.clients.poll(now);
         if let Some(error) = self.log.failure() {
@@ -370,6 +391,8 @@ impl<T: Transport + Clone> StoreServer<T> {
             clients: self.clients.count(),
             pending_bytes: self.log.pending_bytes(),
             checkpoints: self.log.checkpoints(),
+            given_up: self.retention.given_up(),
+            is_disk_full: self.log.is_disk_full(),
             refused: self.stats.refused + self.clients.refused(),
             ..self.stats
         }

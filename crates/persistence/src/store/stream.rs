@@ -60,6 +60,9 @@ pub struct StreamSummary<'a> {
     pub first: u64,
     /// Sequence after the last message that is on disk.
     pub next: u64,
+    /// Sequence of the first message that a registered receiver has not consumed; `next` if there
+    /// is none.
+    pub consumed: u64,
     /// Messages are being copied from another store.
     pub is_copying: bool,
 }
@@ -73,6 +76,7 @@ impl Stream {
             run: self.log,
             first: self.first.min(self.durable.next()),
             next: self.durable.next(),
+            consumed: self.consumed(),
             is_copying: self.copying.is_some(),
         }
     }

@@ -10,8 +10,12 @@ const INCARNATION: u64 = 77;
 const SEGMENT: u64 = 16 << 10;
 const ROOM: u64 = 4 << 20;
 
-fn settings() -> StoreSettings {
-    StoreSettings::default()
+fn identity() -> StoreIdentity {
+    StoreIdentity {
+        settings: StoreSettings::default(),
+        incarnation: INCARNATION,
+        segment_bytes: SEGMENT,
+    }
 }
 
 fn config() -> JournalConfig {
@@ -99,12 +103,12 @@ fn try_recover(
     disk: &SimulatedDisk,
     log: &Log<SimulatedDisk>,
 ) -> Result<Recovered<SimulatedDisk>, DirectoryError> {
-    Checkpoints::recover(disk, &settings(), INCARNATION, |start| log.cursor(start))
+    Checkpoints::recover(disk, &identity(), |start| log.cursor(start))
 }
 
 /// State by all records, for comparison.
 fn replayed(log: &Log<SimulatedDisk>) -> Replica {
-    let mut replica = Replica::new(settings(), INCARNATION);
+    let mut replica = Replica::new(&identity());
     let mut cursor = log.cursor(Start::Oldest).expect("a cursor");
     replica.advance(&mut cursor, u64::MAX).expect("whole");
     replica
@@ -211,7 +215,8 @@ fn a_checkpoint_of_other_data_or_another_history_is_not_used() {
     let mut writer = Writer::open(&disk);
     writer.add(300);
     let position = write(&disk, &writer.log, &mut Checkpoints::default());
-    let found = Checkpoints::recover(&disk, &settings(), 78, |start| writer.log.cursor(start));
+    let other = StoreIdentity { incarnation: 78, ..identity() };
+    let found = Checkpoints::recover(&disk, &other, |start| writer.log.cursor(start));
     let refused = found.expect("recovered").recovery.refused;
     assert!(refused[0].contains("other data"), "{refused:?}");
     // A journal that has other records under the same numbers, as after a repair.

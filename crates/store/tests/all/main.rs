@@ -2,6 +2,7 @@
 
 mod killed;
 mod recovery;
+mod retention;
 mod some_stores;
 mod stores;
 mod subscribers;

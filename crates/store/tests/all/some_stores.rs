@@ -27,16 +27,27 @@ pub(crate) struct Stores {
     pub(crate) domain: Domain,
     directories: TempDir,
     pub(crate) servers: Vec<Option<StoreServer<Domain>>>,
+    options: StoreOptions,
 }
 
 impl Stores {
     pub(crate) fn new(count: usize) -> Self {
         let directories = tempfile::tempdir().expect("a directory");
         let domain = domain(&directories);
-        let mut stores = Self { domain, directories, servers: Vec::new() };
+        let mut options = StoreOptions::default();
+        options.journal.segment_bytes = 1 << 20;
+        options.checkpoint_bytes = 200_000;
+        let mut stores = Self { domain, directories, servers: Vec::new(), options };
         stores.servers.resize_with(count, || None);
         (0..count).for_each(|index| stores.start(index));
         stores
+    }
+
+    /// Adds a store with other options than usual.
+    pub(crate) fn add(&mut self, options: StoreOptions) {
+        self.options = options;
+        self.servers.push(None);
+        self.start(self.servers.len() - 1);
     }
 
     pub(crate) fn name(index: usize) -> String {
@@ -45,9 +56,7 @@ impl Stores {
 
     pub(crate) fn start(&mut self, index: usize) {
         let name = Self::name(index);
-        let mut options = StoreOptions::default();
-        options.journal.segment_bytes = 1 << 20;
-        options.checkpoint_bytes = 200_000;
+        let options = self.options.clone();
         let path = self.path(index);
         let server = StoreServer::open(self.domain.clone(), &name, &path, options);
         self.servers[index] = Some(server.expect("a store"));

@@ -1,0 +1,260 @@
+//! Retention over a journal on a simulated disk.
+
+use super::*;
+use crate::checkpoint::{Checkpoints, StoreIdentity};
+use lanecast_journal::{Durability, Journal, JournalConfig, Retention, Storage};
+use lanecast_persistence::StoreSettings;
+use lanecast_sim::disk::SimulatedDisk;
+use lanecast_wire::store::{Ballot, Consumption, Members, Run};
+use std::time::Instant;
+
+const SEGMENT: u64 = 64 << 10;
+const LIMIT: u64 = 6 * SEGMENT;
+/// Files beside the limit: the segment in use, one that is made, one that is recycled, and indexes.
+const FILES_MAX: u64 = LIMIT + 4 * SEGMENT;
+const LONG: Duration = Duration::from_secs(60);
+const BODY: usize = 500;
+const RUN: Run = Run { ballot: Ballot { epoch: 1, session: 1 }, start: 0 };
+
+fn config() -> JournalConfig {
+    let retention = Retention { bytes: Some(LIMIT), age: None };
+    JournalConfig { segment_bytes: SEGMENT, retention, ..JournalConfig::default() }
+}
+
+/// A store's machine and log, without its server.
+struct Keeper {
+    disk: SimulatedDisk,
+    machine: Store,
+    log: JournalLog<SimulatedDisk>,
+    task: RetentionTask,
+    next: Vec<u64>,
+}
+
+impl Keeper {
+    fn open(disk: SimulatedDisk, settings: StoreRetention) -> Self {
+        let journal = Journal::open(disk.clone(), config()).expect("a journal");
+        let identity = StoreIdentity {
+            settings: StoreSettings::default(),
+            incarnation: 7,
+            segment_bytes: SEGMENT,
+        };
+        let open = |start| journal.cursor(start, Durability::Persisted);
+        let recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
+        let (machine, catalog) = (recovered.replica.machine, recovered.replica.catalog);
+        let next = machine.summaries().map(|stream| stream.next).collect();
+        let log = JournalLog::new(journal, catalog, None);
+        Self { disk, machine, log, task: RetentionTask::new(settings, SEGMENT), next }
+    }
+
+    fn new(settings: StoreRetention, topics: &[&str]) -> Self {
+        let mut keeper = Self::open(SimulatedDisk::new(1, 64 << 20), settings);
+        for (stream, topic) in (0..).zip(topics) {
+            let members = Members { version: 1, stores: vec![("a".into(), 7)] };
+            keeper.add(&LogRecord::Stream { stream, topic, source: 9 });
+            keeper.add(&LogRecord::Promised { stream, ballot: RUN.ballot });
+            let runs = vec![RUN];
+            keeper.add(&LogRecord::Began { stream, number: 0, first: 0, members, runs });
+            keeper.next.push(0);
+        }
+        keeper
+    }
+
+    fn add(&mut self, record: &LogRecord<'_>) {
+        self.log.append(record).expect("room");
+        self.machine.replay(record).expect("it follows");
+    }
+
+    /// Appends a message; its body begins with its sequence.
+    fn send(&mut self, stream: u32) {
+        let sequence = self.next[stream as usize];
+        self.next[stream as usize] += 1;
+        let mut body = [stream as u8; BODY];
+        body[..8].copy_from_slice(&sequence.to_le_bytes());
+        self.add(&LogRecord::Message { stream, sequence, body: &body });
+    }
+
+    fn consume(&mut self, stream: u32, next: u64) {
+        let consumption = Consumption { run: RUN, next };
+        self.add(&LogRecord::Consumed { stream, receiver: 3, consumption });
+    }
+
+    /// Lets retention do what is due by now.
+    fn retain(&mut self) {
+        let deadline = Instant::now() + LONG;
+        loop {
+            assert!(Instant::now() < deadline, "retention does not end");
+            let last = self.log.appended();
+            while self.log.persisted() < last {
+                assert!(Instant::now() < deadline, "the disk stands still");
+                std::thread::yield_now();
+            }
+            self.task.step(&mut self.machine, &mut self.log, 0).expect("room");
+            if self.log.retention_due().is_none() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        // A file that is being made or removed is counted at most once.
+        while self.file_bytes() > FILES_MAX {
+            let bytes = self.file_bytes();
+            assert!(Instant::now() < deadline, "{bytes} bytes on disk");
+            std::thread::yield_now();
+        }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        let names = self.disk.list().expect("names");
+        names.iter().filter(|name| name.ends_with(".segment")).count() as u64 * SEGMENT
+    }
+
+    fn first(&self, stream: u32) -> u64 {
+        self.machine.summaries().nth(stream as usize).expect("a stream").first
+    }
+
+    /// Reads a stream from its first message on, and checks that all are there.
+    #[track_caller]
+    fn check(&self, stream: u32) {
+        let (mut expected, first) = (self.first(stream), self.first(stream));
+        let mut limit = 0;
+        // As a donor answers: some messages at a time.
+        while expected < self.next[stream as usize] {
+            limit += 10;
+            assert!(limit < 100_000, "stream {stream} ends at {expected}, begins at {first}");
+            let end = expected + 10;
+            self.log.read(stream, expected, &mut |sequence, body| {
+                assert_eq!(sequence, expected);
+                assert_eq!((body.len(), &body[..8]), (BODY, &sequence.to_le_bytes()[..]));
+                assert_eq!(body[8], stream as u8);
+                let is_taken = expected < end;
+                expected += u64::from(is_taken);
+                is_taken
+            });
+            assert_eq!(self.log.take_read_error(), None);
+        }
+    }
+}
+
+#[test]
+fn the_oldest_messages_go_and_the_others_are_read() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders"]);
+    for _ in 0..50 {
+        (0..100).for_each(|_| keeper.send(0));
+        keeper.retain();
+    }
+    let kept = keeper.next[0] - keeper.first(0);
+    // Up to two segments less than the limit, since whole segments go.
+    let most = LIMIT / (BODY as u64 + 69);
+    assert!((most / 2..=most + 300).contains(&kept), "{kept} of {most}");
+    keeper.check(0);
+    assert_eq!(keeper.task.given_up(), 0, "no receiver is registered");
+}
+
+#[test]
+fn a_slow_topic_is_moved_forward_and_holds_no_segments() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders", "alarms"]);
+    keeper.consume(1, 0);
+    for round in 0..40 {
+        (0..100).for_each(|_| keeper.send(0));
+        keeper.send(1);
+        keeper.retain();
+        if round == 20 {
+            keeper.consume(1, 10);
+        }
+    }
+    assert!(keeper.first(0) > 3_000, "{}", keeper.first(0));
+    let first = keeper.first(1);
+    assert!((1..=10).contains(&first), "consumed ones may go, others not: {first}");
+    assert_eq!(keeper.task.given_up(), 0);
+    keeper.check(0);
+    keeper.check(1);
+    // A start finds them where they are now.
+    let Keeper { disk, log, next, .. } = keeper;
+    log.close().expect("closed");
+    let oldest = disk.list().expect("names").into_iter().find(|it| it.ends_with(".segment"));
+    assert_ne!(oldest.as_deref(), Some("0000000000000001.segment"));
+    drop(next);
+}
+
+#[test]
+fn too_much_that_is_not_consumed_is_given_up_and_counted() {
+    let settings = StoreRetention { unconsumed_bytes: 100_000, ..StoreRetention::default() };
+    let mut keeper = Keeper::new(settings, &["orders", "alarms"]);
+    keeper.consume(0, 0);
+    keeper.consume(1, 0);
+    for _ in 0..40 {
+        (0..100).for_each(|_| keeper.send(0));
+        keeper.send(1);
+        keeper.retain();
+    }
+    assert!(keeper.first(0) > 3_000 && keeper.task.given_up() > 3_000);
+    assert_eq!(keeper.first(1), 0, "that is little");
+    keeper.check(0);
+    keeper.check(1);
+}
+
+#[test]
+fn a_topic_has_limits_of_its_own() {
+    let topic =
+        TopicRetention { topic: "orders".into(), bytes: Some(70_000), ..TopicRetention::default() };
+    let settings = StoreRetention { topics: vec![topic], ..StoreRetention::default() };
+    let mut keeper = Keeper::new(settings, &["orders", "quotes"]);
+    for _ in 0..5 {
+        (0..100).for_each(|stream| keeper.send(stream % 2));
+        keeper.retain();
+    }
+    let kept = (keeper.next[0] - keeper.first(0)) * (BODY as u64 + 69);
+    assert!((60_000..150_000).contains(&kept), "{kept}");
+    assert_eq!(keeper.first(1), 0, "the journal is within its limit");
+    keeper.check(0);
+}
+
+#[test]
+fn a_full_disk_is_refused_and_heals() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders"]);
+    keeper.disk.set_capacity(3 * SEGMENT);
+    let (deadline, mut sequence) = (Instant::now() + LONG, 0);
+    while !keeper.log.is_disk_full() {
+        assert!(Instant::now() < deadline, "it is never full");
+        let record = LogRecord::Message { stream: 0, sequence, body: &[7; BODY] };
+        match keeper.log.append(&record) {
+            Ok(_) => {
+                keeper.machine.replay(&record).expect("it follows");
+                sequence += 1;
+            }
+            Err(LogFull) => std::thread::yield_now(),
+        }
+    }
+    let message = LogRecord::Message { stream: 0, sequence, body: b"more" };
+    assert_eq!(keeper.log.append(&message), Err(LogFull));
+    assert_eq!(keeper.log.failure(), None, "it is no damage");
+    keeper.disk.set_capacity(64 << 20);
+    while keeper.log.append(&message).is_err() || keeper.log.is_disk_full() {
+        assert!(Instant::now() < deadline, "it does not heal");
+        std::thread::yield_now();
+    }
+    keeper.machine.replay(&message).expect("it follows");
+}
+
+#[test]
+fn a_disk_that_fails_takes_nothing_any_more() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders"]);
+    let deadline = Instant::now() + LONG;
+    while keeper.file_bytes() < 2 * SEGMENT {
+        assert!(Instant::now() < deadline, "no spare segment is made");
+        std::thread::yield_now();
+    }
+    // The next one is that of the records now.
+    keeper.disk.fail_sync_after(1);
+    keeper.send(0);
+    let failure = loop {
+        assert!(Instant::now() < deadline, "the failure is not told");
+        if let Some(failure) = keeper.log.failure() {
+            break failure.to_string();
+        }
+        std::thread::yield_now();
+    };
+    assert!(failure.contains("input/output error"), "{failure}");
+    let record = LogRecord::Message { stream: 0, sequence: 1, body: b"late" };
+    assert_eq!(keeper.log.append(&record), Err(LogFull));
+    assert!(keeper.log.persisted() < keeper.log.appended());
+}
