@@ -51,6 +51,8 @@ pub struct Cursor<S: Storage> {
     /// Offset at which the bytes behind were last found to be a torn write and not damage.
     torn_at: Option<u64>,
     pin: Option<RetentionPin>,
+    /// The next record, if it was looked at.
+    peeked: Option<(RecordHeader, u64)>,
 }
 
 impl<S: Storage> Cursor<S> {
@@ -77,6 +79,7 @@ impl<S: Storage> Cursor<S> {
             is_sealed: false,
             torn_at: None,
             pin,
+            peeked: None,
         };
         let index = match place.index {
             None if place.is_complete && from != Start::Oldest => {
@@ -91,7 +94,23 @@ impl<S: Storage> Cursor<S> {
 
     /// Sequence of the next record; `None` if it is not known yet.
     pub const fn position(&self) -> Option<u64> {
-        self.scanner.sequence_check.next
+        match &self.peeked {
+            Some((header, _)) => Some(header.sequence.get()),
+            None => self.scanner.sequence_check.next,
+        }
+    }
+
+    /// Sequence and time of the next record, in nanoseconds since 1970, without reading it; `None`
+    /// if there is none yet.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn peek(&mut self) -> Result<Option<(u64, u64)>, ReadError> {
+        if self.peeked.is_none() {
+            self.peeked = self.advance()?;
+        }
+        let next = self.peeked.as_ref();
+        Ok(next.map(|(header, _)| (header.sequence.get(), header.unix_ns.get())))
     }
 
     /// The next record; `None` if there is none yet.
@@ -124,6 +143,9 @@ impl<S: Storage> Cursor<S> {
 
     /// Waits up to `timeout` for the next record; returns whether there may be one.
     pub fn wait(&self, timeout: Duration) -> bool {
+        if self.peeked.is_some() {
+            return true;
+        }
         let Some(limit) = &self.limit else {
             std::thread::sleep(timeout.min(LOOK));
             return true;
@@ -147,6 +169,10 @@ impl<S: Storage> Cursor<S> {
 
     #[inline]
     fn advance(&mut self) -> Result<Option<(RecordHeader, u64)>, ReadError> {
+        // Its bytes are in the buffer still: nothing was read since.
+        if self.peeked.is_some() {
+            return Ok(self.peeked.take());
+        }
         loop {
             // The next segment may be created after the seal was read.
             if self.is_sealed && !self.next_segment()? {

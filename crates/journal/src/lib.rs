@@ -11,6 +11,7 @@
 //!   without threads;
 //! - [`Cursor`]: reads records in order and follows the end; [`Reader`]: opens a journal for
 //!   reading only, also beside a writer in another process;
+//! - [`Replay`]: a cursor with an end, a pace and a pause;
 //! - [`JournalReport`]: inspects or verifies a whole journal; [`Repair`]: truncates a damaged one;
 //! - [`RetentionPin`]: keeps retention from removing records;
 //! - [`Storage`]: the file operations a journal needs; [`Directory`]: a directory of the file
@@ -59,6 +60,7 @@ mod record;
 mod recovery;
 mod recycler;
 mod repair;
+mod replay;
 mod retention;
 mod scanner;
 mod segment;
@@ -83,6 +85,7 @@ pub use pin::RetentionPin;
 pub use reader::Reader;
 pub use record::{Entry, Record};
 pub use repair::Repair;
+pub use replay::{Replay, ReplayEnd, ReplayPace, ReplayStep};
 pub use start::Start;
 pub use storage::{
     OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,

@@ -4,12 +4,13 @@ use super::arguments::JournalArgs;
 use crate::printable::printable;
 use crate::stop;
 use crate::table::utc;
-use lanecast_journal::{Reader, Record, Start};
+use lanecast_journal::{Reader, Record, Replay, ReplayEnd, ReplayPace, ReplayStep, Start};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Longest wait for one record.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -29,6 +30,22 @@ pub(crate) struct DumpArgs {
     /// Begin with the first record of this time, in nanoseconds since 1970
     #[arg(long, value_name = "TIME")]
     since_ns: Option<u64>,
+
+    /// End in front of the record with this sequence
+    #[arg(long, value_name = "SEQUENCE", conflicts_with = "until_ns")]
+    until: Option<u64>,
+
+    /// End in front of the first record of this time or later, in nanoseconds since 1970
+    #[arg(long, value_name = "TIME")]
+    until_ns: Option<u64>,
+
+    /// Replay so many records per second
+    #[arg(long, value_name = "N", conflicts_with = "speed")]
+    rate: Option<f64>,
+
+    /// Replay at the recorded distances, divided by this: 2 is twice as fast
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
 
     /// End after so many records
     #[arg(long, value_name = "N")]
@@ -54,23 +71,28 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         (None, Some(unix_ns)) => Start::Time(unix_ns),
         (None, None) => Start::Oldest,
     };
-    let mut cursor = Reader::open(arguments.journal.directory())?.cursor(start)?;
+    let cursor = Reader::open(arguments.journal.directory())?.cursor(start)?;
+    let mut replay = Replay::new(cursor, arguments.end(), arguments.pace()?);
     let mut output = BufWriter::new(stdout().lock());
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
-        match cursor.read() {
-            Ok(Some(record)) => {
+        match replay.step() {
+            Ok(ReplayStep::Record(record)) => {
                 if arguments.topic.is_none_or(|topic| topic == record.topic) {
                     let line = if arguments.json { json_line(&record) } else { line(&record) };
                     writeln!(output, "{line}")?;
                     left -= 1;
                 }
             }
-            Ok(None) if !arguments.follow => break,
-            Ok(None) => {
+            Ok(ReplayStep::Due(at)) => {
                 output.flush()?;
-                cursor.wait(CHECK_INTERVAL);
+                thread::sleep(at.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL));
             }
+            Ok(ReplayStep::Waiting) if arguments.follow => {
+                output.flush()?;
+                replay.cursor().wait(CHECK_INTERVAL);
+            }
+            Ok(_) => break,
             Err(error) => {
                 output.flush()?;
                 return Err(error.into());
@@ -79,6 +101,29 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     }
     output.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl DumpArgs {
+    fn end(&self) -> ReplayEnd {
+        match (self.until, self.until_ns) {
+            (Some(sequence), _) => ReplayEnd::Sequence(sequence),
+            (None, Some(unix_ns)) => ReplayEnd::Time(unix_ns),
+            (None, None) => ReplayEnd::Never,
+        }
+    }
+
+    fn pace(&self) -> anyhow::Result<ReplayPace> {
+        let (number, pace) = match (self.rate, self.speed) {
+            (Some(rate), _) => (rate, ReplayPace::Rate(rate)),
+            (None, Some(factor)) => (factor, ReplayPace::Speed(factor)),
+            (None, None) => return Ok(ReplayPace::Full),
+        };
+        anyhow::ensure!(
+            number > 0.0 && number.is_finite(),
+            "{number} is no pace: give --rate or --speed a number above 0"
+        );
+        Ok(pace)
+    }
 }
 
 fn line(record: &Record<'_>) -> String {

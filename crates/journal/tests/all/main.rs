@@ -7,4 +7,5 @@ mod kill;
 mod model;
 mod reader;
 mod recycled;
+mod replay;
 mod seek;
