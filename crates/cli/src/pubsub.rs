@@ -7,6 +7,7 @@ mod pace;
 mod pub_args;
 mod publish;
 mod received;
+mod shared_args;
 mod sub_args;
 mod subscribe;
 mod subscribe_server;

@@ -68,6 +68,11 @@ impl Filters {
         self.marks.len()
     }
 
+    /// Number of sessions with a filter.
+    pub(crate) fn sessions(&self) -> usize {
+        self.mark_of.len()
+    }
+
     /// Mark and filter text of `session`.
     pub(crate) fn mark_of(&self, session: SessionId) -> Option<(u16, &str)> {
         let mark = *self.mark_of.get(&session)?;

@@ -7,7 +7,7 @@ use crate::topics::{content_topic, control_topic};
 use lanecast_transport::{
     Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId, Transport,
 };
-use lanecast_wire::content::ContentFrame;
+use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
 use std::collections::VecDeque;
 use zerocopy::little_endian::U16;
 
@@ -35,6 +35,8 @@ pub(crate) struct Matching<C: Transport> {
     next_number: u64,
     /// The longest message whose frame fits with all marks.
     longest: usize,
+    /// Room that a claim found and nothing was written to, as the length of one frame.
+    reserved: usize,
     found: Vec<u32>,
     marks: Vec<U16>,
 }
@@ -42,6 +44,8 @@ pub(crate) struct Matching<C: Transport> {
 #[derive(Debug)]
 enum ControlEvent {
     FilterRequested(String),
+    /// A request of another version.
+    OtherVersion(u8),
     Disconnected,
 }
 
@@ -68,6 +72,7 @@ impl<C: Transport> Matching<C> {
             malformed_frames: 0,
             malformed_messages: 0,
             next_number: 0,
+            reserved: 0,
             found: Vec::new(),
             marks: Vec::new(),
         })
@@ -89,8 +94,9 @@ impl<C: Transport> Matching<C> {
         self.longest
     }
 
+    /// Subscribers whose filter is in force: both their sessions are joined.
     pub(crate) fn subscribers(&self) -> usize {
-        self.session.subscribers()
+        self.session.subscribers().min(self.filters.sessions())
     }
 
     pub(crate) const fn control(&mut self) -> &mut C::Subscriber {
@@ -128,8 +134,8 @@ impl<C: Transport> Matching<C> {
     }
 
     /// Has `claim` check that there is room for the frame of a message of `len` bytes, if any
-    /// filter could want it. The room stays free until the message is committed, because only this
-    /// publisher writes to the session.
+    /// filter could want it. The room stays free until something is written, because only this
+    /// publisher writes to the session: messages that match no filter cost no further claim.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
@@ -139,10 +145,15 @@ impl<C: Transport> Matching<C> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
-        match self.filters.len() {
-            0 => Ok(()),
-            filters => claim(&mut self.session, ContentFrame::message_len(filters, len)),
+        let filters = self.filters.len();
+        let frame = ContentFrame::message_len(filters, len);
+        if filters == 0 || frame <= self.reserved {
+            return Ok(());
         }
+        self.reserved = 0;
+        claim(&mut self.session, frame)?;
+        self.reserved = frame;
+        Ok(())
     }
 
     /// Checks that there is room for the frames of a batch, `bytes` of messages in all, with one
@@ -188,6 +199,7 @@ impl<C: Transport> Matching<C> {
             return;
         }
         let frame = ContentFrame::Message { number, marks: &self.marks, body };
+        self.reserved = 0;
         // Only a closed session refuses: its room was reserved.
         if let Ok(mut room) = self.session.claim(frame.len()) {
             frame.write(&mut room);
@@ -216,6 +228,7 @@ impl<C: Transport> Matching<C> {
     /// [room](Self::reserve_batch).
     pub(crate) fn publish_batch(&mut self, count: u64, mut frames: &[u8], lengths: &[usize]) {
         self.next_number += count;
+        self.reserved = 0;
         let mut batch = self.session.batch();
         for length in lengths {
             let (frame, rest) = frames.split_at(*length);
@@ -232,16 +245,22 @@ impl<C: Transport> Matching<C> {
         let (control_events, malformed_frames) =
             (&mut self.control_events, &mut self.malformed_frames);
         self.control.poll(CONTROL_POLL_LIMIT, |event| match event {
-            Event::Message(message) => match ContentFrame::read(message.bytes()) {
-                Some(ContentFrame::Wanted { filter }) => {
-                    let wants = ControlEvent::FilterRequested(filter.to_owned());
-                    // An overwritten request is repeated by its subscriber.
-                    if message.is_intact() {
-                        control_events.push_back((message.stream().session, wants));
+            Event::Message(message) => {
+                let request = match ContentFrame::read(message.bytes()) {
+                    Ok(ContentFrame::Wanted { filter }) => {
+                        ControlEvent::FilterRequested(filter.to_owned())
                     }
+                    Err(ContentFrameError::Version(version)) => {
+                        *malformed_frames += 1;
+                        ControlEvent::OtherVersion(version)
+                    }
+                    _ => return *malformed_frames += 1,
+                };
+                // An overwritten request is repeated by its subscriber.
+                if message.is_intact() {
+                    control_events.push_back((message.stream().session, request));
                 }
-                _ => *malformed_frames += 1,
-            },
+            }
             Event::Left(stream, _) => {
                 control_events.push_back((stream.session, ControlEvent::Disconnected))
             }
@@ -252,7 +271,11 @@ impl<C: Transport> Matching<C> {
 
     /// Handles a control event. Returns false if there is no room for the answer.
     fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
-        let ControlEvent::FilterRequested(text) = event else { return self.withdraw(session) };
+        let text = match event {
+            ControlEvent::FilterRequested(text) => text,
+            ControlEvent::OtherVersion(version) => return self.refuse_version(session, *version),
+            ControlEvent::Disconnected => return self.withdraw(session),
+        };
         let in_force = |mark| ContentFrame::InForce { mark, session: session.0 };
         if let Some((mark, mark_of)) = self.filters.mark_of(session) {
             if mark_of == text {
@@ -278,6 +301,15 @@ impl<C: Transport> Matching<C> {
         }
     }
 
+    /// Refuses a request of another version; the subscriber reads the version of the answer.
+    fn refuse_version(&mut self, session: SessionId, version: u8) -> bool {
+        let reason = format!(
+            "the filter request is of version {version}, this publisher serves version \
+             {CONTENT_VERSION}: use one version of lanecast"
+        );
+        self.send(&ContentFrame::Refused { session: session.0, reason: &reason })
+    }
+
     fn withdraw(&mut self, session: SessionId) -> bool {
         if let Some(mark) = self.filters.sole_mark(session)
             && !self.send(&ContentFrame::Withdrawn { mark })
@@ -291,6 +323,7 @@ impl<C: Transport> Matching<C> {
     /// Sends a frame. Returns false if there is no room now; errors that retrying cannot mend drop
     /// the frame.
     fn send(&mut self, frame: &ContentFrame<'_>) -> bool {
+        self.reserved = 0;
         match self.session.try_claim(frame.len()) {
             Ok(mut claim) => {
                 frame.write(&mut claim);

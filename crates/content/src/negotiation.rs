@@ -6,7 +6,7 @@
 use crate::filters::Filters;
 use crate::topics::topic_of_content;
 use lanecast_transport::{Event, Gap, Message, SessionId, Stream, TopicId};
-use lanecast_wire::content::ContentFrame;
+use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -202,7 +202,7 @@ impl Negotiations {
             return;
         }
         match frame {
-            Some(ContentFrame::InForce { mark: new, session })
+            Ok(ContentFrame::InForce { mark: new, session })
                 if Some(session) == publisher.control =>
             {
                 let mark = publisher.mark();
@@ -211,20 +211,25 @@ impl Negotiations {
                     handler(Event::FilterActive(&publisher.stream));
                 }
             }
-            Some(ContentFrame::Refused { session, reason })
-                if Some(session) == publisher.control =>
-            {
-                if publisher.negotiation == FilterNegotiation::Requested {
-                    publisher.negotiation = FilterNegotiation::Refused;
-                    handler(Event::FilterRefused(&publisher.stream, reason));
-                }
+            Ok(ContentFrame::Refused { session, reason }) if Some(session) == publisher.control => {
+                publisher.refuse(reason, handler);
             }
-            Some(ContentFrame::Withdrawn { mark }) if publisher.mark() == Some(mark) => {
+            Ok(ContentFrame::Withdrawn { mark }) if publisher.mark() == Some(mark) => {
                 self.lose_filter(index, handler);
             }
-            Some(ContentFrame::Wanted { .. }) | None => self.malformed_frames += 1,
+            Err(ContentFrameError::Version(version)) => {
+                self.malformed_frames += 1;
+                let reason = format!(
+                    "its filter negotiation is of version {version}, this subscriber reads \
+                     version {CONTENT_VERSION}: use one version of lanecast"
+                );
+                publisher.refuse(&reason, handler);
+            }
+            Ok(ContentFrame::Wanted { .. }) | Err(ContentFrameError::Malformed) => {
+                self.malformed_frames += 1;
+            }
             // Answers to other subscribers.
-            Some(_) => {}
+            Ok(_) => {}
         }
     }
 
@@ -257,6 +262,14 @@ impl FilterPublisher {
         self.negotiation == FilterNegotiation::Requested
     }
 
+    /// Ends the request, unless it is answered already.
+    fn refuse(&mut self, reason: &str, handler: &mut impl FnMut(Event<'_>)) {
+        if self.is_requested() {
+            self.negotiation = FilterNegotiation::Refused;
+            handler(Event::FilterRefused(&self.stream, reason));
+        }
+    }
+
     /// The mark of matching messages.
     #[inline]
     const fn mark(&self) -> Option<u16> {
@@ -276,7 +289,7 @@ fn select_frame<'a>(publisher: &'a FilterPublisher, whole: Message<'a>) -> Selec
         // The frame was read from an overwritten buffer; a loss event follows.
         return Selection::Skipped;
     }
-    let Some(ContentFrame::Message { marks, body, .. }) = frame else { return Selection::Other };
+    let Ok(ContentFrame::Message { marks, body, .. }) = frame else { return Selection::Other };
     match publisher.mark() {
         Some(mark) if marks.iter().any(|other| other.get() == mark) => {
             Selection::Message(whole.presented(body, &publisher.stream))

@@ -86,6 +86,21 @@ impl<C: Transport> Publisher<C> {
     pub fn serve_filters(&mut self) -> usize {
         self.matching.serve()
     }
+
+    /// Has `claim` find room for the frame of a message, if filters are evaluated on `topic`.
+    #[inline]
+    fn reserve(
+        &mut self,
+        topic: TopicId,
+        len: usize,
+        claim: impl FnOnce(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+    ) -> Result<(), ClaimError> {
+        if topic != TopicId::FIRST {
+            return Ok(());
+        }
+        self.matching.serve_sometimes();
+        self.matching.reserve(len, claim)
+    }
 }
 
 impl<C: Transport + 'static> Publish for Publisher<C> {
@@ -103,10 +118,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         topic: TopicId,
         len: usize,
     ) -> Result<FilterableClaim<'_, C>, ClaimError> {
-        if topic == TopicId::FIRST {
-            self.matching.serve_sometimes();
-            self.matching.reserve(len, |session, len| session.try_claim(len).map(Claim::abort))?;
-        }
+        self.reserve(topic, len, |session, len| session.try_claim(len).map(Claim::abort))?;
         let room = self.all.try_claim_on(topic, len)?;
         Ok(FilterableClaim::new(room, &mut self.matching, topic))
     }
@@ -117,10 +129,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         topic: TopicId,
         len: usize,
     ) -> Result<FilterableClaim<'_, C>, ClaimError> {
-        if topic == TopicId::FIRST {
-            self.matching.serve_sometimes();
-            self.matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))?;
-        }
+        self.reserve(topic, len, |session, len| session.claim(len).map(Claim::abort))?;
         let room = self.all.claim_on(topic, len)?;
         Ok(FilterableClaim::new(room, &mut self.matching, topic))
     }
@@ -156,6 +165,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         self.all.longest_message().min(self.matching.longest_message())
     }
 
+    /// Joined subscribers; one with a filter counts while its filter is in force.
     fn subscribers(&self) -> usize {
         self.all.subscribers() + self.matching.subscribers()
     }
@@ -164,15 +174,17 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         let start = Instant::now();
         loop {
             self.matching.serve();
-            let missing = count.saturating_sub(self.all.subscribers());
-            let left = timeout.saturating_sub(start.elapsed());
-            let wait = left.min(SERVE_INTERVAL);
-            if self.matching.session().wait_for_subscribers(missing, wait) {
+            if self.subscribers() >= count {
                 return true;
             }
+            let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return false;
             }
+            // The wait is for more than there can be: it drives the session until it is time to
+            // serve again.
+            let _ =
+                self.matching.session().wait_for_subscribers(usize::MAX, left.min(SERVE_INTERVAL));
         }
     }
 

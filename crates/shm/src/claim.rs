@@ -56,6 +56,43 @@ impl<'a> ShmClaim<'a> {
     }
 }
 
+impl<'a> ShmClaim<'a> {
+    /// Commits the message; the next one on its topic is claimed from what this returns.
+    #[inline]
+    pub fn commit_before_next(self) -> NextShmClaim<'a> {
+        let Self { writer, body: _, length, topic } = self;
+        writer.ring().commit(topic.0, length, frame_bytes(u64::from(length)));
+        NextShmClaim { writer, topic }
+    }
+}
+
+/// The place of the message after one that is committed.
+#[derive(Debug)]
+pub struct NextShmClaim<'a> {
+    writer: &'a mut GatedWriter,
+    topic: TopicId,
+}
+
+impl<'a> NextShmClaim<'a> {
+    /// Checks that there is space for a message of `len` bytes, which stays free.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    #[inline]
+    pub fn check_space(&mut self, len: usize) -> Result<(), ClaimError> {
+        ShmClaim::try_new(self.writer, self.topic, len).map(drop)
+    }
+
+    /// Claims `len` bytes if there is space.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    #[inline]
+    pub fn try_claim(self, len: usize) -> Result<ShmClaim<'a>, ClaimError> {
+        ShmClaim::try_new(self.writer, self.topic, len)
+    }
+}
+
 impl Claim for ShmClaim<'_> {
     #[inline(always)]
     fn commit(self) {

@@ -128,7 +128,7 @@ mod watched_end;
 
 #[cfg(not(loom))]
 pub use {
-    claim::{ShmBatch, ShmClaim},
+    claim::{NextShmClaim, ShmBatch, ShmClaim},
     domain::Domain,
     error::{JoinError, OpenError, TopicError},
     inspect::{SessionReport, StaleFile, SubscriberReport, clean, inspect},

@@ -113,6 +113,9 @@ pub trait Publish: Send + 'static {
     /// the loop goes to sleep. The next claim makes it unreadable again: it succeeds, or is
     /// refused and waits for further progress. Claims too long to ever succeed do not count.
     ///
+    /// It does not tell of subscribers that come and go: these events are derived from shared state
+    /// when a publisher [polls](Self::poll_events), and a loop that wants them polls by a timer.
+    ///
     /// The descriptor is the same for each call, and lives as long as the publisher: a loop adds it
     /// once, on any thread. Never read it. Publishers that never asked pay nothing; with a
     /// descriptor, a refused claim costs a few microseconds.

@@ -34,6 +34,15 @@ const SESSION: usize = size_of::<U64>();
 const NUMBER: usize = size_of::<U64>();
 const _: () = assert!(HEADER == 4);
 
+/// Bytes that are no frame of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentFrameError {
+    /// No frame of any version, or a damaged one of this version.
+    Malformed,
+    /// A frame of another version; nothing but the version is read.
+    Version(u8),
+}
+
 /// A control message between subscriber and publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentFrame<'a> {
@@ -73,13 +82,24 @@ pub enum ContentFrame<'a> {
 }
 
 impl<'a> ContentFrame<'a> {
-    /// Reads a frame; none if it is not one.
+    /// Reads a frame.
+    ///
+    /// # Errors
+    ///
+    /// If it is no whole frame of this version.
     #[inline]
-    pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (header, rest) = ContentHeader::read_from_prefix(bytes).ok()?;
+    pub fn read(bytes: &'a [u8]) -> Result<Self, ContentFrameError> {
+        let Ok((header, rest)) = ContentHeader::read_from_prefix(bytes) else {
+            return Err(ContentFrameError::Malformed);
+        };
         if header.version != CONTENT_VERSION {
-            return None;
+            return Err(ContentFrameError::Version(header.version));
         }
+        Self::read_payload(header, rest).ok_or(ContentFrameError::Malformed)
+    }
+
+    #[inline]
+    fn read_payload(header: ContentHeader, rest: &'a [u8]) -> Option<Self> {
         let number = header.number.get();
         let text = |bytes| std::str::from_utf8(bytes).ok();
         Some(match header.kind {
@@ -194,7 +214,7 @@ mod tests {
             (ContentFrame::Wanted { filter: "/a" }, &[2, 5, 0, 0, b'/', b'a']),
         ] {
             assert_eq!(written(&frame), bytes);
-            assert_eq!(ContentFrame::read(bytes), Some(frame));
+            assert_eq!(ContentFrame::read(bytes), Ok(frame));
         }
     }
 
@@ -203,7 +223,6 @@ mod tests {
         for bytes in [
             &[][..],
             &[2, 1, 0],
-            &[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -212,7 +231,16 @@ mod tests {
             &[2, 5, 1, 0, b'/'],
             &[2, 6, 0, 0],
         ] {
-            assert_eq!(ContentFrame::read(bytes), None, "{bytes:?}");
+            let read = ContentFrame::read(bytes);
+            assert_eq!(read, Err(ContentFrameError::Malformed), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn other_versions_are_named_whatever_their_frames_are() {
+        for bytes in [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[3, 9, 9, 9]] {
+            let read = ContentFrame::read(bytes);
+            assert_eq!(read, Err(ContentFrameError::Version(bytes[0])), "{bytes:?}");
         }
     }
 

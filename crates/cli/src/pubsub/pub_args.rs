@@ -1,8 +1,6 @@
 //! Arguments of `lanecast pub`.
 
-use super::{needs_server, needs_transport};
-use crate::content::{KindArgs, ServerArgs, given};
-use crate::context::WayArgs;
+use super::shared_args::SharedArgs;
 use lanecast::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +15,7 @@ use std::time::Duration;
     --linger has passed), or the server has taken everything.\n\
     Examples:\n  \
     seq 1 1000000 | lanecast pub prices --wait-subscribers 1\n  \
+    lanecast pub quotes --filterable --wait-subscribers 2 < quotes.json\n  \
     lanecast pub orders '{\"id\":1,\"symbol\":\"IBM\",\"qty\":7000}' --server\n  \
     lanecast pub orders --delta '{\"id\":1,\"qty\":6500}' --server 10.0.0.1:9007\n\
     Exit status: 0 done, 1 error, 2 wrong arguments, \
@@ -32,9 +31,8 @@ pub(crate) struct PubArgs {
     #[arg(value_name = "MESSAGE")]
     messages: Vec<String>,
 
-    /// The topic, as the previous version took it
-    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
-    old_topic: Option<String>,
+    #[command(flatten)]
+    pub(super) shared: SharedArgs,
 
     /// Read messages from a file instead of standard input
     #[arg(long, value_name = "FILE")]
@@ -48,20 +46,6 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "PER_SECOND")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(super) rate: Option<u64>,
-
-    /// End after so many messages
-    #[arg(long, value_name = "COUNT")]
-    pub(super) count: Option<u64>,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(super) quiet: bool,
-
-    #[command(flatten)]
-    pub(super) kind: KindArgs,
-
-    #[command(flatten)]
-    pub(super) server: ServerArgs,
 
     /// Publish deltas: messages with the key fields and the changed fields of a record
     #[arg(long, help_heading = "Content server")]
@@ -84,7 +68,13 @@ pub(crate) struct PubArgs {
     #[arg(long, requires = "name", help_heading = "Content server")]
     pub(super) persisted: bool,
 
-    /// Wait until so many subscribers are there before the first message
+    /// Evaluate the filters of subscribers here, so that only matching messages travel to them; the
+    /// messages are of --type
+    #[arg(long, help_heading = "Transports")]
+    pub(super) filterable: bool,
+
+    /// Wait until so many subscribers are there before the first message; one with a filter is
+    /// there once its filter is in force
     #[arg(long, value_name = "COUNT", help_heading = "Transports")]
     pub(super) wait_subscribers: Option<usize>,
 
@@ -92,30 +82,23 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     #[arg(help_heading = "Transports")]
     pub(super) linger: Option<Duration>,
-
-    #[command(flatten)]
-    pub(super) way: WayArgs,
 }
 
 impl PubArgs {
     /// Takes arguments of the previous version's `publish`, which always had a server.
     pub(crate) fn with_server(mut self) -> Self {
-        self.server.name_default();
+        self.shared.name_default_server();
         self
     }
 
     pub(super) fn topic(&self) -> &str {
-        self.old_topic.as_ref().or(self.topic.as_ref()).map_or("", String::as_str)
+        self.shared.old_topic.as_ref().or(self.topic.as_ref()).map_or("", String::as_str)
     }
 
     /// With `-t`, every argument is a message.
     pub(super) fn messages(&self) -> Vec<String> {
-        let first = self.topic.iter().filter(|_| self.old_topic.is_some());
+        let first = self.topic.iter().filter(|_| self.shared.old_topic.is_some());
         first.chain(&self.messages).cloned().collect()
-    }
-
-    pub(super) const fn has_old_topic(&self) -> bool {
-        self.old_topic.is_some()
     }
 
     /// Why the arguments do not fit together.
@@ -123,20 +106,18 @@ impl PubArgs {
         if self.from_file.is_some() && !self.messages().is_empty() {
             return Some("--from-file cannot be used with messages as arguments".to_owned());
         }
-        if self.server.is_named() {
-            let own = given([
-                (self.wait_subscribers.is_some(), "--wait-subscribers"),
-                (self.linger.is_some(), "--linger"),
-            ]);
-            return own.or_else(|| self.way.first_given()).map(needs_transport);
-        }
-        let own = given([
+        let of_transports = [
+            (self.filterable, "--filterable"),
+            (self.wait_subscribers.is_some(), "--wait-subscribers"),
+            (self.linger.is_some(), "--linger"),
+        ];
+        let of_servers = [
             (self.delta, "--delta"),
             (self.key.is_some(), "--key"),
             (self.correlation.is_some(), "--correlation"),
             (self.lifetime.is_some(), "--lifetime"),
             (self.persisted, "--persisted"),
-        ]);
-        own.or_else(|| self.server.first_given()).map(needs_server)
+        ];
+        self.shared.misfit(of_transports, of_servers)
     }
 }

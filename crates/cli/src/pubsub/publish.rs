@@ -5,7 +5,6 @@ use super::pace::Pace;
 use super::pub_args::PubArgs;
 use super::target::{CHECK_INTERVAL, Target};
 use super::{INCOMPLETE, input};
-use crate::content::warn_old_topic;
 use crate::output::{print_error, wrong_arguments};
 use crate::table::{counted, rate};
 use std::process::ExitCode;
@@ -16,9 +15,7 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     if let Some(words) = arguments.misfit() {
         return Ok(wrong_arguments(&words));
     }
-    if arguments.has_old_topic() {
-        warn_old_topic();
-    }
+    arguments.shared.warn_old_topic();
     let stop = crate::stop::flag()?;
     let mut target = Target::open(arguments, &stop)?;
     let messages = arguments.messages();
@@ -31,21 +28,25 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let mut pace = arguments.rate.map(|rate| Pace::new(rate, start));
     let mut sent = 0;
-    while !stop() && arguments.count.is_none_or(|count| sent < count) {
+    while !stop() && arguments.shared.count.is_none_or(|count| sent < count) {
         if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
             std::thread::sleep(wait.min(CHECK_INTERVAL));
+            target.serve_filters();
             continue;
         }
         let mut message = match input.recv_timeout(CHECK_INTERVAL) {
             Ok(message) => message?,
-            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Timeout) => {
+                target.serve_filters();
+                continue;
+            }
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if !arguments.binary {
-            arguments.kind.meant(&mut message);
+            arguments.shared.kind.meant(&mut message);
         }
         // Servers take no empty message; their lines may have been written on other systems.
-        if arguments.server.is_named() && !arguments.binary {
+        if arguments.shared.server.is_named() && !arguments.binary {
             message.pop_if(|last| *last == b'\r');
             if message.is_empty() {
                 continue;
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
     let all_read = target.finish(arguments)?;
-    if !arguments.quiet {
+    if !arguments.shared.quiet {
         let rate = rate(sent as f64 / seconds);
         let readers = readers.map(|count| format!(", {}", counted(count as u64, "subscriber")));
         print_error(&format!(

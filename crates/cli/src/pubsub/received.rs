@@ -17,8 +17,8 @@ pub(super) struct Received<'a> {
 impl<'a> Received<'a> {
     pub(super) fn new(arguments: &'a SubArgs) -> Self {
         let printer = match arguments.oof {
-            true => arguments.form.telling_printer(arguments.kind),
-            false => arguments.form.printer(arguments.kind, Form::Raw),
+            true => arguments.form.telling_printer(arguments.shared.kind),
+            false => arguments.form.printer(arguments.shared.kind, Form::Raw),
         };
         let printer = printer.with_stream(arguments.stream);
         Self { arguments, printer, count: 0, first: None }
@@ -26,7 +26,7 @@ impl<'a> Received<'a> {
 
     /// Messages until the end that --count asks for.
     pub(super) fn left(&self) -> u64 {
-        self.arguments.count.map_or(u64::MAX, |count| count.saturating_sub(self.count))
+        self.arguments.shared.count.map_or(u64::MAX, |count| count.saturating_sub(self.count))
     }
 
     pub(super) fn print(&mut self, item: Item) -> anyhow::Result<()> {
@@ -52,7 +52,7 @@ impl<'a> Received<'a> {
     /// Prints the rest, and says how many messages there were and at which rate.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.flush()?;
-        if !self.arguments.quiet {
+        if !self.arguments.shared.quiet {
             let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
             let rate = rate(self.count as f64 / seconds.max(1e-9));
             let count = counted(self.count, "message");

@@ -1,8 +1,7 @@
 //! Arguments of `lanecast sub`.
 
-use super::{needs_server, needs_transport};
-use crate::content::{FormArgs, KindArgs, ServerArgs, StreamArgs, given};
-use crate::context::WayArgs;
+use super::shared_args::SharedArgs;
+use crate::content::{FormArgs, StreamArgs};
 use lanecast::parse_duration;
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use std::time::Duration;
     override_usage = "lanecast sub <TOPIC>... [OPTIONS]",
     after_help = "Messages come from programs that publish, over the transports; with --server, \
     or LANECAST_SERVER set, from a content server. Filters (docs/protocol/filter.md) are evaluated \
-    by the server; without one here, and a message that cannot be read matches none.\n\
+    by the server; without one by publishers that serve filters (lanecast pub --filterable), and \
+    here for the others: then a message that cannot be read as --type matches none.\n\
     Without a server, a topic with a * in it is a pattern: prices.* are the topics prices.eu and \
     prices.us, and with prices.** also prices.eu.xetra; new ones join by themselves.\n\
     A server's topic such as ^orders, with one of * + ? ( ) [ ] { } | ^ $ \\ in it, is a regular \
@@ -23,42 +23,27 @@ use std::time::Duration;
     lanecast sub 'prices.*' --meta\n  \
     lanecast sub orders -f \"/symbol = 'IBM' and /qty >= 5000\"\n  \
     lanecast sub orders --sow --delta --oof --server\n\
-    Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost, or with --once a \
-    stream ended otherwise than by its publisher's closing it."
+    Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost or may be, a publisher \
+    refused the filter, or with --once a stream ended otherwise than by its publisher's closing it."
 )]
 pub(crate) struct SubArgs {
     /// The topics
     #[arg(value_name = "TOPIC", required_unless_present = "old_topic")]
+    #[arg(conflicts_with = "old_topic")]
     topics: Vec<String>,
 
-    /// The topic, as the previous version took it
-    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
-    #[arg(conflicts_with = "topics")]
-    old_topic: Option<String>,
+    #[command(flatten)]
+    pub(super) shared: SharedArgs,
 
     /// Only messages that match, such as "/symbol = 'IBM' and /qty >= 5000"
     #[arg(short, long, value_name = "FILTER")]
     pub(super) filter: Option<String>,
-
-    /// End after so many messages
-    #[arg(long, value_name = "COUNT")]
-    pub(super) count: Option<u64>,
-
-    /// Print nothing but messages and errors
-    #[arg(short, long)]
-    pub(super) quiet: bool,
-
-    #[command(flatten)]
-    pub(super) kind: KindArgs,
 
     #[command(flatten)]
     pub(super) form: FormArgs,
 
     #[command(flatten)]
     pub(super) stream: StreamArgs,
-
-    #[command(flatten)]
-    pub(super) server: ServerArgs,
 
     /// First the records that are kept of the topic, then what changes about them
     #[arg(long, help_heading = "Content server")]
@@ -90,20 +75,17 @@ pub(crate) struct SubArgs {
     /// End when the last publisher has left
     #[arg(long, help_heading = "Transports")]
     pub(super) once: bool,
-
-    #[command(flatten)]
-    pub(super) way: WayArgs,
 }
 
 impl SubArgs {
     /// Takes arguments of the previous version's `subscribe`, which always had a server.
     pub(crate) fn with_server(mut self) -> Self {
-        self.server.name_default();
+        self.shared.name_default_server();
         self
     }
 
     pub(super) fn topics(&self) -> Vec<&str> {
-        self.topics.iter().chain(&self.old_topic).map(String::as_str).collect()
+        self.topics.iter().chain(&self.shared.old_topic).map(String::as_str).collect()
     }
 
     /// Whether a topic is a pattern.
@@ -111,33 +93,30 @@ impl SubArgs {
         !self.exact && self.topics().iter().any(|topic| topic.contains('*'))
     }
 
-    pub(super) const fn has_old_topic(&self) -> bool {
-        self.old_topic.is_some()
-    }
-
     /// Why the arguments do not fit together.
     pub(super) fn misfit(&self) -> Option<String> {
-        if self.server.is_named() {
-            let own = given([(self.once, "--once"), (self.exact, "--exact")]);
-            return own.or_else(|| self.way.first_given()).map(needs_transport);
-        }
-        let own = given([
+        let of_servers = [
             (self.sow, "--sow"),
             (self.delta, "--delta"),
             (self.oof, "--oof"),
             (self.conflate.is_some(), "--conflate"),
             (self.select.is_some(), "--select"),
-        ]);
-        own.or_else(|| self.server.first_given()).map(needs_server).or_else(|| {
-            let internal = |topic: &&&str| topic.starts_with('_') || topic.contains('?');
-            let topics = self.topics();
-            let internal = topics.iter().find(internal).filter(|_| self.has_pattern());
-            internal.map(|topic| {
-                format!(
-                    "{topic} is a topic of lanecast itself, which no pattern matches: give it by \
-                     itself, or with --exact"
-                )
-            })
+        ];
+        let of_transports = [(self.once, "--once"), (self.exact, "--exact")];
+        self.shared.misfit(of_transports, of_servers).or_else(|| self.internal_topic())
+    }
+
+    /// Why a topic of lanecast itself does not fit patterns.
+    fn internal_topic(&self) -> Option<String> {
+        if self.shared.server.is_named() || !self.has_pattern() {
+            return None;
+        }
+        let internal = |topic: &&&str| topic.starts_with('_') || topic.contains('?');
+        self.topics().iter().find(internal).map(|topic| {
+            format!(
+                "{topic} is a topic of lanecast itself, which no pattern matches: give it by \
+                 itself, or with --exact"
+            )
         })
     }
 }

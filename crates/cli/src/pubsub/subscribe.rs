@@ -2,7 +2,6 @@
 
 use super::sub_args::SubArgs;
 use super::{subscribe_server, subscribe_transport};
-use crate::content::warn_old_topic;
 use crate::output::wrong_arguments;
 use std::process::ExitCode;
 
@@ -10,10 +9,8 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     if let Some(words) = arguments.misfit() {
         return Ok(wrong_arguments(&words));
     }
-    if arguments.has_old_topic() {
-        warn_old_topic();
-    }
-    match arguments.server.is_named() {
+    arguments.shared.warn_old_topic();
+    match arguments.shared.server.is_named() {
         true => subscribe_server::run(arguments),
         false => subscribe_transport::run(arguments),
     }

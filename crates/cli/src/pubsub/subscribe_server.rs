@@ -17,7 +17,7 @@ type Topics = BTreeMap<String, String>;
 
 pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
-    let mut client = connect(arguments.server.settings(arguments.kind)?)?;
+    let mut client = connect(arguments.shared.server.settings(arguments.shared.kind)?)?;
     let topics = subscribe(arguments, &mut client)?;
     let mut received = Received::new(arguments);
     while received.left() > 0 && !stop() {

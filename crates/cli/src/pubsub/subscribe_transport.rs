@@ -3,11 +3,11 @@
 use super::INCOMPLETE;
 use super::received::Received;
 use super::sub_args::SubArgs;
-use crate::filter::{Evaluator, parse};
+use super::target::CHECK_INTERVAL;
 use crate::output::{print_error, warn};
 use crate::table::{counted, grouped};
 use lanecast::prelude::*;
-use lanecast_filter::ternary::Ternary;
+use lanecast::{FilteredSubscriber, MatchingTopics};
 use std::process::ExitCode;
 
 /// Events taken at once.
@@ -16,13 +16,11 @@ const RUN: u64 = 256;
 struct Listener<'a> {
     arguments: &'a SubArgs,
     received: Received<'a>,
-    filter: Option<Evaluator>,
-    /// Messages that the filter could not read.
-    unreadable: u64,
     /// The message that is being printed.
     bytes: Vec<u8>,
     streams: usize,
     has_joined: bool,
+    /// Messages are missing, or may be.
     has_lost: bool,
     /// A stream ended otherwise than by its publisher's closing it.
     is_cut_off: bool,
@@ -31,16 +29,10 @@ struct Listener<'a> {
 
 pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let filter = arguments.filter.as_ref();
-    let filter = filter.map(|filter| Evaluator::new(&parse(filter)?, arguments.kind.kind));
-    let filter = filter.transpose()?;
-    let context = arguments.way.outward()?;
-    let mut feed = subscriber(&context, arguments)?;
+    let context = arguments.shared.way.outward()?;
     let mut listener = Listener {
         arguments,
         received: Received::new(arguments),
-        filter,
-        unreadable: 0,
         bytes: Vec::new(),
         streams: 0,
         has_joined: false,
@@ -48,40 +40,97 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         is_cut_off: false,
         failed: None,
     };
-    while !stop() && !listener.is_done() {
-        let limit = listener.received.left().min(RUN);
-        let work = feed.poll(limit as usize, |event| listener.handle(event));
-        if work == 0 {
-            listener.received.flush()?;
-        }
-        if let Some(error) = listener.failed.take() {
-            return Err(error);
-        }
-        feed.wait(work);
+    match &arguments.filter {
+        Some(filter) => listen_filtered(&mut listener, &context, filter, &stop)?,
+        None => listen(&mut listener, &context, &stop)?,
     }
-    let Listener { received, unreadable, has_lost, is_cut_off, .. } = listener;
+    let Listener { received, has_lost, is_cut_off, .. } = listener;
     received.finish()?;
-    if unreadable > 0 {
-        let kind = arguments.kind.kind.name();
-        warn(&format!("{} could not be read as {kind}", counted(unreadable, "message")));
-    }
     let is_incomplete = has_lost || arguments.once && is_cut_off;
     Ok(ExitCode::from(if is_incomplete { INCOMPLETE } else { 0 }))
 }
 
+/// The topics' patterns, if they have any.
+fn patterns<'a>(context: &'a Context, arguments: &SubArgs) -> Option<MatchingTopics<'a>> {
+    let topics = arguments.topics();
+    let (first, others) = topics.split_first().filter(|_| arguments.has_pattern())?;
+    Some(others.iter().fold(context.pattern(first), |it, other| it.or(other)))
+}
+
 /// A subscriber to the topics named, or to those that match.
 fn subscriber(context: &Context, arguments: &SubArgs) -> Result<Subscriber, lanecast::Error> {
-    let topics = arguments.topics();
-    match topics.split_first() {
-        Some((first, others)) if arguments.has_pattern() => {
-            let patterns = others.iter().fold(context.pattern(first), |it, other| it.or(other));
-            patterns.subscriber()
-        }
-        _ => context.subscriber_to(&topics),
+    match patterns(context, arguments) {
+        Some(patterns) => patterns.subscriber(),
+        None => context.subscriber_to(&arguments.topics()),
     }
 }
 
+/// Receives every message.
+fn listen(
+    listener: &mut Listener<'_>,
+    context: &Context,
+    stop: &impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let mut feed = subscriber(context, listener.arguments)?;
+    while !stop() && !listener.is_done() {
+        let work = listener.poll(&mut feed)?;
+        if work == 0 {
+            listener.received.flush()?;
+        }
+        feed.wait(work);
+    }
+    Ok(())
+}
+
+/// Receives matching messages: publishers that serve filters send no others.
+fn listen_filtered(
+    listener: &mut Listener<'_>,
+    context: &Context,
+    filter: &str,
+    stop: &impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let kind = listener.arguments.shared.kind.kind;
+    let mut feeds = match patterns(context, listener.arguments) {
+        Some(patterns) => vec![patterns.message_type(kind).filter(filter).subscriber()?],
+        None => {
+            let open = |name| context.topic(name).message_type(kind).filter(filter).subscriber();
+            listener.arguments.topics().into_iter().map(open).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    let mut set = WaitSet::new()?;
+    for feed in &mut feeds {
+        set.add(0, feed.wakeup()?)?;
+    }
+    while !stop() && !listener.is_done() {
+        let mut work = 0;
+        for feed in &mut feeds {
+            work += listener.poll(feed)?;
+        }
+        if work == 0 {
+            listener.received.flush()?;
+            // At most so long: polls repeat requests that found no publisher listening.
+            set.wait(Some(CHECK_INTERVAL))?;
+        }
+    }
+    let unreadable: u64 = feeds.iter().map(FilteredSubscriber::malformed_messages).sum();
+    if unreadable > 0 {
+        let (messages, kind) = (counted(unreadable, "message"), kind.name());
+        warn(&format!("{messages} could not be read as {kind}"));
+    }
+    Ok(())
+}
+
 impl Listener<'_> {
+    /// Passes on events of `feed`, no more messages than are asked for.
+    fn poll(&mut self, feed: &mut impl Subscribe) -> anyhow::Result<usize> {
+        let limit = self.received.left().min(RUN);
+        let work = feed.poll(limit as usize, |event| self.handle(event));
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(work),
+        }
+    }
+
     fn is_done(&self) -> bool {
         let all_left = self.arguments.once && self.has_joined && self.streams == 0;
         all_left || self.received.left() == 0
@@ -92,7 +141,7 @@ impl Listener<'_> {
             Event::Message(message) => {
                 let mut bytes = core::mem::take(&mut self.bytes);
                 // Printing may take long, and what is overwritten meanwhile is not to be printed.
-                if message.copy_into(&mut bytes).is_ok() && self.matches(&bytes) {
+                if message.copy_into(&mut bytes).is_ok() {
                     let topic = message.stream().topic.as_str();
                     if let Err(error) = self.received.print_message(topic, &mut bytes) {
                         self.failed.get_or_insert(error);
@@ -122,24 +171,21 @@ impl Listener<'_> {
                     }
                 });
             }
+            Event::FilterActive(stream) => self.note(&format!("filtered {stream}")),
+            Event::FilterRefused(stream, reason) => {
+                self.has_lost = true;
+                warn(&format!("{stream} refused the filter: {reason}"));
+            }
+            Event::FilterInactive(stream) => {
+                self.has_lost = true;
+                warn(&format!("{stream} has lost the filter, which is sent again"));
+            }
             _ => {}
         }
     }
 
-    /// Whether the filter lets a message through; there may be none.
-    fn matches(&mut self, bytes: &[u8]) -> bool {
-        let Some(filter) = &mut self.filter else { return true };
-        match filter.truth(bytes) {
-            Ok(truth) => truth == Ternary::True,
-            Err(_) => {
-                self.unreadable += 1;
-                false
-            }
-        }
-    }
-
     fn note(&self, text: &str) {
-        if !self.arguments.quiet {
+        if !self.arguments.shared.quiet {
             print_error(text);
         }
     }

@@ -4,6 +4,8 @@ use super::frames::Longest;
 use super::pub_args::PubArgs;
 use crate::content::connect;
 use crate::output::warn;
+use crate::table::counted;
+use lanecast::FilterablePublisher;
 use lanecast::prelude::*;
 use lanecast_client::{AckLevel, Client, Publication};
 use std::time::Duration;
@@ -22,34 +24,50 @@ pub(super) enum Target {
         publisher: Box<Publisher>,
         _context: Box<Context>,
     },
+    /// The publisher evaluates the filters of its subscribers.
+    Filterable {
+        publisher: Box<FilterablePublisher>,
+        _context: Box<Context>,
+    },
     Server(Box<Client>),
 }
 
 impl Target {
     /// Joins the topic, and waits for subscribers if that is asked for.
     pub(super) fn open(arguments: &PubArgs, stop: &impl Fn() -> bool) -> anyhow::Result<Self> {
-        if arguments.server.is_named() {
-            let mut settings = arguments.server.settings(arguments.kind)?;
+        let shared = &arguments.shared;
+        if shared.server.is_named() {
+            let mut settings = shared.server.settings(shared.kind)?;
             if arguments.persisted {
                 settings.acknowledge = AckLevel::Persisted;
             }
             return Ok(Self::Server(Box::new(connect(settings)?)));
         }
-        let context = arguments.way.outward()?;
-        let mut publisher = context.publisher(arguments.topic())?;
+        let context = Box::new(shared.way.outward()?);
         let wanted = arguments.wait_subscribers.unwrap_or(0);
-        while publisher.subscribers() < wanted && !stop() {
-            let _ = publisher.wait_for_subscribers(wanted, CHECK_INTERVAL);
+        if arguments.filterable {
+            let topic = context.topic(arguments.topic()).message_type(shared.kind.kind);
+            let mut publisher = topic.filterable().publisher()?;
+            wait_for_subscribers(&mut publisher, wanted, stop);
+            return Ok(Self::Filterable { publisher: Box::new(publisher), _context: context });
         }
-        Ok(Self::Transport { publisher: Box::new(publisher), _context: Box::new(context) })
+        let mut publisher = context.publisher(arguments.topic())?;
+        wait_for_subscribers(&mut publisher, wanted, stop);
+        Ok(Self::Transport { publisher: Box::new(publisher), _context: context })
+    }
+
+    /// Serves the filter requests of subscribers, which sending serves too.
+    pub(super) fn serve_filters(&mut self) {
+        if let Self::Filterable { publisher, .. } = self {
+            publisher.serve_filters();
+        }
     }
 
     pub(super) fn longest(&self) -> Longest {
+        let of_window = |bytes| Longest { bytes, remedy: "configure a larger shm.window" };
         match self {
-            Self::Transport { publisher, .. } => Longest {
-                bytes: publisher.longest_message(),
-                remedy: "configure a larger shm.window",
-            },
+            Self::Transport { publisher, .. } => of_window(publisher.longest_message()),
+            Self::Filterable { publisher, .. } => of_window(publisher.longest_message()),
             Self::Server(_) => SERVER_LONGEST,
         }
     }
@@ -62,7 +80,8 @@ impl Target {
         stop: &impl Fn() -> bool,
     ) -> anyhow::Result<bool> {
         match self {
-            Self::Transport { publisher, .. } => send(publisher, message, stop),
+            Self::Transport { publisher, .. } => send(&mut **publisher, message, stop),
+            Self::Filterable { publisher, .. } => send(&mut **publisher, message, stop),
             Self::Server(client) => {
                 client.publish_with(&Publication {
                     topic: arguments.topic(),
@@ -81,15 +100,27 @@ impl Target {
     pub(super) fn subscribers(&self) -> Option<usize> {
         match self {
             Self::Transport { publisher, .. } => Some(publisher.subscribers()),
+            Self::Filterable { publisher, .. } => Some(publisher.subscribers()),
             Self::Server(_) => None,
         }
     }
 
     /// Waits until everything was read, or the server has it; says whether that is so.
     pub(super) fn finish(self, arguments: &PubArgs) -> anyhow::Result<bool> {
+        let linger = arguments.linger.unwrap_or(LINGER);
         match self {
-            Self::Transport { publisher, .. } => {
-                Ok(drain(*publisher, arguments.linger.unwrap_or(LINGER)))
+            Self::Transport { publisher, .. } => Ok(drain(*publisher, linger)),
+            Self::Filterable { publisher, .. } => {
+                let unreadable = publisher.malformed_messages();
+                if unreadable > 0 {
+                    let kind = arguments.shared.kind.kind.name();
+                    let unreadable = counted(unreadable, "message");
+                    warn(&format!(
+                        "{unreadable} could not be read as {kind}: subscribers with a filter did \
+                         not get them"
+                    ));
+                }
+                Ok(drain(*publisher, linger))
             }
             Self::Server(mut client) => {
                 client.flush()?;
@@ -99,8 +130,12 @@ impl Target {
     }
 }
 
+fn wait_for_subscribers(publisher: &mut impl Publish, wanted: usize, stop: &impl Fn() -> bool) {
+    while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {}
+}
+
 fn send(
-    publisher: &mut Publisher,
+    publisher: &mut impl Publish,
     message: &[u8],
     stop: &impl Fn() -> bool,
 ) -> anyhow::Result<bool> {
@@ -117,7 +152,7 @@ fn send(
     }
 }
 
-fn drain(publisher: Publisher, linger: Duration) -> bool {
+fn drain(publisher: impl Publish, linger: Duration) -> bool {
     let completion = publisher.close(linger);
     if completion.timed_out() {
         warn(&format!("not every subscriber read everything in {linger:?}"));

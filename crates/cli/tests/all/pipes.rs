@@ -179,7 +179,8 @@ fn messages_that_were_not_received_set_the_exit_status() {
     }
 }
 
-/// Over shared memory the subscriber evaluates; the options are those of a server's topics.
+/// A publisher that serves no filters: the subscriber evaluates; the options are those of a
+/// server's topics.
 #[test]
 fn a_filter_works_without_a_server() {
     let stage = Stage::new();
@@ -199,6 +200,51 @@ fn a_filter_works_without_a_server() {
     assert!(done.err.contains("received 2 messages"), "{}", done.err);
     let bad = stage.run("sub orders -f /a=");
     assert!(bad.refused(1).contains("bad filter"), "{}", bad.err);
+}
+
+/// One topic has a publisher that serves filters, and the other one that does not.
+#[test]
+fn a_publisher_evaluates_the_filters_of_its_subscribers() {
+    let stage = Stage::new();
+    let filtered = stage.start("sub orders quotes -f /qty>=5 --once");
+    let everything = stage.start("sub orders --once");
+    let mut orders = stage.start("pub orders --filterable --wait-subscribers 2");
+    let mut quotes = stage.start("pub quotes --wait-subscribers 1");
+    filtered.until_err("filtered orders from");
+    filtered.until_err("filtered quotes from");
+    quotes.feed("{\"qty\":4}\n{\"qty\":9}\n");
+    filtered.until_out("{\"qty\":9}");
+    orders.feed("{\"qty\":1}\n{\"qty\":5}\nnonsense\n{\"qty\":6}\n");
+    let published = orders.finish();
+    published.good();
+    let told = "1 message could not be read as json: subscribers with a filter did not get them";
+    assert!(published.err.contains(told), "{}", published.err);
+    assert!(published.err.contains("published 4 messages"), "{}", published.err);
+    assert!(published.err.contains("2 subscribers"), "{}", published.err);
+    let all = "{\"qty\":1}\n{\"qty\":5}\nnonsense\n{\"qty\":6}\n";
+    assert_eq!(everything.finish().good(), all);
+    quotes.finish().good();
+    let received = filtered.finish();
+    assert_eq!(received.good(), "{\"qty\":9}\n{\"qty\":5}\n{\"qty\":6}\n");
+    assert!(!received.err.contains("could not be read"), "{}", received.err);
+    let misfit = stage.run("pub orders x --filterable --server");
+    assert!(misfit.refused(2).contains("--filterable is of the transports"), "{}", misfit.err);
+}
+
+/// A publisher with as many filters as it takes refuses the next one, and its subscriber says so.
+#[test]
+fn a_refused_filter_is_told_and_is_in_the_status() {
+    let stage = Stage::new();
+    let mut publisher = stage.start("pub orders --filterable --set filter.filters_max=1");
+    let first = stage.start("sub orders -f /qty>=5");
+    first.until_err("filtered orders from");
+    let second = stage.start("sub orders -f /qty>=6 --once");
+    second.until_err("refused the filter: there are 1 filters already, which is the most");
+    publisher.end_input();
+    assert!(publisher.finish().good().is_empty());
+    assert_eq!(second.finish().code, Some(3));
+    first.signal("INT");
+    first.finish().good();
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod direct;
 mod runs;
 mod stage;
+mod versions;

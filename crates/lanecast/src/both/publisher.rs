@@ -8,7 +8,7 @@ use crate::both::wakeup::BothWakeup;
 use crate::error::TopicError;
 use crate::{net, shm};
 use lanecast_net::{NetBatch, NetClaim};
-use lanecast_shm::ShmBatch;
+use lanecast_shm::{ShmBatch, ShmClaim};
 use lanecast_transport::{
     Batch, Claim, ClaimError, Completion, IncompleteSubscriber, Publish, PublisherEvent, SessionId,
     SubscriberId, SubscriberInfo, TopicId,
@@ -65,16 +65,16 @@ impl Publish for BothPublisher {
 
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {
         let longest = self.check(len)?;
-        self.near.try_claim_on(topic, len)?.abort();
+        let near = self.near.try_claim_on(topic, len)?;
         let far = self.far.try_claim_on(topic, len)?;
-        Ok(BothClaim { near: &mut self.near, far, topic, longest })
+        Ok(BothClaim { near, far, longest })
     }
 
     fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {
         let longest = self.check(len)?;
-        self.near.claim_on(topic, len)?.abort();
+        let near = self.near.claim_on(topic, len)?;
         let far = self.far.claim_on(topic, len)?;
-        Ok(BothClaim { near: &mut self.near, far, topic, longest })
+        Ok(BothClaim { near, far, longest })
     }
 
     fn batch(&mut self) -> BothBatch<'_> {
@@ -158,42 +158,35 @@ fn far_subscriber(info: SubscriberInfo) -> SubscriberInfo {
 /// Room for one message on both transports. Dropping it without commit aborts it.
 #[derive(Debug)]
 pub struct BothClaim<'a> {
-    /// Has room for the message: the claim checked it, and only this claim can use it.
-    near: &'a mut shm::Publisher,
+    near: ShmClaim<'a>,
+    /// Written in place; its commit copies it.
     far: NetClaim<'a>,
-    topic: TopicId,
     longest: usize,
-}
-
-impl BothClaim<'_> {
-    fn copy(&mut self) {
-        // The claim checked the room, so this neither waits nor fails.
-        let copied = self.near.send_on(self.topic, &self.far);
-        debug_assert_eq!(copied, Ok(()), "there was room");
-    }
 }
 
 impl Claim for BothClaim<'_> {
     fn commit(mut self) {
-        self.copy();
+        self.near.copy_from_slice(&self.far);
+        self.near.commit();
         self.far.commit();
     }
 
-    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
-        self.copy();
-        let (topic, longest) = (self.topic, self.longest);
+    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+        let Self { mut near, mut far, longest } = self;
+        near.copy_from_slice(&far);
+        let mut next = near.commit_before_next();
         let fits = if len > longest { Err(ClaimError::TooLong { longest }) } else { Ok(()) };
         let mut room = fits;
-        let near = &mut *self.near;
-        self.far.publish_and_wait(|| {
+        far.publish_and_wait(|| {
             if fits.is_ok() {
-                room = near.try_claim_on(topic, len).map(drop);
+                room = next.check_space(len);
             }
             matches!(room, Err(ClaimError::BackPressured(_)))
         });
         room?;
-        self.far.renew(len)?;
-        Ok(self)
+        let near = next.try_claim(len)?;
+        far.renew(len)?;
+        Ok(Self { near, far, longest })
     }
 }
 
@@ -225,11 +218,9 @@ impl BothBatch<'_> {
     fn copy_last(&mut self) {
         let Some(topic) = self.last.take() else { return };
         let bytes = self.far.last();
-        let room = self.near.try_add(topic, bytes.len());
-        debug_assert!(room.is_ok(), "there was room");
-        if let Ok(room) = room {
-            room.copy_from_slice(bytes);
-        }
+        // The space was checked before the message was added there, and only this batch takes it.
+        let room = self.near.try_add(topic, bytes.len()).expect("checked space stays free");
+        room.copy_from_slice(bytes);
     }
 }
 
