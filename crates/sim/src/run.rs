@@ -3,7 +3,7 @@
 use crate::checked_receiver::CheckedReceiver;
 use crate::ensure;
 use crate::ledger::Ledger;
-use crate::scenario::{Ending, Scenario};
+use crate::scenario::{Ending, Focus, Scenario};
 use crate::subscriber::Subscriber;
 use crate::traffic::Traffic;
 use crate::violation::{Verdict, Violation};
@@ -46,6 +46,7 @@ pub struct Outcome {
     pub overflowed: u64,
     pub subscribers: u64,
     pub timed_out: u64,
+    pub late_topics: u64,
     pub longest_gap: Nanos,
     pub elapsed: Nanos,
 }
@@ -69,6 +70,7 @@ impl Outcome {
         self.overflowed += other.overflowed;
         self.subscribers += other.subscribers;
         self.timed_out += other.timed_out;
+        self.late_topics += other.late_topics;
         self.longest_gap = self.longest_gap.max(other.longest_gap);
         self.elapsed += other.elapsed;
     }
@@ -77,6 +79,8 @@ impl Outcome {
 /// A run with a violation.
 #[derive(Debug)]
 pub struct Failure {
+    /// Part that the run stressed.
+    pub focus: Focus,
     /// Seed.
     pub seed: u64,
     /// The violation.
@@ -89,23 +93,28 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, violation, scenario, history } = self;
+        let Self { focus, seed, violation, scenario, history } = self;
+        let test = match focus {
+            Focus::Anything => "seeds::many_runs",
+            Focus::LateTopics => "seeds::topics_that_come_late",
+            Focus::Resumption => "seeds::subscribers_that_resume",
+        };
         writeln!(formatter, "{scenario}\n{history}")?;
         writeln!(formatter, "seed {seed}: {violation}")?;
-        write!(formatter, "again: SEED={seed} cargo test -p lanecast-sim --test all seeds")
+        write!(formatter, "again: SEED={seed} cargo test -p lanecast-sim --test all {test}")
     }
 }
 
-/// Runs `seed`.
+/// Runs `seed` in a scenario that stresses `focus`.
 ///
 /// # Errors
 /// The violation, with the scenario and the latest events.
-pub fn run(seed: u64) -> Result<Outcome, Box<Failure>> {
-    let mut run = Run { world: World::new(Scenario::draw(seed)) };
+pub fn run(focus: Focus, seed: u64) -> Result<Outcome, Box<Failure>> {
+    let mut run = Run { world: World::new(Scenario::draw(focus, seed)) };
     run.run().map_err(|violation| {
         let scenario = format!("{:#?}", run.world.scenario);
         let history = run.world.fabric.history.to_string();
-        Box::new(Failure { seed, violation, scenario, history })
+        Box::new(Failure { focus, seed, violation, scenario, history })
     })
 }
 
@@ -323,6 +332,9 @@ impl Run {
                 outcome.overflowed += counters.overflowed;
                 outcome.longest_gap = outcome.longest_gap.max(counters.recovery_max);
                 outcome.read += checked.ledgers.iter().map(Ledger::read).sum::<u64>();
+                let topics = &self.world.scenario.topics;
+                let is_late = |it: &&Ledger| it.read() > 0 && topics[it.topic()].1 > 0;
+                outcome.late_topics += checked.ledgers.iter().filter(is_late).count() as u64;
                 outcome.lost += checked.ledgers.iter().map(Ledger::lost).sum::<u64>();
                 match checked.left {
                     Some((_, CloseReason::Closed)) => outcome.closed += 1,

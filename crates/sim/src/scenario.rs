@@ -1,9 +1,11 @@
 //! Scenario of a run, drawn from its seed.
 
 mod fault_schedule;
+mod focus;
 mod plan;
 
 pub use fault_schedule::{PUBLISHER, host};
+pub use focus::Focus;
 pub use plan::Plan;
 
 use crate::fault::Fault;
@@ -23,6 +25,8 @@ pub const ANNOUNCE: Nanos = 50 * MILLISECOND;
 pub struct Scenario {
     /// Seed.
     pub seed: u64,
+    /// Part that the run stresses.
+    pub focus: Focus,
     /// Settings of the sender; a session after a crash has another number.
     pub sender: sender::SenderSettings,
     /// Lengths of messages, and the time when the publisher adds the topic, by topic.
@@ -78,18 +82,24 @@ pub enum Ending {
 }
 
 impl Scenario {
-    /// Draws the scenario of `seed`.
-    pub fn draw(seed: u64) -> Self {
+    /// Draws the scenario of `seed` that stresses `focus`.
+    pub fn draw(focus: Focus, seed: u64) -> Self {
         let mut rng = SimRng::new(seed);
         let span = rng.spread(20 * MILLISECOND..=1_500 * MILLISECOND);
-        let sender = draw_sender(&mut rng);
-        let topics = draw_topics(&mut rng, sender.longest_message, span);
+        let mut sender = draw_sender(&mut rng);
+        let mut topics = draw_topics(&mut rng, sender.longest_message, span);
+        if focus == Focus::LateTopics {
+            make_late(&mut rng, &mut sender, &mut topics, span);
+        }
         let load = draw_load(&mut rng, &topics, span);
         let count = if rng.percent(10) { rng.within(5..=8) } else { rng.within(1..=4) };
         let recovery = rng.pick(&[20, 100, 500, 2_000, 5_000, 5_000, 5_000, 5_000]) * MILLISECOND;
         let subscribers: Vec<Plan> =
             (0..count).map(|_| draw_plan(&mut rng, &sender, topics.len(), recovery)).collect();
-        let conditions = draw_weather(&mut rng);
+        let mut conditions = draw_weather(&mut rng);
+        if focus == Focus::LateTopics {
+            conditions.detours = rng.within(10_000..=200_000) as u32;
+        }
         let back = if rng.percent(30) { draw_weather(&mut rng) } else { conditions };
         let slow = LinkConditions { rate: 20_000_000, queue: 200_000, ..LinkConditions::INSIDE };
         let ending = match rng.within(0..=9) {
@@ -100,6 +110,7 @@ impl Scenario {
         };
         let mut scenario = Self {
             seed,
+            focus,
             sender,
             topics,
             load,
@@ -113,6 +124,7 @@ impl Scenario {
             is_gentle: true,
         };
         let mut schedule = FaultSchedule {
+            focus,
             is_gentle: scenario.settings_are_gentle(recovery),
             rng: &mut rng,
             sender: &scenario.sender,
@@ -201,6 +213,24 @@ fn draw_sender(rng: &mut SimRng) -> sender::SenderSettings {
         seed: rng.any(),
         ..sender::SenderSettings::default()
     }
+}
+
+/// Gives the session topics that are added late. Connections keep the order of frames, so there
+/// are none.
+fn make_late(
+    rng: &mut SimRng,
+    sender: &mut sender::SenderSettings,
+    topics: &mut Vec<(Sizes, Nanos)>,
+    span: Nanos,
+) {
+    if sender.distribution == Distribution::Stream {
+        sender.distribution = Distribution::Multicast(group_address(1));
+    }
+    let longest = sender.longest_message;
+    while topics.len() < 3 {
+        topics.push((Sizes::Mixed(longest), 0));
+    }
+    topics.iter_mut().skip(1).for_each(|(_, appears)| *appears = rng.up_to(span));
 }
 
 fn draw_topics(rng: &mut SimRng, longest: usize, span: Nanos) -> Vec<(Sizes, Nanos)> {

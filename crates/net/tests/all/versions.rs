@@ -73,15 +73,17 @@ fn other_versions_are_refused_in_words() {
         let work = subscriber.poll(64, |_| {});
         subscriber.wait(work);
     };
-    let (old, new) = (VERSION - 1, VERSION);
-    let words =
-        format!("127.0.0.1 sends frames of version {old}, this program reads version {new}");
-    while !errors(directory.path()).iter().any(|error| error.contains(&words)) {
-        send(old, &mut subscriber);
+    for other in [VERSION - 1, VERSION + 1] {
+        let words = format!(
+            "127.0.0.1 sends frames of version {other}, this program reads version {VERSION}"
+        );
+        while !errors(directory.path()).iter().any(|error| error.contains(&words)) {
+            send(other, &mut subscriber);
+        }
     }
-    assert!(listener.accept().is_err(), "nothing comes of the other version");
+    assert!(listener.accept().is_err(), "nothing comes of the other versions");
     while listener.accept().is_err() {
-        send(new, &mut subscriber);
+        send(VERSION, &mut subscriber);
     }
-    assert_eq!(errors(directory.path()).len(), 1, "one error, however often");
+    assert_eq!(errors(directory.path()).len(), 2, "one error for each version, however often");
 }

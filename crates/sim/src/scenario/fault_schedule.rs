@@ -1,5 +1,6 @@
 //! Fault schedule of a run.
 
+use super::focus::Focus;
 use super::plan::Plan;
 use crate::fault::Fault;
 use crate::link::{LinkConditions, Loss};
@@ -18,6 +19,7 @@ pub const fn host(subscriber: usize) -> Host {
 
 /// Faults of a scenario, drawn one by one.
 pub(super) struct FaultSchedule<'a> {
+    pub(super) focus: Focus,
     pub(super) rng: &'a mut SimRng,
     pub(super) sender: &'a SenderSettings,
     pub(super) subscribers: &'a mut [Plan],
@@ -44,6 +46,16 @@ impl FaultSchedule<'_> {
         for _ in 0..count {
             let at = self.rng.up_to(span);
             self.add_fault(at, count == 1);
+        }
+        for who in 0..self.subscribers.len() {
+            match self.focus {
+                Focus::Anything => {}
+                Focus::LateTopics => {
+                    let at = self.rng.up_to(span).max(self.subscribers[who].starts);
+                    self.faults.push((at, Fault::WantAll(who)));
+                }
+                Focus::Resumption => self.add_outages(who, span),
+            }
         }
         self.healed = self.faults.iter().map(|(at, _)| *at).max().unwrap_or(0).max(span);
         let bursts = |conditions: &LinkConditions| matches!(conditions.loss, Loss::Bursts { .. });
@@ -90,6 +102,22 @@ impl FaultSchedule<'_> {
             }
             10 => self.faults.push((at, Fault::WantAll(who))),
             _ => self.add_crash((at, until)),
+        }
+    }
+
+    /// Adds up to three outages of a subscriber, one after another.
+    fn add_outages(&mut self, who: usize, span: Nanos) {
+        let count = self.rng.within(1..=3);
+        let starts = self.subscribers[who].starts;
+        for number in 0..count {
+            let at = starts + (span * number + self.rng.up_to(span)) / count;
+            if self.is_stream() {
+                self.faults.push((at, Fault::Break(who)));
+            } else {
+                let liveness = self.sender.liveness;
+                let until = at + self.rng.spread(liveness / 4..=3 * liveness);
+                self.add_cut(who, (at, until), true);
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 //! `SEED=n` runs one seed; `SEEDS=a..b` runs some. The long test tells how far it has come, so
 //! that one that was cut short goes on from there: `SEEDS=n..100000`.
 
-use lanecast_sim::run::{self, Outcome};
+use lanecast_sim::run::{self, Failure, Outcome};
+use lanecast_sim::scenario::Focus;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::Write;
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of runs between two progress reports.
 pub(crate) const SLICE: usize = 10_000;
+/// Runs of each focus beside the general ones.
+const FOCUSED: u64 = 250;
 /// Failures after which to stop.
 const FAILURES_MAX: usize = 10;
 
@@ -68,7 +71,7 @@ pub(crate) fn run_all<O: Default + Send, F: Display + Send>(
 fn many_runs_keep_every_promise() {
     let seeds = seeds(0..2_000);
     let all = seeds.end - seeds.start >= 2_000;
-    let total = run_all(seeds, run::run, Outcome::add);
+    let total = run_all(seeds, run_about(Focus::Anything), Outcome::add);
     println!("{total:?}");
     // Runs without events prove nothing.
     if all {
@@ -82,14 +85,53 @@ fn many_runs_keep_every_promise() {
 }
 
 #[test]
+fn topics_that_come_late_lose_nothing_in_silence() {
+    let total = run_some(Focus::LateTopics);
+    assert!(total.is_none_or(|it| it.late_topics > 300 && it.gentle > 20), "{total:?}");
+}
+
+#[test]
+fn subscribers_that_resume_account_for_every_message() {
+    let total = run_some(Focus::Resumption);
+    let is_enough = |it: Outcome| it.timed_out > 20 && it.joined_again > 20;
+    assert!(total.is_none_or(is_enough), "{total:?}");
+}
+
+/// Runs a few hundred seeds, and returns their outcome unless the environment chose the seeds.
+fn run_some(focus: Focus) -> Option<Outcome> {
+    let usual = 0..FOCUSED;
+    let seeds = seeds(usual.clone());
+    let is_usual = seeds == usual;
+    let total = run_all(seeds, run_about(focus), Outcome::add);
+    println!("{total:?}");
+    is_usual.then_some(total)
+}
+
+fn run_about(focus: Focus) -> impl Fn(u64) -> Result<Outcome, Box<Failure>> + Sync + RefUnwindSafe {
+    move |seed| run::run(focus, seed)
+}
+
+#[test]
 #[ignore = "takes minutes: make test-long"]
 fn very_many_runs_keep_every_promise() {
-    let (seeds, mut total) = (seeds(2_000..100_000), Outcome::default());
+    run_very_many(Focus::Anything, 2_000..100_000);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn very_many_late_topics_and_resumptions() {
+    for focus in [Focus::LateTopics, Focus::Resumption] {
+        run_very_many(focus, FOCUSED..20_000);
+    }
+}
+
+fn run_very_many(focus: Focus, usual: Range<u64>) {
+    let (seeds, mut total) = (seeds(usual), Outcome::default());
     for first in seeds.clone().step_by(SLICE) {
         let end = seeds.end.min(first + SLICE as u64);
-        total.add(&run_all(first..end, run::run, Outcome::add));
+        total.add(&run_all(first..end, run_about(focus), Outcome::add));
         // Not `println!`, which the test harness shows only for failures.
         _ = writeln!(std::io::stderr(), "seeds {}..{end} keep every promise", seeds.start);
     }
-    println!("{total:?}");
+    println!("{focus:?}: {total:?}");
 }
