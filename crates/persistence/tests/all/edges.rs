@@ -126,3 +126,18 @@ fn a_session_that_ended_before_it_was_named_leaves_nothing_behind() {
     receiver.on_live(100, 1, b"body", NOW + 3 * settings.retry, &mut out);
     assert_eq!(told(&out), 1, "{:?}", out.receiver_events);
 }
+
+#[test]
+fn streams_are_bounded() {
+    let settings = StoreSettings { streams_max: 2, ..StoreSettings::default() };
+    let mut store = Store::new(settings, 5);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let open = StoreFrame::Open { ballot: Ballot { epoch: 3, session: SESSION } };
+    for source in 0..100 {
+        let address = StoreAddress { client: SESSION, source, topic: TOPIC };
+        store.on_frame(address, &open, NOW, &mut log, &mut out);
+    }
+    assert_eq!(store.summaries().count(), 2);
+    store.on_persisted(&log, &mut out);
+    assert_eq!(out.frames.len(), 2, "a stream that is refused is not answered");
+}
