@@ -53,8 +53,8 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// let mut received = Vec::new();
 /// while received.is_empty() {
 ///     subscriber.poll(64, |event| {
-///         if let ReceiverEvent::Message { bytes, .. } = event {
-///             received.push(bytes.to_vec());
+///         if let ReceiverEvent::Message(message) = event {
+///             received.push(message.bytes().to_vec());
 ///         }
 ///     });
 ///     store.poll()?;
