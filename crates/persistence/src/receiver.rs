@@ -443,7 +443,10 @@ impl Receiver {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         // A stream that is new to the topic has nothing in front of its oldest message.
         let start = if incoming.is_early { self.settings.start } else { ReceiverStart::Oldest };
-        incoming.begin(consumption.filter(|_| !self.settings.is_replay), start, now, out);
+        let session = incoming.best().map(|best| best.state.log.session);
+        let first_live = session.and_then(|session| self.strays.first(session));
+        let consumption = consumption.filter(|_| !self.settings.is_replay);
+        incoming.begin(consumption, start, first_live, now, out);
         // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
         (report.consumed, report.told) = (incoming.next, incoming.next);
         report.at = now;

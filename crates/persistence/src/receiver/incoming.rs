@@ -101,11 +101,13 @@ impl Incoming {
         offers.max_by_key(|offer| (offer.state.log, offer.state.next))
     }
 
-    /// Begins where the receiver had come to, or where it is set up to begin.
+    /// Begins where the receiver had come to, or where it is set up to begin. `first_live` is the
+    /// number of the first message that it has received.
     pub(super) fn begin(
         &mut self,
         from: Option<Consumption>,
         start: ReceiverStart,
+        first_live: Option<u64>,
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
@@ -117,7 +119,12 @@ impl Incoming {
             Some(consumption) => consumed_length(&consumption, &state.runs, u64::MAX),
             None => match start {
                 ReceiverStart::Oldest => oldest,
-                ReceiverStart::End => state.next,
+                // The stores may have more by now than when the receiver came.
+                ReceiverStart::End => {
+                    let number = first_live.and_then(|number| number.checked_sub(best.number));
+                    let run = state.runs.last().map_or(0, |run| run.start);
+                    number.map_or(state.next, |number| state.next.min(run + number))
+                }
                 ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
             },
         };

@@ -6,8 +6,8 @@ pub enum ReceiverStart {
     /// At the oldest message that a store has.
     #[default]
     Oldest,
-    /// At the end: only what is sent from now on. Streams that come later begin at their oldest
-    /// message all the same.
+    /// At the end: with the first message that was received live, or behind the last one that the
+    /// stores have. Streams that come later begin at their oldest message all the same.
     End,
     /// At this sequence; at the oldest message if that is later, and at the end if that is earlier.
     Sequence(u64),

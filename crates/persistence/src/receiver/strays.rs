@@ -71,6 +71,12 @@ impl Strays {
         self.sessions.is_empty()
     }
 
+    /// Number of the first message of a session.
+    pub(super) fn first(&self, session: u64) -> Option<u64> {
+        let stray = self.sessions.get(&session)?;
+        stray.messages.front().map(|(number, _)| *number).or(stray.dropped)
+    }
+
     /// Takes the messages of a session.
     pub(super) fn take(&mut self, session: u64) -> Option<Stray> {
         let stray = self.sessions.remove(&session)?;

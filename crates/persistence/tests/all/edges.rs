@@ -2,11 +2,12 @@
 
 use crate::parts::{MemoryLog, Outlet, TOPIC};
 use lanecast_persistence::{
-    GroupRule, Receiver, ReceiverSettings, SendRefusal, Source, SourceEvent, SourceSettings, Store,
-    StoreGroups, StoreSettings,
+    GroupRule, Receiver, ReceiverSettings, ReceiverStart, SendRefusal, Source, SourceEvent,
+    SourceSettings, Store, StoreGroups, StoreSettings,
 };
 use lanecast_wire::store::{
     Ballot, LogRecord, Members, Records, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,
+    StoreOffer, StoreState,
 };
 
 const SESSION: u64 = 1;
@@ -140,4 +141,40 @@ fn streams_are_bounded() {
     assert_eq!(store.summaries().count(), 2);
     store.on_persisted(&log, &mut out);
     assert_eq!(out.frames.len(), 2, "a stream that is refused is not answered");
+}
+
+/// The stores answer when the messages that came live are durable already.
+#[test]
+fn a_receiver_that_begins_at_the_end_skips_no_live_message() {
+    let settings =
+        ReceiverSettings { start: ReceiverStart::End, ..ReceiverSettings::new(groups()) };
+    let mut receiver = Receiver::new(settings, 1, NOW);
+    let mut out = Outlet::default();
+    for number in 4..=5 {
+        receiver.on_live(SESSION, number, b"body", NOW, &mut out);
+    }
+    receiver.tick(NOW, &mut out);
+    let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
+        _ => None,
+    });
+    let token = asked.expect("a question");
+    let log = Ballot { epoch: 3, session: SESSION };
+    let state = StoreState {
+        incarnation: 5,
+        promised: log,
+        log,
+        next: 106,
+        members: Members { version: 1, stores: vec![("a".to_owned(), 5)] },
+        runs: vec![Run { ballot: log, start: 100 }],
+        ..StoreState::default()
+    };
+    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, state };
+    receiver.on_frame(0, 7, &StoreFrame::Offer(offer), NOW, &mut out);
+    let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
+    receiver.on_frame(0, 0, &streams, NOW, &mut out);
+    let joined = out.receiver_events.iter().find(|event| event.starts_with("Joined"));
+    assert!(joined.is_some_and(|event| event.contains("next: 104")), "{:?}", out.receiver_events);
+    let count = out.receiver_events.iter().filter(|event| event.starts_with("Message")).count();
+    assert_eq!(count, 2, "{:?}", out.receiver_events);
 }
