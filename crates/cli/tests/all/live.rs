@@ -26,9 +26,13 @@ impl Program {
     }
 }
 
+/// Runs a program, and stays until a line is typed: when a terminal's first process ends, the system
+/// drops the output that was not read yet.
+const LEADER: &str = r#""$0" "$@"; code=$?; read -r line; exit $code"#;
+
 /// A program on a terminal.
 pub(crate) struct Screen {
-    program: Program,
+    leader: Program,
     pty: Arc<Pty>,
     picture: Arc<Mutex<vt100::Parser>>,
     /// Held so that the terminal can be looked at when the program has ended.
@@ -36,10 +40,10 @@ pub(crate) struct Screen {
 }
 
 /// Starts a program on a terminal.
-fn spawn(stage: &Stage, line: &str, rows: u16, columns: u16) -> (Program, Pty, Pts) {
+fn spawn(stage: &Stage, words: &[&str], rows: u16, columns: u16) -> (Program, Pty, Pts) {
     let (pty, pts) = pty_process::blocking::open().unwrap();
     pty.resize(pty_process::Size::new(rows, columns)).unwrap();
-    let command = Command::new(BINARY).args(line.split_whitespace());
+    let command = Command::new(words[0]).args(&words[1..]);
     let command = command.current_dir(stage.path("")).env("TERM", "xterm-256color");
     let command = command.env_remove("LANECAST_CONFIG").env_remove("NO_COLOR");
     let mut command = command.env("LANECAST_SHM__DIRECTORY", stage.path("domain"));
@@ -58,7 +62,9 @@ fn some(number: u16) -> NonZeroU16 {
 
 impl Screen {
     pub(crate) fn open(stage: &Stage, line: &str, rows: u16, columns: u16) -> Self {
-        let (program, pty, pts) = spawn(stage, line, rows, columns);
+        let words: Vec<&str> =
+            ["sh", "-c", LEADER, BINARY].into_iter().chain(line.split_whitespace()).collect();
+        let (leader, pty, pts) = spawn(stage, &words, rows, columns);
         let (pty, picture) = (Arc::new(pty), vt100::Parser::new(some(rows), some(columns), 0));
         let picture = Arc::new(Mutex::new(picture));
         let (output, drawn) = (Arc::clone(&pty), Arc::clone(&picture));
@@ -69,7 +75,7 @@ impl Screen {
                 drawn.lock().unwrap().process(&part[..length]);
             }
         });
-        Self { program, pty, picture, _pts: pts }
+        Self { leader, pty, picture, _pts: pts }
     }
 
     fn lines(&self) -> Vec<String> {
@@ -96,8 +102,17 @@ impl Screen {
         self.pty.resize(pty_process::Size::new(rows, columns)).unwrap();
     }
 
+    /// Signals the program, if it has not ended.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.program.0), signal).unwrap();
+        let leader = self.leader.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children"));
+        let program = children.unwrap().split_whitespace().next().map(|id| id.parse().unwrap());
+        if let Some(program) = program.and_then(Pid::from_raw) {
+            match kill_process(program, signal) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     /// Whether the terminal shows its other page, or no cursor.
@@ -108,10 +123,12 @@ impl Screen {
 
     /// Waits for the end with this status, after which the terminal must be as it was.
     pub(crate) fn finish(mut self, code: i32) {
-        let status = self.program.wait();
-        assert_eq!(status.code(), Some(code), "{:?}", self.lines());
         wait_for("the terminal's own page", || (!self.is_special()).then_some(()));
-        assert!(!is_raw(&self.pty), "lines and echo are back");
+        wait_for("lines and echo", || (!is_raw(&self.pty)).then_some(()));
+        self.press("\n");
+        let status = self.leader.wait();
+        assert_eq!(status.code(), Some(code), "{:?}", self.lines());
+        assert!(!self.is_special() && !is_raw(&self.pty), "the terminal is as it was");
     }
 }
 
@@ -176,7 +193,7 @@ fn every_way_out_of_top_gives_the_terminal_back() {
 #[test]
 fn top_ends_with_its_terminal() {
     let stage = Stage::new();
-    let (mut program, pty, pts) = spawn(&stage, "top", 24, 80);
+    let (mut program, pty, pts) = spawn(&stage, &[BINARY, "top"], 24, 80);
     wait_for("top to take the terminal", || is_raw(&pty).then_some(()));
     drop((pty, pts));
     program.wait();
