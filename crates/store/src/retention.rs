@@ -57,8 +57,8 @@ impl RetentionTask {
         self.given_up
     }
 
-    /// Does some of what is due; returns whether there is more. A log without room stops it until
-    /// the next step.
+    /// Does some of what is due; returns whether to go on at once. A log without room, or a stream
+    /// that is being copied, stops it until the next step.
     pub(crate) fn step<S: Storage>(
         &mut self,
         machine: &mut Store,
@@ -83,11 +83,12 @@ impl RetentionTask {
         if self.cut.0 != cut {
             self.cut = (cut, 0);
         }
+        let moved = self.cut.1;
         let is_more = self.vacate(cut, machine, log)?;
         if !is_more {
             self.made = Some((cut, log.appended()));
         }
-        Ok(is_more)
+        Ok(is_more && self.cut.1 > moved)
     }
 
     /// The settings of a topic.

@@ -3,9 +3,9 @@
 use super::*;
 use crate::checkpoint::{Checkpoints, StoreIdentity};
 use lanecast_journal::{Durability, Journal, JournalConfig, Retention, Storage};
-use lanecast_persistence::StoreSettings;
+use lanecast_persistence::{StoreOutlet, StoreSettings};
 use lanecast_sim::disk::SimulatedDisk;
-use lanecast_wire::store::{Ballot, Consumption, Members, Run};
+use lanecast_wire::store::{Ballot, Consumption, Members, Run, StoreAddress, StoreFrame};
 use std::time::Instant;
 
 const SEGMENT: u64 = 64 << 10;
@@ -257,4 +257,41 @@ fn a_disk_that_fails_takes_nothing_any_more() {
     let record = LogRecord::Message { stream: 0, sequence: 1, body: b"late" };
     assert_eq!(keeper.log.append(&record), Err(LogFull));
     assert!(keeper.log.persisted() < keeper.log.appended());
+}
+
+/// Answers that nothing reads.
+struct Unread;
+
+impl StoreOutlet for Unread {
+    fn reply(&mut self, _: u64, _: &str, _: u64, _: &StoreFrame<'_>) {}
+
+    fn request(&mut self, _: &str, _: &str, _: u64, _: &StoreFrame<'_>) {}
+}
+
+#[test]
+fn a_stream_that_is_copied_is_waited_for_without_haste() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders"]);
+    let deadline = Instant::now() + LONG;
+    while keeper.log.retention_due().is_none() {
+        assert!(Instant::now() < deadline, "retention has nothing to do");
+        keeper.send(0);
+        while keeper.log.persisted() < keeper.log.appended() {
+            assert!(Instant::now() < deadline, "the disk stands still");
+            std::thread::yield_now();
+        }
+    }
+    let ballot = Ballot { epoch: 2, session: 2 };
+    let start = keeper.next[0] + 100;
+    let members = Members { version: 1, stores: vec![("a".into(), 7)] };
+    let runs = vec![RUN, Run { ballot, start }];
+    let begin =
+        StoreFrame::Begin { ballot, log: RUN.ballot, start, number: 0, donor: "b", members, runs };
+    let address = StoreAddress { client: 2, source: 9, topic: "orders" };
+    for frame in [StoreFrame::Open { ballot }, begin] {
+        keeper.machine.on_frame(address, &frame, 0, &mut keeper.log, &mut Unread);
+    }
+    assert!(keeper.machine.summaries().all(|stream| stream.is_copying));
+    let step = keeper.task.step(&mut keeper.machine, &mut keeper.log, 0);
+    assert_eq!(step.ok(), Some(false), "the server would go on at once, for nothing");
+    assert!(keeper.log.retention_due().is_some());
 }
