@@ -26,8 +26,8 @@ impl Program {
     }
 }
 
-/// Runs a program, and stays until a line is typed: when a terminal's first process ends, the system
-/// drops the output that was not read yet.
+/// Runs a program, and stays until a line is typed: when a terminal's first process ends, the
+/// system drops the output that was not read yet.
 const LEADER: &str = r#""$0" "$@"; code=$?; read -r line; exit $code"#;
 
 /// A program on a terminal.
