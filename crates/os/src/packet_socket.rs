@@ -1,14 +1,14 @@
 //! Packets of an interface as they pass: packet(7).
 
 use crate::checked;
-use crate::socket::Direction;
+use crate::socket::{self, Direction};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Bytes that the kernel keeps while the program is busy.
-const ROOM_BYTES: usize = 8 << 20;
+pub const ROOM_BYTES: usize = 8 << 20;
 
 /// A socket that receives a copy of every IP packet of an interface, or of all interfaces.
 #[derive(Debug)]
@@ -50,6 +50,14 @@ impl PacketSocket {
             checked(bound)?;
         }
         Ok(Self { socket })
+    }
+
+    /// Packets that the kernel dropped since the socket was opened, because its room was full.
+    ///
+    /// # Errors
+    /// Those of getsockopt(2).
+    pub fn dropped(&self) -> io::Result<u32> {
+        socket::dropped(self.socket.as_fd())
     }
 
     /// Receives a packet into `buffer`; `None` if there is none. Longer packets are cut.

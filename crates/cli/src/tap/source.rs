@@ -1,10 +1,10 @@
 //! Where captured packets come from: an interface, or a capture file.
 
 use super::packet::Link;
-use crate::output::print_error;
+use crate::output::{print_error, warn};
 use anyhow::{Context, bail};
 use lanecast_os::interface::interfaces;
-use lanecast_os::packet_socket::PacketSocket;
+use lanecast_os::packet_socket::{PacketSocket, ROOM_BYTES};
 use lanecast_os::poll::PollBuffer;
 use pcap_parser::pcapng::Block;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
@@ -120,7 +120,8 @@ impl Interfaces {
 }
 
 /// Passes the packets of an interface, or of all, to `each` until it returns false, or `stop` is
-/// true.
+/// true and those that had come by then were read. Packets that the kernel dropped are counted on
+/// standard error.
 pub(super) fn listen(
     interface: Option<&str>,
     stop: impl Fn() -> bool,
@@ -131,11 +132,31 @@ pub(super) fn listen(
         "cannot capture packets: run it as root, or give the program CAP_NET_RAW \
          (sudo setcap cap_net_raw+ep lanecast)",
     )?;
+    let read = read(&socket, stop, &mut each);
+    match socket.dropped() {
+        Ok(0) => {}
+        Ok(count) => {
+            warn(&format!("{count} packets came faster than they were read, and are lost"))
+        }
+        Err(error) => warn(&format!("the number of lost packets is not known: {error}")),
+    }
+    read
+}
+
+/// The packets of a socket, see [`listen`].
+fn read(
+    socket: &PacketSocket,
+    stop: impl Fn() -> bool,
+    each: &mut impl FnMut(Option<(u64, Link, &[u8])>) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
     let (mut buffer, mut room) = (vec![0; PACKET_MAX], PollBuffer::default());
+    // Read since the stop: no more than had room before it, however many follow.
+    let mut late = 0;
     print_error("tapping; Ctrl-C ends it");
-    while !stop() {
+    while late < ROOM_BYTES {
+        let stopped = stop();
         let Some(packet) = socket.receive(&mut buffer)? else {
-            if !each(None)? {
+            if stopped || !each(None)? {
                 return Ok(());
             }
             let mut set = room.clear();
@@ -143,6 +164,9 @@ pub(super) fn listen(
             set.wait(Some(WAIT));
             continue;
         };
+        if stopped {
+            late += packet.length;
+        }
         // What passes the loopback is seen on its way out and on its way in.
         if packet.is_loopback && packet.is_outgoing {
             continue;
