@@ -402,7 +402,7 @@ where
     });
     let deadline = Instant::now() + PATIENCE;
     let epoll = lanecast_os::epoll::Epoll::new().expect("a set");
-    epoll.add(reader.subscriber.wakeup(), 0).expect("added");
+    epoll.add(reader.subscriber.wakeup().expect("a descriptor"), 0).expect("added");
     let mut ready = Vec::new();
     while reader.next < 100 {
         assert!(Instant::now() < deadline, "asleep at {}: {:?}", reader.next, reader.events);

@@ -29,6 +29,7 @@ mod outlet;
 mod quorum;
 mod receiver;
 mod receiver_event;
+mod silence;
 mod source;
 mod store;
 

@@ -12,6 +12,7 @@ use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
+use crate::silence::Silence;
 use incoming::{Incoming, Limits};
 use lanecast_wire::store::{Consumption, StoreFrame, StoreOffer};
 use report::Report;
@@ -21,8 +22,6 @@ use strays::Strays;
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
-/// Questions without an answer until a store counts as lost.
-const SILENT_QUESTIONS: u64 = 10;
 /// Share of the repetition interval after which stores are asked for a session that is new.
 const SOON: Nanos = 20;
 
@@ -71,7 +70,7 @@ struct KnownStore {
     answered: u64,
     /// The question that its last offers answer, and how many there were.
     offered: (u64, u32),
-    heard: Nanos,
+    silence: Silence,
     is_lost: bool,
 }
 
@@ -109,7 +108,7 @@ impl Receiver {
             incarnation: None,
             answered: 0,
             offered: (0, 0),
-            heard: now,
+            silence: Silence::default(),
             is_lost: false,
         };
         let ReceiverSettings { cache_bytes, fetch_bytes, retry, .. } = settings;
@@ -139,6 +138,17 @@ impl Receiver {
     /// Sequence of the next message of a stream.
     pub fn next(&self, source: u64) -> Option<u64> {
         self.streams.get(&source).filter(|(it, _)| it.has_begun).map(|(it, _)| it.next)
+    }
+
+    /// Whether enough stores have answered once: streams that come later are new.
+    pub const fn has_all(&self) -> bool {
+        self.has_all
+    }
+
+    /// The session whose live messages are those of a stream, if its publisher has registered it.
+    pub fn session(&self, source: u64) -> Option<u64> {
+        let session = self.streams.get(&source)?.0.ballot().session;
+        (self.sessions.get(&session) == Some(&source)).then_some(session)
     }
 
     /// A live message of a session: the one with this number on the topic.
@@ -244,13 +254,13 @@ impl Receiver {
         self.token += 1;
         (self.asked, self.ask_at) = (now, now + self.settings.retry);
         let frame = StoreFrame::Attach { receiver: self.id, token: self.token };
-        let patience = SILENT_QUESTIONS * self.settings.retry;
         for (index, store) in self.stores.iter_mut().enumerate() {
             out.request(index, 0, &frame);
-            if !store.is_lost && now.saturating_sub(store.heard) > patience {
+            if !store.is_lost && store.silence.is_loss(now, self.settings.retry) {
                 store.is_lost = true;
                 out.event(ReceiverEvent::StoreLost { store: store.name.clone() });
             }
+            store.silence.on_request(now);
         }
     }
 
@@ -283,7 +293,7 @@ impl Receiver {
         out: &mut impl ReceiverOutlet,
     ) {
         let Some(known) = self.stores.get_mut(store) else { return };
-        known.heard = now;
+        known.silence.on_answer();
         if std::mem::take(&mut known.is_lost) {
             out.event(ReceiverEvent::StoreBack { store: known.name.clone() });
         }

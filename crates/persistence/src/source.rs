@@ -21,8 +21,6 @@ use window::Window;
 
 /// Frames of messages that one request of a store is answered with.
 const RESENDS_MAX: usize = 8;
-/// Requests without an answer until a store counts as lost.
-const SILENT_REQUESTS: u64 = 10;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -164,6 +162,11 @@ impl Source {
         }
     }
 
+    /// Stores that have answered, and are connected.
+    pub fn answering(&self) -> usize {
+        self.stores.iter().filter(|store| store.state.is_some()).count()
+    }
+
     /// Tells of a refused message, and of room for it.
     pub fn tell_flight(&mut self, out: &mut impl SourceOutlet) {
         let (length, is_told) = match self.flight {
@@ -241,6 +244,7 @@ impl Source {
             return;
         }
         self.stores[store].heard = now;
+        self.stores[store].silence.on_answer();
         if std::mem::take(&mut self.stores[store].is_lost) {
             out.event(SourceEvent::StoreBack { store: self.stores[store].name.clone() });
         }
@@ -508,6 +512,7 @@ impl Source {
             _ => query,
         };
         out.request(store, &frame);
+        self.stores[store].silence.on_request(now);
     }
 
     /// A store other than `store` that has the log in front of the run; `store` itself if it does.
@@ -555,8 +560,7 @@ impl Source {
 
     fn check_silence(&mut self, store: usize, now: Nanos, out: &mut impl SourceOutlet) {
         let store = &mut self.stores[store];
-        let patience = SILENT_REQUESTS * self.settings.retry;
-        if !store.is_lost && now.saturating_sub(store.heard) > patience {
+        if !store.is_lost && store.silence.is_loss(now, self.settings.retry) {
             store.is_lost = true;
             out.event(SourceEvent::StoreLost { store: store.name.clone() });
         }

@@ -18,24 +18,26 @@ pub(crate) struct Links<P: Publish> {
 }
 
 impl<P: Publish> Links<P> {
-    /// Opens links to all of `stores`, and a subscriber to their replies.
+    /// Opens links to all of `stores`.
     pub(crate) fn open<T: Transport<Publisher = P>>(
         transport: &T,
         topic: &str,
         stores: &StoreGroups,
         client: u64,
-    ) -> Result<(Self, T::Subscriber), OpenError<T::Error>> {
+    ) -> Result<Self, OpenError<T::Error>> {
         name::check_topic(topic)?;
-        let topics: Vec<String> = stores.names().map(|it| name::replies(it, client)).collect();
         stores.names().try_for_each(name::check_store)?;
-        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-        let replies = transport.subscriber(&topics).map_err(OpenError::Transport)?;
         let link = |name: &str| {
             let publisher = transport.publisher(&name::requests(name));
             Ok((name.to_owned(), Link::new(publisher.map_err(OpenError::Transport)?)))
         };
         let stores = stores.names().map(link).collect::<Result<_, OpenError<T::Error>>>()?;
-        Ok((Self { topic: topic.to_owned(), client, stores, frame: Vec::new() }, replies))
+        Ok(Self { topic: topic.to_owned(), client, stores, frame: Vec::new() })
+    }
+
+    /// Topics of the stores' replies to this client.
+    pub(crate) fn reply_topics(&self) -> Vec<String> {
+        self.stores.iter().map(|(store, _)| name::replies(store, self.client)).collect()
     }
 
     pub(crate) fn topic(&self) -> &str {

@@ -5,7 +5,7 @@ use crate::links::Links;
 use crate::name;
 use crate::options::PersistentOptions;
 use lanecast_base::clock::Clock;
-use lanecast_persistence::{Nanos, Source, SourceEvent, SourceOutlet};
+use lanecast_persistence::{Nanos, SendRefusal, Source, SourceEvent, SourceOutlet};
 use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
 use std::fmt;
@@ -85,7 +85,10 @@ impl<T: Transport> PersistentPublisher<T> {
         let failed = OpenError::Transport;
         let publisher = transport.publisher(topic).map_err(failed)?;
         let session = publisher.session().0;
-        let (links, replies) = Links::open(transport, topic, &settings.stores, session)?;
+        let links = Links::open(transport, topic, &settings.stores, session)?;
+        let topics = links.reply_topics();
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        let replies = transport.subscriber(&topics).map_err(failed)?;
         let longest_frame = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         settings.longest_frame = settings.longest_frame.min(longest_frame);
         // A message has to fit into a frame as well: a store that missed it is sent it again.
@@ -126,6 +129,14 @@ impl<T: Transport> PersistentPublisher<T> {
         claim.copy_from_slice(bytes);
         claim.commit();
         Ok(self.machine.sent(bytes))
+    }
+
+    /// Whether a message of `length` bytes has room in flight now.
+    ///
+    /// # Errors
+    /// See [`SendRefusal`].
+    pub fn room(&self, length: usize) -> Result<(), SendRefusal> {
+        self.machine.room(length)
     }
 
     /// Sends `bytes`, and waits while that is not possible. Events that come meanwhile go to
@@ -221,6 +232,16 @@ impl<T: Transport> PersistentPublisher<T> {
     /// Whether the stores have accepted this run: messages can be sent.
     pub const fn is_registered(&self) -> bool {
         self.machine.is_registered()
+    }
+
+    /// Subscribers that have joined, those of stores left out.
+    pub fn subscribers(&self) -> usize {
+        self.publisher.subscribers().saturating_sub(self.machine.answering())
+    }
+
+    /// Stores that have answered, and are connected.
+    pub fn answering_stores(&self) -> usize {
+        self.machine.answering()
     }
 
     /// Sequence of the next message.

@@ -3,18 +3,18 @@
 use crate::error::OpenError;
 use crate::links::Links;
 use crate::options::{Acknowledgement, DurableOptions};
-use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
-use lanecast_os::event::EventFd;
+use lanecast_os::epoll::Epoll;
 use lanecast_persistence::{Nanos, Receiver, ReceiverEvent, ReceiverOutlet};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::StoreFrame;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Frames read in one poll.
+/// Messages and frames read in one poll of a subscriber that waits for the stores.
 const POLL_LIMIT: usize = 64;
 /// Bytes of a frame beside the messages in it.
 const FRAME_OVERHEAD: usize = 512;
@@ -63,9 +63,10 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DurableSubscriber<T: Transport> {
+    /// Live messages and the stores' answers. One subscriber for both: a thread that waits for it
+    /// is woken by either, as by the messages of a plain subscriber, by the transport's strategy.
     // Before the links: a subscriber that is dropped first holds up no publisher.
-    live: T::Subscriber,
-    replies: T::Subscriber,
+    feed: T::Subscriber,
     machine: Receiver,
     links: Links<T::Publisher>,
     acknowledgement: Acknowledgement,
@@ -73,9 +74,12 @@ pub struct DurableSubscriber<T: Transport> {
     consumed: Vec<(u64, u64)>,
     /// A publisher evicted the subscriber, which is replaced at the end of the poll.
     was_evicted: bool,
-    wakeup: Wakeup,
+    /// The descriptor, if the program asked for one. It outlives the feed that it watches.
+    wakeup: Option<Epoll>,
     clock: Clock,
     transport: T,
+    /// Sessions on the topic whose live messages come.
+    sessions: BTreeSet<u64>,
     foreign_frames: u64,
 }
 
@@ -144,28 +148,24 @@ impl<T: Transport> DurableSubscriber<T> {
     ) -> Result<Self, OpenError<T::Error>> {
         let DurableOptions { mut settings, acknowledgement } = options;
         let client = lanecast_os::process::random().map_err(OpenError::System)?;
-        let (links, mut replies) = Links::open(&transport, topic, &settings.stores, client)?;
-        let mut live = transport.subscriber(&[topic]).map_err(OpenError::Transport)?;
-        let event = Arc::new(EventFd::new(false).map_err(OpenError::System)?);
-        let wakeup = Wakeup::new(event).map_err(OpenError::System)?;
-        wakeup.add(&mut live).map_err(OpenError::System)?;
-        wakeup.add(&mut replies).map_err(OpenError::System)?;
+        let links = Links::open(&transport, topic, &settings.stores, client)?;
+        let feed = subscribe(&transport, &links).map_err(OpenError::Transport)?;
         let longest = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         let longest = u32::try_from(longest).unwrap_or(u32::MAX);
         settings.fetch_bytes = settings.fetch_bytes.min(longest);
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         Ok(Self {
-            live,
-            replies,
+            feed,
             machine: Receiver::new(settings, receiver, now),
             links,
             acknowledgement,
             consumed: Vec::new(),
             was_evicted: false,
-            wakeup,
+            wakeup: None,
             clock,
             transport,
+            sessions: BTreeSet::new(),
             foreign_frames: 0,
         })
     }
@@ -174,16 +174,15 @@ impl<T: Transport> DurableSubscriber<T> {
         self.clock.ns(self.clock.ticks())
     }
 
-    /// Reads at most `limit` live messages and the stores' answers, asks them what is due, and
-    /// calls `handler` with the events; returns the amount of work, 0 if there was none. Never
-    /// blocks.
+    /// Reads at most `limit` live messages and answers of stores, asks them what is due, and calls
+    /// `handler` with the events; returns the amount of work, 0 if there was none. Never blocks.
     ///
-    /// One frame of a store holds many messages, so that more than `limit` can be handed out.
+    /// One answer of a store holds many messages, so that more than `limit` can be handed out.
     /// Their bytes are valid inside the handler's call. If the handler panics, the messages of this
     /// poll do not count as consumed.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
         let now = self.now();
-        let Self { live, replies, machine, links, was_evicted, foreign_frames, .. } = self;
+        let Self { feed, machine, links, was_evicted, sessions, foreign_frames, .. } = self;
         let (acknowledgement, consumed) = (self.acknowledgement, &mut self.consumed);
         // Left behind by a handler that panicked.
         if acknowledgement == Acknowledgement::OnReturn {
@@ -191,31 +190,33 @@ impl<T: Transport> DurableSubscriber<T> {
         }
         let mut work = links.flush();
         let mut out = Outbox { links, handler: &mut handler, acknowledgement, consumed };
-        work += replies.poll(POLL_LIMIT, |event| match event {
+        work += feed.poll(limit, |event| match event {
+            Event::Message(message) if message.stream().topic == out.links.topic() => {
+                let (session, number) = (message.stream().session.0, message.number());
+                machine.on_live(session, number, message.bytes(), now, &mut out);
+            }
             Event::Message(message) => match out.links.read(&message) {
                 Some((store, source, frame)) => {
                     machine.on_frame(store, source, &frame, now, &mut out);
                 }
                 None => *foreign_frames += 1,
             },
-            Event::Left(stream, _) => {
-                if let Some(store) = out.links.store(&stream.topic) {
-                    machine.on_disconnected(store);
-                }
-            }
-            _ => {}
-        });
-        work += live.poll(limit, |event| match event {
-            Event::Message(message) => {
-                let (session, number) = (message.stream().session.0, message.number());
-                machine.on_live(session, number, message.bytes(), now, &mut out);
-            }
-            Event::Lost(gap) => {
+            // Lost answers are asked for again.
+            Event::Lost(gap) if gap.stream.topic == out.links.topic() => {
                 machine.on_lost(gap.stream.session.0, gap.first, gap.count, &mut out);
+            }
+            Event::Joined(stream) if stream.topic == out.links.topic() => {
+                sessions.insert(stream.session.0);
             }
             Event::Left(stream, why) => {
                 *was_evicted |= why == CloseReason::Evicted;
-                machine.on_left(stream.session.0);
+                match out.links.store(&stream.topic) {
+                    Some(store) => machine.on_disconnected(store),
+                    None => {
+                        sessions.remove(&stream.session.0);
+                        machine.on_left(stream.session.0);
+                    }
+                }
             }
             _ => {}
         });
@@ -231,32 +232,46 @@ impl<T: Transport> DurableSubscriber<T> {
         work
     }
 
-    /// Subscribes anew where a publisher went on without this subscriber: the stores have what it
-    /// missed.
+    /// Subscribes anew where a publisher or a store went on without this subscriber: the stores
+    /// have what it missed.
     #[cold]
     fn resubscribe(&mut self) {
         // For lack of memory or descriptors now, perhaps: the next poll tries again.
-        let Ok(mut live) = self.transport.subscriber(&[self.links.topic()]) else { return };
-        if self.wakeup.add(&mut live).is_ok() {
-            (self.live, self.was_evicted) = (live, false);
+        let Ok(mut feed) = subscribe(&self.transport, &self.links) else { return };
+        let is_watched = self
+            .wakeup
+            .as_ref()
+            .is_none_or(|set| feed.wakeup().is_ok_and(|it| set.add(it, 0).is_ok()));
+        if is_watched {
+            (self.feed, self.was_evicted) = (feed, false);
+            self.sessions.clear();
         }
     }
 
-    /// Waits after a [`poll`](Self::poll) that returned `work` until there is something to do:
-    /// returns at once if that is not 0, and after `limit` at the latest.
+    /// Waits by the transport's strategy after a [`poll`](Self::poll) that returned `work`: returns
+    /// at once if that is not 0, in time for what is due, and after `limit` at the latest.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
-        if work > 0 {
-            return;
-        }
         let due = Duration::from_nanos(self.machine.due().saturating_sub(self.now()));
         let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };
-        self.wakeup.wait(limit.min(due));
+        let limit = limit.min(due).min(self.feed.longest_wait());
+        if work > 0 || !limit.is_zero() {
+            self.feed.wait_at_most(work, limit);
+        }
     }
 
     /// A descriptor for event loops: readable when there is something to poll. The subscriber has
     /// to be polled every 100 ms besides, for its times.
-    pub fn wakeup(&self) -> BorrowedFd<'_> {
-        self.wakeup.as_fd()
+    ///
+    /// # Errors
+    /// If the process has no free descriptor, or the system refuses a thread.
+    pub fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        if self.wakeup.is_none() {
+            let set = Epoll::new()?;
+            set.add(self.feed.wakeup()?, 0)?;
+            self.wakeup = Some(set);
+        }
+        let set = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(set.as_fd())
     }
 
     /// The program has consumed the messages of the stream of `source` up to `sequence` and this
@@ -270,6 +285,17 @@ impl<T: Transport> DurableSubscriber<T> {
     /// Sequence of the next message of a stream; `None` if it has not begun.
     pub fn next(&self, source: u64) -> Option<u64> {
         self.machine.next(source)
+    }
+
+    /// Whether enough stores have answered once: every stream that they kept by then has begun, and
+    /// of those that come later no message is missed.
+    pub const fn is_registered(&self) -> bool {
+        self.machine.has_all()
+    }
+
+    /// Whether the publisher of a stream is there, and its messages come without a detour.
+    pub fn is_live(&self, source: u64) -> bool {
+        self.machine.session(source).is_some_and(|session| self.sessions.contains(&session))
     }
 
     /// Whether enough stores know of all that was consumed.
@@ -313,4 +339,15 @@ impl<T: Transport> DurableSubscriber<T> {
     pub const fn foreign_frames(&self) -> u64 {
         self.foreign_frames
     }
+}
+
+/// Subscribes to a topic and to the stores' replies.
+fn subscribe<T: Transport>(
+    transport: &T,
+    links: &Links<T::Publisher>,
+) -> Result<T::Subscriber, T::Error> {
+    let replies = links.reply_topics();
+    let topics: Vec<&str> =
+        [links.topic()].into_iter().chain(replies.iter().map(String::as_str)).collect();
+    transport.subscriber(&topics)
 }

@@ -1,6 +1,7 @@
 //! A store, as its publisher knows it.
 
 use crate::Nanos;
+use crate::silence::Silence;
 use lanecast_wire::store::{Ballot, Members, StoreState};
 
 /// A store of a publisher, with its last answer.
@@ -11,6 +12,7 @@ pub(super) struct KnownStore {
     pub(super) state: Option<StoreState>,
     /// When the store last answered.
     pub(super) heard: Nanos,
+    pub(super) silence: Silence,
     /// When to ask it next.
     pub(super) ask_at: Nanos,
     /// `StoreLost` was told.
@@ -19,7 +21,8 @@ pub(super) struct KnownStore {
 
 impl KnownStore {
     pub(super) fn new(name: &str, now: Nanos) -> Self {
-        Self { name: name.to_owned(), state: None, heard: now, ask_at: now, is_lost: false }
+        let (name, silence) = (name.to_owned(), Silence::default());
+        Self { name, state: None, heard: now, silence, ask_at: now, is_lost: false }
     }
 
     /// The answer of a store that holds the stream by `members`.

@@ -6,3 +6,4 @@ mod retention;
 mod some_stores;
 mod stores;
 mod subscribers;
+mod waits;
