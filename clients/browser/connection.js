@@ -6,8 +6,8 @@
  */
 
 import { Event, Subscription } from "./events.js";
-import { ConnectionLost, LanecastError, ProtocolError, Refused } from "./wire.js";
-import { encoder, number, readHeader, readRecords, writeMessage } from "./wire.js";
+import { ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused } from "./wire.js";
+import { encoder, number, PROTOCOL_VERSION, readHeader, readRecords, writeMessage } from "./wire.js";
 
 const VERSION = "0.1.0";
 /** Missed heartbeats after which the connection counts as lost. */
@@ -147,12 +147,16 @@ export class Connection {
     const { name, user, password, messageType } = this.settings;
     const header = given({ cmd: "logon", ack_type: "processed", client_name: name || undefined,
       user_id: user || undefined, password: password || undefined, version: VERSION,
-      message_type: messageType });
+      message_type: messageType, protocol_version: PROTOCOL_VERSION });
     try {
       const logon = await this.ask("cannot log on", header, "processed", { isRepeatable: false });
+      // A server that leaves it out speaks the first version.
+      const server = number({ protocol_version: "1", ...logon.header }, "protocol_version");
+      if (server !== PROTOCOL_VERSION) throw new OtherVersion("cannot log on", server);
       this.resume(number(logon.header, "seq"));
     } catch (error) {
-      if (error instanceof Refused || error instanceof ProtocolError) this.fail(error);
+      const isFinal = [OtherVersion, ProtocolError, Refused].some((kind) => error instanceof kind);
+      if (isFinal) this.fail(/** @type {LanecastError} */ (error));
       else this.disconnected(socket, /** @type {Error} */ (error).message);
       throw error;
     }

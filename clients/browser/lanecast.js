@@ -39,10 +39,10 @@
 
 import { Connection, given } from "./connection.js";
 import { Event, Subscription } from "./events.js";
-import { ConnectionLost, LanecastError, ProtocolError, Refused } from "./wire.js";
+import { ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused } from "./wire.js";
 import { encoder, number, writeMessage } from "./wire.js";
 
-export { ConnectionLost, Event, LanecastError, ProtocolError, Refused, Subscription };
+export { ConnectionLost, Event, LanecastError, OtherVersion, ProtocolError, Refused, Subscription };
 
 /** Records in one `sow` message of an answer. */
 const BATCH = 100;

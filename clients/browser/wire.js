@@ -6,6 +6,8 @@
  */
 
 const HEADER_MAX = 256 << 10;
+/** Version of the protocol. Clients and servers refuse others at the logon. */
+export const PROTOCOL_VERSION = 1;
 
 /** Fields by their long names: as they are written, and how else they may be spelled. */
 const FIELDS = {
@@ -15,6 +17,7 @@ const FIELDS = {
   sub_id: ["sub_id"], sids: ["sids"], query_id: ["query_id"], status: ["status"],
   reason: ["reason"], top_n: ["top_n"], orderby: ["orderby"], sow_keys: ["sow_keys"],
   client_name: ["client_name"], user_id: ["user_id"], records_deleted: ["records_deleted"],
+  protocol_version: ["protocol_version"],
 };
 /** @type {Map<string, string>} */
 const LONG = new Map();
@@ -32,6 +35,15 @@ export class Refused extends LanecastError {
   constructor(what, reason) {
     super(`${what}: the server says: ${reason}`);
     this.reason = reason;
+  }
+}
+/** The server speaks another version of the protocol: `server` says which. */
+export class OtherVersion extends LanecastError {
+  /** @param {string} what @param {number} server */
+  constructor(what, server) {
+    super(`${what}: the server speaks version ${server} of the command protocol, this client ` +
+      `version ${PROTOCOL_VERSION}: use one version of lanecast at both ends`);
+    this.server = server;
   }
 }
 /** What the server sent makes no sense. The connection has been closed. */

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client, ConnectionLost, LanecastError, ProtocolError, Refused } from "../lanecast.js";
+import { Client, ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused }
+  from "../lanecast.js";
 import { commands, sockets, until } from "./testbed.js";
 
 const URL = "ws://127.0.0.1:9008";
@@ -21,7 +22,7 @@ test("a logon says who it is", async () => {
   const { client, opened } = await desk(undefined, who);
   assert.deepEqual({ ...opened[0].said[0][0] }, {
     cmd: "logon", cmd_id: "1", ack_type: "processed", client_name: "exp-client", user_id: "me",
-    password: "pw", version: "0.1.0", message_type: "json",
+    password: "pw", version: "0.1.0", message_type: "json", protocol_version: "1",
   });
   client.close();
   assert.ok(opened[0].isClosed);
@@ -35,6 +36,27 @@ test("a refused logon is final", async () => {
   };
   await assert.rejects(desk(refuses), (error) => error instanceof Refused
     && error.message === "cannot log on: the server says: auth failure");
+});
+
+test("a server of another version is refused for good", async () => {
+  for (const protocol_version of [0, 2]) {
+    const opened = [];
+    const says = (socket, header) => {
+      opened.push(socket);
+      socket.ack(header, { protocol_version });
+      return true;
+    };
+    await assert.rejects(desk(says), (error) => error instanceof OtherVersion
+      && error.server === protocol_version
+      && error.message === `cannot log on: the server speaks version ${protocol_version} of the ` +
+        "command protocol, this client version 1: use one version of lanecast at both ends");
+    assert.ok(opened.length === 1 && opened[0].isClosed);
+  }
+  const { client } = await desk((socket, header) => {
+    if (header.cmd === "logon") socket.ack(header, { protocol_version: 1 });
+    return header.cmd === "logon";
+  });
+  client.close();
 });
 
 test("servers are tried one after the other", async () => {

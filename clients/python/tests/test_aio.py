@@ -7,9 +7,11 @@ import logging
 import random
 import unittest
 from typing import List
+from unittest import mock
 
 from testbed import PATIENCE, Cable, Server, needs_server
-from test_blocking import Turncoat, body
+from test_blocking import OTHER_VERSIONS, Turncoat, body
+from test_blocking import logon_ack, refusal_by_client, refusal_by_server
 
 from lanecast import (
     Closed,
@@ -19,11 +21,13 @@ from lanecast import (
     Left,
     Message,
     NoAnswer,
+    OtherVersion,
     Overrun,
     ProtocolError,
     Refused,
     Resumed,
     Settings,
+    wire,
 )
 from lanecast.aio import Client, Subscription
 
@@ -178,6 +182,23 @@ class Cut(unittest.IsolatedAsyncioTestCase):
 
 
 class Hostile(unittest.IsolatedAsyncioTestCase):
+    @needs_server
+    async def test_the_server_refuses_clients_of_other_versions_in_words(self) -> None:
+        with Server() as server:
+            for version in OTHER_VERSIONS:
+                words = refusal_by_server(version)
+                with mock.patch.object(wire, "PROTOCOL_VERSION", version):
+                    with self.assertRaises(Refused) as raised:
+                        await Client.connect(server.at)
+                self.assertEqual(str(raised.exception), words)
+            await (await Client.connect(server.at)).close()
+
+    async def test_servers_of_other_versions_are_refused_in_words(self) -> None:
+        for version in OTHER_VERSIONS:
+            with self.assertRaises(OtherVersion) as raised:
+                await Client.connect(await self.serve(logon_ack(version)))
+            self.assertEqual(str(raised.exception), refusal_by_client(version))
+
     async def serve(self, *answers: bytes) -> str:
         """A server that gives these answers to any request, and then none."""
 

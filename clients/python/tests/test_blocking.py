@@ -14,6 +14,7 @@ import tempfile
 import threading
 import unittest
 from typing import Iterator, List, Optional, Tuple
+from unittest import mock
 
 from testbed import PATIENCE, Cable, Server, needs_server
 
@@ -26,6 +27,7 @@ from lanecast import (
     Left,
     Message,
     NoAnswer,
+    OtherVersion,
     ProtocolError,
     Record,
     Refused,
@@ -387,6 +389,54 @@ class Turncoat:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join(PATIENCE)
+
+
+def logon_ack(version: int) -> bytes:
+    """The answer to a first logon, from a server that speaks this version of the protocol."""
+    fields = {"cmd": "ack", "ack_type": "processed", "status": "success", "cmd_id": "1", "seq": 0}
+    return wire.write_frame({**fields, "protocol_version": version})
+
+
+def refusal_by_server(version: int) -> str:
+    """The words for a client of another version."""
+    return (
+        "cannot log on: the server says: bad protocol_version: this client speaks version "
+        f"{version} of the command protocol, this server version {wire.PROTOCOL_VERSION}: use one "
+        "version of lanecast at both ends"
+    )
+
+
+def refusal_by_client(version: int) -> str:
+    """The words for a server of another version."""
+    return (
+        f"cannot log on: the server speaks version {version} of the command protocol, this client "
+        f"version {wire.PROTOCOL_VERSION}: use one version of lanecast at both ends"
+    )
+
+
+OTHER_VERSIONS = (wire.PROTOCOL_VERSION - 1, wire.PROTOCOL_VERSION + 1)
+
+
+class Versions(unittest.TestCase):
+    """Programs of two versions."""
+
+    @needs_server
+    def test_the_server_refuses_other_clients_in_words(self) -> None:
+        with Server() as server:
+            for version in OTHER_VERSIONS:
+                words = refusal_by_server(version)
+                with mock.patch.object(wire, "PROTOCOL_VERSION", version):
+                    with self.assertRaises(Refused) as raised:
+                        Client.connect(server.at)
+                self.assertEqual(str(raised.exception), words)
+            Client.connect(server.at).close()
+
+    def test_the_client_refuses_other_servers_in_words(self) -> None:
+        for version in OTHER_VERSIONS:
+            with self.assertRaises(OtherVersion) as raised:
+                Client.connect(serve(self, logon_ack(version)))
+            self.assertEqual(str(raised.exception), refusal_by_client(version))
+            self.assertEqual(raised.exception.server, version)
 
 
 class Hostile(unittest.TestCase):

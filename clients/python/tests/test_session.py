@@ -9,7 +9,8 @@ from test_wire import cut, exchanges
 
 from lanecast import commands, wire
 from lanecast.session import Session, EventQueue, Request
-from lanecast.errors import ConnectionLost, LanecastError, Overrun, ProtocolError, Refused
+from lanecast.errors import ConnectionLost, LanecastError, OtherVersion, Overrun
+from lanecast.errors import ProtocolError, Refused
 from lanecast.events import Current, Left, Message, Record, Resumed
 from lanecast.settings import Address, Backoff, Settings, addresses
 
@@ -122,7 +123,7 @@ class Spoken(unittest.TestCase):
         self.assertEqual(
             session.output()[4:],
             b'{"c":"logon","cid":"1","a":"processed","client_name":"exp-client","user_id":"me",'
-            b'"pw":"secret","version":"0.1.0","mt":"json"}',
+            b'"pw":"secret","version":"0.1.0","mt":"json","protocol_version":1}',
         )
         self.assertNotIn("secret", repr(session.settings))
         session._last = 0
@@ -139,6 +140,24 @@ class Spoken(unittest.TestCase):
         self.assertIsInstance(logon.error, Refused)
         self.assertIs(session.failure, logon.error)
         self.assertEqual(str(waits.error), "cannot log on: the server says: auth failure")
+
+
+    def test_a_server_of_another_version_is_refused_for_good(self) -> None:
+        for version in (0, 2, 2**64 - 1):
+            session = Session(Settings())
+            logon = session.connected(0.0)
+            session.receive(ack(1, seq=0, protocol_version=version), 0.0)
+            self.assertIsInstance(logon.error, OtherVersion)
+            self.assertIs(session.failure, logon.error)
+            self.assertEqual(
+                str(logon.error),
+                f"cannot log on: the server speaks version {version} of the command protocol, "
+                "this client version 1: use one version of lanecast at both ends",
+            )
+        session = Session(Settings())
+        session.connected(0.0)
+        session.receive(ack(1, seq=0, protocol_version=1), 0.0)
+        self.assertTrue(session.is_logged_on)
 
 
 class Heard(unittest.TestCase):

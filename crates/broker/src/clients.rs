@@ -184,6 +184,8 @@ pub enum DisconnectReason {
     NotPersisted,
     /// Too many commands or logons failed authentication.
     NotAuthenticated,
+    /// The client speaks another version of the command protocol.
+    OtherVersion,
 }
 
 impl DisconnectReason {
@@ -196,6 +198,7 @@ impl DisconnectReason {
             Self::InvalidCommand => "what it sent is no command",
             Self::NotPersisted => "what it published before is not on disk yet",
             Self::NotAuthenticated => "it did not say who it is",
+            Self::OtherVersion => "it speaks another version of the command protocol",
         }
     }
 }

@@ -129,6 +129,10 @@ impl Engine {
             return state.clients.disconnect(id, DisconnectReason::InvalidCommand);
         };
         let request = Request::parse(&header);
+        // Before the password, which another version may send in another way.
+        if let Err(error @ CommandError::ProtocolVersion(_)) = &request.operation {
+            return logon::refuse_version(state, id, &request.reply_to, error);
+        }
         if !authentication::authenticate(state, id, &request, payload)
             || self.defer_for_journal(id, &request, payload)
         {

@@ -1,7 +1,7 @@
 //! Errors of the client.
 
 use crate::server_address::ServerAddressError;
-use lanecast_wire::command::HeaderError;
+use lanecast_wire::command::{HeaderError, PROTOCOL_VERSION};
 use std::io;
 use std::sync::Arc;
 
@@ -46,6 +46,15 @@ pub enum ClientError {
         what: String,
         /// The server's reason.
         reason: String,
+    },
+    /// The server speaks another version of the command protocol.
+    #[error(
+        "cannot log on: the server speaks version {server} of the command protocol, this client \
+         version {PROTOCOL_VERSION}: use one version of lanecast at both ends"
+    )]
+    ProtocolVersion {
+        /// The server's version.
+        server: u64,
     },
     /// The server did not answer in time.
     #[error("{what}: no answer within {seconds} s")]

@@ -26,7 +26,9 @@ use crate::pending::{Answer, PendingRequest, PendingRequests};
 use crate::publication::{Deletion, Publication};
 use crate::query::{Query, SubscribeRequest};
 use crate::settings::Settings;
-use lanecast_wire::command::{Ack, Acks, Command, Field, Header, HeaderWriter, Records};
+use lanecast_wire::command::{
+    Ack, Acks, Command, Field, Header, HeaderWriter, PROTOCOL_VERSION, Records,
+};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -412,7 +414,13 @@ impl Session {
         if let Phase::LoggingOn { command: logon, .. } = self.phase {
             if logon == command {
                 let sequence = header.number(Field::Sequence)?.unwrap_or(0);
-                self.logged_on(now, reason, sequence);
+                // A server that leaves it out speaks the first version.
+                let server = header.number(Field::ProtocolVersion)?.unwrap_or(1);
+                if reason.is_none() && server != PROTOCOL_VERSION {
+                    self.fail(ClientError::ProtocolVersion { server });
+                } else {
+                    self.logged_on(now, reason, sequence);
+                }
             }
         } else if !self.published.acknowledge(command, is_duplicate, reason.as_ref()) {
             match self.subscriptions.resumed(command, reason) {

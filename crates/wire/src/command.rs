@@ -39,6 +39,8 @@ pub use self::writer::HeaderWriter;
 
 /// Default TCP port of a content server.
 pub const PORT: u16 = 9007;
+/// The version of the protocol. Clients and servers refuse others at the logon, in words.
+pub const PROTOCOL_VERSION: u64 = 1;
 /// The greatest number that a publisher may give a message: times in nanoseconds are less.
 pub const SEQUENCE_MAX: u64 = 1 << 62;
 /// A number may be this far beyond the last one of its name, or an eighth of the last one if that

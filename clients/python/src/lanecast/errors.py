@@ -26,6 +26,18 @@ class Refused(LanecastError):
         """The server's reason."""
 
 
+class OtherVersion(LanecastError):
+    """The server speaks another version of the protocol."""
+
+    def __init__(self, what: str, server: int, own: int) -> None:
+        super().__init__(
+            f"{what}: the server speaks version {server} of the command protocol, this client "
+            f"version {own}: use one version of lanecast at both ends"
+        )
+        self.server = server
+        """The server's version."""
+
+
 class NoAnswer(LanecastError):
     """No answer from the server in time."""
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from . import wire
-from .errors import ConnectionLost, LanecastError, Overrun, ProtocolError, Refused
+from .errors import ConnectionLost, LanecastError, OtherVersion, Overrun, ProtocolError, Refused
 from .events import Current, Event, Left, Message, Record, Resumed
 from .settings import Settings
 
@@ -146,6 +146,7 @@ class Session:
         given["password"] = settings.password
         header.update({name: value for name, value in given.items() if value})
         header.update(version=VERSION, message_type=settings.message_type)
+        header["protocol_version"] = wire.PROTOCOL_VERSION
         self._logon = Request("cannot log on", header, is_repeatable=False)
         self._write(self._logon)
         return self._logon
@@ -395,13 +396,18 @@ class Session:
             self.fail(Refused("cannot log on", reason))
 
     def _complete(
-        self, key: str, request: Request, header: Mapping[str, str], refused: Optional[Refused]
+        self, key: str, request: Request, header: Mapping[str, str], refused: Optional[LanecastError]
     ) -> None:
         if refused is None and header.get("ack_type") != request.until:
             return
         # Check the numbers before the request counts as complete.
         sequence = wire.number(header, "seq") if request is self._logon else 0
         wire.number(header, "records_deleted")
+        if request is self._logon and refused is None:
+            # A server that leaves it out speaks the first version.
+            version = wire.number(header, "protocol_version", 1)
+            if version != wire.PROTOCOL_VERSION:
+                refused = OtherVersion(request.what, version, wire.PROTOCOL_VERSION)
         del self._requests[key]
         request.answer = header
         if request.queue is not None:

@@ -12,6 +12,8 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, U
 
 from .errors import ProtocolError
 
+PROTOCOL_VERSION = 1
+"""Version of the protocol. Clients and servers refuse others at the logon."""
 LENGTH_BYTES = 4
 FRAME_MAX = 256 << 20
 """Longest accepted frame, in bytes."""
@@ -43,7 +45,7 @@ def _fields() -> Iterator[Field]:
         send_oof::flag send_keys::flag send_empty::flag data_only::flag heartbeat
         timeout_interval::number max_msgs::number gseq::number src records_inserted::number
         records_updated::number records_deleted::number records_returned::number
-        topic_matches::number matches::number
+        topic_matches::number matches::number protocol_version::number
     """
     for word in (abbreviated + whole).split():
         long, short, shape, written = (word.split(":") + ["", "", ""])[:4]

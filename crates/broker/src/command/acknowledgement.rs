@@ -3,7 +3,9 @@
 
 use crate::command::error::CommandError;
 use crate::ids::ClientId;
-use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
+use lanecast_wire::command::{
+    Ack, Acks, Command, Field, HeaderWriter, PROTOCOL_VERSION, begin_frame, end_frame,
+};
 use std::borrow::Cow;
 
 /// The reason of an acknowledged command that was a duplicate.
@@ -35,6 +37,8 @@ pub(crate) enum CommandResult {
     LoggedOn {
         name: Box<str>,
         sequence: u64,
+        /// The client has stated the version of the protocol, and the answer does too.
+        states_version: bool,
     },
     Subscribed(Box<str>),
 }
@@ -68,10 +72,15 @@ impl ReplyTo<'_> {
         self.success(Ack::Processed, out, |header| match result {
             CommandResult::Duplicate { .. } => header.text(Field::Reason, DUPLICATE),
             CommandResult::Subscribed(name) => header.text(Field::SubscriptionId, name),
-            CommandResult::LoggedOn { name, sequence } => {
+            CommandResult::LoggedOn { name, sequence, states_version } => {
                 let header = header.text(Field::Version, env!("CARGO_PKG_VERSION"));
                 let named = (!name.is_empty()).then_some(&**name);
-                header.text_if(Field::ClientName, named).number(Field::Sequence, *sequence)
+                let header = header.text_if(Field::ClientName, named);
+                let header = header.number(Field::Sequence, *sequence);
+                match states_version {
+                    true => header.number(Field::ProtocolVersion, PROTOCOL_VERSION),
+                    false => header,
+                }
             }
             _ => header,
         });

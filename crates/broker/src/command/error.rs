@@ -6,7 +6,7 @@ use lanecast_filter::malformed::Malformed;
 use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{FilterError, SelectionError};
 use lanecast_journal::{AppendError, StorageError};
-use lanecast_wire::command::{Command, Field, HeaderError, OptionsError};
+use lanecast_wire::command::{Command, Field, HeaderError, OptionsError, PROTOCOL_VERSION};
 
 /// Why a command fails. Clients of the published protocol match on the words before the colon, so
 /// those are fixed; the rest says what to do.
@@ -76,6 +76,11 @@ pub(crate) enum CommandError {
     SubscriptionName { max: usize },
     #[error("too many: a client may have {0} subscriptions")]
     Subscriptions(usize),
+    #[error(
+        "bad protocol_version: this client speaks version {0} of the command protocol, this server \
+         version {PROTOCOL_VERSION}: use one version of lanecast at both ends"
+    )]
+    ProtocolVersion(u64),
     #[error("already exists: this connection has logged on")]
     LoggedOn,
     #[error("bad client_name: one has at most {max} bytes and no control characters")]

@@ -9,7 +9,9 @@ use crate::names::is_pattern;
 use lanecast_filter::Selection;
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::{Key, Order, Query, SubscriptionOptions};
-use lanecast_wire::command::{Ack, Acks, Command, Field, Header, Options as OptionList};
+use lanecast_wire::command::{
+    Ack, Acks, Command, Field, Header, Options as OptionList, PROTOCOL_VERSION,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +74,8 @@ pub(crate) struct LogonRequest<'a> {
     pub(crate) user: Option<Cow<'a, str>>,
     pub(crate) password: Cow<'a, str>,
     pub(crate) client_name: Cow<'a, str>,
+    /// States the version of the protocol, which is this server's.
+    pub(crate) states_version: bool,
 }
 
 #[derive(Debug)]
@@ -182,7 +186,7 @@ impl<'a> Operation<'a> {
         Ok(match header.command()? {
             Command::Publish => Self::Publish(PublishRequest::parse(header, false)?),
             Command::DeltaPublish => Self::Publish(PublishRequest::parse(header, true)?),
-            Command::Logon => Self::Logon(Box::new(LogonRequest::parse(header))),
+            Command::Logon => Self::Logon(Box::new(LogonRequest::parse(header)?)),
             Command::Subscribe => subscribe(false, false)?,
             Command::SowAndSubscribe => subscribe(true, false)?,
             Command::DeltaSubscribe => subscribe(false, true)?,
@@ -216,17 +220,22 @@ impl<'a> Operation<'a> {
 }
 
 impl<'a> LogonRequest<'a> {
-    fn parse(header: &Header<'a>) -> Self {
+    fn parse(header: &Header<'a>) -> Result<Self, CommandError> {
+        let version = header.number(Field::ProtocolVersion)?;
+        if let Some(other) = version.filter(|version| *version != PROTOCOL_VERSION) {
+            return Err(CommandError::ProtocolVersion(other));
+        }
         let kind = header.text(Field::MessageType).map(|text| {
             let kind = text.parse::<MessageType>();
             kind.map_err(|_| CommandError::MessageType(text.into_owned()))
         });
-        Self {
+        Ok(Self {
             kind: kind.transpose(),
             user: header.text(Field::UserId),
             password: header.text(Field::Password).unwrap_or_default(),
             client_name: header.text(Field::ClientName).unwrap_or_default(),
-        }
+            states_version: version.is_some(),
+        })
     }
 }
 

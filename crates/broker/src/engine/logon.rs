@@ -42,7 +42,20 @@ pub(crate) fn log_on(
         client.has_logged_on = true;
         client.sequence_key = sequence_key;
     }
-    Ok(acknowledge_or_wait(state, now, id, reply_to, name.into(), sequence))
+    Ok(acknowledge_or_wait(state, now, id, reply_to, request, sequence))
+}
+
+/// Refuses a logon in another version of the protocol, and disconnects the client: nothing else
+/// that it sends would be understood.
+pub(crate) fn refuse_version(
+    state: &mut State,
+    id: ClientId,
+    reply_to: &ReplyTo<'_>,
+    error: &CommandError,
+) {
+    state.counters.refused += 1;
+    state.reply(id, reply_to, |reply_to, out| reply_to.nack(error, out));
+    state.clients.disconnect(id, DisconnectReason::OtherVersion);
 }
 
 /// The key of a client's sequence number. Where users are configured it includes the user, so that
@@ -85,19 +98,28 @@ fn acknowledge_or_wait(
     now: Now,
     id: ClientId,
     reply_to: &ReplyTo<'_>,
-    name: Box<str>,
+    request: &LogonRequest<'_>,
     sequence: u64,
 ) -> CommandResult {
+    let (name, states_version) = (Box::from(&*request.client_name), request.states_version);
     // The logon's acknowledgement names the last number the publisher need not send again, so that
     // message must be on disk first.
     let behind = |store: &&DurableStore| !store.is_persisted(store.last_position());
     let Some(store) = state.catalog.store().filter(behind).filter(|_| sequence > 0) else {
-        return CommandResult::LoggedOn { name, sequence };
+        return CommandResult::LoggedOn { name, sequence, states_version };
     };
     let timeout = u64::try_from(state.config.handshake.as_nanos()).unwrap_or(u64::MAX);
     let deadline = now.monotonic_ns.saturating_add(timeout);
     let (position, reply_to) = (store.last_position(), reply_to.to_owned());
-    state.logons.push(PendingLogon { client: id, reply_to, name, sequence, position, deadline });
+    state.logons.push(PendingLogon {
+        client: id,
+        reply_to,
+        name,
+        sequence,
+        states_version,
+        position,
+        deadline,
+    });
     if let Some(client) = state.clients.get_mut(id) {
         // Pauses the client: a publisher knows what to send again once it has the answer.
         client.is_logging_on = true;
@@ -115,8 +137,8 @@ pub(crate) fn advance(state: &mut State, now: Now) {
             if let Some(client) = state.clients.get_mut(id) {
                 client.is_logging_on = false;
             }
-            let PendingLogon { name, sequence, reply_to, .. } = logon;
-            let result = CommandResult::LoggedOn { name, sequence };
+            let PendingLogon { name, sequence, states_version, reply_to, .. } = logon;
+            let result = CommandResult::LoggedOn { name, sequence, states_version };
             state.reply(id, &reply_to, |reply_to, out| reply_to.ack(&result, out));
         } else if logon.deadline <= now.monotonic_ns {
             state.clients.disconnect(id, DisconnectReason::NotPersisted);

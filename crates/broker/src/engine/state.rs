@@ -34,6 +34,7 @@ pub(crate) struct PendingLogon {
     pub(crate) reply_to: ReplyTo<'static>,
     pub(crate) name: Box<str>,
     pub(crate) sequence: u64,
+    pub(crate) states_version: bool,
     /// The journal position at the time of the logon.
     pub(crate) position: u64,
     pub(crate) deadline: Nanos,

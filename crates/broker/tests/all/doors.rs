@@ -5,7 +5,7 @@ use lanecast_broker::{
     OpenError, Server, ServerConfig, StorageConfig, TopicDefinition, hash_password,
 };
 use lanecast_filter::message_type::MessageType;
-use lanecast_wire::command::{Field, Header};
+use lanecast_wire::command::{Field, Header, PROTOCOL_VERSION};
 use std::fs::Permissions;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -82,6 +82,41 @@ fn all_failed_logons_receive_the_same_reply_and_are_disconnected() {
     assert!(refused.contains("log on first"), "{refused}");
     assert!(log_on(&mut hasty, "ann", "secret").contains("success"));
     assert!(served.end());
+}
+
+#[test]
+fn other_versions_of_the_protocol_are_refused_in_words() {
+    let who = r#""user_id":"ann","pw":"secret","version":"5.3.5.0""#;
+    for served in [Served::new(|_| ()), served("publish = [\"t\"]", |_| ())] {
+        for version in [0, PROTOCOL_VERSION + 1] {
+            let mut client = served.client();
+            // Without the user: versions are compared before it.
+            let refused = answer(
+                &mut client,
+                &format!(
+                    r#"{{"c":"logon","cid":"l","a":"processed","protocol_version":{version}}}"#
+                ),
+            );
+            let reason = format!(
+                "bad protocol_version: this client speaks version {version} of the command \
+                 protocol, this server version {PROTOCOL_VERSION}: use one version of lanecast at \
+                 both ends"
+            );
+            assert!(refused.contains(r#""status":"failure","cid":"l""#), "{refused}");
+            assert!(refused.contains(&reason), "{refused}");
+            assert_eq!(client.next(), None, "and disconnected");
+        }
+        let own = format!(r#","protocol_version":{PROTOCOL_VERSION}"#);
+        for stated in ["", &own] {
+            let mut client = served.client();
+            let logon = format!(r#"{{"c":"logon","cid":"l","a":"processed",{who}{stated}}}"#);
+            let told = answer(&mut client, &logon);
+            assert!(told.contains(r#""status":"success","cid":"l""#), "{told}");
+            assert_eq!(told.contains("protocol_version"), !stated.is_empty(), "{told}");
+            assert!(told.contains(stated), "{told}");
+        }
+        assert!(served.end());
+    }
 }
 
 #[test]

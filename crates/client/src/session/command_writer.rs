@@ -1,7 +1,9 @@
 //! Frames of commands, on their way to the server.
 
 use crate::settings::Identity;
-use lanecast_wire::command::{Ack, Acks, Command, Field, HeaderWriter, begin_frame, end_frame};
+use lanecast_wire::command::{
+    Ack, Acks, Command, Field, HeaderWriter, PROTOCOL_VERSION, begin_frame, end_frame,
+};
 
 /// Bytes to send on this connection, and the ids of commands, which grow across connections.
 #[derive(Debug, Default)]
@@ -42,6 +44,7 @@ impl CommandWriter {
                 .text_if(Field::Password, given(&identity.password))
                 .text(Field::Version, env!("CARGO_PKG_VERSION"))
                 .text(Field::MessageType, &identity.message_type)
+                .number(Field::ProtocolVersion, PROTOCOL_VERSION)
                 .end();
         });
         id

@@ -7,7 +7,7 @@ use crate::frames::Frames;
 use crate::publication::{Deletion, Publication};
 use crate::query::{Query, SubscribeOptions, SubscribeRequest};
 use crate::settings::{AckLevel, Identity, Reconnect, Settings};
-use lanecast_wire::command::{Command, Field, Header, begin_frame, end_frame};
+use lanecast_wire::command::{Command, Field, Header, PROTOCOL_VERSION, begin_frame, end_frame};
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
@@ -419,6 +419,27 @@ fn waits_grow_until_a_connection_lasts() {
     let waits = [(); 10].map(|()| waits_after(&mut client, &mut now, 19 * STEP));
     assert!(waits[9] >= 10 * STEP, "{waits:?}");
     assert!(waits_after(&mut client, &mut now, 20 * STEP) <= STEP);
+}
+
+#[test]
+fn a_server_of_another_version_is_refused_for_good() {
+    for version in [0, PROTOCOL_VERSION + 1, u64::MAX] {
+        let now = Instant::now();
+        let mut client = Session::new(named("desk"), now, 1, 0);
+        assert!(client.opened(now));
+        let Phase::LoggingOn { command, .. } = client.phase else { panic!("no logon") };
+        let mut model = Model::default();
+        let more = format!(r#","s":0,"protocol_version":{version}"#);
+        model.acknowledge("processed", &command.to_string(), &more);
+        let error = client.receive(now, &model.out).expect_err("another version");
+        let words = format!(
+            "cannot log on: the server speaks version {version} of the command protocol, this \
+             client version {PROTOCOL_VERSION}: use one version of lanecast at both ends"
+        );
+        assert_eq!(error.to_string(), words);
+        client.closed(now, ClientError::Closed);
+        assert!(matches!(client.next_step(now), Next::End), "it does not try again");
+    }
 }
 
 fn state_text(state: State) -> String {

@@ -8,3 +8,4 @@ mod cuts;
 mod secrecy;
 mod talk;
 mod test_server;
+mod versions;

@@ -189,4 +189,6 @@ fields! {
     TopicMatches b"topic_matches" b"" b"topic_matches" Number;
     /// Records of the topic that match the filter.
     Matches b"matches" b"" b"matches" Number;
+    /// The version of this protocol that the client or the server speaks.
+    ProtocolVersion b"protocol_version" b"" b"protocol_version" Number;
 }

@@ -294,7 +294,13 @@ fn the_page_says_the_same() {
     for limit in [HEADER_MAX, LENGTH_BYTES] {
         assert!(PAGE.contains(&limit.to_string()), "{limit}");
     }
-    for (name, value) in [("SEQUENCE_MAX", SEQUENCE_MAX), ("SEQUENCE_JUMP", SEQUENCE_JUMP)] {
+    let title = format!("# Commands of the content server, version {PROTOCOL_VERSION}\n");
+    assert!(PAGE.starts_with(&title), "docs/protocol/command.md should begin with {title}");
+    for (name, value) in [
+        ("PROTOCOL_VERSION", PROTOCOL_VERSION),
+        ("SEQUENCE_MAX", SEQUENCE_MAX),
+        ("SEQUENCE_JUMP", SEQUENCE_JUMP),
+    ] {
         let row = format!("| `{name}` | {value} |");
         assert!(PAGE.contains(&row), "docs/protocol/command.md should say {row}");
     }
