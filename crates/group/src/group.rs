@@ -154,7 +154,9 @@ impl<T: Transport> Group<T> {
     /// handler's call.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(Event<'_>)) -> usize {
         let now = self.now();
-        let Self { member, subscriber, links, pending, addresses, seen_view, .. } = self;
+        // Before the handlers run: the others can read meanwhile.
+        self.links.end_turn();
+        let Self { member, subscriber, links, pending, addresses, seen_view, wakeup, .. } = self;
         let (has_view, has_left) = (&mut self.has_view, &mut self.has_left);
         let (was_evicted, foreign_frames) = (&mut self.was_evicted, &mut self.foreign_frames);
         let opened = &mut self.opened;
@@ -166,7 +168,7 @@ impl<T: Transport> Group<T> {
         };
         let mut work = pending.deliver(&mut handler);
         let mut out = Outbox { links, handler: &mut handler };
-        let frames = subscriber.poll(limit, |event| match event {
+        let mut on_stream = |event: StreamEvent<'_>| match event {
             StreamEvent::Message(message) => {
                 let stream = message.stream();
                 let from = MemberId(stream.session.0);
@@ -193,7 +195,18 @@ impl<T: Transport> Group<T> {
             }
             // Losses show in the members' own sequences, and are repaired by those.
             _ => {}
-        });
+        };
+        let mut frames = 0;
+        let has_more = loop {
+            let read = subscriber.poll(limit - frames, &mut on_stream);
+            frames += read;
+            // A single frame may want an answer now. Several are a stream: the more of it is read
+            // in a turn, the fewer system calls do its frames and the answers take. An empty read
+            // would make a descriptor unreadable, which only an empty poll does.
+            if read <= 1 || frames >= limit || wakeup.is_some() {
+                break read > 0;
+            }
+        };
         work += frames;
         if let Some(watch) = &mut self.watch {
             watch.poll(now, |id, event| match event {
@@ -204,8 +217,8 @@ impl<T: Transport> Group<T> {
                 WatchEvent::Answered => member.on_answer(now, id),
             });
         }
-        // A poll that finds frames may have left others.
-        member.set_backlog(now, frames > 0);
+        // A read that finds frames may have left others.
+        member.set_backlog(now, has_more);
         if now >= member.next_tick() {
             member.on_tick(now, &mut out);
         }
@@ -216,6 +229,7 @@ impl<T: Transport> Group<T> {
     /// Duties after the member's own.
     #[inline]
     fn finish_poll(&mut self, now: Nanos, work: usize) {
+        self.links.send_packed();
         if !self.links.probes.is_empty() {
             self.probe();
         }
@@ -281,6 +295,7 @@ impl<T: Transport> Group<T> {
 
     /// As [`wait`](Self::wait), and returns after `limit` at the latest.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        self.links.send_packed();
         let limit = limit.min(self.until_duty());
         if work > 0 || !limit.is_zero() {
             self.subscriber.wait_at_most(work, limit);
@@ -302,6 +317,8 @@ impl<T: Transport> Group<T> {
     /// # Errors
     /// If the process has no free descriptor, or the system refuses a thread.
     pub fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        // Between two polls the application sleeps without a word.
+        self.links.never_pack();
         let wakeup = match self.wakeup.take() {
             Some(wakeup) => wakeup,
             None => Wakeup::new(&mut self.subscriber, self.watch.as_ref())?,

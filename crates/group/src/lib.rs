@@ -31,6 +31,7 @@ mod replay_window;
 mod sealing;
 mod streams;
 mod telemetry;
+mod turn;
 mod wakeup;
 mod watch;
 

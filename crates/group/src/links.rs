@@ -2,6 +2,7 @@
 
 use crate::name;
 use crate::sealing::{GroupKeys, SEALING_OVERHEAD, Sealing};
+use crate::turn::Turn;
 use lanecast_membership::{MemberId, View};
 use lanecast_transport::{Claim, Publish, Stream, Transport};
 use lanecast_wire::group::group_hash;
@@ -25,6 +26,7 @@ pub(crate) struct Links<T: Transport> {
     sealed: Vec<u8>,
     /// Members to probe at the end of the poll.
     pub(crate) probes: Vec<MemberId>,
+    turn: Turn,
 }
 
 impl<T: Transport> Links<T> {
@@ -37,8 +39,17 @@ impl<T: Transport> Links<T> {
         let my_topic = name::member_topic(group, MemberId(all.session().0));
         let me = all.session().0;
         let sealing = keys.map(|keys| Box::new(Sealing::new(keys, group, group_hash(group), me)));
-        let (group, single, sealed) = (group.to_owned(), Vec::new(), Vec::new());
-        Ok(Self { transport, group, my_topic, all, single, sealing, sealed, probes: Vec::new() })
+        Ok(Self {
+            transport,
+            group: group.to_owned(),
+            my_topic,
+            all,
+            single: Vec::new(),
+            sealing,
+            sealed: Vec::new(),
+            probes: Vec::new(),
+            turn: Turn::default(),
+        })
     }
 
     /// This member's id: the number of its session, which is random and never used again.
@@ -84,6 +95,9 @@ impl<T: Transport> Links<T> {
     /// Sends a frame to all; false if there is no room.
     #[inline]
     pub(crate) fn broadcast(&mut self, head: &[u8], body: &[u8]) -> bool {
+        if self.turn.packs_from_here() {
+            self.all.pack();
+        }
         match &mut self.sealing {
             None => write(&mut self.all, head, body),
             Some(sealing) => {
@@ -91,6 +105,27 @@ impl<T: Transport> Links<T> {
                 write(&mut self.all, &self.sealed, &[])
             }
         }
+    }
+
+    /// Sends what was packed: the application may be long in coming back.
+    #[inline]
+    pub(crate) fn send_packed(&mut self) {
+        if self.turn.take_packed() {
+            self.all.send_packed();
+        }
+    }
+
+    /// The application's turn ends.
+    #[inline]
+    pub(crate) fn end_turn(&mut self) {
+        self.turn.end();
+        self.send_packed();
+    }
+
+    /// Each frame leaves at once from now on.
+    pub(crate) fn never_pack(&mut self) {
+        self.turn.never_packs = true;
+        self.send_packed();
     }
 
     /// Sends a frame to `to`; false if there is no room, or `to` does not listen yet.

@@ -87,6 +87,14 @@ impl Publish for Publisher {
         delegate_into!(&mut self.inner, Inner => AnyBatch, it => it.batch())
     }
 
+    fn pack(&mut self) {
+        delegate!(&mut self.inner, Inner, it => it.pack());
+    }
+
+    fn send_packed(&mut self) {
+        delegate!(&mut self.inner, Inner, it => it.send_packed());
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         delegate!(&mut self.inner, Inner, it => it.wakeup())
     }

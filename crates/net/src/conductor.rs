@@ -11,6 +11,7 @@ use lanecast_base::clock::Clock;
 use lanecast_os::biased::{Visitor, VisitorGuard};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,31 @@ pub(crate) struct WaitSet {
     pub(crate) deadline: Nanos,
     /// An owner serves its own session, or holds its lock: look again after a pause.
     pub(crate) owners_active: bool,
+    /// Whether each descriptor of the cycle before was ready at the end of the sleep; empty
+    /// without a sleep in between.
+    pub(crate) ready: Vec<bool>,
+}
+
+impl WaitSet {
+    pub(crate) const fn new() -> Self {
+        Self {
+            descriptors: Vec::new(),
+            deadline: Nanos::MAX,
+            owners_active: false,
+            ready: Vec::new(),
+        }
+    }
+
+    /// Begins a duty cycle: sessions and sockets come and go, so all is collected anew.
+    pub(crate) fn clear(&mut self) {
+        self.descriptors.clear();
+        (self.deadline, self.owners_active) = (Nanos::MAX, false);
+    }
+
+    /// Whether one of the descriptors that had these places in the cycle before may be ready.
+    pub(crate) fn may_be_ready(&self, places: Range<usize>) -> bool {
+        self.ready.get(places).is_none_or(|ready| ready.contains(&true))
+    }
 }
 
 /// A part of the conductor's duty cycle.
@@ -99,9 +125,7 @@ impl Conductor {
         waker: Arc<ConductorWaker>,
         only_driver: bool,
     ) -> Self {
-        let wait_set =
-            WaitSet { descriptors: Vec::new(), deadline: Nanos::MAX, owners_active: false };
-        let (clock, poller) = (Clock::host(), Poller::default());
+        let (clock, poller, wait_set) = (Clock::host(), Poller::default(), WaitSet::new());
         Self { name, agents, waker, only_driver, clock, poller, rest: REST, wait_set }
     }
 
@@ -149,10 +173,12 @@ impl Conductor {
 impl Agent for Conductor {
     fn do_work(&mut self) -> usize {
         let now = self.now();
-        self.wait_set.descriptors.clear();
-        // Collected anew in each cycle: sessions and sockets come and go.
-        (self.wait_set.deadline, self.wait_set.owners_active) = (Nanos::MAX, false);
-        self.agents.iter_mut().map(|agent| agent.do_work(now, &mut self.wait_set)).sum()
+        self.wait_set.clear();
+        let Self { agents, wait_set, .. } = self;
+        let work = agents.iter_mut().map(|agent| agent.do_work(now, wait_set)).sum();
+        // Of the last sleep, and the places were those of the cycle before it.
+        wait_set.ready.clear();
+        work
     }
 
     fn idle(&mut self) {
@@ -160,9 +186,10 @@ impl Agent for Conductor {
         let limit = self.sleep_limit().min(self.wait_set.deadline.saturating_sub(now));
         let limit = (limit != Nanos::MAX).then(|| Duration::from_nanos(limit));
         let wakers = self.waker.descriptors();
-        self.poller.sleep_with_wakers(&wakers, &self.wait_set.descriptors, limit);
-        // Clears the event too: a wake-up from here on ends the next sleep.
-        self.waker.unpark();
+        let WaitSet { descriptors, ready, .. } = &mut self.wait_set;
+        let [event, timer] = self.poller.sleep_and_tell(wakers, descriptors, limit, ready);
+        // A wake-up from here on ends the next sleep.
+        self.waker.unpark(event, timer);
     }
 
     fn name(&self) -> &'static str {

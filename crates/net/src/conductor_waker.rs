@@ -74,11 +74,17 @@ impl ConductorWaker {
         fence(Ordering::SeqCst);
     }
 
-    /// The conductor runs again.
-    pub(crate) fn unpark(&self) {
+    /// The conductor runs again; `event` and `timer` tell which of the
+    /// [descriptors](Self::descriptors) have ended its sleep.
+    pub(crate) fn unpark(&self, event: bool, timer: bool) {
         self.is_parked.store(false, Ordering::Relaxed);
-        self.event.clear();
-        self.timer.clear();
+        // Only those that are set: each clear is a system call.
+        if event {
+            self.event.clear();
+        }
+        if timer {
+            self.timer.clear();
+        }
     }
 
     /// The descriptors that wake the conductor.

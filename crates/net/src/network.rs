@@ -131,6 +131,7 @@ impl Network {
             status: Arc::clone(&status),
             seen,
             retired: None,
+            served: None,
         });
         let advertised = (source, datagram_bytes);
         let conductor = Arc::clone(&self.conductor);

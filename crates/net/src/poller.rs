@@ -1,6 +1,6 @@
 //! Sleeping on descriptors: poll(2) over sockets that an owner and the conductor share.
 
-use lanecast_os::poll::PollBuffer;
+use lanecast_os::poll::{PollBuffer, PollSet};
 use lanecast_os::udp::UdpSocket;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -48,6 +48,30 @@ impl Poller {
         descriptors: &[(Descriptor, bool)],
         limit: Option<Duration>,
     ) -> bool {
+        self.wait(wakers, descriptors, limit).1 > 0
+    }
+
+    /// As [`sleep_with_wakers`](Self::sleep_with_wakers); returns which of the wakers are set, and
+    /// tells in `ready` which of the descriptors are ready, in their order.
+    pub(crate) fn sleep_and_tell<const N: usize>(
+        &mut self,
+        wakers: [BorrowedFd<'_>; N],
+        descriptors: &[(Descriptor, bool)],
+        limit: Option<Duration>,
+        ready: &mut Vec<bool>,
+    ) -> [bool; N] {
+        let (set, _) = self.wait(&wakers, descriptors, limit);
+        ready.clear();
+        ready.extend((N..N + descriptors.len()).map(|index| set.ready(index)));
+        std::array::from_fn(|index| set.ready(index))
+    }
+
+    fn wait<'a, 'fd>(
+        &'a mut self,
+        wakers: &[BorrowedFd<'fd>],
+        descriptors: &'fd [(Descriptor, bool)],
+        limit: Option<Duration>,
+    ) -> (PollSet<'a, 'fd>, usize) {
         let mut set = self.room.clear();
         for waker in wakers {
             set.add(*waker, false);
@@ -55,6 +79,7 @@ impl Poller {
         for (descriptor, writable) in descriptors {
             set.add(descriptor.as_fd(), *writable);
         }
-        set.wait(limit) > 0
+        let found = set.wait(limit);
+        (set, found)
     }
 }

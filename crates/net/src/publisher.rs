@@ -138,6 +138,14 @@ impl Publish for Publisher {
         NetBatch::new(self.owner.lock())
     }
 
+    fn pack(&mut self) {
+        self.owner.lock().pack();
+    }
+
+    fn send_packed(&mut self) {
+        self.owner.lock().send_packed();
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         let event = self.owner.lock().room_event.open()?;
         let event: &EventFd = self.wakeup.insert(event);

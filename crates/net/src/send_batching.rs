@@ -37,6 +37,8 @@ pub(crate) enum BatchDecision {
 #[derive(Debug)]
 pub(crate) struct SendBatching {
     is_batching: bool,
+    /// The application says when a batch ends.
+    is_packing: bool,
     /// Back-to-back commits so far.
     back_to_back: u32,
     /// Time of the end of the last send, or of the last reading of the clock.
@@ -51,6 +53,7 @@ impl SendBatching {
     pub(crate) const fn new() -> Self {
         Self {
             is_batching: false,
+            is_packing: false,
             back_to_back: 0,
             last: 0,
             unsent: 0,
@@ -84,6 +87,10 @@ impl SendBatching {
     #[inline(always)]
     pub(crate) fn on_commit(&mut self, bytes: usize, now: impl FnOnce() -> Nanos) -> BatchDecision {
         self.unsent += bytes;
+        if self.is_packing {
+            let is_full = self.unsent >= FULL_BYTES;
+            return if is_full { BatchDecision::Send } else { BatchDecision::Keep };
+        }
         self.until_check -= 1;
         // The clock is read at every eighth commit only: packing has to cost less than sending.
         if self.until_check == 0 && self.has_paused(now()) {
@@ -110,6 +117,16 @@ impl SendBatching {
         has_paused
     }
 
+    /// Commits are packed until [`stop`](Self::stop), whatever their intervals.
+    pub(crate) const fn pack(&mut self) {
+        (self.is_batching, self.is_packing) = (true, true);
+    }
+
+    /// Whether commits are packed since the application wants it.
+    pub(crate) const fn is_packing(&self) -> bool {
+        self.is_packing
+    }
+
     /// Everything was sent.
     #[inline]
     pub(crate) fn emptied(&mut self) {
@@ -124,7 +141,7 @@ impl SendBatching {
 
     /// Ends the stream: each commit is sent at once.
     pub(crate) fn stop(&mut self) {
-        self.is_batching = false;
+        (self.is_batching, self.is_packing) = (false, false);
         self.back_to_back = 0;
     }
 }
@@ -172,6 +189,23 @@ mod tests {
             assert!(held.count() < CHECK_INTERVAL as usize);
             assert_eq!(batching.is_batching(), !is_over);
         }
+    }
+
+    #[test]
+    fn packed_commits_wait_for_the_end_of_the_batch_or_a_full_call() {
+        let mut batching = SendBatching::new();
+        batching.pack();
+        let clock = || panic!("the application tells when it pauses");
+        for commit in 1..=10_000_usize {
+            let is_full = commit % FULL_BYTES.div_ceil(30) == 0;
+            let expected = if is_full { BatchDecision::Send } else { BatchDecision::Keep };
+            assert_eq!(batching.on_commit(30, clock), expected, "commit {commit}");
+            if is_full {
+                batching.emptied();
+            }
+        }
+        batching.stop();
+        assert!(!batching.is_batching() && !batching.is_packing());
     }
 
     #[test]

@@ -322,6 +322,27 @@ impl SendSession {
         self.batching.emptied();
     }
 
+    /// Packs the commits that follow, until [`send_packed`](Self::send_packed).
+    pub(crate) fn pack(&mut self) {
+        // Commits cost no system call then: the conductor sends.
+        if self.background {
+            return;
+        }
+        self.batching.pack();
+        // It flushes should the application never do so.
+        self.status.is_batching.store(true, Ordering::Relaxed);
+        self.waker.wake_soon_if_parked();
+    }
+
+    /// Sends the commits that were packed.
+    pub(crate) fn send_packed(&mut self) {
+        if self.batching.is_packing() {
+            self.batching.stop();
+            self.sender.flush();
+            self.send_batch();
+        }
+    }
+
     /// Flushes for an owner that is elsewhere; called by the conductor. Returns the deadline of
     /// the next call.
     pub(crate) fn drive_for_owner(&mut self) -> Nanos {

@@ -4,10 +4,12 @@
 
 use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::counters::PublisherStatus;
+use crate::poller::Descriptor;
 use crate::send_session::SendSession;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::Nanos;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +30,36 @@ pub(crate) struct PublisherEntry {
     pub(crate) seen: u64,
     /// Time of the close.
     pub(crate) retired: Option<Nanos>,
+    /// The conductor's last service, while nothing has come since.
+    pub(crate) served: Option<Served>,
+}
+
+/// A session as the conductor has left it: until its deadline, a frame of a receiver or its owner,
+/// there is nothing to do, and driving it would only cost system calls.
+#[derive(Debug)]
+pub(crate) struct Served {
+    deadline: Nanos,
+    descriptors: Vec<(Descriptor, bool)>,
+    /// The places of the descriptors in the wait set.
+    places: Range<usize>,
+}
+
+impl Served {
+    /// Whether the session rests in this duty cycle, too: then its descriptors are waited for.
+    fn rests(&mut self, now: Nanos, wait_set: &mut WaitSet) -> bool {
+        if self.deadline <= now || wait_set.may_be_ready(self.places.clone()) {
+            return false;
+        }
+        self.wait(wait_set);
+        true
+    }
+
+    fn wait(&mut self, wait_set: &mut WaitSet) {
+        let first = wait_set.descriptors.len();
+        wait_set.descriptors.extend_from_slice(&self.descriptors);
+        self.places = first..wait_set.descriptors.len();
+        wait_set.deadline = wait_set.deadline.min(self.deadline);
+    }
 }
 
 /// Number of closed publishers that still have repairs to send.
@@ -108,9 +140,16 @@ impl SubAgent for SenderAgent {
             // The count read now is compared in the next cycle, and by `was_locked` before a sleep.
             let lock_count = publisher.visitor.lock_count();
             // An owner that has entered since the last cycle serves the session itself.
-            let owner_active =
-                !only_driver && publisher.retired.is_none() && lock_count != publisher.seen;
+            let has_entered = lock_count != publisher.seen;
+            let owner_active = !only_driver && publisher.retired.is_none() && has_entered;
             publisher.seen = lock_count;
+            if has_entered || publisher.retired.is_some() {
+                publisher.served = None;
+            }
+            if publisher.served.as_mut().is_some_and(|served| served.rests(now, wait_set)) {
+                return true;
+            }
+            publisher.served = None;
             let locked =
                 if owner_active { None } else { lock_session(&publisher.visitor, only_driver) };
             let Some(mut session) = locked else {
@@ -118,8 +157,14 @@ impl SubAgent for SenderAgent {
                 wait_set.owners_active = true;
                 return true;
             };
-            wait_set.deadline = wait_set.deadline.min(session.drive_for_owner());
-            session.descriptors(&mut wait_set.descriptors);
+            let mut served = Served {
+                deadline: session.drive_for_owner(),
+                descriptors: Vec::new(),
+                places: 0..0,
+            };
+            session.descriptors(&mut served.descriptors);
+            served.wait(wait_set);
+            publisher.served = Some(served);
             // A retired session repairs until its last receiver has left, or the linger is over.
             let Some(since) = publisher.retired else { return true };
             let is_over = session.is_finished() || now.wrapping_sub(since) > linger;
@@ -141,5 +186,34 @@ impl SubAgent for SenderAgent {
             // Relaxed: a stale value only makes one pause too long or too short.
             publisher.retired.is_none() && publisher.status.is_batching.load(Ordering::Relaxed)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_served_session_rests_until_its_deadline_or_a_frame() {
+        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+        let descriptors = vec![(Descriptor::Listener(listener), false)];
+        let mut served = Served { deadline: 100, descriptors, places: 0..0 };
+        let mut wait_set = WaitSet::new();
+        served.wait(&mut wait_set);
+        assert_eq!((wait_set.descriptors.len(), wait_set.deadline), (1, 100));
+        for (ready, now, rests) in [
+            (vec![false], 99, true),
+            (vec![true], 99, false),
+            (vec![false], 100, false),
+            // Without a sleep in between nothing is known.
+            (vec![], 99, false),
+        ] {
+            wait_set.clear();
+            wait_set.ready = ready.clone();
+            assert_eq!(served.rests(now, &mut wait_set), rests, "{ready:?} at {now}");
+            assert_eq!(wait_set.descriptors.len(), usize::from(rests), "still waited for");
+            served.places = 0..1;
+        }
     }
 }

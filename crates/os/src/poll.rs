@@ -25,7 +25,7 @@ const _: () = {
 
 impl PollBuffer {
     /// Starts an empty set.
-    pub fn clear(&mut self) -> PollSet<'_, '_> {
+    pub fn clear<'fd>(&mut self) -> PollSet<'_, 'fd> {
         self.0.clear();
         PollSet { entries: &mut self.0, descriptors: PhantomData }
     }

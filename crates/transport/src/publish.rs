@@ -66,6 +66,17 @@ pub trait Publish: Send + 'static {
     /// Starts a batch: several messages, published together.
     fn batch(&mut self) -> Self::Batch<'_>;
 
+    /// Packs the messages that follow into as few system calls as the transport can, until
+    /// [`send_packed`](Self::send_packed): for programs that know that several messages follow one
+    /// another. Full packets leave before that. A program that stays away from its publisher
+    /// delays them for a few milliseconds.
+    ///
+    /// Transports whose messages need no system call do nothing.
+    fn pack(&mut self) {}
+
+    /// Sends the messages that wait since [`pack`](Self::pack), and packs no more.
+    fn send_packed(&mut self) {}
+
     /// Copies `bytes` into a message and publishes it, if there is room now.
     ///
     /// # Errors

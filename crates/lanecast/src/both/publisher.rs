@@ -82,6 +82,14 @@ impl Publish for BothPublisher {
         BothBatch { near: self.near.batch(), far: self.far.batch(), last: None, longest }
     }
 
+    fn pack(&mut self) {
+        self.far.pack();
+    }
+
+    fn send_packed(&mut self) {
+        self.far.send_packed();
+    }
+
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.wakeup.open(self.near.wakeup(), self.far.wakeup())
     }

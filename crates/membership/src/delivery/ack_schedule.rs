@@ -5,9 +5,9 @@ use super::link::Link;
 use crate::Nanos;
 use crate::outlet::Outlet;
 
-/// Received bytes of a sender after which an acknowledgement is sent, at most: a small part of any
-/// credit.
-const BYTES: usize = 64 << 10;
+/// Received bytes of a sender after which an acknowledgement is sent, at most: half of the smallest
+/// credit, so that its sender need not stop.
+const BYTES: usize = 128 << 10;
 /// Longest delay of an acknowledgement.
 const DELAY: Nanos = 20_000_000;
 /// Delay of one that a sender seems to miss, and of a retry after a refusal by the transport.
@@ -31,15 +31,17 @@ impl AckSchedule {
         (self.due, self.bytes) = (Nanos::MAX, (share / 4).min(BYTES));
     }
 
-    /// A frame arrived. True: an acknowledgement is due now, as `unacknowledged` bytes of its
-    /// sender have arrived since the last.
+    /// A frame arrived, of a sender of which `unacknowledged` bytes have arrived since the last
+    /// acknowledgement. After many the next one is due now: not at once, as the frames that wait
+    /// to be read may be those of other senders, and one acknowledges all of them.
     #[inline]
-    pub(crate) fn on_received<O>(&mut self, unacknowledged: usize, link: &mut Link<'_, O>) -> bool {
-        if self.due == Nanos::MAX {
-            self.due = link.now.saturating_add(DELAY);
-            link.wake(self.due);
+    pub(crate) fn on_received<O>(&mut self, unacknowledged: usize, link: &mut Link<'_, O>) {
+        let delay = if unacknowledged >= self.bytes { 0 } else { DELAY };
+        let due = link.now.saturating_add(delay);
+        if due < self.due {
+            self.due = due;
+            link.wake(due);
         }
-        unacknowledged >= self.bytes
     }
 
     /// A sender seems to have missed an acknowledgement.

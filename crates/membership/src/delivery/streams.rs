@@ -144,7 +144,7 @@ impl Streams {
         if lane.gap.heard() > lane.next && lane.retained.contains(lane.next) {
             self.proceed(rank, link);
         }
-        self.acknowledge_if_due(rank, link);
+        self.ack.on_received(self.lanes[rank].unacknowledged, link);
     }
 
     /// Frames that are not simply the next ones.
@@ -172,7 +172,7 @@ impl Streams {
         }
         link.note_retained(self.lanes[rank].retained.used());
         self.proceed(rank, link);
-        self.acknowledge_if_due(rank, link);
+        self.ack.on_received(self.lanes[rank].unacknowledged, link);
     }
 
     /// Asks at once for a hole that a frame shows for the first time.
@@ -336,13 +336,6 @@ impl Streams {
             }
         }
         progress
-    }
-
-    #[inline]
-    fn acknowledge_if_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {
-        if self.ack.on_received(self.lanes[rank].unacknowledged, link) {
-            self.send_ack(link);
-        }
     }
 
     fn send_ack<O: Outlet>(&mut self, link: &mut Link<'_, O>) {

@@ -4,6 +4,7 @@ mod adverts;
 mod allocations;
 mod groups;
 mod jumbo;
+mod packing;
 mod panics;
 mod peers;
 mod rate;
