@@ -174,8 +174,9 @@ impl Agreement {
         if member == self.me.id {
             self.next_heartbeat = now;
         } else if self.liveness.accuse(now, &self.rounds.current.view, member, why)
-            && let Some(peer) = self.liveness.peers.get(member)
             && self.rounds.current.is_shown
+            && let Some(peer) = self.liveness.peers.get_mut(member)
+            && peer.tell(now)
         {
             out.event(Event::Suspected(&peer.info, why.unwrap_or(Departure::Silent)));
         }
@@ -268,7 +269,8 @@ impl Agreement {
         let silence = self.liveness.listen(now, &self.rounds.current.view);
         silence.doubted.iter().for_each(|&id| out.probe(id));
         for info in &silence.suspected {
-            if self.rounds.current.is_shown {
+            let peer = self.liveness.peers.get_mut(info.id);
+            if self.rounds.current.is_shown && peer.is_some_and(|peer| peer.tell(now)) {
                 out.event(Event::Suspected(info, Departure::Silent));
             }
             let (member, reason) = (info.id.0, Departure::Silent.number());

@@ -70,7 +70,7 @@ impl CurrentView {
         }
         if self.view.contains(id) {
             call.delivery.peer_gone(id);
-            if why != Departure::Left && self.is_shown {
+            if why != Departure::Left && self.is_shown && peer.tell(call.now) {
                 let info = peer.info.clone();
                 call.out.event(Event::Suspected(&info, why));
             }

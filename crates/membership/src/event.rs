@@ -106,7 +106,8 @@ pub enum Event<'a> {
         /// The message.
         bytes: &'a [u8],
     },
-    /// A member is believed to be gone; the next view tells.
+    /// A member is believed to be gone; the next view tells. Told once, with the first reason that
+    /// is known, unless the member has shown itself since.
     Suspected(&'a MemberInfo, Departure),
     /// This member's application is asked for the state for a new member. It answers with the
     /// state as of the last event that it was given before the answer, which may be a later one

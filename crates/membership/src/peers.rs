@@ -32,6 +32,8 @@ pub(crate) struct Peer {
     pub(crate) rumour: Option<Departure>,
     /// Why it is gone, and since when.
     pub(crate) departure: Option<(Departure, Nanos)>,
+    /// Time at which the application was told that it is suspected.
+    told: Option<Nanos>,
     /// Others lead in its place until then.
     pub(crate) passed_over: Nanos,
     /// Rounds that it did not answer, since the last one that it did.
@@ -68,6 +70,14 @@ impl Peer {
             // Its leader knew more than this member.
             None => self.rumour.unwrap_or(Departure::Unresponsive),
         }
+    }
+
+    /// Whether the application is told of a suspicion now: once for a crash, however many members
+    /// and signs tell of it.
+    pub(crate) fn tell(&mut self, now: Nanos) -> bool {
+        let is_news = self.told.is_none();
+        self.told.get_or_insert(now);
+        is_news
     }
 
     /// Whether it is left alone for now, as it does not answer in rounds.
@@ -160,6 +170,8 @@ impl Peers {
                 peer.heard = now;
                 peer.suspected = None;
                 peer.rumour = None;
+                // An earlier one may have been on its way when the member died.
+                peer.told = peer.told.filter(|told| now < told + DETOUR);
                 // Epochs only grow: an older one comes from a frame that took a detour.
                 if view.epoch > peer.view.epoch || peer.view == view {
                     peer.view = view;
@@ -190,6 +202,7 @@ impl Peers {
                     suspected: None,
                     rumour: None,
                     departure: None,
+                    told: None,
                     passed_over: 0,
                     failures: 0,
                 };

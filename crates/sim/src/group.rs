@@ -5,6 +5,7 @@
 //! - [`process`], [`outlet`], [`event`]: a member, and what it emits
 //! - [`fabric`], [`stream_link`], [`world`]: the network, the members on it, and the event loop
 //! - [`truth`], [`log`], [`oracle`]: sent messages, deliveries, and the guarantees
+//! - [`suspicions`]: each crash is told once
 //! - [`tamper`]: defects that the oracle must find
 //! - [`explore`](mod@explore): every interleaving of small scopes
 //! - [`run`](mod@run), [`note`]: one run, and the report of a failure
@@ -21,6 +22,7 @@ pub mod process;
 pub mod run;
 pub mod scenario;
 pub mod stream_link;
+pub mod suspicions;
 pub mod tamper;
 pub mod truth;
 pub mod world;

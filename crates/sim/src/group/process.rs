@@ -3,6 +3,7 @@
 use crate::ensure;
 use crate::group::event::OwnedEvent;
 use crate::group::outlet::Collector;
+use crate::group::suspicions::Suspicions;
 use crate::rng::{Millionths, SimRng};
 use crate::violation::Verdict;
 use lanecast_membership::{GroupSettings, Member, MemberId, MemberInfo, View};
@@ -73,6 +74,8 @@ pub struct Process {
     pub frames: [u64; 2],
     /// Ticks in a row that did not move the next one into the future.
     pub idle_ticks: u32,
+    /// Suspicions that its application was told.
+    pub suspicions: Suspicions,
     rng: SimRng,
 }
 
@@ -103,6 +106,7 @@ impl Process {
             leaves: false,
             frames: [0; 2],
             idle_ticks: 0,
+            suspicions: Suspicions::default(),
             rng,
         }
     }

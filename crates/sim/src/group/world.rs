@@ -227,6 +227,10 @@ impl GroupWorld {
 
     fn hear(&mut self, slot: usize, bytes: &[u8]) -> Verdict {
         self.fabric.note(slot, Note::Hears { head: Note::head(bytes), bytes: bytes.len() });
+        let now = self.fabric.now;
+        if let Some(process) = &mut self.slots[slot].process {
+            process.suspicions.on_frame(now, bytes);
+        }
         self.call(slot, |member, now, out| member.on_frame(now, bytes, out))
     }
 
@@ -266,9 +270,12 @@ impl GroupWorld {
         let Some(process) = &mut self.slots[slot].process else { return Ok(()) };
         self.tamper.change(&mut out);
         let id = process.id;
+        let now = self.fabric.now;
+        let is_told_once = process.suspicions.on_events(now, id, &out.events);
         for event in &out.events {
             self.fabric.note(slot, Note::Event(event.clone()));
         }
+        is_told_once?;
         self.fabric.totals.refused_frames += out.refused;
         self.oracle.events(id, &out.events)?;
         self.oracle.stable(id, process.member.stable())?;
