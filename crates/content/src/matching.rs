@@ -276,7 +276,8 @@ impl<C: Transport> Matching<C> {
             ControlEvent::OtherVersion(version) => return self.refuse_version(session, *version),
             ControlEvent::Disconnected => return self.withdraw(session),
         };
-        let in_force = |mark| ContentFrame::InForce { mark, session: session.0 };
+        let next = self.next_number;
+        let in_force = |mark| ContentFrame::InForce { mark, session: session.0, next };
         if let Some((mark, mark_of)) = self.filters.mark_of(session) {
             if mark_of == text {
                 return self.send(&in_force(mark));

@@ -77,11 +77,11 @@ impl<'a> Message<'a> {
     }
 
     /// The message as a layer above the transport presents it: with `bytes`, a part of its
-    /// payload, as a message of `stream`.
+    /// payload, as message `number` of `stream`.
     #[inline(always)]
     #[must_use]
-    pub const fn presented(self, bytes: &'a [u8], stream: &'a Stream) -> Self {
-        Self { bytes, stream, ..self }
+    pub const fn presented(self, bytes: &'a [u8], stream: &'a Stream, number: u64) -> Self {
+        Self { bytes, stream, number, ..self }
     }
 
     /// The payload as published; [`is_intact`](Self::is_intact) checks after the use that it was
@@ -101,7 +101,8 @@ impl<'a> Message<'a> {
     /// the same for every subscriber, however late it joined, and over every transport.
     ///
     /// Each message of a stream has the number after its predecessor's, unless [`Event::Lost`]
-    /// reports those in between.
+    /// reports those in between. A subscriber with a filter does not get the messages in between
+    /// that do not match: it sees the same numbers with holes, and no event tells of these.
     #[inline(always)]
     pub const fn number(&self) -> u64 {
         self.number
@@ -171,6 +172,13 @@ impl std::error::Error for Overwritten {}
 /// The stream's next message, if one comes, has the number `first + count`. A publisher that
 /// [died](CloseReason::Died) may have published more than its subscribers ever learn of: no gap
 /// tells of messages that no number shows.
+///
+/// For a subscriber with a filter this is the range whose matching messages it did not get; how
+/// many these are is not known to it. Its next message has the number `first + count` or a greater
+/// one. Where the publisher evaluates the filter, the gap comes with the next
+/// [`FilterActive`](Event::FilterActive), just before it, because the publisher tells the end of
+/// the range then; [`FilterInactive`](Event::FilterInactive) tells of the loss at once. If the
+/// stream ends before, `count` is the most matching messages that can be missing.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<'a> {
     /// The stream.

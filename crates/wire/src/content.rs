@@ -5,7 +5,7 @@ use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version of the layout.
-pub const CONTENT_VERSION: u8 = 2;
+pub const CONTENT_VERSION: u8 = 3;
 /// A message, and which filters it meets.
 pub const CONTENT_MESSAGE: u8 = 1;
 /// Marks matching messages from here on.
@@ -61,6 +61,8 @@ pub enum ContentFrame<'a> {
         mark: u16,
         /// The session in which the subscriber said what it wants.
         session: u64,
+        /// The number of the publisher's next message on the topic.
+        next: u64,
     },
     /// The filter is refused.
     Refused {
@@ -110,8 +112,9 @@ impl<'a> ContentFrame<'a> {
                 Self::Message { number: number.get(), marks, body }
             }
             CONTENT_IN_FORCE => {
-                let session = U64::read_from_bytes(rest).ok()?.get();
-                Self::InForce { mark: number, session }
+                let (session, rest) = U64::read_from_prefix(rest).ok()?;
+                let next = U64::read_from_bytes(rest).ok()?.get();
+                Self::InForce { mark: number, session: session.get(), next }
             }
             CONTENT_REFUSED if number == 0 => {
                 let (session, reason) = U64::read_from_prefix(rest).ok()?;
@@ -130,7 +133,7 @@ impl<'a> ContentFrame<'a> {
                 Self::Message { marks, body, .. } => {
                     Self::message_len(marks.len(), body.len()) - HEADER
                 }
-                Self::InForce { .. } => SESSION,
+                Self::InForce { .. } => SESSION + NUMBER,
                 Self::Refused { reason, .. } => SESSION + reason.len(),
                 Self::Wanted { filter } => filter.len(),
                 Self::Withdrawn { .. } => 0,
@@ -161,12 +164,18 @@ impl<'a> ContentFrame<'a> {
             | Self::Message { number: long, .. } => U64::new(*long),
             _ => U64::ZERO,
         };
+        let after = match self {
+            Self::InForce { next, .. } => U64::new(*next),
+            _ => U64::ZERO,
+        };
         let (kind, number, parts): (u8, u16, [&[u8]; 3]) = match self {
             Self::Message { marks, body, .. } => {
                 let count = u16::try_from(marks.len()).expect("no more marks than 65,535");
                 (CONTENT_MESSAGE, count, [long.as_bytes(), marks.as_bytes(), body])
             }
-            Self::InForce { mark, .. } => (CONTENT_IN_FORCE, *mark, [long.as_bytes(), &[], &[]]),
+            Self::InForce { mark, .. } => {
+                (CONTENT_IN_FORCE, *mark, [long.as_bytes(), after.as_bytes(), &[]])
+            }
             Self::Refused { reason, .. } => {
                 (CONTENT_REFUSED, 0, [long.as_bytes(), reason.as_bytes(), &[]])
             }
@@ -200,18 +209,18 @@ mod tests {
         for (frame, bytes) in [
             (
                 ContentFrame::Message { number: 0x304, marks: &marks, body: b"a=1" },
-                &[2, 1, 2, 0, 4, 3, 0, 0, 0, 0, 0, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
+                &[3, 1, 2, 0, 4, 3, 0, 0, 0, 0, 0, 0, 3, 0, 2, 1, b'a', b'=', b'1'][..],
             ),
             (
-                ContentFrame::InForce { mark: 7, session: 0x102 },
-                &[2, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0],
+                ContentFrame::InForce { mark: 7, session: 0x102, next: 0x506 },
+                &[3, 2, 7, 0, 2, 1, 0, 0, 0, 0, 0, 0, 6, 5, 0, 0, 0, 0, 0, 0],
             ),
             (
                 ContentFrame::Refused { session: 1 << 56, reason: "no" },
-                &[2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
+                &[3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'n', b'o'],
             ),
-            (ContentFrame::Withdrawn { mark: 0x201 }, &[2, 4, 1, 2]),
-            (ContentFrame::Wanted { filter: "/a" }, &[2, 5, 0, 0, b'/', b'a']),
+            (ContentFrame::Withdrawn { mark: 0x201 }, &[3, 4, 1, 2]),
+            (ContentFrame::Wanted { filter: "/a" }, &[3, 5, 0, 0, b'/', b'a']),
         ] {
             assert_eq!(written(&frame), bytes);
             assert_eq!(ContentFrame::read(bytes), Ok(frame));
@@ -222,14 +231,15 @@ mod tests {
     fn invalid_frames_are_refused() {
         for bytes in [
             &[][..],
-            &[2, 1, 0],
-            &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-            &[2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
-            &[2, 4, 0, 0, 0],
-            &[2, 5, 1, 0, b'/'],
-            &[2, 6, 0, 0],
+            &[3, 1, 0],
+            &[3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[3, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff],
+            &[3, 4, 0, 0, 0],
+            &[3, 5, 1, 0, b'/'],
+            &[3, 6, 0, 0],
         ] {
             let read = ContentFrame::read(bytes);
             assert_eq!(read, Err(ContentFrameError::Malformed), "{bytes:?}");
@@ -238,7 +248,7 @@ mod tests {
 
     #[test]
     fn other_versions_are_named_whatever_their_frames_are() {
-        for bytes in [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[3, 9, 9, 9]] {
+        for bytes in [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &[2, 9, 9, 9], &[4, 9, 0, 0]] {
             let read = ContentFrame::read(bytes);
             assert_eq!(read, Err(ContentFrameError::Version(bytes[0])), "{bytes:?}");
         }

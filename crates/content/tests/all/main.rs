@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod direct;
+mod numbers;
 mod runs;
 mod stage;
 mod versions;
