@@ -13,6 +13,10 @@
 use lanecast_membership::{MemberId, Nanos};
 use lanecast_os::epoll::Epoll;
 use lanecast_os::tcp::{self, TcpOptions};
+use lanecast_wire::group::watch::{
+    WATCH_ANSWER, WATCH_GREETING, WATCH_PROBE, WatchedBytes, WatchedStream, are_probes,
+    watch_greeting,
+};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,14 +33,7 @@ const ACCEPTS_MAX: usize = 16;
 const BACKLOG: u32 = 64;
 /// Idle time after which the kernel probes: keeps routers from forgetting the connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Greeting: a tag, then the member's id.
-const GREETING: usize = 16;
-const TAG: [u8; 8] = *b"lc-watc2";
-/// A watcher's byte, which asks for an answer.
-const PROBE: u8 = b'?';
-/// The listener's byte, which answers all probes that it has read.
-const ANSWER: u8 = b'!';
-/// Probes or answers read at a time.
+/// Bytes read at a time: a greeting, probes or answers.
 const READ_MAX: usize = 64;
 const LISTENER: u64 = 0;
 
@@ -54,7 +51,7 @@ pub(crate) enum WatchEvent {
 pub(crate) struct Watch {
     listener: TcpListener,
     address: SocketAddr,
-    greeting: [u8; GREETING],
+    greeting: [u8; WATCH_GREETING],
     set: Epoll,
     /// Connections of members that watch this one, by key.
     watchers: Vec<(u64, TcpStream)>,
@@ -76,8 +73,8 @@ struct Peer {
 enum PeerState {
     /// No connection until then.
     Waiting(Nanos),
-    /// Connected, or about to be, with as much of the greeting as has come.
-    Open { key: u64, stream: TcpStream, greeting: [u8; GREETING], length: usize },
+    /// Connected, or about to be.
+    Open { key: u64, stream: TcpStream, watched: WatchedStream },
     /// Reported.
     Gone,
 }
@@ -92,7 +89,7 @@ impl Watch {
         Ok(Self {
             listener,
             address,
-            greeting: greeting_of(id),
+            greeting: watch_greeting(id.0),
             set,
             watchers: Vec::new(),
             peers: Vec::new(),
@@ -144,11 +141,12 @@ impl Watch {
     #[cold]
     pub(crate) fn probe(&mut self, id: MemberId) {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.id == id)
-            && let PeerState::Open { stream, length: GREETING, .. } = &mut peer.state
+            && let PeerState::Open { stream, watched, .. } = &mut peer.state
+            && watched.is_greeted()
         {
             // Without room earlier probes are on the way; a broken connection shows at the next
             // look.
-            drop(stream.write(&[PROBE]));
+            drop(stream.write(&[WATCH_PROBE]));
         }
     }
 
@@ -190,7 +188,7 @@ impl Watch {
             // Nothing may fail after the greeting: the end of a greeted connection means a crash.
             // A new connection has room for a few bytes, always.
             if self.set.add(stream.as_fd(), self.last_key).is_ok()
-                && matches!((&stream).write(&self.greeting), Ok(GREETING))
+                && matches!((&stream).write(&self.greeting), Ok(WATCH_GREETING))
             {
                 self.watchers.push((self.last_key, stream));
             }
@@ -204,7 +202,7 @@ impl Peer {
         if let Ok(stream) = tcp::connect(Some(from), self.address)
             && set.add(stream.as_fd(), key).is_ok()
         {
-            self.state = PeerState::Open { key, stream, greeting: [0; GREETING], length: 0 };
+            self.state = PeerState::Open { key, stream, watched: WatchedStream::new(self.id.0) };
         }
     }
 
@@ -214,33 +212,22 @@ impl Peer {
 
     /// Reads what has come; the news in it.
     fn read(&mut self, now: Nanos) -> Option<WatchEvent> {
-        let PeerState::Open { stream, greeting, length, .. } = &mut self.state else {
-            return None;
-        };
-        let is_known = *length == GREETING;
-        let mut answers = [0; READ_MAX];
-        let room = if is_known { &mut answers[..] } else { &mut greeting[*length..] };
-        let ends = match stream.read(room) {
+        let PeerState::Open { stream, watched, .. } = &mut self.state else { return None };
+        let is_known = watched.is_greeted();
+        let mut bytes = [0; READ_MAX];
+        let ends = match stream.read(&mut bytes) {
             Ok(0) => true,
-            Ok(count) if is_known => {
-                if answers[..count].iter().all(|byte| *byte == ANSWER) {
-                    return Some(WatchEvent::Answered);
-                }
-                false
-            }
-            Ok(count) => {
-                *length += count;
-                if *length < GREETING {
-                    return None;
-                }
-                if *greeting == greeting_of(self.id) {
+            Ok(count) => match watched.read(&bytes[..count]) {
+                WatchedBytes::Partial => return None,
+                WatchedBytes::Answered => return Some(WatchEvent::Answered),
+                WatchedBytes::Greeted => {
                     // From now on the end of the connection is the end of the member.
                     let _ = tcp::tune(stream, &options());
                     return None;
                 }
                 // Another program, or another member, has this port.
-                false
-            }
+                WatchedBytes::Foreign => false,
+            },
             Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         };
@@ -257,9 +244,9 @@ impl Peer {
 fn answer(mut stream: &TcpStream) -> bool {
     let mut probes = [0; READ_MAX];
     match stream.read(&mut probes) {
-        Ok(count @ 1..) if probes[..count].iter().all(|byte| *byte == PROBE) => {
+        Ok(count @ 1..) if are_probes(&probes[..count]) => {
             // A watcher that reads no answers gets no more of them.
-            drop(stream.write(&[ANSWER]));
+            drop(stream.write(&[WATCH_ANSWER]));
             true
         }
         Ok(_) => false,
@@ -269,13 +256,6 @@ fn answer(mut stream: &TcpStream) -> bool {
 
 fn options() -> TcpOptions {
     TcpOptions { keepalive: Some(KEEPALIVE), ..TcpOptions::default() }
-}
-
-fn greeting_of(id: MemberId) -> [u8; GREETING] {
-    let mut greeting = [0; GREETING];
-    greeting[..8].copy_from_slice(&TAG);
-    greeting[8..].copy_from_slice(&id.0.to_le_bytes());
-    greeting
 }
 
 /// The address in the source of a stream between hosts (`rm:10.0.0.7:41002:...`); none in shared
@@ -317,8 +297,11 @@ mod tests {
     }
 
     fn is_greeted(watch: &Watch) -> bool {
-        let full = |peer: &Peer| matches!(peer.state, PeerState::Open { length: GREETING, .. });
-        watch.peers.iter().all(full)
+        let is_full = |peer: &Peer| match &peer.state {
+            PeerState::Open { watched, .. } => watched.is_greeted(),
+            _ => false,
+        };
+        watch.peers.iter().all(is_full)
     }
 
     #[test]
@@ -408,7 +391,7 @@ mod tests {
         let mut watch = Watch::open(LOOPBACK, MemberId(9)).unwrap();
         let mut now = 0;
         let mut stranger = TcpStream::connect(watch.address).unwrap();
-        let mut greeting = [0; GREETING];
+        let mut greeting = [0; WATCH_GREETING];
         let answered = thread::spawn(move || {
             stranger.read_exact(&mut greeting).unwrap();
             stranger.write_all(&[0; 64]).unwrap();
@@ -417,7 +400,7 @@ mod tests {
             (greeting, stranger.read(&mut end).unwrap_or(0))
         });
         run(&mut now, &mut [&mut watch], |_| answered.is_finished());
-        assert_eq!(answered.join().unwrap(), (greeting_of(MemberId(9)), 0));
+        assert_eq!(answered.join().unwrap(), (watch_greeting(9), 0));
         assert!(watch.watchers.is_empty());
     }
 

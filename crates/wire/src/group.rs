@@ -5,6 +5,7 @@
 //! - [`GroupFrame`]: a frame, read and checked
 //! - [`delivery`]: messages, acknowledgements, repairs
 //! - [`views`]: heartbeats and changes of the view
+//! - [`watch`]: bytes of the connections by which members watch each other
 
 pub mod delivery;
 mod frame;
@@ -14,6 +15,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 pub mod views;
+pub mod watch;
 
 pub use delivery::{DataFlags, OrderRun, order_runs};
 pub use frame::{GroupFrame, GroupFrameError};

@@ -51,6 +51,7 @@ targets! {
     attach "../../../../fuzz/fuzz_targets/attach.rs"
     checkpoint "../../../../fuzz/fuzz_targets/checkpoint.rs"
     commands "../../../../fuzz/fuzz_targets/commands.rs"
+    content "../../../../fuzz/fuzz_targets/content.rs"
     ethernet "../../../../fuzz/fuzz_targets/ethernet.rs"
     filters "../../../../fuzz/fuzz_targets/filters.rs"
     frames "../../../../fuzz/fuzz_targets/frames.rs"
@@ -66,4 +67,5 @@ targets! {
     sender "../../../../fuzz/fuzz_targets/sender.rs"
     settings "../../../../fuzz/fuzz_targets/settings.rs"
     store "../../../../fuzz/fuzz_targets/store.rs"
+    watch "../../../../fuzz/fuzz_targets/watch.rs"
 }
