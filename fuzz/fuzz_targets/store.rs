@@ -122,12 +122,12 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, left) = more.split_at(more.len().min(length.into()));
         rest = left;
         let Some((&selector, body)) = body.split_first() else { continue };
-        let mut frame = vec![1, selector % 40, 1, 0, 0, 0, 0, 0];
+        let mut frame = vec![1, selector % 41, 1, 0, 0, 0, 0, 0];
         frame.extend(SESSION.to_le_bytes());
         frame.extend(7_u64.to_le_bytes());
         frame.push(b't');
         frame.extend(body);
-        let to = if selector % 40 < 32 { &mut pair.to_store } else { &mut pair.to_source };
+        let to = if selector % 41 < 32 { &mut pair.to_store } else { &mut pair.to_source };
         to.push(frame);
         pair.turn();
         let mut record = vec![selector % 8, 0, 0, 0, 0];

@@ -58,6 +58,7 @@ impl Process {
             Role::Member => {
                 Some(format!("{role} {session:016x} {} of group {}", report.address, report.group))
             }
+            Role::Store => Some(format!("{role} {}", report.address)),
         }
     }
 
@@ -68,6 +69,7 @@ impl Process {
         match report.role {
             Role::Process => label.to_owned(),
             Role::Member => format!("{} of group {}: {label}", report.address, report.group),
+            Role::Store => format!("store {}: {label}", report.address),
             role => {
                 let (transport, role) = (&report.transport, role.name());
                 format!("{transport} {role} {:016x}: {label}", report.session)

@@ -1,6 +1,10 @@
-//! `lanecast store`: be a store that keeps messages on disk.
+//! `lanecast store`: be a store that keeps messages on disk, or look at stores.
 
+mod deregister;
 mod limits;
+mod ls;
+mod survey;
+mod which;
 
 use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
@@ -26,9 +30,14 @@ const DISK_HAS_SPACE: &str = "the disk has space again";
     what they missed. Data and names survive restarts; a store whose directory is new copies from \
     the others.\n\
     Example: lanecast store a --data /var/lib/lanecast/a\n\
-    Exit status: 0 ended by a signal; 1 error, as when the disk has failed; 2 wrong arguments."
+    In another terminal: lanecast store ls a\n\
+    Exit status: 0 ended by a signal; 1 error, as when the disk has failed; 2 wrong arguments.",
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    command: Option<StoreCommand>,
+
     /// Name of the store: publishers and subscribers ask for it
     #[arg(value_name = "NAME", default_value = "store")]
     name: String,
@@ -48,16 +57,39 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     limits: limits::LimitArgs,
 
+    /// Let every client end registrations, not only those that can read the key in DIR
+    #[arg(long)]
+    permit_deregistration: bool,
+
     #[command(flatten)]
     way: WayArgs,
 }
 
+/// Subcommands of `store`.
+#[derive(Debug, clap::Subcommand)]
+enum StoreCommand {
+    /// List the streams of stores, their quorums, and the receivers with their lags
+    Ls(Box<ls::LsArgs>),
+    /// End the registration of a receiver that does not return, or of a source
+    Deregister(Box<deregister::DeregisterArgs>),
+}
+
 pub(crate) fn run(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        None => serve(arguments),
+        Some(StoreCommand::Ls(arguments)) => ls::run(arguments),
+        Some(StoreCommand::Deregister(arguments)) => deregister::run(arguments),
+    }
+}
+
+fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let context = arguments.way.outward()?;
     let directory = &arguments.data;
+    let mut options = arguments.limits.options();
+    options.permits_deregistration = arguments.permit_deregistration;
     let mut store = context
-        .store_with(&arguments.name, directory, arguments.limits.options())
+        .store_with(&arguments.name, directory, options)
         .with_context(|| format!("opening the store in {}", directory.display()))?;
     for reason in &store.recovery().refused {
         warn(&format!("{}; it was not used", crate::printable::printable(reason)));

@@ -7,7 +7,7 @@ use crate::group_builder::GroupBuilder;
 use crate::layers::{self, FILE_VARIABLE};
 use crate::matching_topics::MatchingTopics;
 use crate::persistence_settings::PersistenceSettings;
-use crate::persistent_topic::{self, StoreServer};
+use crate::persistent_topic::{self, StoreAdministrator, StoreServer};
 use crate::publisher::Publisher;
 use crate::settings;
 use crate::subscriber::Subscriber;
@@ -140,6 +140,15 @@ impl Context {
         options: StoreOptions,
     ) -> Result<StoreServer, Error> {
         persistent_topic::open_store(&self.transports, name, directory, options)
+    }
+
+    /// A client that looks at the stores with these names, and ends registrations where that is
+    /// permitted.
+    ///
+    /// # Errors
+    /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
+    pub fn store_administrator(&self, stores: &[&str]) -> Result<StoreAdministrator, Error> {
+        persistent_topic::open_administrator(&self.transports, stores)
     }
 }
 

@@ -83,7 +83,8 @@ pub use matching_topics::{FilteredMatchingTopics, MatchingTopics};
 pub use messages::{Interruption, Messages};
 pub use persistence_settings::PersistenceSettings;
 pub use persistent_topic::{
-    DurableSubscriber, DurableTopic, PersistentPublisher, PersistentTopic, StoreServer,
+    DurableSubscriber, DurableTopic, PersistentPublisher, PersistentTopic, StoreAdministrator,
+    StoreServer,
 };
 pub use publisher::Publisher;
 pub use run::{AnyEvents, AnyRun};

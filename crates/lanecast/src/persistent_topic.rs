@@ -19,6 +19,9 @@ pub type DurableSubscriber = lanecast_store::DurableSubscriber<ExactTopics>;
 /// A store; see [`lanecast_store::StoreServer`].
 pub type StoreServer = lanecast_store::StoreServer<ExactTopics>;
 
+/// A client that looks at stores; see [`lanecast_store::StoreAdministrator`].
+pub type StoreAdministrator = lanecast_store::StoreAdministrator<ExactTopics>;
+
 /// A topic whose messages stores keep, made by [`Topic::persistent`](crate::Topic::persistent):
 /// opens its publisher. Settings that are not named here are those of `[persistence]`.
 ///
@@ -205,13 +208,22 @@ pub(crate) fn open_store(
     transports: &ExactTopics,
     name: &str,
     directory: &Path,
-    options: StoreOptions,
+    mut options: StoreOptions,
 ) -> Result<StoreServer, Error> {
+    options.counters = options.counters.or_else(|| transports.counters_directory());
     let opened = StoreServer::open(transports.clone(), name, directory, options);
     opened.map_err(|error| match error {
         StoreError::Transport(error) => error,
         other => refused(other),
     })
+}
+
+/// Opens an administrator of stores.
+pub(crate) fn open_administrator(
+    transports: &ExactTopics,
+    stores: &[&str],
+) -> Result<StoreAdministrator, Error> {
+    StoreAdministrator::open(transports, stores).map_err(not_opened)
 }
 
 fn not_opened(error: OpenError<Error>) -> Error {

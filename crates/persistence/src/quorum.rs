@@ -69,7 +69,7 @@ impl StoreGroups {
     }
 
     /// The names of the stores; a store's index is its place here.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.groups.iter().flatten().map(String::as_str)
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod copying;
 mod durable;
 mod receivers;
 mod replay_error;
+mod settings;
 mod stream;
 
 use crate::Nanos;
@@ -14,44 +15,17 @@ use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, common_length};
 use lanecast_wire::store::{
-    Ballot, LogRecord, Records, RecordsWriter, StoreAddress, StoreFrame, StoreOffer, StoreState,
-    StreamCheckpoint,
+    Ballot, DeregisterOutcome, LogRecord, Records, RecordsWriter, Registration, StoreAddress,
+    StoreFrame, StoreOffer, StoreState, StreamCheckpoint,
 };
 pub use replay_error::ReplayError;
+pub use settings::StoreSettings;
 use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
 pub use stream::StreamSummary;
 
 /// Requests to another store without an answer until it is given up.
 const UNANSWERED_MAX: u32 = 5;
-
-/// Settings of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreSettings {
-    /// The most streams.
-    pub streams_max: usize,
-    /// The most bytes per stream of messages that came before those in front of them.
-    pub early_bytes: usize,
-    /// The most receivers that are registered with a stream.
-    pub receivers_max: usize,
-    /// Interval of requests for missing messages.
-    pub retry: Nanos,
-    /// Longest frame of messages for others, unless a message alone is longer.
-    pub longest_frame: usize,
-}
-
-impl Default for StoreSettings {
-    /// 10,000 streams, 4 MiB of early messages and 1,000 receivers for each, requests every 100 ms.
-    fn default() -> Self {
-        Self {
-            streams_max: 10_000,
-            early_bytes: 4 << 20,
-            receivers_max: 1_000,
-            retry: 100_000_000,
-            longest_frame: 128 << 10,
-        }
-    }
-}
 
 /// A store: keeps the messages of many streams.
 ///
@@ -145,7 +119,7 @@ impl Store {
     }
 
     /// The streams, in the order in which they were opened.
-    pub fn summaries(&self) -> impl Iterator<Item = StreamSummary<'_>> {
+    pub fn summaries(&self) -> impl ExactSizeIterator<Item = StreamSummary<'_>> {
         self.streams.iter().map(Stream::summary)
     }
 
@@ -314,7 +288,7 @@ impl Store {
                 stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
                 stream.receivers.owe(*receiver, client);
             }
-            StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
+            StoreFrame::Detach { receiver } => stream.detach(*receiver, log).map(drop)?,
             StoreFrame::Fetch { from, limit } => {
                 self.fetch(index, client, *from, *limit, log, out);
             }
@@ -513,6 +487,12 @@ impl Store {
             let frame = StoreFrame::State(stream.state(self.incarnation));
             out.reply(client, &stream.topic, stream.source, &frame);
         }
+        if stream.deregistered_at <= persisted
+            && let Some((client, token)) = stream.owes_deregistered_to.take()
+        {
+            let frame = StoreFrame::Deregistered { token, outcome: DeregisterOutcome::Done };
+            out.reply(client, &stream.topic, stream.source, &frame);
+        }
         if !stream.is_settled() {
             self.unsettled.insert(index);
         }
@@ -551,10 +531,45 @@ impl Store {
         match self.by_name.get(&(topic.to_owned(), source)) {
             Some(&index) => {
                 let stream = &mut self.streams[index];
-                stream.trim(first.min(stream.durable.next()), log)
+                stream.trim(first.min(stream.durable.next()), log)?;
+                Ok(())
             }
             None => Ok(()),
         }
+    }
+
+    /// Ends a registration for an administrator that the driver permits to do so, and answers when
+    /// that is durable. Repeated requests are answered, too.
+    pub fn deregister(
+        &mut self,
+        address: StoreAddress<'_>,
+        token: u64,
+        registration: Registration,
+        log: &mut impl StoreLog,
+        out: &mut impl StoreOutlet,
+    ) {
+        let name = (address.topic.to_owned(), address.source);
+        let Some(&index) = self.by_name.get(&name) else {
+            let outcome = DeregisterOutcome::UnknownStream;
+            let frame = StoreFrame::Deregistered { token, outcome };
+            return out.reply(address.client, address.topic, address.source, &frame);
+        };
+        let stream = &mut self.streams[index];
+        // A log without room: the request is repeated.
+        if stream.deregister(registration, log).is_ok() {
+            stream.owes_deregistered_to = Some((address.client, token));
+        }
+        self.unsettled.insert(index);
+        self.settle(index, log, out);
+    }
+
+    /// Receivers of a stream from the id `from` on, each with the sequence of the first message
+    /// that it has not consumed.
+    pub fn receivers(&self, stream: u32, from: u64) -> impl Iterator<Item = (u64, u64)> {
+        let stream = self.streams.get(stream as usize);
+        stream
+            .into_iter()
+            .flat_map(move |it| it.receivers.positions(from, &it.runs, it.durable.next()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use lanecast_wire::stats::{
     COUNTERS_MAX, ERRORS_MAX, LABEL_MAX, LOSSES_MAX, ROLE_MEMBER, ROLE_PROCESS, ROLE_PUBLISHER,
-    ROLE_SUBSCRIBER, Shape,
+    ROLE_STORE, ROLE_SUBSCRIBER, Shape,
 };
 
 /// File name extension of counters files.
@@ -57,7 +57,7 @@ pub struct CounterOwner<'a> {
     pub session: u64,
     /// Transport of the session.
     pub transport: &'a str,
-    /// The publisher's address, or the member's name.
+    /// The publisher's address, or the name of the member or the store.
     pub address: &'a str,
     /// Destination group of the session, or the group of the member.
     pub group: &'a str,
@@ -75,6 +75,8 @@ pub enum Role {
     Subscriber,
     /// Member of a group: the session is the member's id, the address its name.
     Member,
+    /// A store: the session is the identity of its data, the address its name.
+    Store,
 }
 
 impl Role {
@@ -85,6 +87,7 @@ impl Role {
             Self::Publisher => "publisher",
             Self::Subscriber => "subscriber",
             Self::Member => "member",
+            Self::Store => "store",
         }
     }
 
@@ -94,6 +97,7 @@ impl Role {
             Self::Publisher => ROLE_PUBLISHER,
             Self::Subscriber => ROLE_SUBSCRIBER,
             Self::Member => ROLE_MEMBER,
+            Self::Store => ROLE_STORE,
         }
     }
 
@@ -103,6 +107,7 @@ impl Role {
             ROLE_PUBLISHER => Some(Self::Publisher),
             ROLE_SUBSCRIBER => Some(Self::Subscriber),
             ROLE_MEMBER => Some(Self::Member),
+            ROLE_STORE => Some(Self::Store),
             _ => None,
         }
     }

@@ -48,14 +48,23 @@ impl StoreDirectory {
 /// Draws a new identity, and keeps it before anything is promised under it.
 fn draw_incarnation(directory: &Path) -> io::Result<u64> {
     let incarnation = lanecast_os::process::random()?;
-    let (path, new) = (directory.join(INCARNATION), directory.join("incarnation.new"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    writeln!(file, "{incarnation:016x}")?;
+    write_private(directory, INCARNATION, &format!("{incarnation:016x}\n"))?;
+    Ok(incarnation)
+}
+
+/// Writes a file that only this user can read, whole or not at all, to the disk.
+pub(crate) fn write_private(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
+    // One that a crash has left could have other rights.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, &path)?;
-    File::open(directory)?.sync_all()?;
-    Ok(incarnation)
+    File::open(directory)?.sync_all()
 }
 
 fn read_incarnation(directory: &Path) -> Result<u64, DirectoryError> {

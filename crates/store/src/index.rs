@@ -159,6 +159,11 @@ impl StreamIndex {
         older.last().map_or(0, |mark| mark.sequence)
     }
 
+    /// Time of the oldest message, or of one up to a stride before it; 0 without messages.
+    pub(crate) fn oldest_unix_ns(&self) -> u64 {
+        self.marks().next().map_or(0, |mark| mark.unix_ns)
+    }
+
     fn marks(&self) -> impl Iterator<Item = &SpanMark> {
         self.positions.spans.iter().flat_map(|span| &span.marks)
     }

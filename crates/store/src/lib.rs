@@ -6,6 +6,7 @@
 //! the topic, writes what it receives into its journal (`log`, `index`), and replies on
 //! `_store.NAME.CLIENT` how far that is on disk. A [`DurableSubscriber`] subscribes to the topic,
 //! asks the stores where it had come to, and fetches from them what it missed.
+//! A [`StoreAdministrator`] looks at stores from outside.
 //! The decisions are those of
 //! [`lanecast_persistence`]; here are their links (`link`, `clients`, `peers`), the directory, and
 //! the waiting.
@@ -13,6 +14,8 @@
 //! `docs/protocol/persistence.md` describes the frames.
 #![forbid(unsafe_code)]
 
+mod administration;
+mod administrator;
 mod catalog;
 mod checkpoint;
 mod checkpointer;
@@ -30,9 +33,13 @@ mod peers;
 mod publisher;
 mod retention;
 mod server;
+mod stats;
 mod subscriber;
+mod telemetry;
 mod wakeup;
 
+pub use administration::read_administration_key;
+pub use administrator::{StoreAdministrator, StoreInspection};
 pub use checkpoint::StoreRecovery;
 pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
 pub use lanecast_persistence::{
@@ -40,11 +47,13 @@ pub use lanecast_persistence::{
     ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,
     StoreSettings, StreamSummary,
 };
+pub use lanecast_wire::store::{DeregisterOutcome, Registration, StreamReport};
 pub use name::NameError;
 pub use options::{
     Acknowledgement, DurableOptions, PersistentOptions, StoreOptions, StoreRetention,
     TopicRetention,
 };
 pub use publisher::PersistentPublisher;
-pub use server::{StoreServer, StoreStats};
+pub use server::StoreServer;
+pub use stats::StoreStats;
 pub use subscriber::DurableSubscriber;

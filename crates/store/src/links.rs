@@ -26,12 +26,22 @@ impl<P: Publish> Links<P> {
         client: u64,
     ) -> Result<Self, OpenError<T::Error>> {
         name::check_topic(topic)?;
-        stores.names().try_for_each(name::check_store)?;
+        Self::of_stores(transport, topic, stores.names(), client)
+    }
+
+    /// The same to stores by their names; `topic` may be empty for a client of no topic.
+    pub(crate) fn of_stores<'a, T: Transport<Publisher = P>>(
+        transport: &T,
+        topic: &str,
+        names: impl Iterator<Item = &'a str> + Clone,
+        client: u64,
+    ) -> Result<Self, OpenError<T::Error>> {
+        names.clone().try_for_each(name::check_store)?;
         let link = |name: &str| {
             let publisher = transport.publisher(&name::requests(name));
             Ok((name.to_owned(), Link::new(publisher.map_err(OpenError::Transport)?)))
         };
-        let stores = stores.names().map(link).collect::<Result<_, OpenError<T::Error>>>()?;
+        let stores = names.map(link).collect::<Result<_, OpenError<T::Error>>>()?;
         Ok(Self { topic: topic.to_owned(), client, stores, frame: Vec::new() })
     }
 
@@ -56,6 +66,18 @@ impl<P: Publish> Links<P> {
         stores[store].1.send(bytes);
     }
 
+    /// The same about a stream of another topic.
+    pub(crate) fn send_about(
+        &mut self,
+        store: usize,
+        topic: &str,
+        source: u64,
+        frame: &StoreFrame<'_>,
+    ) {
+        frame.write(StoreAddress { client: self.client, source, topic }, &mut self.frame);
+        self.stores[store].1.send(&self.frame);
+    }
+
     /// Sends the frames that wait; returns their number.
     pub(crate) fn flush(&mut self) -> usize {
         self.stores.iter_mut().map(|(_, link)| link.flush()).sum()
@@ -74,9 +96,17 @@ impl<P: Publish> Links<P> {
 
     /// A reply to this client: its store, the stream's source, and the frame.
     pub(crate) fn read<'a>(&self, message: &Message<'a>) -> Option<(usize, u64, StoreFrame<'a>)> {
+        let (store, address, frame) = self.read_any(message)?;
+        (address.topic == self.topic).then_some((store, address.source, frame))
+    }
+
+    /// A reply to this client about a stream of any topic.
+    pub(crate) fn read_any<'a>(
+        &self,
+        message: &Message<'a>,
+    ) -> Option<(usize, StoreAddress<'a>, StoreFrame<'a>)> {
         let store = self.store(&message.stream().topic)?;
         let (address, frame) = StoreFrame::read(message.bytes()).ok()?;
-        let is_mine = address.client == self.client && address.topic == self.topic;
-        is_mine.then_some((store, address.source, frame))
+        (address.client == self.client).then_some((store, address, frame))
     }
 }

@@ -4,6 +4,7 @@ use lanecast_journal::{JournalConfig, Retention};
 use lanecast_persistence::{
     GroupRule, ReceiverSettings, SourceSettings, StoreGroups, StoreSettings,
 };
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of a store.
@@ -19,6 +20,12 @@ pub struct StoreOptions {
     pub checkpoint_bytes: u64,
     /// Limits of the messages that are kept. Takes the place of `journal.retention`.
     pub retention: StoreRetention,
+    /// Every client may end registrations, not only those with the key in the store's directory:
+    /// see [`read_administration_key`](crate::read_administration_key). Default no.
+    pub permits_deregistration: bool,
+    /// Directory for a file of this store's counters, which `lanecast stat` and `top` show while
+    /// the store lives; only this user can read it. `None` writes none.
+    pub counters: Option<PathBuf>,
 }
 
 /// Limits of the messages that a store keeps: beyond them the oldest are given up, as soon as a
@@ -79,6 +86,8 @@ impl Default for StoreOptions {
             journal: JournalConfig::default(),
             checkpoint_bytes: 64 << 20,
             retention: StoreRetention::default(),
+            permits_deregistration: false,
+            counters: None,
         }
     }
 }

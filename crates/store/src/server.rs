@@ -1,5 +1,6 @@
 //! A store, driven by the calls of its program.
 
+use crate::administration::Administration;
 use crate::checkpoint::{Checkpoints, Replica, StoreIdentity, StoreRecovery};
 use crate::checkpointer::Checkpointer;
 use crate::clients::Clients;
@@ -11,12 +12,14 @@ use crate::options::StoreOptions;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
 use crate::retention::RetentionTask;
+use crate::stats::StoreStats;
+use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
-use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
+use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StreamSummary};
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::{StoreAddress, StoreFrame, StoreFrameError};
+use lanecast_wire::store::{DeregisterOutcome, StoreAddress, StoreFrame, StoreFrameError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,6 +28,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Frames and messages read from one subscriber in one poll.
 const POLL_LIMIT: usize = 256;
+/// Pages of streams that are told in one poll; more requests wait to be repeated, so that
+/// administrators do not hold up messages.
+const PAGES_IN_POLL: u32 = 2;
 /// Bytes of a frame beside the messages in it.
 const FRAME_OVERHEAD: usize = 512;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
@@ -33,29 +39,6 @@ const ROOM_WAIT: Duration = Duration::from_millis(1);
 const RETAIN: Nanos = 20_000_000;
 /// Interval at which the places of readers are forgotten.
 const FORGET: Nanos = 2_000_000_000;
-
-/// Numbers of a store since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreStats {
-    /// Live messages that were read.
-    pub messages: u64,
-    /// Frames that were read.
-    pub frames: u64,
-    /// Frames that are none, or of another version.
-    pub foreign_frames: u64,
-    /// Topics and replies for which the transport had no room.
-    pub refused: u64,
-    /// Clients that are connected.
-    pub clients: usize,
-    /// Bytes that wait for the disk.
-    pub pending_bytes: usize,
-    /// Checkpoints that were written.
-    pub checkpoints: u64,
-    /// Messages that retention has given up although a registered receiver had not consumed them.
-    pub given_up: u64,
-    /// The disk is full: nothing is taken until there is space, and then goes on by itself.
-    pub is_disk_full: bool,
-}
 
 /// A store over the transport `T`: keeps the messages of publishers that have registered with it.
 ///
@@ -106,6 +89,9 @@ pub struct StoreServer<T: Transport + Clone> {
     recovery: StoreRecovery,
     retention: RetentionTask,
     retain_at: Nanos,
+    incarnation: u64,
+    administration: Administration,
+    telemetry: Telemetry,
 }
 
 /// The live messages of a topic.
@@ -163,7 +149,12 @@ impl<T: Transport + Clone> StoreServer<T> {
         wakeup.add(&mut requests).map_err(StoreError::Wakeup)?;
         let client = lanecast_os::process::random().map_err(StoreError::Wakeup)?;
         let clock = Clock::host();
+        let longest = identity.settings.longest_frame;
+        let permits_all = options.permits_deregistration;
         let mut server = Self {
+            administration: Administration::open(directory, permits_all, longest),
+            telemetry: Telemetry::open(options.counters.as_deref(), name, incarnation),
+            incarnation,
             persisted: log.persisted(),
             machine,
             log,
@@ -230,6 +221,10 @@ impl<T: Transport + Clone> StoreServer<T> {
             work += usize::from(step == Ok(true));
         }
         work += self.clients.poll(now);
+        if self.telemetry.is_due(now) {
+            let stats = self.stats();
+            self.telemetry.write(now, &stats, &self.machine, &self.log);
+        }
         if let Some(error) = self.log.failure() {
             return Err(StoreError::Disk(error));
         }
@@ -266,14 +261,35 @@ impl<T: Transport + Clone> StoreServer<T> {
     }
 
     fn poll_requests(&mut self, now: Nanos) -> usize {
-        let mut opened = Vec::new();
-        let Self { machine, log, clients, peers, wakeup, topics, stats, .. } = self;
+        let (mut opened, mut pages) = (Vec::new(), 0);
+        let Self { machine, log, clients, peers, wakeup, topics, stats, administration, .. } = self;
         let mut out = Outbox { clients, peers, wakeup, now };
         let work = self.requests.poll(POLL_LIMIT, |event| {
             let Event::Message(message) = event else { return };
             let Some((address, frame)) = read(message.bytes(), stats) else { return };
+            if let StoreFrame::Inspect { token, stream, receiver } = frame {
+                pages += 1;
+                if pages <= PAGES_IN_POLL {
+                    let from = (stream, receiver);
+                    let page = administration.page(machine, log, self.incarnation, token, from);
+                    let StoreAddress { client, topic, source } = address;
+                    out.reply(client, topic, source, &StoreFrame::Inspected(page));
+                }
+                return;
+            }
             if name::check_topic(address.topic).is_err() {
                 return stats.foreign_frames += 1;
+            }
+            if let StoreFrame::Deregister { key, token, registration } = frame {
+                if administration.permits(key) {
+                    machine.deregister(address, token, registration, log, &mut out);
+                } else {
+                    stats.refused += 1;
+                    let outcome = DeregisterOutcome::NotPermitted;
+                    let frame = StoreFrame::Deregistered { token, outcome };
+                    out.reply(address.client, address.topic, address.source, &frame);
+                }
+                return;
             }
             // A stream is kept from when its topic is subscribed to: the request is repeated.
             if let StoreFrame::Open { .. } = frame

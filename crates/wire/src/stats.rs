@@ -45,6 +45,8 @@ pub const ROLE_PUBLISHER: u32 = 1;
 pub const ROLE_SUBSCRIBER: u32 = 2;
 /// The file is about a membership of the process in a group.
 pub const ROLE_MEMBER: u32 = 3;
+/// The file is about a store.
+pub const ROLE_STORE: u32 = 4;
 /// Datagrams that were missing and came after all.
 pub const LOSS_RECOVERED: u32 = 1;
 /// Datagrams that were given up.

@@ -6,9 +6,11 @@
 //! - [`LogRecord`]: a record of a store's log
 //! - [`CheckpointHeader`], [`StreamCheckpoint`], [`StreamPositions`]: a store's state in a file
 //! - [`Consumption`]: how far a receiver has come
+//! - [`StorePage`], [`StreamReport`]: a store's streams, for administrators
 //! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
 //!   that hold it
 
+mod administration;
 mod checkpoint;
 mod frame;
 mod lists;
@@ -20,6 +22,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use administration::{DeregisterOutcome, Registration, StorePage, StreamReport};
 pub use checkpoint::{
     CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, Span, SpanMark, StreamCheckpoint,
     StreamPositions,
@@ -92,6 +95,10 @@ pub enum StoreKind {
     Consumed = 9,
     /// A receiver gives up its registration.
     Detach = 10,
+    /// An administrator asks for the store's streams.
+    Inspect = 11,
+    /// An administrator ends a registration.
+    Deregister = 12,
     /// The state of a stream.
     State = 32,
     /// How far the stream is durable.
@@ -106,6 +113,10 @@ pub enum StoreKind {
     Streams = 37,
     /// How far a receiver's consumption is durable.
     Acknowledged = 38,
+    /// Streams of the store.
+    Inspected = 39,
+    /// The answer to Deregister.
+    Deregistered = 40,
 }
 
 impl StoreKind {
@@ -122,6 +133,8 @@ impl StoreKind {
             8 => Self::Attach,
             9 => Self::Consumed,
             10 => Self::Detach,
+            11 => Self::Inspect,
+            12 => Self::Deregister,
             32 => Self::State,
             33 => Self::Stable,
             34 => Self::Want,
@@ -129,6 +142,8 @@ impl StoreKind {
             36 => Self::Offer,
             37 => Self::Streams,
             38 => Self::Acknowledged,
+            39 => Self::Inspected,
+            40 => Self::Deregistered,
             _ => return None,
         })
     }

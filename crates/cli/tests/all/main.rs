@@ -31,6 +31,7 @@ mod signals;
 mod smx;
 mod soak;
 mod statuses;
+mod store_admin;
 mod stored;
 mod tap;
 mod threads;

@@ -58,6 +58,25 @@ impl Receivers {
         self.0.insert(receiver, Receiver { durable, pending: VecDeque::new(), owed_to: None });
     }
 
+    /// The receivers, in ascending order.
+    pub(super) fn ids(&self) -> Vec<u64> {
+        self.0.keys().copied().collect()
+    }
+
+    /// Receivers from the id `from` on, each with the sequence of the first message before `next`
+    /// that it has not consumed.
+    pub(super) fn positions(
+        &self,
+        from: u64,
+        runs: &[Run],
+        next: u64,
+    ) -> impl Iterator<Item = (u64, u64)> {
+        let position = move |it: &Receiver| {
+            it.durable.map_or(0, |durable| consumed_length(&durable, runs, next)).min(next)
+        };
+        self.0.range(from..).map(move |(id, it)| (*id, position(it)))
+    }
+
     /// The receivers, and how far each has come, as far as that is durable.
     pub(super) fn durable(&self) -> impl Iterator<Item = (u64, Consumption)> {
         self.0.iter().filter_map(|(receiver, it)| Some((*receiver, it.durable?)))
@@ -91,10 +110,6 @@ impl Receivers {
 
     /// Sequence of the first message before `next` that a receiver has not consumed.
     pub(super) fn consumed(&self, runs: &[Run], next: u64) -> u64 {
-        let consumed = self
-            .0
-            .values()
-            .map(|it| it.durable.map_or(0, |durable| consumed_length(&durable, runs, next)));
-        consumed.min().unwrap_or(next).min(next)
+        self.positions(0, runs, next).map(|(_, consumed)| consumed).min().unwrap_or(next)
     }
 }

@@ -8,7 +8,8 @@ use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
 use lanecast_wire::store::{
-    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Run, StoreState, StreamCheckpoint,
+    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Registration, Run, StoreState,
+    StreamCheckpoint,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -42,6 +43,10 @@ pub(super) struct Stream {
     pub(super) changed_at: u64,
     /// The client that waits for the state, until that record is durable.
     pub(super) owes_state_to: Option<u64>,
+    /// Position of the last record by which an administrator ended a registration.
+    pub(super) deregistered_at: u64,
+    /// The administrator that waits until that record is durable, and its token.
+    pub(super) owes_deregistered_to: Option<(u64, u64)>,
     /// During the replay of the log, from a truncation to the next run: sequence after the copies,
     /// which are no part of the log until the run begins.
     pub(super) copied: Option<u64>,
@@ -50,12 +55,20 @@ pub(super) struct Stream {
 /// A stream as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSummary<'a> {
+    /// The stream's number at this store.
+    pub number: u32,
     /// The topic.
     pub topic: &'a str,
     /// The publisher's stable id.
     pub source: u64,
     /// The run whose log this is.
     pub run: Ballot,
+    /// The last run that was accepted.
+    pub promised: Ballot,
+    /// The publisher has told that its run is registered.
+    pub is_live: bool,
+    /// The stores that hold the stream.
+    pub members: &'a Members,
     /// Sequence of the oldest message.
     pub first: u64,
     /// Sequence after the last message that is on disk.
@@ -71,9 +84,13 @@ impl Stream {
     /// The stream as people see it.
     pub(super) fn summary(&self) -> StreamSummary<'_> {
         StreamSummary {
+            number: self.number,
             topic: &self.topic,
             source: self.source,
             run: self.log,
+            promised: self.promised,
+            is_live: self.is_live,
+            members: &self.members,
             first: self.first.min(self.durable.next()),
             next: self.durable.next(),
             consumed: self.consumed(),
@@ -102,6 +119,8 @@ impl Stream {
             told_consumed: 0,
             changed_at: 0,
             owes_state_to: None,
+            deregistered_at: 0,
+            owes_deregistered_to: None,
             copied: None,
         }
     }
@@ -235,13 +254,19 @@ impl Stream {
     }
 
     /// Gives up the messages before `first`.
-    pub(super) fn trim(&mut self, first: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
-        if first > self.first {
-            let stream = self.number;
-            log.append(&LogRecord::Trimmed { stream, first })?;
-            self.set_first(first);
+    /// Returns the position of the record that says so, if there was something to give up.
+    pub(super) fn trim(
+        &mut self,
+        first: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<Option<u64>, LogFull> {
+        if first <= self.first {
+            return Ok(None);
         }
-        Ok(())
+        let stream = self.number;
+        let position = log.append(&LogRecord::Trimmed { stream, first })?;
+        self.set_first(first);
+        Ok(Some(position))
     }
 
     fn set_first(&mut self, first: u64) {
@@ -270,18 +295,46 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends a receiver's registration.
-    pub(super) fn detach(&mut self, receiver: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
-        if self.receivers.is_known(receiver) {
-            log.append(&LogRecord::Detached { stream: self.number, receiver })?;
-            self.receivers.remove(receiver);
+    /// Ends a receiver's registration. Returns the position of the record that says so, if it had
+    /// one.
+    pub(super) fn detach(
+        &mut self,
+        receiver: u64,
+        log: &mut impl StoreLog,
+    ) -> Result<Option<u64>, LogFull> {
+        if !self.receivers.is_known(receiver) {
+            return Ok(None);
         }
+        let position = log.append(&LogRecord::Detached { stream: self.number, receiver })?;
+        self.receivers.remove(receiver);
+        Ok(Some(position))
+    }
+
+    /// Ends a registration for an administrator, who is told when that is durable.
+    pub(super) fn deregister(
+        &mut self,
+        registration: Registration,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let mut position = None;
+        match registration {
+            Registration::Receiver(receiver) => position = self.detach(receiver, log)?,
+            Registration::Source => {
+                for receiver in self.receivers.ids() {
+                    position = self.detach(receiver, log)?.or(position);
+                }
+                position = self.trim(self.durable.next(), log)?.or(position);
+            }
+        }
+        // An answer tells only what is durable; without a record, one before may not be yet.
+        self.deregistered_at = position.unwrap_or(self.deregistered_at);
         Ok(())
     }
 
     /// Whether nothing waits for the disk.
     pub(super) fn is_settled(&self) -> bool {
-        self.owes_state_to.is_none() && self.durable.is_settled() && self.receivers.are_settled()
+        let owes_nothing = self.owes_state_to.is_none() && self.owes_deregistered_to.is_none();
+        owes_nothing && self.durable.is_settled() && self.receivers.are_settled()
     }
 
     /// State as the replayed records say.

@@ -6,8 +6,8 @@ use lanecast_persistence::{
     SourceSettings, Store, StoreGroups, StoreSettings,
 };
 use lanecast_wire::store::{
-    Ballot, LogRecord, Members, Records, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,
-    StoreOffer, StoreState,
+    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, Records, Registration, Run,
+    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState,
 };
 
 const SESSION: u64 = 1;
@@ -223,4 +223,47 @@ fn a_store_is_silent_only_while_it_leaves_requests_unanswered() {
     assert!(is_store_lost(&mut out));
     (10..=12).for_each(|count| receiver.tick(retries(count), &mut out));
     assert!(is_store_lost(&mut out));
+}
+
+#[test]
+fn an_ended_registration_is_confirmed_when_that_is_durable() {
+    let mut store = Store::new(StoreSettings::default(), 5);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let open = StoreFrame::Open { ballot: Ballot { epoch: 3, session: SESSION } };
+    store.on_frame(address, &open, NOW, &mut log, &mut out);
+    for receiver in 1..=3 {
+        let consumed = StoreFrame::Consumed { receiver, consumption: Consumption::NONE };
+        store.on_frame(address, &consumed, NOW, &mut log, &mut out);
+    }
+    let ids = |store: &Store| store.receivers(0, 2).map(|(id, _)| id).collect::<Vec<_>>();
+    assert_eq!(ids(&store), [2, 3], "from the second on");
+    let told = |out: &Outlet, wanted: u64| {
+        let is_told = |bytes: &&Vec<u8>| {
+            let Ok((_, StoreFrame::Deregistered { token, outcome })) = StoreFrame::read(bytes)
+            else {
+                return false;
+            };
+            token == wanted && outcome == DeregisterOutcome::Done
+        };
+        out.frames.iter().filter(is_told).count()
+    };
+    log.unwritten = 1;
+    let receiver = Registration::Receiver(2);
+    // Repeated, since the answer is late: the second request finds nothing to end.
+    for _ in 0..2 {
+        store.deregister(address, 40, receiver, &mut log, &mut out);
+        assert_eq!(told(&out, 40), 0, "it is not on disk");
+    }
+    log.unwritten = 0;
+    store.on_persisted(&log, &mut out);
+    assert_eq!((told(&out, 40), ids(&store)), (1, vec![3]));
+    store.deregister(address, 41, Registration::Source, &mut log, &mut out);
+    assert_eq!((told(&out, 41), ids(&store)), (1, vec![]));
+    let unknown = StoreAddress { source: 8, ..address };
+    store.deregister(unknown, 42, receiver, &mut log, &mut out);
+    assert_eq!(told(&out, 42), 0);
+    let outcome = DeregisterOutcome::UnknownStream;
+    let last = out.frames.last().map(|bytes| StoreFrame::read(bytes).expect("a frame").1);
+    assert_eq!(last, Some(StoreFrame::Deregistered { token: 42, outcome }));
 }

@@ -7,25 +7,29 @@ use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
 
 pub(crate) const TOPIC: &str = "orders";
 
-/// Records that are durable at once.
+/// Records that are durable at once, but for the last ones.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryLog(Vec<Vec<u8>>);
+pub(crate) struct MemoryLog {
+    records: Vec<Vec<u8>>,
+    /// Records at the end that are not durable.
+    pub(crate) unwritten: u64,
+}
 
 impl StoreLog for MemoryLog {
     fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
         let mut bytes = Vec::new();
         record.write(&mut bytes);
         assert!(LogRecord::read(&bytes).is_some(), "unreadable: {record:?}");
-        self.0.push(bytes);
-        Ok(self.0.len() as u64)
+        self.records.push(bytes);
+        Ok(self.records.len() as u64)
     }
 
     fn persisted(&self) -> u64 {
-        self.0.len() as u64
+        self.records.len() as u64 - self.unwritten
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
-        for bytes in &self.0 {
+        for bytes in &self.records {
             match LogRecord::read(bytes) {
                 Some(LogRecord::Message { stream: it, sequence, body })
                     if it == stream && sequence >= from && !visit(sequence, body) =>

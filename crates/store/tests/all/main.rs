@@ -1,5 +1,6 @@
 //! Stores, publishers and receivers over real transports and disks.
 
+mod administration;
 mod killed;
 mod recovery;
 mod retention;

@@ -50,6 +50,8 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("ROLE_PROCESS", ROLE_PROCESS as usize),
         ("ROLE_PUBLISHER", ROLE_PUBLISHER as usize),
         ("ROLE_SUBSCRIBER", ROLE_SUBSCRIBER as usize),
+        ("ROLE_MEMBER", ROLE_MEMBER as usize),
+        ("ROLE_STORE", ROLE_STORE as usize),
         ("LOSS_RECOVERED", LOSS_RECOVERED as usize),
         ("LOSS_GIVEN_UP", LOSS_GIVEN_UP as usize),
         ("LOSS_TOLD", LOSS_TOLD as usize),

@@ -1,10 +1,13 @@
 //! Frames, read from bytes that may be hostile, and written.
 
+use super::administration::{
+    DeregisterBody, DeregisteredBody, InspectBody, add_deregister, add_deregistered, add_inspect,
+};
 use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, members, name, runs};
 use super::offer::{AttachBody, ConsumedBody, StreamsBody};
 use super::{
-    Ballot, Consumption, Members, Records, Run, STORE_VERSION, StoreAddress, StoreHeader,
-    StoreKind, StoreOffer, StoreState,
+    Ballot, Consumption, DeregisterOutcome, Members, Records, Registration, Run, STORE_VERSION,
+    StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState,
 };
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -156,6 +159,33 @@ pub enum StoreFrame<'a> {
         /// The durable part.
         consumption: Consumption,
     },
+    /// An administrator asks for the store's streams, a page of them.
+    Inspect {
+        /// Stands in the answer.
+        token: u64,
+        /// Number of the first stream.
+        stream: u32,
+        /// The first receiver of that stream, by its id.
+        receiver: u64,
+    },
+    /// An administrator ends a registration.
+    Deregister {
+        /// The store's administration key; 0 for none.
+        key: u128,
+        /// Stands in the answer.
+        token: u64,
+        /// The registration.
+        registration: Registration,
+    },
+    /// Streams of the store.
+    Inspected(StorePage<'a>),
+    /// The answer to Deregister.
+    Deregistered {
+        /// The question's.
+        token: u64,
+        /// The outcome.
+        outcome: DeregisterOutcome,
+    },
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -241,6 +271,10 @@ impl<'a> StoreFrame<'a> {
             | StoreKind::Offer
             | StoreKind::Streams
             | StoreKind::Acknowledged => Self::of_receivers(kind, body)?,
+            StoreKind::Inspect
+            | StoreKind::Deregister
+            | StoreKind::Inspected
+            | StoreKind::Deregistered => Self::of_administrators(kind, body)?,
             StoreKind::State => Self::state(body)?,
             StoreKind::Stable => {
                 let (body, rest) = StableBody::read_from_prefix(body).ok()?;
@@ -298,6 +332,29 @@ impl<'a> StoreFrame<'a> {
         })
     }
 
+    /// Frames to and from administrators.
+    fn of_administrators(kind: StoreKind, body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        Some(match kind {
+            StoreKind::Inspect => {
+                let (body, rest) = InspectBody::read_from_prefix(body).ok()?;
+                let (token, receiver) = (body.token.get(), body.receiver.get());
+                (Self::Inspect { token, stream: body.stream.get(), receiver }, rest)
+            }
+            StoreKind::Deregister => {
+                let (body, rest) = DeregisterBody::read_from_prefix(body).ok()?;
+                let (key, token, registration) = body.read()?;
+                (Self::Deregister { key, token, registration }, rest)
+            }
+            StoreKind::Inspected => (Self::Inspected(StorePage::read(body)?), [].as_slice()),
+            StoreKind::Deregistered => {
+                let (body, rest) = DeregisteredBody::read_from_prefix(body).ok()?;
+                let (token, outcome) = body.read()?;
+                (Self::Deregistered { token, outcome }, rest)
+            }
+            _ => return None,
+        })
+    }
+
     fn begin(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = BeginBody::read_from_prefix(body).ok()?;
         let (donor, rest) = name(rest)?;
@@ -337,6 +394,10 @@ impl<'a> StoreFrame<'a> {
             Self::Offer(_) => StoreKind::Offer,
             Self::Streams { .. } => StoreKind::Streams,
             Self::Acknowledged { .. } => StoreKind::Acknowledged,
+            Self::Inspect { .. } => StoreKind::Inspect,
+            Self::Deregister { .. } => StoreKind::Deregister,
+            Self::Inspected(_) => StoreKind::Inspected,
+            Self::Deregistered { .. } => StoreKind::Deregistered,
         }
     }
 
@@ -411,6 +472,14 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(limit.to_le_bytes());
             }
             Self::State(state) => state.write(frame),
+            Self::Inspect { token, stream, receiver } => {
+                add_inspect(*token, *stream, *receiver, frame);
+            }
+            Self::Deregister { key, token, registration } => {
+                add_deregister(*key, *token, *registration, frame);
+            }
+            Self::Inspected(page) => page.write(frame),
+            Self::Deregistered { token, outcome } => add_deregistered(*token, *outcome, frame),
             Self::Fetched { log, from, first, next, records } => {
                 add_position(*log, *from, frame);
                 frame.extend(first.to_le_bytes());

@@ -1,5 +1,8 @@
 //! The normative page and the code say the same.
 
+use super::administration::{
+    DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry, ReportEntry,
+};
 use super::checkpoint::{IndexEntry, MarkEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
@@ -46,6 +49,13 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
+    same!(InspectBody: token, receiver, stream, reserved);
+    same!(DeregisterBody: key, token, receiver, subject, reserved);
+    same!(DeregisteredBody: token, outcome, reserved);
+    same!(InspectedBody: incarnation, token, next_receiver, streams, next_stream);
+    same!(ReportEntry: number, flags, topic, receivers, source, run, promised, first, next,
+        consumed, bytes, oldest_unix_ns);
+    same!(ReceiverEntry: receiver, next);
     same!(CheckpointHeader: magic, version, streams, incarnation, position, record_crc, reserved,
         journal_bytes, length, body_crc, crc);
     same!(StreamEntry: source, promised, log, first, next, copied, number, receivers, topic);

@@ -1,0 +1,147 @@
+//! `lanecast store deregister`: ends the registration of a receiver or a source.
+
+use super::which::WhichArgs;
+use crate::output::{print, warn, wrong_arguments};
+use crate::printable::printable;
+use anyhow::{Context as _, bail};
+use lanecast::StoreAdministrator;
+use lanecast::persistence::{
+    DeregisterOutcome, Registration, StoreInspection, read_administration_key,
+};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `store deregister`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A receiver without registration holds up no receiver-paced publisher, and \
+    nothing is kept for it. A source without one has no messages and no receivers at the store any \
+    more; its numbers stay, and a publisher that returns goes on with them.\n\
+    A store permits it to all if it was started with --permit-deregistration, and otherwise to \
+    programs that can read the key in its directory (--data): of the same user on the same host.\n\
+    Example: lanecast store deregister --topic orders --receiver 99 --data /data/a a\n\
+    Exit status: 0 no store has the registration any more; 1 a store did not answer or refused, or \
+    an error; 2 wrong arguments."
+)]
+pub(crate) struct DeregisterArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+
+    /// The topic
+    #[arg(long, value_name = "TOPIC")]
+    topic: String,
+
+    /// The receiver; in all streams of the topic unless --source names one
+    #[arg(long, value_name = "ID", required_unless_present = "source")]
+    receiver: Option<u64>,
+
+    /// The source; without --receiver its own registration ends
+    #[arg(long, value_name = "ID")]
+    source: Option<u64>,
+
+    /// Directory of a store, to read its key; with several stores the name and = in front of it
+    #[arg(long, value_name = "[STORE=]DIR")]
+    data: Vec<String>,
+
+    /// Give up the messages of a source
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
+    let registration = match arguments.receiver {
+        Some(receiver) => Registration::Receiver(receiver),
+        None if arguments.yes => Registration::Source,
+        None => {
+            let text = "that gives up all messages of the source at these stores: repeat it with \
+                        --yes, or name a --receiver";
+            return Ok(wrong_arguments(text));
+        }
+    };
+    let context = arguments.which.way.outward()?;
+    let stores = arguments.which.stores(&context)?;
+    let keys = arguments.keys(&stores)?;
+    let names: Vec<&str> = stores.iter().map(String::as_str).collect();
+    let mut administrator = context.store_administrator(&names)?;
+    let looks = administrator.inspect(arguments.which.time);
+    let sources = arguments.sources(&looks);
+    if sources.is_empty() {
+        let silent = looks.iter().any(|store| !store.is_complete);
+        let silent = if silent { ", and not all answered" } else { "" };
+        bail!("no store of {} has such a registration{silent}", names.join(", "));
+    }
+    let mut is_all_done = true;
+    for source in sources {
+        is_all_done &= arguments.end(&mut administrator, (&names, &keys), source, registration)?;
+    }
+    Ok(ExitCode::from(u8::from(!is_all_done)))
+}
+
+impl DeregisterArgs {
+    /// The key of each store, 0 for none.
+    fn keys(&self, stores: &[String]) -> anyhow::Result<Vec<u128>> {
+        let mut keys = vec![0; stores.len()];
+        for data in &self.data {
+            let named = data.split_once('=');
+            let (store, directory) = match (named, stores) {
+                (Some((store, directory)), _) => {
+                    (stores.iter().position(|it| it == store), PathBuf::from(directory))
+                }
+                (None, [_]) => (Some(0), PathBuf::from(data)),
+                (None, _) => (None, PathBuf::new()),
+            };
+            let store = store.with_context(|| {
+                format!("--data {data}: write the store's name, '=' and its directory")
+            })?;
+            keys[store] = read_administration_key(&directory)
+                .with_context(|| format!("reading the store's key in {}", directory.display()))?;
+        }
+        Ok(keys)
+    }
+
+    /// Sources of the streams that have the registration at a store.
+    fn sources(&self, stores: &[StoreInspection]) -> BTreeSet<u64> {
+        let streams = stores.iter().flat_map(|store| &store.streams);
+        let streams = streams.filter(|it| it.topic == self.topic);
+        let streams = streams.filter(|it| self.source.is_none_or(|source| source == it.source));
+        let has = |receivers: &[(u64, u64)]| {
+            self.receiver.is_none_or(|id| receivers.iter().any(|(it, _)| *it == id))
+        };
+        streams.filter(|it| has(&it.receivers)).map(|it| it.source).collect()
+    }
+
+    /// Ends the registration in one stream; returns whether no store has it any more.
+    fn end(
+        &self,
+        administrator: &mut StoreAdministrator,
+        (names, keys): (&[&str], &[u128]),
+        source: u64,
+        registration: Registration,
+    ) -> anyhow::Result<bool> {
+        let (topic, time) = (&self.topic, self.which.time);
+        let outcomes = administrator.deregister(topic, source, registration, keys, time);
+        let subject = match registration {
+            Registration::Receiver(receiver) => format!("receiver {receiver} of source {source}"),
+            Registration::Source => format!("source {source}"),
+        };
+        let mut is_done = true;
+        for (name, outcome) in names.iter().zip(outcomes) {
+            let failure = match outcome {
+                Some(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => continue,
+                Some(DeregisterOutcome::NotPermitted) => {
+                    "does not permit it: give its directory with --data, or start it with \
+                     --permit-deregistration"
+                }
+                None => "did not answer in time",
+            };
+            is_done = false;
+            warn(&format!("store {name} {failure}"));
+        }
+        if is_done {
+            let topic = printable(topic);
+            print(&format!("{subject} on {topic} has no registration any more\n"))?;
+        }
+        Ok(is_done)
+    }
+}

@@ -1,0 +1,166 @@
+//! `lanecast store ls`: the streams of stores, their quorums, and the registered receivers.
+
+use super::survey::{StreamSurvey, Survey};
+use super::which::WhichArgs;
+use crate::output::{print, print_json, warn};
+use crate::printable::printable;
+use crate::table::{grouped, render, size, utc};
+use lanecast::persistence::{StoreInspection, StreamReport};
+use lanecast_report::TextTable;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Arguments of `store ls`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without names, the stores of this host, and those of the configuration \
+    (persistence.stores) that they belong to.\n\
+    The first table has a line for each stream and store: behind counts the messages that another \
+    store has and this one lacks. The second one tells for each stream how many of its stores \
+    answered, whether these make a quorum, and what is stable. The third one has the receivers: \
+    lag counts the messages that a receiver has not consumed.\n\
+    Example: lanecast store ls a b c\n\
+    Exit status: 0 all stores answered; 1 one did not, or an error; 2 wrong arguments.")]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
+    let context = arguments.which.way.outward()?;
+    let names = arguments.which.stores(&context)?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut administrator = context.store_administrator(&names)?;
+    let stores = administrator.inspect(arguments.which.time);
+    let survey = Survey::new(&stores, &context.config().persistence);
+    if arguments.json {
+        print_json(&to_json(&stores, &survey))?;
+    } else if !survey.streams.is_empty() {
+        let tables = [streams(&survey), quorums(&survey), receivers(&survey)];
+        let filled = tables.iter().filter(|table| !table.is_empty());
+        print(&filled.map(render).collect::<Vec<_>>().join("\n"))?;
+    } else if stores.iter().any(|store| store.incarnation.is_some()) {
+        print("no streams are kept\n")?;
+    }
+    let missing = stores.iter().filter(|store| !store.is_complete);
+    let mut is_any_missing = false;
+    for store in missing {
+        is_any_missing = true;
+        let how = if store.incarnation.is_some() { "told only a part" } else { "did not answer" };
+        warn(&format!("store {} {how} in time", store.store));
+    }
+    Ok(ExitCode::from(u8::from(is_any_missing)))
+}
+
+/// One line for each stream and store.
+fn streams(survey: &Survey<'_>) -> TextTable {
+    let columns = [
+        "topic",
+        ">source",
+        "store",
+        "state",
+        ">first",
+        ">next",
+        ">behind",
+        ">messages",
+        ">bytes",
+        "oldest",
+        ">unconsumed",
+    ];
+    let mut table = TextTable::new(&columns);
+    for stream in &survey.streams {
+        for (store, report) in &stream.reports {
+            let is_empty = report.oldest_unix_ns == 0;
+            table.row([
+                printable(&report.topic),
+                report.source.to_string(),
+                (*store).to_owned(),
+                stream.state(store, report).to_owned(),
+                grouped(report.first),
+                grouped(report.next),
+                grouped(stream.furthest() - report.next),
+                grouped(report.next - report.first),
+                size(report.bytes),
+                if is_empty { "-".into() } else { utc(report.oldest_unix_ns) },
+                grouped(unconsumed(report)),
+            ]);
+        }
+    }
+    table
+}
+
+/// Messages that a registered receiver has not consumed.
+fn unconsumed(report: &StreamReport<'_>) -> u64 {
+    report.next.saturating_sub(report.consumed.max(report.first))
+}
+
+fn quorums(survey: &Survey<'_>) -> TextTable {
+    let columns = ["topic", ">source", ">stores", ">answered", "quorum", ">stable", "missing"];
+    let mut table = TextTable::new(&columns);
+    for stream in &survey.streams {
+        let missing = stream.missing();
+        table.row([
+            printable(stream.topic()),
+            stream.source().to_string(),
+            stream.members().to_string(),
+            (stream.members() - missing.len()).to_string(),
+            if stream.has_quorum() { "yes" } else { "no" }.to_owned(),
+            stream.stable().map_or_else(|| "-".into(), grouped),
+            missing.join(", "),
+        ]);
+    }
+    table
+}
+
+fn receivers(survey: &Survey<'_>) -> TextTable {
+    let mut table = TextTable::new(&["topic", ">source", ">receiver", ">position", ">lag"]);
+    for stream in &survey.streams {
+        for (receiver, position) in stream.receivers() {
+            table.row([
+                printable(stream.topic()),
+                stream.source().to_string(),
+                receiver.to_string(),
+                grouped(position),
+                grouped(stream.furthest() - position.min(stream.furthest())),
+            ]);
+        }
+    }
+    table
+}
+
+fn to_json(stores: &[StoreInspection], survey: &Survey<'_>) -> Value {
+    let stores = stores.iter().map(|store| {
+        json!({
+            "store": store.store,
+            "incarnation": store.incarnation.map(|it| format!("{it:016x}")),
+            "is_complete": store.is_complete,
+        })
+    });
+    let streams = survey.streams.iter().map(stream_json);
+    json!({"stores": stores.collect::<Vec<_>>(), "streams": streams.collect::<Vec<_>>()})
+}
+
+fn stream_json(stream: &StreamSurvey<'_>) -> Value {
+    let reports = stream.reports.iter().map(|(store, report)| {
+        json!({
+            "store": store, "state": stream.state(store, report),
+            "first": report.first, "next": report.next, "consumed": report.consumed,
+            "behind": stream.furthest() - report.next, "unconsumed": unconsumed(report),
+            "bytes": report.bytes, "oldest_unix_ns": report.oldest_unix_ns,
+            "epoch": report.run.epoch, "session": format!("{:016x}", report.run.session),
+        })
+    });
+    let receivers = stream.receivers().into_iter().map(|(receiver, position)| {
+        let lag = stream.furthest() - position.min(stream.furthest());
+        json!({"receiver": receiver, "position": position, "lag": lag})
+    });
+    json!({
+        "topic": stream.topic(), "source": stream.source(),
+        "members": stream.members(), "missing": stream.missing(),
+        "has_quorum": stream.has_quorum(), "stable": stream.stable(),
+        "reports": reports.collect::<Vec<_>>(), "receivers": receivers.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,135 @@
+//! The same streams at several stores, side by side.
+
+use lanecast::PersistenceSettings;
+use lanecast::persistence::{GroupRule, StoreGroups, StoreInspection, StreamReport};
+use std::collections::BTreeMap;
+
+/// Streams of several stores, by topic and source.
+pub(super) struct Survey<'a> {
+    pub(super) streams: Vec<StreamSurvey<'a>>,
+}
+
+/// One stream at the stores that answered and know it.
+pub(super) struct StreamSurvey<'a> {
+    /// By store; never empty.
+    pub(super) reports: Vec<(&'a str, &'a StreamReport<'static>)>,
+    /// The report with the latest members.
+    latest: &'a StreamReport<'static>,
+    /// Incarnations of the stores that answered.
+    answered: BTreeMap<&'a str, u64>,
+    /// The members in their groups; `None` if the stream has none yet.
+    groups: Option<StoreGroups>,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn new(stores: &'a [StoreInspection], settings: &PersistenceSettings) -> Self {
+        let answered: BTreeMap<&str, u64> =
+            stores.iter().filter_map(|it| Some((it.store.as_str(), it.incarnation?))).collect();
+        let mut streams: BTreeMap<(&str, u64), Vec<_>> = BTreeMap::new();
+        for store in stores {
+            for report in &store.streams {
+                let reports = streams.entry((&report.topic, report.source)).or_default();
+                reports.push((store.store.as_str(), report));
+            }
+        }
+        let streams = streams.into_values().filter_map(|reports| {
+            let latest = reports.iter().map(|it| it.1).max_by_key(|it| it.members.version)?;
+            let groups = groups(latest, settings);
+            Some(StreamSurvey { reports, latest, answered: answered.clone(), groups })
+        });
+        Self { streams: streams.collect() }
+    }
+}
+
+/// The members in the groups of the configuration, if these are they; otherwise in one group.
+fn groups(report: &StreamReport<'_>, settings: &PersistenceSettings) -> Option<StoreGroups> {
+    let names = || report.members.stores.iter().map(|(name, _)| name.clone());
+    let configured = StoreGroups::new(settings.stores.clone(), settings.groups).ok();
+    let are_they = |groups: &StoreGroups| {
+        groups.names().count() == names().count()
+            && names().all(|name| groups.names().any(|it| it == name))
+    };
+    let one = || StoreGroups::new(vec![names().collect::<Vec<_>>()], GroupRule::Any).ok();
+    configured.filter(are_they).or_else(one)
+}
+
+impl<'a> StreamSurvey<'a> {
+    pub(super) fn topic(&self) -> &'a str {
+        &self.latest.topic
+    }
+
+    pub(super) const fn source(&self) -> u64 {
+        self.latest.source
+    }
+
+    /// Stores that hold the stream.
+    pub(super) fn members(&self) -> usize {
+        self.latest.members.stores.len()
+    }
+
+    /// Members that have not answered, or have lost their data.
+    pub(super) fn missing(&self) -> Vec<&'a str> {
+        let members = self.latest.members.stores.iter();
+        let missing = members
+            .filter(|(name, incarnation)| self.answered.get(name.as_str()) != Some(incarnation));
+        missing.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Sequence after the last message that any store has.
+    pub(super) fn furthest(&self) -> u64 {
+        self.reports.iter().map(|(_, report)| report.next).max().unwrap_or(0)
+    }
+
+    /// Whether the members that answered can make messages stable.
+    pub(super) fn has_quorum(&self) -> bool {
+        let missing = self.missing();
+        self.groups.as_ref().is_some_and(|groups| {
+            let names: Vec<&str> = groups.names().collect();
+            groups.is_write_quorum(|store| !missing.contains(&names[store]))
+        })
+    }
+
+    /// Sequence before which all messages are stable, as far as the stores that answered show;
+    /// `None` without a quorum.
+    pub(super) fn stable(&self) -> Option<u64> {
+        let groups = self.groups.as_ref().filter(|_| self.has_quorum())?;
+        let names: Vec<&str> = groups.names().collect();
+        let missing = self.missing();
+        // Only logs of the latest run count.
+        let next = |name: &str| {
+            let mut reports = self.reports.iter().filter(|it| it.1.run == self.latest_run());
+            let report = reports.find(|it| it.0 == name && !missing.contains(&name));
+            report.map_or(0, |it| it.1.next)
+        };
+        Some(groups.reached(|store| next(names[store])))
+    }
+
+    fn latest_run(&self) -> lanecast_wire::store::Ballot {
+        self.reports.iter().map(|(_, report)| report.run).max().unwrap_or(self.latest.run)
+    }
+
+    /// Registered receivers, with the furthest position that a store knows of each.
+    pub(super) fn receivers(&self) -> BTreeMap<u64, u64> {
+        let mut receivers = BTreeMap::new();
+        for (receiver, next) in self.reports.iter().flat_map(|(_, report)| &report.receivers) {
+            let position = receivers.entry(*receiver).or_insert(*next);
+            *position = (*next).max(*position);
+        }
+        receivers
+    }
+
+    /// State of the stream at a store.
+    pub(super) fn state(&self, store: &str, report: &StreamReport<'_>) -> &'static str {
+        let incarnation = self.latest.members.incarnation(store);
+        match report {
+            StreamReport { is_copying: true, .. } => "copying",
+            _ if incarnation.is_none() => "no member",
+            _ if incarnation != self.answered.get(store).copied() => "lost its data",
+            // A run that was opened and has not begun here.
+            _ if report.promised > report.run => "registering",
+            _ if report.run < self.latest_run() => "behind",
+            StreamReport { is_live: true, .. } => "live",
+            _ => "idle",
+        }
+    }
+}

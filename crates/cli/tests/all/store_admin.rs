@@ -1,0 +1,132 @@
+//! `lanecast store ls` and `store deregister`, and the counters of a store.
+
+use crate::run::{Run, Stage, wait_for};
+use lanecast::persistence::ReceiverEvent;
+use lanecast::{Context, PersistentPublisher};
+use serde_json::Value;
+
+fn start(stage: &Stage, name: &str) -> Run {
+    let store = stage.start(&format!("store {name} --data {name}.data"));
+    store.until_out("store ");
+    store
+}
+
+fn context(stage: &Stage) -> Context {
+    let builder = Context::builder().set("shm.directory", stage.path("domain").display());
+    builder.unwrap().build().unwrap()
+}
+
+/// A receiver-paced publisher with 20 stable messages, which receiver 99 has not consumed.
+fn held_back(context: &Context, stores: &[&str]) -> PersistentPublisher {
+    let topic = context.topic("orders").persistent(7).stores(stores.to_vec());
+    let mut publisher = topic.receiver_paced(20).publisher().unwrap();
+    let topic = context.topic("orders").durable(99).stores(stores.to_vec());
+    let mut subscriber = topic.subscriber().unwrap();
+    let mut has_begun = false;
+    wait_for("the receiver is registered", || {
+        publisher.poll(|_| {});
+        subscriber.poll(64, |event| has_begun |= matches!(event, ReceiverEvent::Joined { .. }));
+        (has_begun && subscriber.is_acknowledged()).then_some(())
+    });
+    drop(subscriber);
+    wait_for("stable messages", || {
+        publisher.poll(|_| {});
+        while publisher.try_send(b"a message").is_ok() {}
+        (publisher.stable() == 20).then_some(())
+    });
+    publisher
+}
+
+#[test]
+fn stores_are_listed_with_their_quorums_and_a_lost_receiver_is_deregistered() {
+    let stage = Stage::new();
+    let stores = ["a", "b", "c"].map(|name| start(&stage, name));
+    let context = context(&stage);
+    let mut publisher = held_back(&context, &["a", "b", "c"]);
+
+    // Two of three are enough, and the third may be behind for a moment.
+    let look = wait_for("all at the end", || {
+        let look: Value = serde_json::from_str(&stage.run("store ls --json").good()).unwrap();
+        let reports = look["streams"][0]["reports"].as_array()?.clone();
+        let is_there = |it: &Value| it["next"] == 20 && it["state"] == "live";
+        (reports.len() == 3 && reports.iter().all(is_there)).then_some(look)
+    });
+    let stream = &look["streams"][0];
+    assert_eq!((&stream["topic"], &stream["source"]), (&"orders".into(), &7.into()), "{look}");
+    assert_eq!((&stream["has_quorum"], &stream["stable"]), (&true.into(), &20.into()), "{look}");
+    let receiver = serde_json::json!([{"receiver": 99, "position": 0, "lag": 20}]);
+    assert_eq!(stream["receivers"], receiver, "{look}");
+    let report = &stream["reports"][0];
+    assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes > 180), "{look}");
+    let table = stage.run("store ls a b c").good();
+    for part in ["unconsumed", "orders", "live", "quorum", "yes", "receiver", "99"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+
+    // The counters of each store, as those of members.
+    let stat: Value = serde_json::from_str(&stage.run("stat --json").good()).unwrap();
+    let is_a = |it: &&Value| it["role"] == "store" && it["address"] == "a";
+    let counters = stat.as_array().and_then(|all| all.iter().find(is_a)).expect("counters of a");
+    let labels = counters["counters"].as_array().unwrap().iter().map(|it| &it["label"]);
+    let labels: Vec<_> = labels.filter_map(Value::as_str).collect();
+    assert!(labels.contains(&"messages not consumed"), "{labels:?}");
+
+    let deregister = "store deregister --topic orders --receiver 99";
+    let refused = stage.run(deregister);
+    assert!(refused.refused(1).contains("does not permit"), "{refused:?}");
+    let data = "--data a=a.data --data b=b.data --data c=c.data";
+    let done = stage.run(&format!("{deregister} {data}")).good();
+    assert!(done.contains("receiver 99 of source 7 on orders has no registration"), "{done}");
+    wait_for("the publisher is free", || {
+        publisher.poll(|_| {});
+        publisher.try_send(b"more").ok()
+    });
+    let again = stage.run(&format!("{deregister} {data}"));
+    assert!(again.refused(1).contains("no store of a, b, c has such"), "{again:?}");
+
+    let [a, b, c] = stores;
+    for store in [b, c] {
+        store.signal("TERM");
+        store.finish().good();
+    }
+    let left = stage.run("store ls a b c --for 300ms");
+    assert_eq!(left.code, Some(1), "{left:?}");
+    let table = String::from_utf8_lossy(&left.out).into_owned();
+    assert!(left.err.contains("store b did not answer") && table.contains("b, c"), "{left:?}");
+    assert!(table.contains(" no "), "one of three is no quorum: {table}");
+    drop(publisher);
+    a.signal("TERM");
+    a.finish().good();
+}
+
+#[test]
+fn messages_of_a_source_are_given_up_only_when_that_is_confirmed() {
+    let stage = Stage::new();
+    let store = stage.start("store a --data a.data --permit-deregistration --quiet");
+    let context = context(&stage);
+    let publisher = held_back(&context, &["a"]);
+    drop(publisher);
+    let deregister = "store deregister a --topic orders --source 7";
+    assert!(stage.run(deregister).refused(2).contains("--yes"));
+    let done = stage.run(&format!("{deregister} --yes")).good();
+    assert!(done.contains("source 7 on orders"), "{done}");
+    let look: Value = serde_json::from_str(&stage.run("store ls a --json").good()).unwrap();
+    let report = &look["streams"][0]["reports"][0];
+    assert_eq!((&report["first"], &report["next"]), (&20.into(), &20.into()), "{look}");
+    store.signal("TERM");
+    store.finish().good();
+}
+
+#[test]
+fn administration_is_refused_in_words() {
+    let stage = Stage::new();
+    let cases = [
+        ("ls a.b", "without dots"),
+        ("ls nothing --for 100ms", "nothing did not answer"),
+        ("deregister nothing --topic t --receiver 1 --for 100ms", "not all answered"),
+        ("deregister a --topic t --receiver 1 --data b=x", "the store's name"),
+        ("deregister a --topic t --receiver 1 --data missing", "reading the store's key"),
+    ];
+    stage.refuses(1, "store", &cases);
+    stage.refuses(2, "store", &[("deregister a --topic t", "--receiver")]);
+}

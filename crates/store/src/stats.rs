@@ -1,0 +1,25 @@
+//! Numbers of a store, for its program and its counters file.
+
+/// Numbers of a store since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Live messages that were read.
+    pub messages: u64,
+    /// Frames that were read.
+    pub frames: u64,
+    /// Frames that are none, or of another version.
+    pub foreign_frames: u64,
+    /// Topics and replies for which the transport had no room, and deregistrations that were not
+    /// permitted.
+    pub refused: u64,
+    /// Clients that are connected.
+    pub clients: usize,
+    /// Bytes that wait for the disk.
+    pub pending_bytes: usize,
+    /// Checkpoints that were written.
+    pub checkpoints: u64,
+    /// Messages that retention has given up although a registered receiver had not consumed them.
+    pub given_up: u64,
+    /// The disk is full: nothing is taken until there is space, and then goes on by itself.
+    pub is_disk_full: bool,
+}
