@@ -2,6 +2,7 @@
 //! resolver says so.
 
 use crate::context::NetContext;
+use crate::frame_reassembler::version_of;
 use crate::frame_stream::FrameStream;
 use crate::poller::Descriptor;
 use lanecast_os::tcp::{self, TcpOptions};
@@ -54,15 +55,20 @@ impl DaemonConnections {
         Self(daemon_connections.collect())
     }
 
-    /// Exchanges frames with all daemons; returns the number of frames.
+    /// Exchanges frames with all daemons, and passes the versions of those that speak another one
+    /// to `refuse`; returns the number of frames.
     pub(crate) fn do_work(
         &mut self,
         resolver: &mut Resolver,
         now: Nanos,
         buffer: &mut [u8],
+        mut refuse: impl FnMut(SocketAddr, u8),
     ) -> usize {
         let each = |(number, daemon): (usize, &mut Daemon)| {
-            daemon.exchange(number, resolver, now, buffer).unwrap_or_else(|_| {
+            daemon.exchange(number, resolver, now, buffer).unwrap_or_else(|error| {
+                if let Some(version) = version_of(&error) {
+                    refuse(daemon.address, version);
+                }
                 daemon.connection = Connection::Closed;
                 // The resolver times the next attempt; this file only carries it out.
                 resolver.daemon_disconnected(now, number);

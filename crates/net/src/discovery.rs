@@ -18,7 +18,7 @@ use lanecast_protocol::resolution::{
     Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
 };
 use lanecast_transport::TopicSelection;
-use lanecast_wire::net::{Frame, VERSION, other_version};
+use lanecast_wire::net::{Frame, other_version};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -158,7 +158,10 @@ impl Discovery {
             }
             self.peers.iter().for_each(|peers| peers.send(&self.buffer[..length]));
         }
-        received += self.daemon_connections.do_work(&mut self.resolver, now, &mut self.buffer);
+        let Self { daemon_connections, resolver, buffer, telemetry, .. } = self;
+        received += daemon_connections.do_work(resolver, now, buffer, |daemon, version| {
+            telemetry.other_version(daemon.ip(), version);
+        });
         while let Some(event) = self.resolver.next_event() {
             if let ResolverEvent::Found { announcement, topic } = event
                 // The same host and domain: shared memory brings these messages already.
@@ -182,13 +185,13 @@ impl Discovery {
     fn receive(&mut self, now: Nanos) -> usize {
         let Self { resolver, receiver, peers, buffer, telemetry, .. } = self;
         let group = receiver.as_ref().map_or(0, |receiver| {
-            let refuse = |from, version| report_version(telemetry, from, version);
+            let refuse = |from: SocketAddr, version| telemetry.other_version(from.ip(), version);
             receive(receiver, buffer, refuse, |from, frame| resolver.on_frame(now, from, frame))
         });
         let peers = peers.as_ref().map_or(0, |peers| {
-            let refuse = |from, version| {
+            let refuse = |from: SocketAddr, version| {
                 if peers.contains(from) {
-                    report_version(telemetry, from, version);
+                    telemetry.other_version(from.ip(), version);
                 }
             };
             receive(peers.socket(), buffer, refuse, |from, frame| {
@@ -215,17 +218,6 @@ impl Discovery {
         into.extend(receiver.map(|receiver| (Descriptor::Udp(Arc::clone(receiver)), false)));
         self.daemon_connections.descriptors(into);
     }
-}
-
-/// Reports frames of another version: their program and this one cannot find each other.
-#[cold]
-fn report_version(telemetry: &Telemetry, from: SocketAddr, version: u8) {
-    // Without the port: programs of one host are one error.
-    telemetry.error(&format!(
-        "{} sends frames of version {version}, this program reads version {VERSION}: give both \
-         hosts the same version of lanecast",
-        from.ip()
-    ));
 }
 
 /// Reads datagrams from `receiver`, passes their frames to `each` and other versions to `refuse`;

@@ -4,7 +4,7 @@
 //! publisher (`tcp_receiver`), and those between resolvers and daemons (`frame_stream`).
 
 use lanecast_os::raw_io;
-use lanecast_wire::net::{Frame, frame_length};
+use lanecast_wire::net::{Frame, VERSION, frame_length, other_version};
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 
@@ -57,14 +57,15 @@ impl FrameReassembler {
     /// rest for the next read. Returns the number of frames.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] if `bytes` does not continue with a frame.
+    /// [`ErrorKind::InvalidData`] if `bytes` does not continue with a frame; [`version_of`] names
+    /// its version if it is one of another version.
     pub(crate) fn split(
         &mut self,
         bytes: &[u8],
         mut each: impl FnMut(&Frame<'_>) -> bool,
     ) -> io::Result<usize> {
         let (mut rest, mut frames) = (bytes, 0);
-        while let Some(length) = frame_length(rest).map_err(|_| ErrorKind::InvalidData)?
+        while let Some(length) = frame_length(rest).map_err(|_| invalid(rest))?
             // A length beyond the bytes at hand belongs to a frame that is still on its way.
             && length <= rest.len()
         {
@@ -87,6 +88,24 @@ impl FrameReassembler {
     pub(crate) fn clear(&mut self) {
         self.partial.clear();
     }
+}
+
+/// A connection that carries frames of another version.
+#[derive(Debug, thiserror::Error)]
+#[error("frames of version {0}, this program reads version {VERSION}")]
+struct OtherVersion(u8);
+
+/// The error of a connection that continues with `bytes`, which are no frame of this version.
+fn invalid(bytes: &[u8]) -> io::Error {
+    match other_version(bytes) {
+        Some(version) => io::Error::new(ErrorKind::InvalidData, OtherVersion(version)),
+        None => ErrorKind::InvalidData.into(),
+    }
+}
+
+/// The version of the frames, if `error` is that of a connection with those of another version.
+pub(crate) fn version_of(error: &io::Error) -> Option<u8> {
+    error.get_ref()?.downcast_ref::<OtherVersion>().map(|other| other.0)
 }
 
 /// Whether a non-blocking call failed only for now.

@@ -4,6 +4,7 @@
 //! protocol's state machine and all connections.
 
 use crate::error::{OpenError, system};
+use crate::frame_reassembler::version_of;
 use crate::frame_stream::{FrameStream, READ_BYTES};
 use crate::lingering_close::LingeringConnections;
 use lanecast_base::clock::Clock;
@@ -245,7 +246,8 @@ impl ResolverDaemon {
                 Ok(frames) => received += frames,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     // Stays open for now: `close_rejected` sends the reason, and closes it.
-                    self.server.reject(now, client, RejectReason::Malformed);
+                    let other = version_of(&error).map(RejectReason::OtherVersion);
+                    self.server.reject(now, client, other.unwrap_or(RejectReason::Malformed));
                 }
                 Err(_) => self.leave(now, client),
             }

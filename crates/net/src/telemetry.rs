@@ -10,6 +10,8 @@ use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_stats::{CounterLayout, CounterOwner, Counters, Loss, Role};
+use lanecast_wire::net::VERSION;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -74,6 +76,16 @@ impl Telemetry {
             files.process.add(ERRORS, 1);
             files.process.error(text);
         }
+    }
+
+    /// Reports frames of another version: their program and this one cannot work together.
+    #[cold]
+    pub(crate) fn other_version(&self, from: IpAddr, version: u8) {
+        // Without the port: programs of one host are one error.
+        self.error(&format!(
+            "{from} sends frames of version {version}, this program reads version {VERSION}: give \
+             both hosts the same version of lanecast"
+        ));
     }
 
     /// Opens the file of a session that this process publishes.

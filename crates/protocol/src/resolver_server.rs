@@ -160,7 +160,8 @@ impl ResolverServer {
         // Before the client goes: its address and resolver are still known.
         self.rejected.push_back(RejectedClient { client, from: it.from, resolver, why });
         self.counters.rejected += 1;
-        self.counters.malformed += u64::from(why == RejectReason::Malformed);
+        self.counters.malformed +=
+            u64::from(matches!(why, RejectReason::Malformed | RejectReason::OtherVersion(_)));
         self.disconnect(now, client);
     }
 

@@ -1,12 +1,14 @@
 //! Programs of two versions meet: neither joins the other, and the reason stands in the counters
 //! file in words.
 
-use lanecast_net::{NetSettings, Network};
+use lanecast_base::Agent;
+use lanecast_net::{DaemonSettings, NetSettings, Network, ResolverDaemon, TransportKind};
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_stats::{list_files, read_file};
-use lanecast_transport::Subscribe;
+use lanecast_transport::{Event, Publish, Subscribe};
 use lanecast_wire::net::VERSION;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,7 @@ fn errors(directory: &Path) -> Vec<String> {
 
 #[test]
 fn other_versions_are_refused_in_words() {
-    let directory = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
+    let directory = temporary();
     let other = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     other.set_read_timeout(Some(LIMIT)).expect("it blocks so long");
     let at = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
@@ -86,4 +88,148 @@ fn other_versions_are_refused_in_words() {
         send(VERSION, &mut subscriber);
     }
     assert_eq!(errors(directory.path()).len(), 2, "one error for each version, however often");
+}
+
+/// The other version, as each of two programs sees that of the other one.
+const OTHERS: [u8; 2] = [VERSION - 1, VERSION + 1];
+
+/// The words of a program that meets `version`.
+fn words(version: u8) -> String {
+    format!(
+        "127.0.0.1 sends frames of version {version}, this program reads version {VERSION}: give \
+         both hosts the same version of lanecast"
+    )
+}
+
+/// The bytes of a program of `version`: those of this one, but for the version.
+fn of_version(bytes: &mut [u8], version: u8) -> &[u8] {
+    assert_eq!((&bytes[..2], bytes[VERSION_OFFSET]), (&b"LC"[..], VERSION));
+    bytes[VERSION_OFFSET] = version;
+    bytes
+}
+
+fn temporary() -> tempfile::TempDir {
+    tempfile::TempDir::new_in("/dev/shm").expect("a directory")
+}
+
+/// A free UDP address, for a program that opens it next.
+fn free() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.local_addr().expect("an address")
+}
+
+fn udp() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.set_nonblocking(true).expect("it does not block");
+    let at = socket.local_addr().expect("an address");
+    (socket, at)
+}
+
+/// A publisher and a subscriber, between which all datagrams go by a relay: to each of them the
+/// other one is of the version in `OTHERS`.
+fn two_programs_meet(kind: TransportKind) {
+    let directories = [temporary(), temporary()];
+    let relays = [udp(), udp()];
+    let at = [free(), free()];
+    let [publishing, subscribing] = [0, 1].map(|index| {
+        let settings = NetSettings {
+            resolver_group: None,
+            peers: vec![at[index], relays[index].1],
+            counters: Some(directories[index].path().to_owned()),
+            ..NetSettings::default()
+        };
+        Network::open(settings).expect("a network")
+    });
+    let mut publisher = publishing.publisher(kind, "prices").expect("a publisher");
+    let mut subscriber = subscribing.subscriber(&["prices"]).expect("a subscriber");
+    let (start, mut bytes) = (Instant::now(), [0; 65_536]);
+    let is_told = |index: usize| {
+        let words = words(OTHERS[index]);
+        errors(directories[index].path()).contains(&words)
+    };
+    while !(is_told(0) && is_told(1)) {
+        assert!(start.elapsed() < LIMIT, "in vain: {:?}", [is_told(0), is_told(1)]);
+        for (index, (socket, _)) in relays.iter().enumerate() {
+            while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+                assert_eq!(from, at[index]);
+                let other = 1 - index;
+                let frame = of_version(&mut bytes[..length], OTHERS[other]);
+                relays[other].0.send_to(frame, at[other]).expect("it is sent");
+            }
+        }
+        publisher.poll_events(|event| panic!("{event:?}"));
+        subscriber.poll(64, |event: Event<'_>| panic!("{event:?}"));
+        subscriber.wait_at_most(0, Duration::from_millis(1));
+    }
+    assert_eq!((publisher.subscribers(), subscriber.streams()), (0, 0));
+    for directory in &directories {
+        assert_eq!(errors(directory.path()).len(), 1, "told once, however often it is heard");
+    }
+}
+
+#[test]
+fn two_programs_of_different_versions_refuse_each_other_on_every_transport() {
+    for kind in [TransportKind::Rm, TransportKind::Ru, TransportKind::Tcp] {
+        two_programs_meet(kind);
+    }
+}
+
+/// Passes on what has come on `from`, the first frame as one of `version`. False at its end.
+fn relay(mut from: &TcpStream, mut to: &TcpStream, version: &mut Option<u8>) -> bool {
+    let mut bytes = [0; 4_096];
+    match from.read(&mut bytes) {
+        Ok(0) => false,
+        Ok(length) => {
+            // The first read has the beginning of a frame, at least its version.
+            if let Some(version) = version.take() {
+                of_version(&mut bytes[..length], version);
+            }
+            to.write_all(&bytes[..length]).is_ok()
+        }
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn a_resolver_daemon_and_a_program_of_different_versions_refuse_each_other() {
+    let directory = temporary();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    listener.set_nonblocking(true).expect("it does not block");
+    let settings = DaemonSettings::at("127.0.0.1:0".parse().expect("an address"));
+    let mut daemon = ResolverDaemon::open(&settings).expect("a daemon");
+    let settings = NetSettings {
+        resolver_group: None,
+        resolvers: vec![listener.local_addr().expect("an address")],
+        counters: Some(directory.path().to_owned()),
+        ..NetSettings::default()
+    };
+    let network = Network::open(settings).expect("a network");
+    let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    let [of_daemon, of_program] = OTHERS;
+    let mut links = Vec::new();
+    let (start, mut refused) = (Instant::now(), None);
+    let is_told = || errors(directory.path()).contains(&words(of_daemon));
+    while refused.is_none() || !is_told() {
+        assert!(start.elapsed() < LIMIT, "in vain: {refused:?}, {:?}", errors(directory.path()));
+        while let Ok((near, _)) = listener.accept() {
+            let far = TcpStream::connect(daemon.address().expect("an address"));
+            let far = far.expect("the daemon listens");
+            for stream in [&near, &far] {
+                stream.set_nonblocking(true).expect("it does not block");
+            }
+            links.push((near, far, Some(of_program), Some(of_daemon)));
+        }
+        links.retain_mut(|(near, far, up, down)| relay(near, far, up) && relay(far, near, down));
+        daemon.do_work();
+        daemon.idle();
+        refused = daemon.next_rejection().map(|(_, reason)| reason.to_string()).or(refused);
+        subscriber.poll(64, |event: Event<'_>| panic!("{event:?}"));
+    }
+    let wanted = format!(
+        "it sends frames of version {of_program}, this daemon reads version {VERSION}: give both \
+         hosts the same version of lanecast"
+    );
+    assert_eq!(refused, Some(wanted));
+    assert_eq!(errors(directory.path()).len(), 1, "told once, however often it connects");
+    assert_eq!((daemon.sessions(), daemon.topics()), (0, 0));
 }

@@ -2,7 +2,7 @@
 
 use super::session_constants::SILENCE;
 use crate::SECOND;
-use lanecast_wire::net::refusal_flag;
+use lanecast_wire::net::{VERSION, refusal_flag};
 
 /// Reason why a resolver daemon closes or refuses a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,8 +15,14 @@ pub enum RejectReason {
     #[error("there is no room for more: raise the daemon's limits, or start another daemon")]
     Full,
     /// The client sent a malformed frame, or one that is not for a daemon.
-    #[error("it sent no valid frame for a resolver daemon: is it lanecast, of this version?")]
+    #[error("it sent no valid frame for a resolver daemon: is it lanecast?")]
     Malformed,
+    /// The client sends frames of this version, which is not the daemon's.
+    #[error(
+        "it sends frames of version {0}, this daemon reads version {VERSION}: give both hosts the \
+         same version of lanecast"
+    )]
+    OtherVersion(u8),
     /// The client has more topics than one client may.
     #[error("it has more topics than one client may have: raise the daemon's limit")]
     TooManyTopics,
@@ -29,6 +35,7 @@ pub enum RejectReason {
 }
 
 impl RejectReason {
+    /// Reasons that an Eject can say: a client of another version reads no flags.
     const ALL: [Self; 6] = [
         Self::SlowConsumer,
         Self::Full,
@@ -43,7 +50,7 @@ impl RejectReason {
         match self {
             Self::SlowConsumer => refusal_flag::STALLED,
             Self::Full => refusal_flag::CROWDED,
-            Self::Malformed => refusal_flag::MALFORMED,
+            Self::Malformed | Self::OtherVersion(_) => refusal_flag::MALFORMED,
             Self::TooManyTopics => refusal_flag::EXCESS,
             Self::Silent => refusal_flag::SILENT,
             Self::Replaced => refusal_flag::REPLACED,
