@@ -485,8 +485,11 @@ impl<T: Transport> Group<T> {
             let work = self.poll(POLL_LIMIT, &mut handler);
             let left = deadline.saturating_sub(self.now());
             if self.has_left || left == 0 {
-                self.links.drain(Duration::from_nanos(left));
-                return self.has_left;
+                let Self { subscriber, mut links, has_left, .. } = self;
+                // First: others that leave too would wait for this member to read.
+                drop(subscriber);
+                links.drain(Duration::from_nanos(left));
+                return has_left;
             }
             self.wait_at_most(work, Duration::from_nanos(left));
         }

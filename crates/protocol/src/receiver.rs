@@ -245,7 +245,7 @@ impl Receiver {
                 let times = [joining, nak, expiry, status, silent, session.liveness.next_due()];
                 times.into_iter().flatten().min()
             }
-            Phase::Closed => connected(session.liveness.has_to_leave().then_some(0)),
+            Phase::Closed => connected((!session.liveness.has_left()).then_some(0)),
         }
     }
 
@@ -312,7 +312,6 @@ impl Receiver {
         self.unread = false;
         if self.session.phase != Phase::Joining {
             self.session.status.consumed_all(&self.session.tracker);
-            self.session.liveness.on_all_read();
         }
     }
 

@@ -1,6 +1,7 @@
 //! Groups over every transport, in one process.
 
 mod crowd;
+mod eight;
 mod names;
 mod processes;
 mod transports;

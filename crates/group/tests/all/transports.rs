@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const COUNT: u32 = 150;
 
 /// Options of the member `name`, which looks for others for a short time only.
-fn options(name: &str) -> GroupOptions {
+pub(crate) fn options(name: &str) -> GroupOptions {
     let mut options = GroupOptions::named(name);
     options.settings.join_timeout = 300_000_000;
     options
@@ -134,7 +134,7 @@ fn a_late_joiner_is_given_the_state<T: Transport>(open: impl Fn() -> T) {
     }
 }
 
-fn threads() -> Domain {
+pub(crate) fn threads() -> Domain {
     let settings = DomainSettings {
         visibility: Visibility::Process,
         directory: format!("group-{:?}", std::thread::current().id()).into(),
@@ -155,7 +155,7 @@ fn shm(directory: &TempDir) -> Domain {
 }
 
 /// Multicast groups that no other test of this run, and no other run at this time, speaks in.
-fn network() -> NetSettings {
+pub(crate) fn network() -> NetSettings {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let next = NEXT.fetch_add(2, Ordering::Relaxed);
     let run = std::process::id() as u16;
@@ -168,11 +168,11 @@ fn network() -> NetSettings {
     }
 }
 
-fn over(settings: &NetSettings, kind: TransportKind) -> NetTransport {
+pub(crate) fn over(settings: &NetSettings, kind: TransportKind) -> NetTransport {
     NetTransport::new(Network::open(settings.clone()).expect("a network"), kind)
 }
 
-const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+pub(crate) const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
 #[test]
 fn members_hear_all_between_threads() {

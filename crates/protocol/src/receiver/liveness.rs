@@ -11,8 +11,6 @@ use lanecast_wire::net::{FrameWriter, Kind, LeaveBody};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goodbye {
     None,
-    /// A status and Leave, once the application has read everything.
-    WhenRead,
     /// A status, then Leave.
     Status,
     /// This many Leave frames.
@@ -126,21 +124,9 @@ impl Liveness {
         now >= self.dead_at()
     }
 
-    /// The application has read everything.
-    pub(super) fn on_all_read(&mut self) {
-        if self.goodbye == Goodbye::WhenRead {
-            self.goodbye = Goodbye::Status;
-        }
-    }
-
-    /// Whether no goodbye is left to send, now or later.
+    /// Whether no goodbye is left to send.
     pub(super) fn has_left(&self) -> bool {
         self.goodbye == Goodbye::None
-    }
-
-    /// Whether a goodbye is due now.
-    pub(super) fn has_to_leave(&self) -> bool {
-        matches!(self.goodbye, Goodbye::Status | Goodbye::Leave(_))
     }
 
     /// Writes the next frame of the goodbye.
@@ -153,9 +139,8 @@ impl Liveness {
         buffer: &mut [u8],
     ) -> Option<usize> {
         match self.goodbye {
-            Goodbye::None | Goodbye::WhenRead => None,
-            // The last Status says that everything is read: the sender need not keep it for
-            // repairs.
+            Goodbye::None => None,
+            // The last Status says how far the application is.
             Goodbye::Status => {
                 self.goodbye = Goodbye::Leave(LEAVES);
                 status.send_soon();

@@ -269,8 +269,9 @@ impl Session {
         (self.phase, self.liveness.close_reason) = (Phase::Closed, Some(why));
         self.joining.stop();
         if why == CloseReason::Closed {
-            // A closed sender waits until everything is read; a dead one waits for nothing.
-            self.liveness.goodbye = Goodbye::WhenRead;
+            // A closed sender stays until nothing is missing here. What has come can be read
+            // without it, so it need not wait for a slow application; a dead one waits for nothing.
+            self.liveness.goodbye = Goodbye::Status;
         }
     }
 

@@ -131,6 +131,20 @@ pub fn crowd(seed: u64, count: usize) -> Verdict<(f64, Nanos)> {
     Ok((run.world.fabric.totals.frames as f64 / count as f64, run.world.fabric.elapsed()))
 }
 
+/// Time until all `count` members of one view have left, which all want at once.
+///
+/// # Errors
+/// The violation, in words.
+pub fn exodus(seed: u64, count: usize) -> Verdict<Nanos> {
+    let mut run =
+        GroupRun { world: GroupWorld::new(GroupScenario::crowd(seed, count)), agreement: 0 };
+    run.world.run_until(run.world.fabric.now + MILLISECOND)?;
+    run.agree()?;
+    let began = run.world.fabric.now;
+    run.all_leave()?;
+    Ok(run.world.fabric.now - began)
+}
+
 struct GroupRun {
     world: GroupWorld,
     agreement: Nanos,

@@ -1,7 +1,7 @@
 //! Many runs of groups, each from its seed; `SEED=n` and `SEEDS=a..b` choose others.
 
 use crate::seeds::{SLICE, run_all, seeds};
-use lanecast_protocol::SECOND;
+use lanecast_protocol::{MILLISECOND, SECOND};
 use lanecast_sim::group::run::{self, GroupOutcome, run_scenario};
 use lanecast_sim::group::scenario::GroupScenario;
 use lanecast_sim::group::tamper::Tamper;
@@ -49,6 +49,14 @@ fn fifty_members_that_start_at_once_are_soon_in_one_view() {
         println!("{frames:.1} frames a member, {} ms", elapsed / 1_000_000);
         assert!(elapsed <= 3 * SECOND, "one view after {elapsed} ns");
         assert!(frames <= 20.0, "{frames} frames a member");
+    }
+}
+
+#[test]
+fn eight_members_that_leave_at_once_do_not_wait_for_each_other() {
+    for seed in 0..100 {
+        let took = run::exodus(seed, 8).unwrap();
+        assert!(took <= 5 * MILLISECOND, "seed {seed}: {took} ns");
     }
 }
 
