@@ -145,6 +145,31 @@ pub fn exodus(seed: u64, count: usize) -> Verdict<Nanos> {
     Ok(run.world.fabric.now - began)
 }
 
+/// Time from a crash under load, which the others' systems tell them within `2 * look`, until all
+/// survivors have the next view.
+///
+/// # Errors
+/// The violation, in words.
+pub fn crash_under_load(seed: u64, look: Nanos) -> Verdict<Nanos> {
+    const CRASHES: Nanos = 400 * MILLISECOND;
+    let scenario = GroupScenario::crash_under_load(seed, CRASHES, look);
+    let mut run = GroupRun { world: GroupWorld::new(scenario), agreement: 0 };
+    let began = run.world.fabric.now;
+    run.world.run_until(began + CRASHES - 60 * MILLISECOND)?;
+    let members = run.world.live();
+    ensure!(run.world.oracle.agrees(&members), "no view of all: {}", run.missing());
+    run.world.run_until(began + CRASHES)?;
+    let live = run.world.live();
+    let (survivors, gone): (Vec<_>, Vec<_>) = members.iter().partition(|id| live.contains(id));
+    run.wait("a view of the survivors", SECOND, |world| {
+        survivors.iter().all(|id| {
+            let view = world.oracle.log(*id).view.as_ref();
+            view.is_some_and(|view| gone.iter().all(|gone| !view.contains(*gone)))
+        })
+    })?;
+    Ok(run.world.fabric.now - began - CRASHES)
+}
+
 struct GroupRun {
     world: GroupWorld,
     agreement: Nanos,

@@ -173,6 +173,27 @@ impl GroupScenario {
         }
     }
 
+    /// Members that talk all the time on calm links. One of them crashes, which the others learn
+    /// within two looks at their connections; in half of the seeds another joins at that time.
+    pub fn crash_under_load(seed: u64, crashes: Nanos, look: Nanos) -> Self {
+        let mut rng = SimRng::new(seed ^ 0x0063_7261_7368);
+        let count = rng.within(3..=5) as usize;
+        let mut scenario = Self::crowd(seed, count + 1);
+        for place in &mut scenario.places {
+            (place.messages, place.burst, place.pause) = (100, 2, 40 * MILLISECOND);
+            (place.total, place.direct) = (30, 0);
+            place.sizes = Sizes::Even(100);
+        }
+        let joins = crashes - 50 * MILLISECOND + rng.up_to(100 * MILLISECOND);
+        scenario.places[count].starts = if rng.percent(50) { joins } else { Nanos::MAX / 2 };
+        let (who, learn) = (rng.within(0..=count as u64 - 1) as usize, rng.up_to(look).max(1));
+        scenario.faults.push((crashes, GroupFault::Crash(who, Some(learn))));
+        // Rings are cleared in each view.
+        scenario.settings.window = 256 << 10;
+        scenario.is_gentle = false;
+        scenario
+    }
+
     /// Longest time from the end of all faults to one view of all members: suspicion of members
     /// that are gone, verified, and rounds that end by their timeouts, before and after the merge.
     pub const fn agreement_time(&self) -> Nanos {

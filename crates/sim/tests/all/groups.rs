@@ -1,7 +1,8 @@
 //! Many runs of groups, each from its seed; `SEED=n` and `SEEDS=a..b` choose others.
 
 use crate::seeds::{SLICE, run_all, seeds};
-use lanecast_protocol::{MILLISECOND, SECOND};
+use lanecast_membership::GroupSettings;
+use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_sim::group::run::{self, GroupOutcome, run_scenario};
 use lanecast_sim::group::scenario::GroupScenario;
 use lanecast_sim::group::tamper::Tamper;
@@ -58,6 +59,19 @@ fn eight_members_that_leave_at_once_do_not_wait_for_each_other() {
         let took = run::exodus(seed, 8).unwrap();
         assert!(took <= 5 * MILLISECOND, "seed {seed}: {took} ns");
     }
+}
+
+/// Without loss no timeout of a round may be part of it: the signal of the system, the time in which
+/// changes are gathered, and a few round trips are.
+#[test]
+fn a_crash_under_load_is_over_soon_at_all_survivors() {
+    const LOOK: Nanos = 10 * MILLISECOND;
+    let seeds = seeds(0..2_000);
+    let add = |longest: &mut Nanos, took: &Nanos| *longest = (*longest).max(*took);
+    let longest = run_all(seeds, |seed| run::crash_under_load(seed, LOOK), add);
+    println!("the longest change of the view: {longest} ns");
+    let most = 2 * LOOK + GroupSettings::default().gather + 5 * MILLISECOND;
+    assert!(longest <= most, "{longest} ns");
 }
 
 /// Losses hold up all that follows on a stream, for seconds at times: those that live are never
