@@ -61,8 +61,8 @@ fn eight_members_that_leave_at_once_do_not_wait_for_each_other() {
     }
 }
 
-/// Without loss no timeout of a round may be part of it: the signal of the system, the time in which
-/// changes are gathered, and a few round trips are.
+/// The signal of the system, the time in which changes are gathered, and a few round trips: no
+/// timeout of a round may be part of it.
 #[test]
 fn a_crash_under_load_is_over_soon_at_all_survivors() {
     const LOOK: Nanos = 10 * MILLISECOND;
