@@ -31,6 +31,8 @@ pub(crate) struct Matching<C: Transport> {
     until_poll: u32,
     malformed_frames: u64,
     malformed_messages: u64,
+    /// Messages that were matched against the filters.
+    evaluations: u64,
     /// Number of the next message.
     next_number: u64,
     /// The longest message whose frame fits with all marks.
@@ -71,6 +73,7 @@ impl<C: Transport> Matching<C> {
             until_poll: 0,
             malformed_frames: 0,
             malformed_messages: 0,
+            evaluations: 0,
             next_number: 0,
             reserved: 0,
             found: Vec::new(),
@@ -88,6 +91,10 @@ impl<C: Transport> Matching<C> {
 
     pub(crate) const fn malformed_messages(&self) -> u64 {
         self.malformed_messages
+    }
+
+    pub(crate) const fn evaluations(&self) -> u64 {
+        self.evaluations
     }
 
     pub(crate) const fn longest_message(&self) -> usize {
@@ -177,6 +184,7 @@ impl<C: Transport> Matching<C> {
     /// The frame of the message `number`, if `body` matches any filter.
     #[inline]
     fn evaluate<'a>(&'a mut self, number: u64, body: &'a [u8]) -> Option<ContentFrame<'a>> {
+        self.evaluations += u64::from(self.filters.len() > 0);
         if self.filters.matches(body, &mut self.found).is_err() {
             self.malformed_messages += 1;
             return None;

@@ -70,6 +70,12 @@ impl<C: Transport> Publisher<C> {
         self.matching.malformed_messages()
     }
 
+    /// Number of evaluations: a message is matched once against all filters together, and not at
+    /// all while there is no filter.
+    pub const fn evaluations(&self) -> u64 {
+        self.matching.evaluations()
+    }
+
     /// A descriptor that is readable when there may be filter requests to
     /// [serve](Self::serve_filters), for event loops of idle publishers; see
     /// [`Subscribe::wakeup`].

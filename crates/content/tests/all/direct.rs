@@ -399,6 +399,34 @@ fn claims_and_batches_are_evaluated(stage: &Stage) {
     assert_eq!(came, texts.map(|text| format!("38=1\u{1}{text}").into_bytes()));
 }
 
+/// Each message is evaluated once, however it is published and however many want it.
+fn messages_are_evaluated_once(stage: &Stage) {
+    let mut publisher = publisher(&stage.publishers);
+    publisher.send(b"38=1\x01").expect("room");
+    assert_eq!(publisher.evaluations(), 0, "there is no filter");
+    let filters = ["/38 = 1", "/38 = 1", "/38 = 1", "/38 = 2", "/38 >= 1"];
+    let mut subscribers = filters.map(|filter| subscriber(&stage.subscribers, filter));
+    settle(&mut publisher, &mut subscribers);
+    assert_eq!(publisher.filters(), 3);
+    for number in 0..10 {
+        publisher.send(format!("38={number}\x01").as_bytes()).expect("room");
+    }
+    let mut claim = publisher.claim(5).expect("room");
+    claim.copy_from_slice(b"38=1\x01");
+    claim.commit_and_claim_next(5).expect("room").abort();
+    let mut batch = publisher.batch();
+    for body in [b"38=1\x01", b"38=2\x01"] {
+        batch.try_add(TopicId::FIRST, body.len()).expect("room").copy_from_slice(body);
+    }
+    batch.publish();
+    assert_eq!(publisher.evaluations(), 13);
+    let mut came = filters.map(|_| Vec::new());
+    until("all has come", || {
+        subscribers.iter_mut().zip(&mut came).for_each(|(subscriber, came)| read(subscriber, came));
+        came.iter().map(Vec::len).eq([3, 3, 3, 2, 12])
+    });
+}
+
 macro_rules! over_each_transport {
     ($($transports:ident: $name:literal,)*) => {
         $(mod $transports {
@@ -433,6 +461,11 @@ macro_rules! over_each_transport {
             #[test]
             fn a_filter_works_on_the_topics_of_a_pattern() {
                 super::a_filter_works_on_the_topics_of_a_pattern(&Stage::new($name));
+            }
+
+            #[test]
+            fn messages_are_evaluated_once() {
+                super::messages_are_evaluated_once(&Stage::new($name));
             }
 
             #[test]
