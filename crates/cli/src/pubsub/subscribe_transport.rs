@@ -162,10 +162,14 @@ impl Listener<'_> {
             Event::Lost(gap) => {
                 self.has_lost = true;
                 let (stream, first, why) = (gap.stream, gap.first, gap.why.describe());
+                let last = first.saturating_add(gap.count - 1);
                 warn(&match gap.count {
+                    // With a filter the gap is a range of numbers, few of which may match.
+                    _ if self.arguments.filter.is_some() => {
+                        format!("lost what matches of {stream}, {first} to {last}: {why}")
+                    }
                     1 => format!("lost message {first} of {stream}: {why}"),
                     count => {
-                        let last = first.saturating_add(count - 1);
                         let count = grouped(count);
                         format!("lost {count} messages of {stream}, {first} to {last}: {why}")
                     }
