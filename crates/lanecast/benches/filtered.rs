@@ -135,8 +135,8 @@ fn main() -> Result<(), Failure> {
         for (case, rates) in CASES.iter().zip(&mut rates) {
             let outcome = run(case, messages)?;
             println!(
-                "{}: {:.2} M messages/s offered, {:.3} evaluations per message, {} filters, \
-                 {} received, {} lost, {:.1} CPUs busy",
+                "{}: {:.2} M messages/s offered, {:.3} evaluations per message; \
+                 filters {}, received {}, lost {}, CPUs busy {:.1}",
                 case.name,
                 outcome.rate / 1e6,
                 outcome.evaluations_per_message,
