@@ -3,6 +3,7 @@
 mod actors;
 mod content;
 mod group;
+mod store;
 mod summary;
 mod ticks;
 
@@ -24,8 +25,8 @@ use std::time::{Duration, Instant};
     after_help = "Starts a publisher that streams a generated file of market-data lines and \
     three subscribers, all processes of their own; kills one subscriber (kill -9) in the middle of \
     the flat-out part. Then publishes a generated day of FIX orders and quotes to a content server \
-    with 50 subscribers, and works out by other means what must come of it. Last, a group of four \
-    processes loses one.\n\
+    with 50 subscribers, and works out by other means what must come of it. Then a group of four \
+    processes loses one. Last, a subscriber is killed and gets what it missed from a store.\n\
     Exit status: 0 everybody got what they should, 1 error, 3 something was lost or wrong."
 )]
 pub(crate) struct DemoArgs {
@@ -65,6 +66,10 @@ enum Role {
     Subscriber { directory: PathBuf },
     #[command(hide = true)]
     Member { directory: PathBuf, name: String },
+    #[command(hide = true)]
+    Store { directory: PathBuf, data: PathBuf },
+    #[command(hide = true)]
+    Durable { directory: PathBuf, until: u64 },
 }
 
 /// Number of subscribers; the last one is killed.
@@ -79,6 +84,8 @@ pub(crate) fn run(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
         }
         Some(Role::Subscriber { directory }) => actors::subscribe(directory),
         Some(Role::Member { directory, name }) => group::member(directory, name),
+        Some(Role::Store { directory, data }) => store::keep(directory, data),
+        Some(Role::Durable { directory, until }) => store::subscribe(directory, *until),
         None => direct(arguments),
     }
 }
@@ -90,6 +97,7 @@ struct Outcomes {
     messages: summary::Outcome,
     content: Option<content::Outcome>,
     group: group::Outcome,
+    store: store::Outcome,
 }
 
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
@@ -111,15 +119,20 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
         progress.suspend(|| print_line(&format!("\n{}", content.words())))?;
     }
     let group = group::run(&|step| progress.set_message(step))?;
+    if !arguments.json {
+        progress.suspend(|| print_line(&format!("\n{}", group.words())))?;
+    }
+    let store = store::run(&|step| progress.set_message(step))?;
     progress.finish_and_clear();
-    let outcomes = Outcomes { messages, content, group };
+    let outcomes = Outcomes { messages, content, group, store };
     if arguments.json {
         print_json(&outcomes)?;
     } else {
-        print_line(&format!("\n{}", outcomes.group.words()))?;
+        print_line(&format!("\n{}", outcomes.store.words()))?;
     }
     let is_right = outcomes.content.as_ref().is_none_or(content::Outcome::is_right)
-        && outcomes.group.is_right();
+        && outcomes.group.is_right()
+        && outcomes.store.is_right();
     Ok(ExitCode::from(if outcomes.messages.is_complete() && is_right { 0 } else { 3 }))
 }
 

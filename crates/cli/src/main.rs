@@ -20,6 +20,9 @@ mod output;
 mod perf;
 mod printable;
 mod pubsub;
+mod record;
+mod recording;
+mod replay;
 mod report;
 mod resolve;
 mod serve;
@@ -53,7 +56,7 @@ Messages   pub     publish lines            sub      print messages, filtered
            demo    real processes at work   store    keep messages on disk
 Looking    ls      sessions and topics      top      the same, live
            stat    counters and errors      clean    remains of dead processes
-           tap     frames between hosts
+           tap     frames between hosts     record, replay   topics, on disk
 Server     serve   be a content server      query    stored records
            watch   a live table of them     delete   remove some
            sow     records on disk          filter   explain, or try, a filter
@@ -105,6 +108,10 @@ enum Command {
     Group(group::GroupCommand),
     /// Be a store: keep messages on disk for subscribers that come later
     Store(store::StoreArgs),
+    /// Record topics into a directory, with the times at which messages arrived
+    Record(record::RecordArgs),
+    /// Publish a recording again: at its pace, faster or slower, paused, from a time on
+    Replay(replay::ReplayArgs),
     /// Show real processes at work: rates, latencies, and what becomes of a killed one
     Demo(demo::DemoArgs),
     /// List sessions, topics and subscribers, with rates and lags
@@ -176,6 +183,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Filter(command) => filter::run(&command),
         Command::Group(command) => group::run(&command),
         Command::Store(arguments) => store::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Ls(arguments) => ls::run(&arguments),
         Command::Clean(arguments) => clean::run(&arguments),

@@ -1,6 +1,6 @@
 //! Links to the clients of a store: publishers, receivers, and other stores that copy from it.
 
-use crate::link::Link;
+use crate::link::{Link, WAITING_MAX};
 use crate::name;
 use lanecast_persistence::Nanos;
 use lanecast_transport::Transport;
@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 
 /// Most clients that are answered at the same time.
 const CLIENTS_MAX: usize = 1_024;
+/// Most bytes of frames that wait for one client while those of all are below [`SHARED_MAX`]: a
+/// receiver of a topic with many publishers is offered all streams in one answer.
+const LONG_WAITING_MAX: usize = 32 << 20;
+/// Bytes of frames that wait for all clients, beyond which each has [`WAITING_MAX`] only.
+const SHARED_MAX: usize = 64 << 20;
 /// Time without a receiver after which a link is closed.
 const IDLE: Nanos = 5_000_000_000;
 
@@ -16,6 +21,8 @@ pub(crate) struct Clients<T: Transport> {
     transport: T,
     store: String,
     links: BTreeMap<u64, ClientLink<T>>,
+    /// Bytes of frames that wait for all clients.
+    waiting_bytes: usize,
     /// Answers that no link could be opened for.
     refused: u64,
 }
@@ -28,7 +35,8 @@ struct ClientLink<T: Transport> {
 
 impl<T: Transport> Clients<T> {
     pub(crate) fn new(transport: T, store: &str) -> Self {
-        Self { transport, store: store.to_owned(), links: BTreeMap::new(), refused: 0 }
+        let (links, waiting_bytes, refused) = (BTreeMap::new(), 0, 0);
+        Self { transport, store: store.to_owned(), links, waiting_bytes, refused }
     }
 
     /// Sends a reply; the link is opened with the first one.
@@ -38,7 +46,11 @@ impl<T: Transport> Clients<T> {
             return;
         }
         if let Some(it) = self.links.get_mut(&client) {
-            it.link.send(frame);
+            let before = it.link.waiting_bytes();
+            let is_crowded = self.waiting_bytes + frame.len() > SHARED_MAX;
+            let waiting_max = if is_crowded { WAITING_MAX } else { LONG_WAITING_MAX };
+            it.link.send_within(frame, waiting_max);
+            self.waiting_bytes = self.waiting_bytes + it.link.waiting_bytes() - before;
         }
     }
 
@@ -50,7 +62,8 @@ impl<T: Transport> Clients<T> {
             let Some(oldest) = idle.min_by_key(|(_, it)| it.used).map(|(id, _)| *id) else {
                 return false;
             };
-            self.links.remove(&oldest);
+            let removed = self.links.remove(&oldest);
+            self.waiting_bytes -= removed.map_or(0, |it| it.link.waiting_bytes());
         }
         // Out of descriptors or memory now, perhaps: the client asks again.
         let topic = name::replies(&self.store, client);
@@ -61,14 +74,17 @@ impl<T: Transport> Clients<T> {
 
     /// Sends what waits, and closes links without receivers; returns the amount of work.
     pub(crate) fn poll(&mut self, now: Nanos) -> usize {
-        let mut work = 0;
+        let (mut work, mut waiting_bytes) = (0, 0);
         self.links.retain(|_, it| {
             if it.link.has_receiver() {
                 it.used = now;
                 work += it.link.flush();
             }
-            now.saturating_sub(it.used) < IDLE
+            let is_used = now.saturating_sub(it.used) < IDLE;
+            waiting_bytes += if is_used { it.link.waiting_bytes() } else { 0 };
+            is_used
         });
+        self.waiting_bytes = waiting_bytes;
         work
     }
 

@@ -4,7 +4,7 @@ use lanecast_transport::{ClaimError, Publish};
 use std::collections::VecDeque;
 
 /// Most bytes of frames that wait for a receiver to join, or for room.
-const WAITING_MAX: usize = 256 << 10;
+pub(crate) const WAITING_MAX: usize = 256 << 10;
 
 /// Frames to a store, or to a client of one. Those that cannot be sent now wait; when too many do,
 /// the oldest are dropped: the protocol repeats everything that matters.
@@ -34,10 +34,20 @@ impl<P: Publish> Link<P> {
 
     /// Sends a frame, now or later; frames keep their order.
     pub(crate) fn send(&mut self, frame: &[u8]) {
+        self.send_within(frame, WAITING_MAX);
+    }
+
+    /// The same with another bound of the bytes that wait.
+    pub(crate) fn send_within(&mut self, frame: &[u8], waiting_max: usize) {
         self.flush();
         if !self.waiting.is_empty() || !self.try_send(frame) {
-            self.keep(frame);
+            self.keep(frame, waiting_max);
         }
+    }
+
+    /// Bytes of frames that wait.
+    pub(crate) const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     fn try_send(&mut self, frame: &[u8]) -> bool {
@@ -52,8 +62,8 @@ impl<P: Publish> Link<P> {
         }
     }
 
-    fn keep(&mut self, frame: &[u8]) {
-        while self.waiting_bytes + frame.len() > WAITING_MAX
+    fn keep(&mut self, frame: &[u8], waiting_max: usize) {
+        while self.waiting_bytes + frame.len() > waiting_max
             && let Some(oldest) = self.waiting.pop_front()
         {
             self.waiting_bytes -= oldest.len();

@@ -80,8 +80,12 @@ impl Target {
         stop: &impl Fn() -> bool,
     ) -> anyhow::Result<bool> {
         match self {
-            Self::Transport { publisher, .. } => send(&mut **publisher, message, stop),
-            Self::Filterable { publisher, .. } => send(&mut **publisher, message, stop),
+            Self::Transport { publisher, .. } => {
+                send(&mut **publisher, TopicId::FIRST, message, stop)
+            }
+            Self::Filterable { publisher, .. } => {
+                send(&mut **publisher, TopicId::FIRST, message, stop)
+            }
             Self::Server(client) => {
                 client.publish_with(&Publication {
                     topic: arguments.topic(),
@@ -130,17 +134,24 @@ impl Target {
     }
 }
 
-fn wait_for_subscribers(publisher: &mut impl Publish, wanted: usize, stop: &impl Fn() -> bool) {
+/// Waits until so many subscribers are there, or for the end.
+pub(crate) fn wait_for_subscribers(
+    publisher: &mut impl Publish,
+    wanted: usize,
+    stop: &impl Fn() -> bool,
+) {
     while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {}
 }
 
-fn send(
+/// Sends, waiting for room, unless told to stop first; says whether it was sent.
+pub(crate) fn send(
     publisher: &mut impl Publish,
+    topic: TopicId,
     message: &[u8],
     stop: &impl Fn() -> bool,
 ) -> anyhow::Result<bool> {
     loop {
-        match publisher.try_send(message) {
+        match publisher.try_send_on(topic, message) {
             Ok(()) => return Ok(true),
             Err(ClaimError::BackPressured(_)) if stop() => return Ok(false),
             Err(ClaimError::BackPressured(_)) => {
@@ -152,7 +163,8 @@ fn send(
     }
 }
 
-fn drain(publisher: impl Publish, linger: Duration) -> bool {
+/// Waits until everything was read; warns of what was not, and says whether all was.
+pub(crate) fn drain(publisher: impl Publish, linger: Duration) -> bool {
     let completion = publisher.close(linger);
     if completion.timed_out() {
         warn(&format!("not every subscriber read everything in {linger:?}"));

@@ -20,6 +20,10 @@ fn no_survivor_loses_anything() {
     let group = &outcome["group"];
     assert_eq!((&group["agreed"], &group["out_of_order"]), (&true.into(), &0.into()), "{group}");
     assert!(group["delivered"].as_u64().unwrap() > 0, "{group}");
+    let store = &outcome["store"];
+    let (published, second) = (&store["published"], &store["second_life"]);
+    assert_eq!((&second["next"], &second["wrong"]), (published, &0.into()), "{store}");
+    assert!(second["recovered"].as_u64() >= store["missed"].as_u64(), "{store}");
     let content = &outcome["content"];
     assert_eq!((&content["published"], &content["lost"]), (&20_000.into(), &0.into()), "{content}");
     assert_eq!(content["wrong_subscribers"], 0, "{content}");

@@ -22,6 +22,8 @@ mod live;
 mod perf;
 mod pipes;
 mod placement;
+mod read_only;
+mod recorded;
 mod resolve;
 mod round_trip;
 mod run;

@@ -3,6 +3,7 @@
 mod behaviour;
 mod crash;
 mod damage;
+mod golden;
 mod kill;
 mod model;
 mod reader;

@@ -7,6 +7,7 @@ use lanecast_store::{
     PersistentPublisher, ReceiverEvent, ReceiverStart, SourceEvent,
 };
 use lanecast_transport::{Publish, Transport};
+use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame};
 use std::time::Instant;
 
 /// A subscriber, and what it was handed out.
@@ -232,5 +233,37 @@ fn a_subscriber_without_stores_says_which_are_silent() {
     stores.start(2);
     until_read(&mut stores, Some(&mut publisher), &mut reader, "all", |it| {
         it.sequences.len() == 10
+    });
+}
+
+/// Offers of more bytes than a client's share of the store's memory, and than the transport's
+/// window: without the latter in one piece, a receiver would never know all streams.
+#[test]
+fn a_receiver_of_a_topic_with_thousands_of_streams_begins() {
+    const STREAMS: u64 = 10_000;
+    let mut stores = Stores::new(1);
+    let mut link = stores.domain.publisher("_store.store-0").expect("a publisher");
+    assert!(link.wait_for_subscribers(1, TIMEOUT));
+    let mut bytes = Vec::new();
+    // As publishers that have registered a run and left.
+    let mut send = |source: u64, frame: &StoreFrame<'_>, stores: &mut Stores| {
+        frame.write(StoreAddress { client: 3, source, topic: "orders" }, &mut bytes);
+        while link.try_send(&bytes).is_err() {
+            stores.poll();
+        }
+    };
+    let ballot = Ballot { epoch: 1, session: 3 };
+    for source in 0..STREAMS {
+        send(source, &StoreFrame::Open { ballot }, &mut stores);
+    }
+    let deadline = Instant::now() + TIMEOUT;
+    let mut reader = Reader::open(&stores, 1);
+    let server = |stores: &Stores| stores.servers[0].as_ref().expect("running").streams().count();
+    while server(&stores) < STREAMS as usize {
+        assert!(Instant::now() < deadline, "{} streams", server(&stores));
+        stores.poll();
+    }
+    until_read(&mut stores, None, &mut reader, "all streams are known", |it| {
+        it.subscriber.is_registered()
     });
 }

@@ -1,0 +1,156 @@
+//! A recording on disk: a journal with a record for each message, and beside its segments the file
+//! `recording` with the names of the topics. `docs/protocol/journal.md` describes both.
+
+use anyhow::{Context as _, bail, ensure};
+use lanecast_journal::Record;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Name of the file with the topics.
+const FILE: &str = "recording";
+/// Version of that file.
+const VERSION: u64 = 1;
+/// The longest file that is read, in bytes.
+const FILE_MAX: u64 = 16 << 20;
+/// The most topics of a recording.
+const TOPICS_MAX: usize = 10_000;
+/// Flag of a record that stands for lost messages.
+pub(crate) const LOST: u16 = 1;
+
+/// Names of a recording's topics; records have their numbers.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    directory: PathBuf,
+    topics: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+/// A record of a recording.
+pub(crate) enum Recorded<'a> {
+    /// A message of the topic with this name.
+    Message(&'a str, &'a [u8]),
+    /// Number of messages of the topic that were lost when they were recorded.
+    Lost(&'a str, u64),
+}
+
+impl Recording {
+    /// The recording in `directory`.
+    pub(crate) fn open(directory: &Path) -> anyhow::Result<Self> {
+        let path = directory.join(FILE);
+        let mut text = String::new();
+        let file = File::open(&path).with_context(|| {
+            format!(
+                "{} is no recording: {} cannot be read; `lanecast journal dump` shows other \
+                 journals",
+                directory.display(),
+                path.display()
+            )
+        })?;
+        let damaged = || format!("{} is damaged: restore it from a copy", path.display());
+        file.take(FILE_MAX).read_to_string(&mut text).with_context(damaged)?;
+        let value: Value = serde_json::from_str(&text).with_context(damaged)?;
+        let version = value["version"].as_u64().with_context(damaged)?;
+        ensure!(
+            version == VERSION,
+            "{} has version {version}, and this program reads version {VERSION}",
+            path.display()
+        );
+        let topics = value["topics"].as_array().with_context(damaged)?;
+        let topics = topics.iter().map(|topic| topic.as_str().map(str::to_owned));
+        let topics = topics.collect::<Option<Vec<String>>>().with_context(damaged)?;
+        ensure!(topics.len() <= TOPICS_MAX, damaged());
+        Ok(Self::new(directory, topics))
+    }
+
+    fn new(directory: &Path, topics: Vec<String>) -> Self {
+        let numbers = (0..).zip(&topics).map(|(number, topic)| (topic.clone(), number)).collect();
+        Self { directory: directory.to_owned(), topics, numbers }
+    }
+
+    /// The recording in `directory`, to add to; a new one if there is nothing in it.
+    pub(crate) fn open_or_create(directory: &Path) -> anyhow::Result<Self> {
+        let at = || format!("cannot record into {}", directory.display());
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).with_context(at)?;
+        if directory.join(FILE).exists() {
+            return Self::open(directory);
+        }
+        let new = temporary(directory);
+        // A crash in front of the first record has left no more than that.
+        let is_ours = |path: &Path| path == new;
+        for entry in fs::read_dir(directory).with_context(at)? {
+            if !is_ours(&entry.with_context(at)?.path()) {
+                bail!(
+                    "{} has files and is no recording: choose a new or an empty directory",
+                    directory.display()
+                );
+            }
+        }
+        let recording = Self::new(directory, Vec::new());
+        recording.write()?;
+        Ok(recording)
+    }
+
+    /// Number of the topic with this name; `None` if there are too many.
+    pub(crate) fn number(&mut self, topic: &str) -> anyhow::Result<Option<u32>> {
+        if let Some(number) = self.numbers.get(topic) {
+            return Ok(Some(*number));
+        }
+        if self.topics.len() >= TOPICS_MAX {
+            return Ok(None);
+        }
+        let number = u32::try_from(self.topics.len())?;
+        self.numbers.insert(topic.to_owned(), number);
+        self.topics.push(topic.to_owned());
+        // In front of the first record of this number.
+        self.write()?;
+        Ok(Some(number))
+    }
+
+    /// The names, by number.
+    pub(crate) fn topics(&self) -> &[String] {
+        &self.topics
+    }
+
+    /// Writes the names to the disk, all or not at all.
+    fn write(&self) -> anyhow::Result<()> {
+        let (path, new) = (self.directory.join(FILE), temporary(&self.directory));
+        let write = || {
+            let mut options = OpenOptions::new();
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            writeln!(file, "{}", json!({"version": VERSION, "topics": self.topics}))?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(&self.directory)?.sync_all()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// The meaning of a journal's record.
+    pub(crate) fn read<'a>(&'a self, record: &Record<'a>) -> anyhow::Result<Recorded<'a>> {
+        let topic = self.topics.get(record.topic as usize).with_context(|| {
+            format!(
+                "record {} is of topic number {}, which {} does not name: restore it from a copy",
+                record.sequence,
+                record.topic,
+                self.directory.join(FILE).display()
+            )
+        })?;
+        if record.flags & LOST == 0 {
+            return Ok(Recorded::Message(topic, record.body));
+        }
+        let count = record.body.try_into().map(u64::from_le_bytes);
+        let count = count.ok().with_context(|| {
+            format!("record {} is none of a recording of this version", record.sequence)
+        })?;
+        Ok(Recorded::Lost(topic, count))
+    }
+}
+
+fn temporary(directory: &Path) -> PathBuf {
+    directory.join("recording.new")
+}
