@@ -72,6 +72,18 @@ pub trait Publish: Send + 'static {
     /// delays them for a few milliseconds.
     ///
     /// Transports whose messages need no system call do nothing.
+    ///
+    /// ```no_run
+    /// # use lanecast_transport::{ClaimError, Publish};
+    /// # fn publish(publisher: &mut impl Publish, rows: &[&[u8]]) -> Result<(), ClaimError> {
+    /// publisher.pack();
+    /// for row in rows {
+    ///     publisher.send(row)?;
+    /// }
+    /// publisher.send_packed();
+    /// # Ok(())
+    /// # }
+    /// ```
     fn pack(&mut self) {}
 
     /// Sends the messages that wait since [`pack`](Self::pack), and packs no more.
