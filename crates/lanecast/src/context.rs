@@ -195,6 +195,7 @@ fn joined<'a>(topics: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
 pub struct Builder {
     files: Vec<FileLayer>,
     changes: Vec<Change>,
+    um_application: Option<String>,
 }
 
 /// A configuration file, or the text of one.
@@ -227,6 +228,14 @@ impl Builder {
     #[must_use]
     pub fn file(mut self, path: impl AsRef<Path>) -> Self {
         self.files.push(FileLayer::Path(path.as_ref().to_owned()));
+        self
+    }
+
+    /// Names the application of Ultra Messaging files in XML: such as `um_perf_spp`, with the
+    /// settings of its throughput tool with source-paced persistence. `um_perf` by default.
+    #[must_use]
+    pub fn um_application(mut self, name: &str) -> Self {
+        self.um_application = Some(name.to_owned());
         self
     }
 
@@ -331,7 +340,8 @@ impl Builder {
     /// # Errors
     /// If a file or variable is invalid.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        let mut config = Config::default();
+        let um_application = self.um_application.clone();
+        let mut config = Config { um_application, ..Config::default() };
         if self.files.is_empty() {
             match std::env::var_os(FILE_VARIABLE) {
                 Some(path) => layers::apply_file(&mut config, Path::new(&path))?,

@@ -6,6 +6,7 @@
 //! - [`smx`], [`pipes`], [`rings`], [`fanout`]: the series of the source documents, each with the
 //!   document's reference figures;
 //! - [`group`]: the group test of the JGroups document, over any transport of groups;
+//! - [`persistent`]: publishers and subscribers of experiments whose messages stores keep;
 //! - [`socket_baseline`]: the speed of bare sockets, which no network transport can exceed;
 //! - [`doctor`]: conditions of the machine that disturb measurements, and remedies.
 //!
@@ -37,6 +38,7 @@ mod numa;
 mod number;
 mod outcome;
 pub mod pacing;
+pub mod persistent;
 pub mod ping;
 mod pinning;
 pub mod pipes;

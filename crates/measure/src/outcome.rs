@@ -5,6 +5,7 @@ use crate::distribution::Distribution;
 use crate::interference::Interference;
 use crate::latency::Latency;
 use crate::linear::LinearResult;
+use crate::persistent::FlightResult;
 use crate::pinning::Cpus;
 use crate::priority::PriorityChange;
 use serde::Serialize;
@@ -48,6 +49,8 @@ pub struct PublisherResult {
     pub lateness: Option<Distribution>,
     /// Duration of each call that sent a measured message, if requested.
     pub calls: Option<LinearResult>,
+    /// Messages in flight, if stores keep them.
+    pub persistence: Option<FlightResult>,
     /// The conditions of the run.
     #[serde(flatten)]
     pub conditions: Conditions,

@@ -321,6 +321,7 @@ fn experiment<L: SendPath>(
         drained: None,
         lateness: lateness.distribution(),
         calls: line.calls(),
+        persistence: None,
         conditions,
     };
     (hooks.announce)(&result);

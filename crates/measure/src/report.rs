@@ -8,6 +8,7 @@ use crate::distribution::Distribution;
 use crate::interference::{Interference, Watched};
 use crate::linear::LinearResult;
 use crate::outcome::{Figures, JitterResult, PublisherResult, StreamResult, SubscriberResult};
+use crate::persistent::FlightResult;
 use crate::pinning::Cpus;
 use crate::{jitter, publisher, subscriber};
 use lanecast_transport::{Gap, Stream};
@@ -70,11 +71,12 @@ pub fn publisher_result(result: &PublisherResult) -> String {
     line(
         &mut text,
         format_args!(
-            "burst={}, largest_burst={}, global_max_tight_sends={}, max_flight_size=unknown, \
+            "burst={}, largest_burst={}, global_max_tight_sends={}, max_flight_size={}, \
              back_pressured={}, subscribers_at_start={}, subscribers_at_end={}, source={}, ",
             result.burst,
             result.largest_burst,
             result.largest_burst,
+            known(result.persistence.as_ref().map(|flight| flight.most_in_flight)),
             known(result.back_pressured),
             result.subscribers_at_start,
             result.subscribers_at_end,
@@ -101,7 +103,20 @@ pub fn subscriber_end(result: &SubscriberResult) -> String {
 /// Whether all subscribers had read everything when the publisher closed.
 pub fn publisher_end(result: &PublisherResult) -> String {
     let drained = result.drained.map_or_else(|| "unknown".to_owned(), |all| all.to_string());
-    format!("drained={drained}, \n")
+    let mut text = format!("drained={drained}, \n");
+    if let Some(flight) = &result.persistence {
+        let FlightResult { mode, id, stores, most_in_flight, left_in_flight, .. } = flight;
+        let FlightResult { drained_ns, stores_lost, .. } = flight;
+        line(
+            &mut text,
+            format_args!(
+                "persist_mode='{mode}', session_id=0x{id:x}, stores='{stores}', \
+                 max_flight_size={most_in_flight}, left_in_flight={left_in_flight}, \
+                 drained_ns={drained_ns}, stores_lost={stores_lost}, "
+            ),
+        );
+    }
+    text
 }
 
 /// A publisher has joined.

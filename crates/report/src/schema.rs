@@ -33,7 +33,8 @@ const MEMBERS: [(Shape, &str); 7] = [
          delivered cpu p50_ns p90_ns p99_ns p99_9_ns p99_99_ns p99_999_ns samples disordered \
          batch signals capacity ran_on pinned online elapsed_ns involuntary_switches \
          voluntary_switches waited_ns stolen_ns longest_gap_ns producers pair pairs receivers \
-         rest_cpu members senders mtu value ns cpu_ns free_bytes total_bytes resident_bytes",
+         rest_cpu members senders mtu value ns cpu_ns free_bytes total_bytes resident_bytes id \
+         left_in_flight stores_lost",
     ),
     (
         Shape::Number,
@@ -48,7 +49,7 @@ const MEMBERS: [(Shape, &str); 7] = [
          session source ended transport wait window touch clock choice raise gap_watched \
          pong_left threads experiment way wanted through numa why seats row placement role peer \
          peer_version api name id title state found effect mend verdict interrupts_mostly ping \
-         pong",
+         pong mode stores",
     ),
     (
         Shape::Flag,
@@ -58,7 +59,7 @@ const MEMBERS: [(Shape, &str); 7] = [
         Shape::Object,
         "host lateness calls cpus interference latency actual intended linear gaps topics \
          receiver case baseline publisher reference proposal numa_placement server command_latency \
-         turn_latency blocked",
+         turn_latency blocked persistence",
     ),
     (
         Shape::List,

@@ -1,5 +1,6 @@
 //! Values that several commands of `lanecast perf` take or return.
 
+use lanecast_measure::persistent::{FlightResult, PersistMode};
 use lanecast_measure::{NumberError, parse_number};
 
 /// The exit status of a run that ended well, but in which messages were lost, repeated or
@@ -14,6 +15,15 @@ pub(super) fn parse_cpu(text: &str) -> Result<i64, NumberError> {
 /// A topic of a list; its name must be there.
 pub(super) fn topic(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("a topic has no name".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Tells of messages that were not safe, or not consumed, at the end.
+pub(super) fn in_flight(result: Option<&FlightResult>) -> Option<String> {
+    let left = result.map(|it| it.left_in_flight).filter(|left| *left > 0)?;
+    Some(match result.map(|it| it.mode) {
+        Some(PersistMode::Receiver) => format!("{left} messages were not consumed at the end"),
+        _ => format!("{left} messages were not stable at the end: stores may not have them"),
+    })
 }
 
 /// Warm-up: number of messages, and messages per second.
@@ -47,29 +57,9 @@ pub(super) fn loss(text: &str) -> Result<PerMille, String> {
     Ok(PerMille(per_mille as u32))
 }
 
-/// Only streaming, which is written as an empty word.
-pub(super) fn persistence(text: &str) -> Result<String, String> {
-    match text {
-        "" => Ok(String::new()),
-        "r" | "s" => Err(format!(
-            "persistence ('{text}') is not in this version: leave out -p to measure streaming"
-        )),
-        _ => Err(format!("'{text}': write '' for streaming")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn persistence_is_refused_in_words() {
-        assert_eq!(persistence(""), Ok(String::new()));
-        for mode in ["r", "s"] {
-            assert!(persistence(mode).unwrap_err().contains("not in this version"));
-        }
-        assert!(persistence("q").is_err());
-    }
 
     #[test]
     fn shares_are_per_cent() {

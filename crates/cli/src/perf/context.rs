@@ -1,6 +1,7 @@
 //! Arguments about the context: what carries the messages, and how.
 
 use super::arguments::PerMille;
+use super::persistence::{PersistenceArgs, PersistenceRequest};
 use super::transport_name::TransportName;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
@@ -50,6 +51,14 @@ pub(crate) struct ContextArgs {
     /// Whether its subscribers belong to a context of their own.
     #[arg(skip)]
     pub(crate) receives_apart: bool,
+
+    /// Stores that keep the messages.
+    #[arg(skip)]
+    pub(crate) persistence: Option<PersistenceRequest>,
+
+    /// Application of Ultra Messaging files, if it is not that of streaming.
+    #[arg(skip)]
+    pub(crate) application: Option<&'static str>,
 }
 
 impl ContextArgs {
@@ -68,6 +77,21 @@ impl ContextArgs {
                  --transport shm",
                 self.transport.name()
             );
+        }
+        Ok(())
+    }
+
+    /// Keeps the messages as asked, with the stable id `id`.
+    ///
+    /// # Errors
+    /// If no store can be reached this way.
+    pub(super) fn keep(&mut self, arguments: &PersistenceArgs, id: u64) -> anyhow::Result<()> {
+        self.persistence = arguments.request(id)?;
+        if self.persistence.is_some() {
+            if self.stays_inside() {
+                bail!("-p: no store is in this process: use --transport shm, rm, ru or tcp");
+            }
+            self.application = Some(arguments.application());
         }
         Ok(())
     }

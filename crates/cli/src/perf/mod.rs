@@ -9,6 +9,7 @@ mod group;
 mod groups;
 mod jitter;
 mod lat;
+mod persistence;
 mod ping;
 mod pipes;
 mod pong;

@@ -1,8 +1,9 @@
 //! `lanecast perf ping`.
 
-use super::arguments::{INCOMPLETE, parse_cpu};
+use super::arguments::{INCOMPLETE, in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::Times;
+use super::persistence;
 use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
@@ -143,7 +144,7 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let files = both.files.open(Times::One)?;
     let head = Head::now();
     let raise = both.priority.apply()?;
-    let context = both.context()?;
+    let context = both.context(persistence::SENDER)?;
     let pinging = PingWork { arguments, context: &context, places, raise, stop };
     let (result, beside) = with_transport(&context, pinging)?;
     let mut lines = vec![head.line(Kind::Ping, &result)?];
@@ -214,7 +215,8 @@ fn measure<C: Transport>(
     let notify = |notice: Notice<'_>| keep(tell(notice, json));
     let mut announce = |result: &PingResult| {
         if !json {
-            keep(print(&report::ping_result(result)));
+            let shown = PingResult { persistence: opened.flight(), ..result.clone() };
+            keep(print(&report::ping_result(&shown)));
         }
     };
     let recovered = opened.counts.recovered;
@@ -222,7 +224,7 @@ fn measure<C: Transport>(
     let result: Result<PingResult, PingError> = ping(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
-        None => Ok(result?),
+        None => Ok(PingResult { persistence: opened.flight(), ..result? }),
     }
 }
 
@@ -234,6 +236,10 @@ fn verdict(result: &PingResult, arguments: &PingArgs) -> ExitCode {
         let (sent, of) = (result.sent, arguments.messages);
         print_error(&format!("interrupted after {sent} of {of} messages{why}"));
         return ExitCode::FAILURE;
+    }
+    if let Some(left) = in_flight(result.persistence.as_ref()) {
+        print_error(&left);
+        return ExitCode::from(INCOMPLETE);
     }
     if result.is_complete() {
         return ExitCode::SUCCESS;

@@ -1,8 +1,9 @@
 //! `lanecast perf pong`.
 
-use super::arguments::{INCOMPLETE, parse_cpu};
+use super::arguments::{INCOMPLETE, in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::Times;
+use super::persistence;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
 use crate::output::{print, print_error, print_line};
@@ -76,7 +77,7 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let place = Pinning::on_this_host(Some(arguments.receive_cpu), 0)?;
     let head = Head::now();
     let raise = both.priority.apply()?;
-    let context = both.context()?;
+    let context = both.context(persistence::RECEIVER)?;
     let ponging = PongWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, ponging)?;
     let line = head.line(Kind::Pong, &result)?;
@@ -86,6 +87,10 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
         print(&report::pong_end(&result))?;
     }
     files.write(&[line])?;
+    if let Some(left) = in_flight(result.persistence.as_ref()) {
+        print_error(&left);
+        return Ok(ExitCode::from(INCOMPLETE));
+    }
     if result.is_complete() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -159,6 +164,6 @@ fn answer<C: Transport>(
     let result = pong(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
-        None => Ok(result?),
+        None => Ok(PongResult { persistence: opened.flight(), ..result? }),
     }
 }

@@ -1,10 +1,10 @@
 //! `lanecast perf pub`.
 
-use super::arguments::PerMille;
-use super::arguments::parse_cpu;
+use super::arguments::{INCOMPLETE, PerMille, in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::{Files, FilesArgs, Times};
 use super::jitter;
+use super::persistence;
 use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
 use super::transports::{Opened, TransportWork, with_transport};
@@ -193,8 +193,9 @@ impl PubArgs {
     }
 
     /// Arguments of the context, with those of single letters applied.
-    fn context(&self) -> ContextArgs {
-        ContextArgs { source_loss: self.loss, ..self.um.context(&self.context) }
+    fn context(&self) -> anyhow::Result<ContextArgs> {
+        let context = self.um.context(&self.context, persistence::SENDER)?;
+        Ok(ContextArgs { source_loss: self.loss, ..context })
     }
 }
 
@@ -216,7 +217,7 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
         return only_jitter(arguments, place, raise, files, stop);
     }
     let head = Head::now();
-    let context = arguments.context();
+    let context = arguments.context()?;
     let publishing = PublishWork { arguments, context: &context, head, place, places, raise, stop };
     let (lines, exit_code) = with_transport(&context, publishing)?;
     files.write(&lines)?;
@@ -250,13 +251,15 @@ impl TransportWork for PublishWork<'_> {
         let mut printed = Ok(());
         let mut announce = |result: &PublisherResult| {
             if !arguments.json {
-                printed = print(&report::publisher_result(result));
+                let shown = PublisherResult { persistence: opened.flight(), ..result.clone() };
+                printed = print(&report::publisher_result(&shown));
             }
         };
         let back_pressured = opened.counts.back_pressured;
         let hooks = Hooks { stop, back_pressured: &back_pressured, announce: &mut announce };
         let publish = || publisher::run(&opened.transport, &settings, hooks);
-        let (result, read) = readers::beside(opened, &readers, publish)?;
+        let (mut result, read) = readers::beside(opened, &readers, publish)?;
+        result.persistence = opened.flight();
         printed?;
         let mut lines = vec![head.line(Kind::Publisher, &result)?];
         for result in &read {
@@ -286,7 +289,9 @@ fn only_jitter(
         // Neither window nor waiting is in the line, so none need be found out.
         let (wait, window) = (Default::default(), Default::default());
         let setup = Setup { wait, window, raise, clock: Clock::host() };
-        print_line(&arguments.options(&arguments.settings(place, setup, 0), &arguments.context()))?;
+        print_line(
+            &arguments.options(&arguments.settings(place, setup, 0), &arguments.context()?),
+        )?;
     }
     let settings = jitter::settings(arguments.jitter_loops, place, raise);
     jitter::measure(settings, arguments.json, files, stop)
@@ -310,6 +315,10 @@ fn verdict(result: &PublisherResult, settings: &Settings) -> Option<ExitCode> {
     }
     if result.drained == Some(false) {
         print_error("a subscriber had not read everything when this publisher closed (see -l)");
+    }
+    if let Some(left) = in_flight(result.persistence.as_ref()) {
+        print_error(&left);
+        return Some(ExitCode::from(INCOMPLETE));
     }
     None
 }

@@ -1,8 +1,8 @@
 //! Arguments and progress lines that ping and pong share.
 
-use super::arguments::persistence;
 use super::context::ContextArgs;
 use super::files::FilesArgs;
+use super::persistence::PersistenceArgs;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_error};
 use anyhow::bail;
@@ -20,10 +20,8 @@ pub(crate) struct RoundTripArgs {
     #[arg(short = 'g', long)]
     pub(super) generic: bool,
 
-    /// Persistence: '' for none, which is all there is in this version
-    #[arg(short = 'p', long, value_name = "MODE", default_value = "", hide_default_value = true)]
-    #[arg(value_parser = persistence)]
-    persistence: String,
+    #[command(flatten)]
+    pub(super) persistence: PersistenceArgs,
 
     /// Which thread receives: '' for one of the context that sends, x for one whose context, and
     /// whose threads in the background, do nothing else
@@ -123,8 +121,9 @@ fn topics(text: &str) -> Result<Topics, String> {
 }
 
 impl RoundTripArgs {
-    /// Arguments of the context, with those of single letters applied.
-    pub(super) fn context(&self) -> anyhow::Result<ContextArgs> {
+    /// Arguments of the context of a program with the stable id `id`, with those of single letters
+    /// applied.
+    pub(super) fn context(&self, id: u64) -> anyhow::Result<ContextArgs> {
         let mut context = self.context.clone();
         if self.spin_method == SpinMethod::Busy {
             if let Some(wait) = context.wait.filter(|wait| *wait != WaitStrategy::BusySpin) {
@@ -134,6 +133,7 @@ impl RoundTripArgs {
         }
         context.config.extend(self.xml_config.clone());
         context.receives_apart = self.receive_thread == ReceiveThread::Own;
+        context.keep(&self.persistence, id)?;
         Ok(context)
     }
 
@@ -144,6 +144,8 @@ impl RoundTripArgs {
             xml_config: xml,
             receive_thread: self.receive_thread.letter(),
             spin_method: self.spin_method.letter(),
+            persist_mode: self.persistence.letter(),
+            application: self.persistence.application(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::arguments::PerMille;
 use super::arguments::{INCOMPLETE, parse_cpu};
 use super::context::ContextArgs;
 use super::files::{FilesArgs, Times};
+use super::persistence;
 use super::priority::PriorityArgs;
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
@@ -104,7 +105,7 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let head = Head::now();
     let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
-    let context = arguments.um.context(&arguments.context);
+    let context = arguments.um.context(&arguments.context, persistence::RECEIVER)?;
     let context = ContextArgs { receiver_loss: arguments.loss, ..context };
     let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, subscribing)?;

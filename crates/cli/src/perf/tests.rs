@@ -109,7 +109,7 @@ fn mistakes_are_named() {
         ("sub -H 300", "such as 300,1000"),
         ("sub -f -H 300,1000", "--fast"),
         ("ping -m 24 -n 1 -r 1 -H 5,1000 -w 5", "such as 5,5"),
-        ("ping -m 24 -n 1 -r 1 -H 5,1000 -p r", "not in this version"),
+        ("ping -m 24 -n 1 -r 1 -H 5,1000 -p q", "r receiver-paced"),
         ("pong -R y", "x for an extra one"),
         ("pong -s y", "f to wait busily"),
         ("pong --topics a,a", "a topic of its own"),
@@ -117,7 +117,7 @@ fn mistakes_are_named() {
         ("pub -L 101", "at most 100 per cent"),
         ("pub -w 5,", "'' is no number"),
         ("pub -H 3", "such as 300,1000"),
-        ("sub -p s", "not in this version"),
+        ("sub -p x", "s source-paced"),
         ("sub -L 101", "at most 100 per cent"),
         ("jitter --raise high", "choose of auto, none, real-time"),
     ] {

@@ -3,6 +3,11 @@
 //! A new transport is added here: its name, its opening, and its counters.
 
 mod endpoint_pair;
+mod kept;
+mod opened;
+
+pub(super) use opened::TransportWork;
+pub(crate) use opened::{Counts, Opened};
 
 use super::arguments::PerMille;
 use super::context::ContextArgs;
@@ -11,56 +16,25 @@ use crate::context::{DomainArgs, warn_of_fallback};
 use crate::output::warn;
 use anyhow::bail;
 use endpoint_pair::EndpointPair;
+use kept::Kept;
 use lanecast::Config;
 use lanecast::shm::Domain;
-use lanecast_base::clock::Clock;
-use lanecast_base::{Size, WaitStrategy};
-use lanecast_measure::{PriorityChange, Setup};
+use lanecast_base::Size;
 use lanecast_net as net;
-use lanecast_transport::Transport;
 
-/// A transport made from [`ContextArgs`], and what it was set to.
-pub(crate) struct Opened<C: Transport> {
-    /// The transport.
-    pub(crate) transport: C,
-    /// Wait strategy of a publisher without room.
-    pub(crate) publisher_wait: WaitStrategy,
-    /// Wait strategy of a subscriber without messages.
-    pub(crate) subscriber_wait: WaitStrategy,
-    /// A publisher's window.
-    pub(crate) window: Size,
-    /// Counters of its ends.
-    pub(crate) counts: Counts<C>,
-}
-
-/// Questions to a transport's ends that the contract of all transports does not have.
-pub(crate) struct Counts<C: Transport> {
-    /// Number of times that a publisher found no room, if the transport counts these.
-    pub(crate) back_pressured: fn(&C::Publisher) -> Option<u64>,
-    /// Number of messages that a subscriber got by retransmission, if the transport counts these.
-    pub(crate) recovered: fn(&mut C::Subscriber) -> Option<u64>,
-}
-
-impl<C: Transport> Opened<C> {
-    pub(super) fn setup(&self, wait: WaitStrategy, raise: PriorityChange) -> Setup {
-        Setup { wait, window: self.window, raise, clock: Clock::host() }
-    }
-}
-
-/// Work that runs over any transport.
-pub(super) trait TransportWork {
-    /// Result of the work.
-    type Outcome;
-
-    /// Does it.
-    fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome>;
-}
-
-/// Opens the transport that `arguments` name, and does `work` over it.
+/// Opens the transport that `arguments` name, and does `work` over it, or over stores that keep its
+/// messages.
 pub(super) fn with_transport<W: TransportWork>(
     arguments: &ContextArgs,
     work: W,
 ) -> anyhow::Result<W::Outcome> {
+    match arguments.persistence.clone() {
+        None => carried(arguments, work),
+        Some(request) => carried(arguments, Kept { request, work }),
+    }
+}
+
+fn carried<W: TransportWork>(arguments: &ContextArgs, work: W) -> anyhow::Result<W::Outcome> {
     match arguments.transport {
         TransportName::Thread | TransportName::Shm => work.over(&open_shm(arguments)?),
         TransportName::Rm => work.over(&open_net(arguments, net::TransportKind::Rm)?),
@@ -89,6 +63,13 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     if let Some(strategy) = arguments.wait {
         builder = builder.wait(strategy);
     }
+    if let Some(application) = arguments.application {
+        builder = builder.um_application(application);
+    }
+    let stores = arguments.persistence.as_ref().map(|request| request.stores.join(","));
+    if let Some(stores) = stores.filter(|stores| !stores.is_empty()) {
+        builder = builder.set("persistence.stores", stores)?;
+    }
     let config = builder.config()?;
     for ignored in &config.ignored {
         warn(&format!("{ignored} has no counterpart here and is ignored"));
@@ -100,7 +81,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
     if arguments.loses() {
         bail!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
     }
-    let settings = config(arguments)?.shm;
+    let Config { shm: settings, persistence, .. } = config(arguments)?;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
@@ -111,6 +92,8 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
             // Nothing is lost in memory, so nothing is sent again.
             recovered: |_| None,
         },
+        persistence,
+        flight: None,
     })
 }
 
@@ -121,7 +104,7 @@ fn open_net(
     if arguments.loses() && kind == net::TransportKind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
-    let Config { shm, net: mut settings, .. } = config(arguments)?;
+    let Config { shm, net: mut settings, persistence, .. } = config(arguments)?;
     settings.counters = shm.directory.is_dir().then_some(shm.directory);
     let share = |asked: PerMille, set: u32| if asked.0 > 0 { asked.0 } else { set };
     settings.artificial_source_loss = share(arguments.source_loss, settings.artificial_source_loss);
@@ -148,5 +131,7 @@ fn open_net(
             back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),
         },
+        persistence,
+        flight: None,
     })
 }

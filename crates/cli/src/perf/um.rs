@@ -1,16 +1,14 @@
 //! Letters of the UM throughput tools that publishers and subscribers share.
 
-use super::arguments::persistence;
 use super::context::ContextArgs;
+use super::persistence::PersistenceArgs;
 use std::path::PathBuf;
 
 /// Arguments of both sides.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct UmArgs {
-    /// Persistence: '' for none, which is all there is in this version
-    #[arg(short = 'p', long, value_name = "MODE", default_value = "", hide_default_value = true)]
-    #[arg(value_parser = persistence)]
-    persistence: String,
+    #[command(flatten)]
+    pub(super) persistence: PersistenceArgs,
 
     /// One more configuration file, applied after those of -c
     #[arg(short = 'x', long, value_name = "FILE")]
@@ -18,10 +16,11 @@ pub(crate) struct UmArgs {
 }
 
 impl UmArgs {
-    /// `context` with the file of `-x`.
-    pub(super) fn context(&self, context: &ContextArgs) -> ContextArgs {
+    /// `context` with the file of `-x`, and with the stores of a program with the stable id `id`.
+    pub(super) fn context(&self, context: &ContextArgs, id: u64) -> anyhow::Result<ContextArgs> {
         let mut context = context.clone();
         context.config.extend(self.xml_config.clone());
-        context
+        context.keep(&self.persistence, id)?;
+        Ok(context)
     }
 }

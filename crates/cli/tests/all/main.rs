@@ -20,6 +20,7 @@ mod lat;
 #[cfg(feature = "top")]
 mod live;
 mod perf;
+mod persisted;
 mod pipes;
 mod placement;
 mod read_only;

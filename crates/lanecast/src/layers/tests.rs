@@ -110,6 +110,35 @@ fn xml_is_taken_over_as_far_as_it_applies() {
 
 #[cfg(feature = "um")]
 #[test]
+fn the_application_that_is_named_applies() {
+    let application = |name: &str, store: &str| {
+        let options = [("ume_store_name", store), ("ume_flight_size", "500")];
+        let option = |(name, value)| format!(r#"<option name="{name}" default-value="{value}"/>"#);
+        let options: String = options.map(option).concat();
+        format!(
+            r#"<application name="{name}"><options type="source">{options}</options></application>"#
+        )
+    };
+    let applications = [("um_perf", "none"), ("um_perf_spp", "a:0"), ("um_perf_rpp", "b:1:7")];
+    let applications = applications.map(|(name, store)| application(name, store)).concat();
+    let path = file("um.xml", &format!("<um-configuration>{applications}</um-configuration>"));
+    let stores = |name: &str| {
+        let builder = crate::Context::builder().file(&path).um_application(name);
+        let config = builder.config().map_err(|error| error.to_string())?;
+        assert_eq!(config.persistence.flight_messages, 500);
+        Ok::<_, String>(config.persistence.stores)
+    };
+    let one = |name: &str| Ok(vec![vec![name.to_owned()]]);
+    assert_eq!(stores("um_perf"), one("none"));
+    assert_eq!(stores("um_perf_spp"), one("a"));
+    assert_eq!(stores("um_perf_rpp"), one("b"));
+    let error = stores("um_other").unwrap_err();
+    assert!(error.contains("several applications, and none is named um_other"), "{error}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[cfg(feature = "um")]
+#[test]
 fn topics_may_have_groups_of_their_own() {
     let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
     let port = r#"<option name="transport_lbtrm_destination_port" default-value="14410"/>"#;

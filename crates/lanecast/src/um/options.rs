@@ -46,6 +46,9 @@ fn find(option: &str) -> Option<Counterpart> {
         "transport_lbtrm_source_socket_buffer" | "transport_lbtru_source_socket_buffer" => {
             ("net.send_buffer", plain)
         }
+        "ume_store_name" => ("persistence.stores", store_name),
+        "ume_flight_size" => ("persistence.flight_messages", plain),
+        "ume_flight_size_bytes" => ("persistence.flight", plain),
         _ => return None,
     })
 }
@@ -64,6 +67,11 @@ pub(crate) fn group(config: &Config, address: Option<&str>, port: Option<&str>) 
 
 fn plain(_: &Config, value: &str) -> String {
     value.to_owned()
+}
+
+/// The name of a store, without the group and the registration id that may follow it.
+fn store_name(_: &Config, value: &str) -> String {
+    value.split(':').next().unwrap_or_default().to_owned()
 }
 
 fn millis(_: &Config, value: &str) -> String {

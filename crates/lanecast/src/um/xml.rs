@@ -1,10 +1,11 @@
 //! Configuration files of Ultra Messaging in XML.
 //!
-//! Such a file has templates of options and applications that use them. The application of the
-//! throughput and latency tools applies, or the only one. Options with an equivalent setting apply:
-//! first those of its templates, then its own; the others are listed as ignored. Each topic may
-//! have its own multicast group. All other settings of a lanecast program hold for all its topics,
-//! so options that differ from topic to topic are refused.
+//! Such a file has templates of options and applications that use them. The application that the
+//! configuration names applies, by default that of the throughput and latency tools, or the only
+//! one. Options with an equivalent setting apply: first those of its templates, then its own; the
+//! others are listed as ignored. Each topic may have its own multicast group. All other settings of
+//! a lanecast program hold for all its topics, so options that differ from topic to topic are
+//! refused.
 
 use super::options::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
 use crate::config::{Config, ConfigError};
@@ -14,7 +15,7 @@ use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The application of the tools.
+/// The application of the tools without persistence.
 const APPLICATION: &str = "um_perf";
 
 /// An option with its line and topic.
@@ -64,7 +65,9 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         message,
     };
     let document = read(text).map_err(|(line, message)| fault(line, message))?;
-    let application = document.application().map_err(|message| fault(1, message))?;
+    let application = document
+        .application(config.um_application.as_deref())
+        .map_err(|message| fault(1, message))?;
     for name in &application.templates {
         let Some(options) = document.templates.get(name) else {
             return Err(fault(1, format!("there is no template '{name}'")));
@@ -147,12 +150,13 @@ fn apply_options(
 
 impl Document {
     /// The application to apply.
-    fn application(&self) -> Result<&Application, String> {
-        let named = self.applications.iter().find(|it| it.name == APPLICATION);
+    fn application(&self, name: Option<&str>) -> Result<&Application, String> {
+        let name = name.unwrap_or(APPLICATION);
+        let named = self.applications.iter().find(|it| it.name == name);
         match (named, self.applications.as_slice()) {
             (Some(it), _) | (None, [it]) => Ok(it),
-            (None, []) => Err(format!("no <application>: write one named {APPLICATION}")),
-            (None, _) => Err(format!("several applications, and none is named {APPLICATION}")),
+            (None, []) => Err(format!("no <application>: write one named {name}")),
+            (None, _) => Err(format!("several applications, and none is named {name}")),
         }
     }
 

@@ -51,6 +51,7 @@ impl<P: Publish> FinishedRun<'_, P> {
             threads: settings.threads,
             generic: settings.generic,
             drained: None,
+            persistence: None,
             receiver: self.receiver.clone(),
             conditions: monitor.conditions(measured.longest_gap_ns),
         }

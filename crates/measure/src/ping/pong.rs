@@ -70,9 +70,10 @@ pub fn pong<C: Transport>(
     let mut monitor =
         RunMonitor::new(transport.name(), settings.setup, Touch::Whole, settings.place);
     let topics = &settings.topics;
-    let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
+    // Before the publisher: a ping that meets that one is heard from its first message on.
     let subscriber = transport.subscriber(&[&topics.ping]);
     let mut subscriber = subscriber.map_err(|error| PingError::Open(Box::new(error)))?;
+    let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;
     let mut responder = Responder {
         outlet: MessageSender::new(publisher, settings.generic, USUAL),
         waiter: Waiter::new(settings.setup.wait),
@@ -253,6 +254,7 @@ impl<P: Publish> Responder<'_, P> {
             most_at_once: self.most_at_once,
             back_pressured: self.back_pressured,
             generic: settings.generic,
+            persistence: None,
             conditions,
         })
     }

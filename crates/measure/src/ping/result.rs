@@ -5,6 +5,7 @@ use crate::conditions::Conditions;
 use crate::distribution::Distribution;
 use crate::latency::Latency;
 use crate::linear::LinearResult;
+use crate::persistent::FlightResult;
 use serde::Serialize;
 
 /// Counts of received messages, with the warm-up.
@@ -76,6 +77,8 @@ pub struct PingResult {
     pub generic: bool,
     /// Whether the pong had read everything when the ping closed; none before.
     pub drained: Option<bool>,
+    /// Messages in flight, if stores keep them.
+    pub persistence: Option<FlightResult>,
     /// Conditions of the receiving thread, if it is another one.
     pub receiver: Option<Conditions>,
     /// The conditions of the thread that sent.
@@ -106,6 +109,8 @@ pub struct PongResult {
     pub back_pressured: u64,
     /// Whether messages were copied by the thread-safe call.
     pub generic: bool,
+    /// Messages in flight, if stores keep them.
+    pub persistence: Option<FlightResult>,
     /// Conditions of the thread.
     #[serde(flatten)]
     pub conditions: Conditions,

@@ -18,21 +18,26 @@ pub struct PingOptions<'a> {
     pub receive_thread: &'a str,
     /// `-s`.
     pub spin_method: &'a str,
+    /// `-p`.
+    pub persist_mode: &'a str,
+    /// Application of Ultra Messaging files.
+    pub application: &'a str,
 }
 
 /// The ping's options, as it starts: two lines.
 pub fn ping_options(settings: &Settings, options: &PingOptions<'_>) -> String {
-    let PingOptions { config, xml_config, receive_thread, spin_method } = options;
+    let PingOptions { config, xml_config, receive_thread, spin_method, .. } = options;
+    let PingOptions { persist_mode, application, .. } = options;
     let Settings { histogram, warmup, warmup_rate, .. } = settings;
     let LinearShape { buckets, width_ns } = histogram;
     format!(
         "o_affinity_src={}, o_affinity_rcv={}, o_config={config}, o_generic_src={}, \
          o_histogram={histogram}, o_linger_ms={}, o_msg_len={}, o_num_msgs={}, \
-         o_persist_mode='', o_rcv_thread='{receive_thread}', o_rate={}, \
+         o_persist_mode='{persist_mode}', o_rcv_thread='{receive_thread}', o_rate={}, \
          o_spin_method='{spin_method}', o_warmup={warmup},{warmup_rate}, \
          o_xml_config={xml_config}, \n\
-         app_name='um_perf', hist_num_buckets={buckets}, hist_ns_per_bucket={width_ns}, \
-         persist_mode='', spin_method='{spin_method}', warmup_loops={warmup}, \
+         app_name='{application}', hist_num_buckets={buckets}, hist_ns_per_bucket={width_ns}, \
+         persist_mode='{persist_mode}', spin_method='{spin_method}', warmup_loops={warmup}, \
          warmup_rate={warmup_rate}, \n",
         settings.sender.printed(),
         settings.receiver.printed(),
@@ -93,12 +98,13 @@ pub fn ping_end(result: &PingResult) -> String {
 
 /// The pong's options, as it starts.
 pub fn pong_options(settings: &PongSettings, options: &PingOptions<'_>) -> String {
-    let PingOptions { config, xml_config, receive_thread, spin_method } = options;
+    let PingOptions { config, xml_config, receive_thread, spin_method, .. } = options;
+    let PingOptions { persist_mode, application, .. } = options;
     format!(
         "o_affinity_rcv={}, o_config={config}, o_exit_on_eos={}, o_generic_src={}, \
-         o_persist_mode='', o_rcv_thread='{receive_thread}', o_spin_method='{spin_method}', \
-         o_xml_config={xml_config}, \napp_name='um_perf', persist_mode='', \
-         spin_method='{spin_method}', \n",
+         o_persist_mode='{persist_mode}', o_rcv_thread='{receive_thread}', \
+         o_spin_method='{spin_method}', o_xml_config={xml_config}, \napp_name='{application}', \
+         persist_mode='{persist_mode}', spin_method='{spin_method}', \n",
         settings.place.printed(),
         u8::from(settings.once),
         u8::from(settings.generic),

@@ -154,6 +154,7 @@ fn the_publisher_s_result_starts_with_the_documented_lines() {
         drained: None,
         lateness: None,
         calls: None,
+        persistence: None,
         conditions: found_conditions(),
     };
     assert_eq!(

@@ -6,7 +6,7 @@ use lanecast_transport::{SessionId, TopicSelection, Transport};
 ///
 /// The threads in the background of that context then do nothing but receive, as the thread of an
 /// extended service provider does in Ultra Messaging.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EndpointPair<C> {
     /// Publishes; subscribes as well, unless there is another context for that.
     sending: C,

@@ -8,8 +8,14 @@ use crate::ping::{
 };
 use lanecast_transport::{CloseReason, SessionId, TopicId};
 
-const OPTIONS: PingOptions<'_> =
-    PingOptions { config: "lan.cfg", xml_config: "um.xml", receive_thread: "x", spin_method: "f" };
+const OPTIONS: PingOptions<'_> = PingOptions {
+    config: "lan.cfg",
+    xml_config: "um.xml",
+    receive_thread: "x",
+    spin_method: "f",
+    persist_mode: "s",
+    application: "um_perf_spp",
+};
 const ANYWHERE: Pinning = Pinning { cpu: None, choice: PinChoice::None };
 
 fn traffic() -> Traffic {
@@ -40,6 +46,7 @@ fn found() -> PingResult {
         lateness: Some(found_distribution()),
         threads: Threads::One,
         generic: false,
+        persistence: None,
         drained: None,
         receiver: None,
         conditions: found_conditions(),
@@ -67,9 +74,9 @@ fn a_ping_tells_its_options() {
         ping_options(&settings, &OPTIONS),
         "o_affinity_src=4, o_affinity_rcv=12, o_config=lan.cfg, o_generic_src=1, \
          o_histogram=300,1000, o_linger_ms=1000, o_msg_len=24, o_num_msgs=500000, \
-         o_persist_mode='', o_rcv_thread='x', o_rate=50000, o_spin_method='f', o_warmup=5,6, \
-         o_xml_config=um.xml, \napp_name='um_perf', hist_num_buckets=300, \
-         hist_ns_per_bucket=1000, persist_mode='', spin_method='f', warmup_loops=5, \
+         o_persist_mode='s', o_rcv_thread='x', o_rate=50000, o_spin_method='f', o_warmup=5,6, \
+         o_xml_config=um.xml, \napp_name='um_perf_spp', hist_num_buckets=300, \
+         hist_ns_per_bucket=1000, persist_mode='s', spin_method='f', warmup_loops=5, \
          warmup_rate=6, \n"
     );
 }
@@ -110,7 +117,7 @@ fn a_pong_tells_its_options_and_counts() {
         setup: setup(),
     };
     assert_eq!(
-        pong_options(&settings, &PingOptions::default()),
+        pong_options(&settings, &PingOptions { application: "um_perf", ..PingOptions::default() }),
         "o_affinity_rcv=-1, o_config=, o_exit_on_eos=1, o_generic_src=0, o_persist_mode='', \
          o_rcv_thread='', o_spin_method='', o_xml_config=, \n\
          app_name='um_perf', persist_mode='', spin_method='', \n"
@@ -122,6 +129,7 @@ fn a_pong_tells_its_options_and_counts() {
         most_at_once: 9,
         back_pressured: 4,
         generic: false,
+        persistence: None,
         conditions: found_conditions(),
     };
     let counts = "answered=500005, num_rcv_msgs=500005, num_rx_msgs=0, num_unrec_loss=7, \

@@ -1,0 +1,54 @@
+//! Work over messages that stores keep.
+
+use super::opened::{Counts, Opened, TransportWork};
+use crate::output::print_error;
+use crate::perf::persistence::PersistenceRequest;
+use lanecast::persistence::StoreGroups;
+use lanecast_measure::persistent::{Settings, StoreBacked, StoreHooks};
+use lanecast_transport::Transport;
+
+/// Work that is done over a transport, with stores that keep its messages.
+pub(super) struct Kept<W> {
+    pub(super) request: PersistenceRequest,
+    pub(super) work: W,
+}
+
+impl<W: TransportWork> TransportWork for Kept<W> {
+    type Outcome = W::Outcome;
+
+    fn over<C: Transport + Clone + Send + Sync + 'static>(
+        self,
+        opened: &Opened<C>,
+    ) -> anyhow::Result<W::Outcome> {
+        let Self { request, work } = self;
+        let configured = &opened.persistence;
+        let settings = Settings {
+            mode: request.mode,
+            id: request.id,
+            stores: StoreGroups::new(configured.stores.clone(), configured.groups)?,
+            flight_messages: configured.flight_messages,
+            flight_bytes: configured.flight_bytes,
+            cache_bytes: configured.cache_bytes,
+            retry: configured.retry,
+            patience: request.patience,
+        };
+        let hooks = StoreHooks {
+            stop: Box::new(crate::stop::flag()?),
+            notify: Box::new(|notice| print_error(&notice.to_string())),
+        };
+        let transport = StoreBacked::new(opened.transport.clone(), settings, hooks);
+        let kept = transport.clone();
+        work.over(&Opened {
+            transport,
+            publisher_wait: opened.publisher_wait,
+            subscriber_wait: opened.subscriber_wait,
+            window: opened.window,
+            counts: Counts {
+                back_pressured: |publisher| Some(publisher.refusals()),
+                recovered: |subscriber| Some(subscriber.recovered()),
+            },
+            persistence: configured.clone(),
+            flight: Some(Box::new(move || kept.flight())),
+        })
+    }
+}

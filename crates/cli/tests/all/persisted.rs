@@ -1,0 +1,152 @@
+//! `lanecast perf` with `-p`: real publishers, subscribers and stores, with a store killed in the
+//! middle.
+
+use crate::run::{BINARY, Run, Stage};
+use serde_json::Value;
+use std::process::Command;
+
+/// Stores ready to serve.
+fn stores(stage: &Stage, names: &[&str]) -> Vec<Run> {
+    let start = |name: &&str| stage.start(&format!("store {name} --data {name}.data"));
+    let stores: Vec<Run> = names.iter().map(start).collect();
+    stores.iter().for_each(|store| store.until_out("store "));
+    stores
+}
+
+/// A command that finds silent stores soon and has room for few messages in flight.
+fn impatient(stage: &Stage, line: &str) -> Command {
+    let mut command = stage.command(BINARY);
+    command.args(line.split_whitespace());
+    command.env("LANECAST_PERSISTENCE__RETRY", "20ms");
+    command.env("LANECAST_PERSISTENCE__FLIGHT_MESSAGES", "500");
+    command
+}
+
+#[test]
+fn publishers_and_subscribers_meet_with_one_store_and_with_three() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["a", "b", "c"]);
+    let cases = [
+        ("-p s --stores a -t topic1", "persist_mode='s', session_id=0x6, stores='a', ", 1),
+        ("-p r --stores a -t topic1", "persist_mode='r', session_id=0x6, stores='a', ", 1),
+        ("-p s --stores a,b,c -t trades", "stores='a,b,c', ", 1),
+        ("-p r --stores a,b,c -t trades", "stores='a,b,c', ", 1),
+        ("-p s --stores a,b,c -t x,y,z", "stores='a,b,c', ", 3),
+    ];
+    for (options, persistence, topics) in cases {
+        let sub = stage.start(&format!("perf sub -E -a -1 {options}"));
+        sub.until_err("subscriber registered with its stores");
+        let rest = "-m 64 -n 3000 -r 30000 -w 15,500 -f 1 -a -1 --wait-subscribers 1";
+        let publisher = stage.run(&format!("perf pub {options} {rest}"));
+        let text = publisher.good();
+        assert!(text.contains(persistence), "{options}: {text}");
+        assert!(
+            text.contains("left_in_flight=0, drained_ns=") && text.contains("stores_lost=0, "),
+            "{options}: {text}"
+        );
+        assert!(!text.contains("max_flight_size=unknown"), "{options}: {text}");
+        let registered = publisher.err.matches("publisher registered with its stores").count();
+        assert_eq!(registered, topics, "{options}: {}", publisher.err);
+        let received = sub.finish();
+        let text = received.good();
+        assert!(text.contains("Rcv: num_rcv_msgs=3015, "), "{options}: {text} {}", received.err);
+        assert!(text.contains("source=persistent:6, "), "{options}: {text}");
+    }
+}
+
+#[test]
+fn pings_come_back_in_both_modes() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["store"]);
+    for mode in ["s", "r"] {
+        let pong = stage.start(&format!("perf pong -E -p {mode}"));
+        let ping = "perf ping -m 24 -n 2000 -r 10000 -w 5,500 -H 5,1000 -l 20000 --one-thread";
+        let ping = stage.run(&format!("{ping} -p {mode} -o ping-{mode}.jsonl"));
+        let text = ping.good();
+        let application = format!("app_name='um_perf_{}pp', ", if mode == "s" { "s" } else { "r" });
+        assert!(text.contains(&application), "{text}");
+        assert!(text.contains("Rcv: num_rcv_msgs=2005, num_rx_msgs="), "{text}");
+        let line = std::fs::read_to_string(stage.path(&format!("ping-{mode}.jsonl"))).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&line["received"], &line["reported_lost"]), (&2005.into(), &0.into()));
+        let persistence = &line["persistence"];
+        assert_eq!((&persistence["mode"], &persistence["id"]), (&mode.into(), &6.into()));
+        assert_eq!(persistence["left_in_flight"], 0, "{line}");
+        let text = pong.finish().good();
+        assert!(text.contains("rcv event EOS, 'topic1', persistent:6, "), "{text}");
+        assert!(text.contains("\nanswered=2005, "), "{text}");
+    }
+}
+
+#[test]
+fn a_store_that_is_missing_is_asked_for_in_words() {
+    let stage = Stage::new();
+    let done = stage.run("perf pub -p s -n 1 --store-patience-ms 2500 -a -1");
+    let error = done.refused(1);
+    assert!(error.contains("Waiting for 1 store registrations."), "{error}");
+    assert!(error.contains("no answer from store") && error.contains("lanecast store"), "{error}");
+    let done = stage.run("perf sub -p r --stores x,y,z --store-patience-ms 1500 -a -1");
+    assert!(done.refused(1).contains("Waiting for 3 store registrations."), "{}", done.err);
+    stage.refuses(
+        1,
+        "perf",
+        &[
+            ("pub --stores a", "--stores is for -p"),
+            ("ping -p s --transport thread", "no store is in this process"),
+        ],
+    );
+    stage.refuses(2, "perf", &[("pub -p q", "write '' for streaming, s source-paced")]);
+}
+
+#[test]
+fn an_xml_file_selects_the_application_of_the_mode() {
+    let stage = Stage::new();
+    let application = |name: &str, store: &str| {
+        let option = format!(r#"<option name="ume_store_name" default-value="{store}"/>"#);
+        format!(r#"<application name="{name}"><options>{option}</options></application>"#)
+    };
+    let both = application("um_perf_spp", "of-spp") + &application("um_perf_rpp", "of-rpp");
+    stage.write("um.xml", format!("<um-configuration>{both}</um-configuration>"));
+    for (mode, store) in [("s", "of-spp"), ("r", "of-rpp")] {
+        for command in ["pub -n 1", "sub", "ping -n 1", "pong"] {
+            let line = format!("perf {command} -p {mode} -x um.xml --store-patience-ms 1");
+            let done = stage.run(&line);
+            assert!(done.refused(1).contains(&format!("no answer from {store}")), "{}", done.err);
+        }
+    }
+}
+
+#[test]
+fn a_publisher_goes_on_with_two_stores_of_three_and_ends_without_the_only_one() {
+    let stage = Stage::new();
+    let mut servers = stores(&stage, &["a", "b", "c"]);
+    let rest = "-m 64 -r 5000 -w 15,500 --resolution-ms 1 -a -1 --store-patience-ms 4000";
+    let start = |options: &str| {
+        Run::start(impatient(&stage, &format!("perf pub {options} {rest} -t many")))
+    };
+    let of_three = start("-p s --stores a,b,c -n 20000");
+    of_three.until_err("publisher registered with its stores");
+    servers[1].signal("KILL");
+    of_three.until_err("store b does not answer");
+    let done = of_three.finish();
+    assert!(
+        done.good().contains("left_in_flight=0, ") && done.good().contains("stores_lost=1, "),
+        "{done:?}"
+    );
+
+    let alone =
+        Run::start(impatient(&stage, &format!("perf pub -p s --stores a -n 100000 {rest} -t one")));
+    alone.until_err("publisher registered with its stores");
+    servers[0].signal("KILL");
+    alone.until_err("store a does not answer");
+    let done = alone.finish();
+    let error = done.refused(1);
+    assert!(error.contains("messages do not become stable: no answer from a"), "{error}");
+    assert!(error.contains("of 100000 messages, then: the publisher is closed"), "{error}");
+
+    // Back on the same disk, it is found by a publisher that goes on.
+    drop(servers.remove(0));
+    let _again = stores(&stage, &["a"]);
+    let done = stage.run("perf pub -p s --stores a -t one -n 100 -r 1000 -a -1 --resolution-ms 1");
+    assert!(done.good().contains("left_in_flight=0, "), "{done:?}");
+}

@@ -1,0 +1,97 @@
+//! Notices about stores and messages in flight.
+
+use std::fmt;
+
+/// A notice for the person who measures. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreNotice {
+    /// Stores have not answered yet; once a second.
+    Waiting {
+        /// Their number.
+        stores: usize,
+    },
+    /// Enough stores have accepted an end.
+    Registered {
+        /// Its topics, separated by commas.
+        topics: String,
+        /// `publisher` or `subscriber`.
+        end: &'static str,
+    },
+    /// A store no longer answers.
+    StoreLost {
+        /// Its name.
+        store: String,
+    },
+    /// A store answers again.
+    StoreBack {
+        /// Its name.
+        store: String,
+    },
+    /// Another publisher took the stream over.
+    Superseded,
+    /// No message got further for a long time: the publisher gives up.
+    Stalled {
+        /// Messages in flight.
+        messages: u64,
+        /// Stores that do not answer.
+        silent: Vec<String>,
+        /// Registered receivers are waited for, not stores.
+        is_receivers: bool,
+    },
+    /// The publisher waits at its end until nothing is in flight.
+    Draining {
+        /// Messages in flight.
+        messages: u64,
+    },
+    /// Messages are still in flight, and no longer waited for.
+    GaveUp,
+    /// The publisher is gone, and no store confirms that nothing of it is missing.
+    Unconfirmed,
+    /// Messages that were handed out were never stable, and are no part of the stream.
+    Discarded {
+        /// Their number.
+        messages: u64,
+    },
+    /// A publisher on the topic whose messages no store keeps; they are left out.
+    Unkept,
+}
+
+impl fmt::Display for StoreNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting { stores } => write!(f, "Waiting for {stores} store registrations."),
+            Self::Registered { topics, end } => {
+                write!(f, "{topics}: {end} registered with its stores")
+            }
+            Self::StoreLost { store } => write!(f, "store {store} does not answer"),
+            Self::StoreBack { store } => write!(f, "store {store} answers again"),
+            Self::Superseded => f.write_str("another publisher registered under the same id"),
+            Self::Stalled { messages, is_receivers: true, .. } => write!(
+                f,
+                "{messages} messages wait to be consumed by a registered receiver that does not \
+                 read: start it, or take an empty store"
+            ),
+            Self::Stalled { messages, silent, .. } if silent.is_empty() => {
+                write!(f, "{messages} messages do not become stable: see the stores' output")
+            }
+            Self::Stalled { messages, silent, .. } => {
+                let silent = silent.join(", ");
+                write!(f, "{messages} messages do not become stable: no answer from {silent}")
+            }
+            Self::Draining { messages } => {
+                write!(f, "Waiting for flight size {messages} to clear.")
+            }
+            Self::GaveUp => f.write_str("Giving up."),
+            Self::Unconfirmed => {
+                f.write_str("the publisher is gone, and no store confirms its last message")
+            }
+            Self::Discarded { messages } => {
+                write!(f, "{messages} messages were never stable, and are void")
+            }
+            Self::Unkept => f.write_str(
+                "a publisher without stores is on the topic: its messages are not counted",
+            ),
+        }
+    }
+}
