@@ -20,6 +20,15 @@ impl TempDomain {
     pub(crate) fn build(name: &str) -> anyhow::Result<Self> {
         let shm = Path::new("/dev/shm");
         let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
+        Self::within(name, &parent)
+    }
+
+    /// The same on disk: below `parent`, or where temporary files are.
+    pub(crate) fn on_disk(name: &str, parent: Option<&Path>) -> anyhow::Result<Self> {
+        Self::within(name, parent.unwrap_or(&std::env::temp_dir()))
+    }
+
+    fn within(name: &str, parent: &Path) -> anyhow::Result<Self> {
         let number = lanecast_os::process::random()?;
         let path = parent.join(format!("lanecast-{name}-{number:016x}"));
         std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;

@@ -21,6 +21,7 @@ mod record;
 mod rings;
 mod round_trip;
 mod smx;
+mod store_process;
 mod subscribe;
 mod threads;
 mod transport_name;

@@ -23,7 +23,7 @@ const PERCENTILES: [(f64, &str); 5] = [
 ];
 
 /// Messages there and back: of pings, and of bare sockets.
-const COUNTS: [ColumnOf<Line>; 18] = [
+const COUNTS: [ColumnOf<Line>; 19] = [
     ("line", Line::link),
     ("over", |line| name(line).into()),
     (">size", |line| line.size("size")),
@@ -36,6 +36,7 @@ const COUNTS: [ColumnOf<Line>; 18] = [
     (">repeated", |line| line.count("duplicated")),
     (">damaged", |line| line.count("damaged")),
     (">recovered", |line| line.count("recovered")),
+    (">not stable", |line| line.count("persistence.left_in_flight")),
     (">rate", |line| line.cell("rate", number::rate)),
     (">largest burst", |line| line.count("largest_burst")),
     (">in flight", |line| line.count("most_in_flight")),
@@ -92,7 +93,8 @@ fn intro(has_document: bool) -> String {
                     there and back, so about twice one way. From the actual time of sending is \
                     what the document's tools show; from the intended time, a message that was \
                     sent late counts as late. Bare sockets have no protocol over them: nothing \
-                    that uses them can be faster."
+                    that uses them can be faster. SPP and RPP: a store keeps the messages, \
+                    source-paced or receiver-paced; it is beside the path."
         .to_owned();
     if has_document {
         text += " The document's figures are of another machine, or rather of two, with 10 Gb \
@@ -103,11 +105,16 @@ fn intro(has_document: bool) -> String {
     text
 }
 
-/// Transport and wait strategy, such as `shm, spin`.
+/// Transport, stores and wait strategy, such as `shm, spin`.
 fn name(line: &Line) -> String {
     let of = |path| line.text(path).unwrap_or("unknown");
     let bare = if line.kind == Kind::Baseline { "bare " } else { "" };
-    format!("{bare}{}, {}", of("transport"), of("wait"))
+    let kept = match line.text("persistence.mode") {
+        Some("s") => " + SPP",
+        Some("r") => " + RPP",
+        _ => "",
+    };
+    format!("{bare}{}{kept}, {}", of("transport"), of("wait"))
 }
 
 fn times(since: Since, lines: &[&Line]) -> Table {

@@ -6,6 +6,7 @@ use crate::perf::transport_name::TransportName;
 use anyhow::bail;
 use clap::ValueEnum;
 use lanecast_base::{Size, WaitStrategy};
+use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::{DOCUMENT_MESSAGES, DOCUMENT_RATE, DOCUMENT_SIZE};
 use lanecast_measure::socket_baseline::SocketKind;
 use lanecast_measure::{LinearShape, expected_time, parse_number};
@@ -16,6 +17,8 @@ use std::time::Duration;
 const QUICK: u64 = 25_000;
 /// The document's threads spin; what sleeps is measured beside them.
 const WAITS: [WaitStrategy; 2] = [WaitStrategy::BusySpin, WaitStrategy::Park];
+/// Fewest threads of a run: those of the ping and the pong.
+const SPINNING: usize = 2;
 /// Starting two processes, and ending them.
 const OVERHEAD: Duration = Duration::from_secs(1);
 
@@ -25,7 +28,10 @@ const OVERHEAD: Duration = Duration::from_secs(1);
     after_help = "Runs perf ping and perf pong over each transport, with the document's load \
     (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
     threads that sleep; target the same load, round trips over bare sockets (see perf floor). \
-    The whole series takes about three minutes, --quick half a minute.\n\
+    The whole series takes about five minutes, --quick one.\n\
+    Over shared memory the same follows with a store that keeps the messages, source-paced (SPP) \
+    and receiver-paced (RPP): the store is beside the path, so the rows show what it costs. \
+    Threads that spin leave it no CPU if there are only two.\n\
     The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
     one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
     stand beside, and do not compare by themselves.\n\
@@ -76,6 +82,15 @@ pub(crate) struct LatArgs {
     /// Leave out the bare sockets
     #[arg(long)]
     pub(super) no_floor: bool,
+
+    /// Leave out messages that a store keeps
+    #[arg(long)]
+    pub(super) no_store: bool,
+
+    /// Directory for the store's data, on the disk in question; what is made in it is removed
+    /// [default: that of temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(super) store_data: Option<PathBuf>,
 
     /// CPUs: the ping's sender, the pong, the ping's receiver if it has a thread of its own
     /// [default: what lanecast doctor proposes]
@@ -138,19 +153,29 @@ impl LatArgs {
     }
 
     /// One repetition: for each way to wait, bare sockets and transports one after the other.
-    pub(super) fn runs(&self) -> Vec<LatRun> {
+    pub(super) fn runs(&self, cpus: usize) -> Vec<LatRun> {
         let transports = match self.transports.as_slice() {
             [] => TransportName::value_variants(),
             transports => transports,
         };
         let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
         let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
+        let outward = |it: &&TransportName| **it != TransportName::Thread;
+        // One is enough: the store is beside the path. Shared memory shows it best.
+        let kept = transports.iter().filter(outward).min_by_key(|it| **it != TransportName::Shm);
+        let kept = kept.filter(|_| !self.no_store);
         let runs = waits.iter().flat_map(|&wait| {
             // A bare receive either spins or sleeps.
             let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
             let bare = bare.map(|&socket| Target::Bare(socket));
             let unders =
                 bare.chain(transports.iter().map(|&transport| Target::Transport(transport)));
+            // Two threads that spin would leave the store no CPU.
+            let kept = kept.filter(|_| wait != WaitStrategy::BusySpin || cpus > SPINNING);
+            let kept = kept
+                .into_iter()
+                .flat_map(|&transport| PersistMode::ALL.map(|mode| Target::Kept(transport, mode)));
+            let unders = unders.chain(kept);
             unders.map(move |target| LatRun { target, wait })
         });
         runs.collect()

@@ -2,6 +2,7 @@
 
 use crate::perf::transport_name::TransportName;
 use lanecast_base::WaitStrategy;
+use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::socket_baseline::SocketKind;
 use std::fmt;
 
@@ -10,6 +11,8 @@ use std::fmt;
 pub(super) enum Target {
     Bare(SocketKind),
     Transport(TransportName),
+    /// The same, with a store that keeps the messages.
+    Kept(TransportName, PersistMode),
 }
 
 /// One run of the series.
@@ -24,6 +27,9 @@ impl fmt::Display for LatRun {
         match self.target {
             Target::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
             Target::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
+            Target::Kept(transport, mode) => {
+                write!(f, "{} and a store (-p {mode}), {}", transport.name(), self.wait)
+            }
         }
     }
 }

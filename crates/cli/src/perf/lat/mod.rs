@@ -25,8 +25,8 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
     let raise = PriorityChange::by(PriorityRequest::Auto);
+    let (runs, mut record) = (arguments.runs(cpus.len()), Record::default());
     let runner = Runner::new(Head::now(), arguments, cpus, raise)?;
-    let (runs, mut record) = (arguments.runs(), Record::default());
     let each = arguments.expected();
     let count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let mut progress =

@@ -3,10 +3,12 @@
 use super::arguments::LatArgs;
 use super::lat_run::{LatRun, Target};
 use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::perf::store_process::{StoreProcess, StoreWay};
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
+use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::Reference;
 use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
@@ -22,6 +24,9 @@ const SLOWNESS: u32 = 10;
 const BARE_WARM_UP: u64 = 1000;
 /// Fewest CPUs for a ping with two threads, as in the document.
 const TWO_THREADS_FROM: usize = 3;
+
+/// Name of the store.
+const STORE: &str = "lat";
 
 /// A measurement line, and whether every message came back.
 type Measured = (String, bool);
@@ -75,7 +80,11 @@ impl<'a> Runner<'a> {
         match lat_run.target {
             Target::Bare(socket) => self.bare(socket, lat_run.wait, stop),
             Target::Transport(transport) => {
-                self.carried(transport, lat_run.wait, repetition, &Deadline { until, stop })
+                self.carried((transport, None), lat_run.wait, repetition, &Deadline { until, stop })
+            }
+            Target::Kept(transport, mode) => {
+                let deadline = Deadline { until, stop };
+                self.carried((transport, Some(mode)), lat_run.wait, repetition, &deadline)
             }
         }
     }
@@ -111,12 +120,17 @@ impl<'a> Runner<'a> {
 
     fn carried(
         &self,
-        transport: TransportName,
+        (transport, mode): (TransportName, Option<PersistMode>),
         wait: WaitStrategy,
         repetition: u32,
         deadline: &Deadline<'_>,
     ) -> anyhow::Result<Vec<Measured>> {
-        let common = self.common(transport, wait);
+        let mut common = self.common(transport, wait);
+        if let Some(mode) = mode {
+            common.extend(["-p", mode.name(), "--stores", STORE].map(str::to_owned));
+        }
+        // It ends with this call, and its data with it.
+        let _store = mode.map(|_| self.store(transport)).transpose()?;
         let start =
             |role, words: Vec<String>| ChildProcess::start(role, &[words, common.clone()].concat());
         // Between threads, the ping's process has the pong, too.
@@ -141,6 +155,19 @@ impl<'a> Runner<'a> {
             (line.to_string(), is_complete)
         };
         Ok(vec![line(there), line(back)])
+    }
+
+    /// A store for one run.
+    fn store(&self, transport: TransportName) -> anyhow::Result<StoreProcess> {
+        let arguments = self.arguments;
+        let way = StoreWay {
+            transport,
+            domain: self.domain.path("domain"),
+            config: &arguments.config,
+            interface: arguments.interface.as_deref(),
+            io: arguments.io.as_deref(),
+        };
+        StoreProcess::start(STORE, &way, arguments.store_data.as_deref())
     }
 
     fn ping(&self, transport: TransportName) -> Vec<String> {
@@ -205,5 +232,7 @@ fn is_complete(line: &Value) -> bool {
     let came_back = line.get("sent").and_then(Value::as_u64).is_none_or(|sent| {
         line["received"].as_u64() == Some(sent + line["warmup"].as_u64().unwrap_or(0))
     });
-    ["reported_lost", "duplicated", "damaged"].into_iter().all(is_none) && answered && came_back
+    let is_stable = line["persistence"]["left_in_flight"].as_u64().unwrap_or(0) == 0;
+    let is_whole = ["reported_lost", "duplicated", "damaged"].into_iter().all(is_none);
+    is_whole && answered && came_back && is_stable
 }

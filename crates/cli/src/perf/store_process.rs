@@ -1,0 +1,47 @@
+//! A store as a process of its own, for one run of a series.
+
+use super::transport_name::TransportName;
+use crate::child::{ChildProcess, TempDomain};
+use std::path::{Path, PathBuf};
+
+/// Way of a store's messages: as that of the ends that it serves.
+pub(super) struct StoreWay<'a> {
+    pub(super) transport: TransportName,
+    /// Directory of the domain.
+    pub(super) domain: PathBuf,
+    pub(super) config: &'a [PathBuf],
+    pub(super) interface: Option<&'a str>,
+    pub(super) io: Option<&'a str>,
+}
+
+/// A running store, killed with this value; its data are removed then.
+#[derive(Debug)]
+pub(super) struct StoreProcess {
+    // Before its data.
+    _child: ChildProcess,
+    _data: TempDomain,
+}
+
+impl StoreProcess {
+    /// Starts the store `name` with its data in a new directory below `parent`. Its clients wait
+    /// until it answers.
+    pub(super) fn start(
+        name: &str,
+        way: &StoreWay<'_>,
+        parent: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let data = TempDomain::on_disk("store", parent)?;
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let mut words = vec!["store".to_owned(), name.to_owned(), "--quiet".to_owned()];
+        words.extend(["--data".to_owned(), path(&data.path("data"))]);
+        words.extend(["--directory".to_owned(), path(&way.domain)]);
+        words.extend(["--transports", way.transport.name()].map(str::to_owned));
+        for file in way.config {
+            words.extend(["-c".to_owned(), path(file)]);
+        }
+        for (option, value) in [("--interface", way.interface), ("--io", way.io)] {
+            words.extend(value.into_iter().flat_map(|value| [option, value]).map(str::to_owned));
+        }
+        Ok(Self { _child: ChildProcess::start("store", &words)?, _data: data })
+    }
+}
