@@ -41,6 +41,8 @@ named! {
         Fanout = "fanout",
         /// One run of the group test.
         Group = "group",
+        /// One repetition of a test with or without stores, or of the disk's ceiling.
+        Persist = "persist",
     }
 }
 

@@ -12,6 +12,7 @@
 //! the end.
 
 mod batch;
+mod ceiling;
 mod claim;
 mod error;
 mod flight;
@@ -21,10 +22,12 @@ mod outgoing;
 mod publisher;
 mod queued_event;
 mod run;
+mod series;
 mod settings;
 mod subscriber;
 
 pub use batch::StoreBackedBatch;
+pub use ceiling::{CeilingResult, CeilingSettings, ceiling};
 pub use claim::StoreBackedClaim;
 pub use error::StoreBackedError;
 pub use flight::FlightResult;
@@ -32,6 +35,7 @@ pub use mode::PersistMode;
 pub use notice::StoreNotice;
 pub use publisher::StoreBackedPublisher;
 pub use run::{StoreBackedEvents, StoreBackedRun};
+pub use series::{PERSIST_CASES, PERSIST_SIZE, PersistCase};
 pub use settings::{Settings, StoreHooks};
 pub use subscriber::StoreBackedSubscriber;
 

@@ -44,12 +44,13 @@ pub(crate) enum Kind {
     Baseline,
     Fanout,
     Group,
+    Persist,
     /// An interval of a HdrHistogram log: no measurement line, but shown like one.
     Log,
 }
 
 impl Kind {
-    const NAMES: [(&str, Self); 14] = [
+    const NAMES: [(&str, Self); 15] = [
         ("publisher", Self::Publisher),
         ("subscriber", Self::Subscriber),
         ("jitter", Self::Jitter),
@@ -64,6 +65,7 @@ impl Kind {
         ("baseline", Self::Baseline),
         ("fanout", Self::Fanout),
         ("group", Self::Group),
+        ("persist", Self::Persist),
     ];
 
     /// The kind called `name`; none for a kind that this version does not know.
@@ -213,7 +215,7 @@ impl Line {
     /// Messages that were lost, repeated or damaged.
     pub(crate) fn wrong(&self) -> u64 {
         match self.kind {
-            Kind::Subscriber => self.wrong_of_subscriber(""),
+            Kind::Subscriber | Kind::Persist => self.wrong_of_subscriber(""),
             Kind::Run => (0..self.list("subscribers").len())
                 .map(|at| self.wrong_of_subscriber(&format!("subscribers[{at}].")))
                 .fold(0, u64::saturating_add),
@@ -249,7 +251,7 @@ impl Line {
     /// Whether the sender was interrupted before it had sent everything.
     pub(crate) fn was_interrupted(&self) -> bool {
         let path = match self.kind {
-            Kind::Publisher | Kind::Ping => "interrupted",
+            Kind::Publisher | Kind::Ping | Kind::Persist => "interrupted",
             Kind::Run => "publisher.interrupted",
             _ => return false,
         };

@@ -144,6 +144,7 @@ fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
         }
         Kind::Skipped
         | Kind::Pong
+        | Kind::Persist
         | Kind::Rival
         | Kind::Doctor
         | Kind::Pipes

@@ -34,14 +34,15 @@ const MEMBERS: [(Shape, &str); 7] = [
          batch signals capacity ran_on pinned online elapsed_ns involuntary_switches \
          voluntary_switches waited_ns stolen_ns longest_gap_ns producers pair pairs receivers \
          rest_cpu members senders mtu value ns cpu_ns free_bytes total_bytes resident_bytes id \
-         left_in_flight stores_lost",
+         left_in_flight drained_ns stores_lost stores topics syncs",
     ),
     (
         Shape::Number,
         "rate min_ns mean_ns max_ns clock_cost_ns recording_cost_ns monotonic_cost_ns lost_share \
          load_average line_ns loop_ns density_ns lmax_rate seconds published_per_second \
          delivered_per_second stolen_share noise_p99_9_ns interrupts_per_second \
-         bytes_per_second cluster_rate cluster_bytes_per_second received_per_cpu_second",
+         bytes_per_second cluster_rate cluster_bytes_per_second received_per_cpu_second \
+         document_rate of_ceiling of_spp asked_of_ceiling asked_of_spp",
     ),
     (
         Shape::Text,
@@ -49,7 +50,7 @@ const MEMBERS: [(Shape, &str); 7] = [
          session source ended transport wait window touch clock choice raise gap_watched \
          pong_left threads experiment way wanted through numa why seats row placement role peer \
          peer_version api name id title state found effect mend verdict interrupts_mostly ping \
-         pong mode stores",
+         pong mode stores case",
     ),
     (
         Shape::Flag,

@@ -37,13 +37,14 @@ const GROUPS: [Group; 6] = [
         &[
             ("smx-report", "every experiment of the SMX document"),
             ("lat-report", "the streaming tests of the UM latency document"),
+            ("persist-report", "the UM throughput document's series, with and without stores"),
             ("group-report", "members and sizes of the JGroups document"),
         ],
     ),
 ];
 
 /// Width of the names.
-const NAMES: usize = 12;
+const NAMES: usize = 14;
 
 /// The groups as text, without an end of the last line.
 pub(crate) fn text() -> String {

@@ -9,6 +9,7 @@ mod group;
 mod groups;
 mod jitter;
 mod lat;
+mod persist;
 mod persistence;
 mod ping;
 mod pipes;
@@ -34,6 +35,7 @@ pub(crate) use floor::FloorArgs;
 pub(crate) use group::{GroupArgs, SeriesArgs as GroupReportArgs, long_words};
 pub(crate) use jitter::JitterArgs;
 pub(crate) use lat::LatArgs;
+pub(crate) use persist::PersistReportArgs;
 pub(crate) use ping::PingArgs;
 pub(crate) use pipes::PipesArgs;
 pub(crate) use pong::PongArgs;
@@ -70,6 +72,9 @@ pub(crate) enum PerfCommand {
     SmxReport(SmxArgs),
     /// Run the UM latency document's streaming tests, and show the figures beside the document's
     LatReport(LatArgs),
+    /// Run the UM throughput document's series with and without stores, and show the figures beside
+    /// the document's and the disk's ceiling
+    PersistReport(PersistReportArgs),
     /// Measure messages between two threads through pipes, beside local sockets
     Pipes(PipesArgs),
     /// Measure messages between threads through rings of every shape
@@ -98,6 +103,7 @@ pub(crate) fn run(command: &PerfCommand, stop: &dyn Fn() -> bool) -> anyhow::Res
         PerfCommand::Jitter(arguments) => jitter::run(arguments, stop),
         PerfCommand::SmxReport(arguments) => smx::run(arguments, stop),
         PerfCommand::LatReport(arguments) => lat::run(arguments, stop),
+        PerfCommand::PersistReport(arguments) => persist::run(arguments, stop),
         PerfCommand::Pipes(arguments) => pipes::run(arguments, stop),
         PerfCommand::Rings(arguments) => rings::run(arguments, stop),
         PerfCommand::Fanout(arguments) => fanout::run(arguments, stop),

@@ -20,6 +20,7 @@ mod lat;
 #[cfg(feature = "top")]
 mod live;
 mod perf;
+mod persist_report;
 mod persisted;
 mod pipes;
 mod placement;

@@ -12,6 +12,7 @@ mod histogram;
 mod jitter;
 mod latency;
 mod machine;
+mod persist;
 mod pipes;
 mod rate;
 mod rings;
@@ -28,7 +29,7 @@ use crate::read::Lines;
 /// The report on `lines`.
 pub(crate) fn document(lines: &Lines) -> Document {
     let cases = Cases::new(&lines.lines);
-    let sections: [fn(&Cases<'_>) -> Option<Section>; 21] = [
+    let sections: [fn(&Cases<'_>) -> Option<Section>; 22] = [
         machine::section,
         doctor::section,
         rate::size,
@@ -40,6 +41,7 @@ pub(crate) fn document(lines: &Lines) -> Document {
         rate::numa,
         rate::others,
         round_trips::section,
+        persist::section,
         baseline::section,
         pipes::section,
         rings::section,

@@ -23,7 +23,7 @@ pub(super) fn section(cases: &Cases<'_>, unknown: usize) -> Section {
 }
 
 /// Names of lines of each kind, one and several.
-const KINDS: [(Kind, &str, &str); 15] = [
+const KINDS: [(Kind, &str, &str); 16] = [
     (Kind::Run, "run", "runs"),
     (Kind::Publisher, "publisher", "publishers"),
     (Kind::Subscriber, "subscriber", "subscribers"),
@@ -33,6 +33,7 @@ const KINDS: [(Kind, &str, &str); 15] = [
     (Kind::Rings, "run of a ring", "runs of rings"),
     (Kind::Fanout, "run of fan-out", "runs of fan-out"),
     (Kind::Group, "run of a group", "runs of groups"),
+    (Kind::Persist, "run with or without stores", "runs with and without stores"),
     (Kind::Ping, "run of round trips", "runs of round trips"),
     (Kind::Pong, "side that answered", "sides that answered"),
     (Kind::Baseline, "run of bare sockets", "runs of bare sockets"),
@@ -104,8 +105,8 @@ fn gap(cases: &Cases<'_>) -> Option<Tile> {
 
 /// Messages lost, repeated or damaged, summed over all lines.
 fn wrong(cases: &Cases<'_>) -> Option<Tile> {
-    use Kind::{Baseline, Fanout, Group, Ping, Pipes, Rings, Run, Subscriber};
-    let counted = [Run, Subscriber, Ping, Baseline, Fanout, Group, Pipes, Rings];
+    use Kind::{Baseline, Fanout, Group, Persist, Ping, Pipes, Rings, Run, Subscriber};
+    let counted = [Run, Subscriber, Persist, Ping, Baseline, Fanout, Group, Pipes, Rings];
     let lines = cases.lines.iter().filter(|line| counted.contains(&line.kind));
     let lines: Vec<&Line> = lines.collect();
     let worst = lines.iter().max_by_key(|line| line.wrong())?;

@@ -89,6 +89,15 @@ fn round_trips_beside_bare_sockets_and_the_document() {
 }
 
 #[test]
+fn messages_that_stores_keep_beside_the_ceiling_and_the_document() {
+    let report = report(&["persist.jsonl"]);
+    compare("persist.txt", &report.to_text(140));
+    let page = report.to_html();
+    compare("persist.html", &page);
+    assert_eq!(page.matches("<figure>").count(), 2, "rates, and shares of the ceiling");
+}
+
+#[test]
 fn bursts_to_many_subscribers() {
     let report = report(&["fanout.jsonl"]);
     compare("fanout.txt", &report.to_text(140));

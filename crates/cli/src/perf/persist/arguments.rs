@@ -1,0 +1,123 @@
+//! Arguments of `lanecast perf persist-report`.
+
+use crate::perf::arguments::{Warmup, warmup};
+use crate::perf::transport_name::TransportName;
+use anyhow::bail;
+use lanecast_base::{Size, WaitStrategy};
+use lanecast_measure::persistent::PERSIST_SIZE;
+use lanecast_measure::{expected_time, parse_number};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const MESSAGES: u64 = 1_000_000;
+/// Messages of a short series.
+const QUICK: u64 = 50_000;
+/// Starting the processes, and ending them.
+const OVERHEAD: Duration = Duration::from_secs(3);
+/// A rate that is expected of most tests, to guess how long they take.
+const GUESS: f64 = 200_000.0;
+
+/// Arguments of `perf persist-report`. Numbers are decimal, or hexadecimal after 0x.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Runs perf pub and perf sub flat out, with messages of 700 bytes, as the series \
+    of the UM throughput document does: streaming, one source-paced store (SPP), one \
+    receiver-paced store (RPP), three of them in quorum, three topics. Stores are processes that \
+    it starts itself, with their data in a directory that is removed; name one on the disk in \
+    question with --data.\n\
+    The ceiling is what a bare program appends to a file there, with an fdatasync after each \
+    10000 messages, in the same run. One source-paced store is asked to reach 80 per cent of it; \
+    one receiver-paced store 90, three in quorum 45 per cent of that.\n\
+    Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
+    3 a run failed or lost messages."
+)]
+pub(crate) struct PersistReportArgs {
+    /// Fewer messages: 50000
+    #[arg(long)]
+    quick: bool,
+
+    /// Length of each message in bytes
+    #[arg(short = 'm', long = "size", value_name = "BYTES", default_value_t = PERSIST_SIZE)]
+    #[arg(value_parser = parse_number::<usize>)]
+    pub(super) size: usize,
+
+    /// Messages of each test [default: 1000000, with --quick 50000]
+    #[arg(short = 'n', long = "messages", value_name = "COUNT", value_parser = parse_number::<u64>)]
+    messages: Option<u64>,
+
+    /// Warm-up: number of messages, and messages per second
+    #[arg(short = 'w', long, value_name = "LOOPS,RATE", default_value = "15,15")]
+    #[arg(value_parser = warmup)]
+    pub(super) warmup: Warmup,
+
+    /// Repetitions of the series
+    #[arg(long, value_name = "COUNT", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repetitions: u32,
+
+    /// Directory for the stores' data; what is made in it is removed [default: that of temporary
+    /// files]
+    #[arg(long, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+
+    /// Transport of the messages
+    #[arg(long, value_enum, default_value = "shm")]
+    pub(super) transport: TransportName,
+
+    /// Wait strategy of all threads [default: as configured]
+    #[arg(long, value_name = "STRATEGY")]
+    pub(super) wait: Option<WaitStrategy>,
+
+    /// Configuration file of all processes; can be repeated
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    pub(super) config: Vec<PathBuf>,
+
+    /// Network interface of rm, ru and tcp [default: 127.0.0.1]
+    #[arg(long, value_name = "INTERFACE")]
+    pub(super) interface: Option<String>,
+
+    /// Size of the publishers' windows, such as 4MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(super) window: Option<Size>,
+
+    /// Write the figures to a file, too: .jsonl, .html or .txt; can be repeated
+    /// [default: persist-report.jsonl and persist-report.html]
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    output: Vec<PathBuf>,
+
+    /// Print the measurement lines, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl PersistReportArgs {
+    pub(super) fn output(&self) -> Vec<PathBuf> {
+        match self.output.as_slice() {
+            [] => ["persist-report.jsonl", "persist-report.html"].map(PathBuf::from).to_vec(),
+            output => output.to_vec(),
+        }
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.unwrap_or(if self.quick { QUICK } else { MESSAGES })
+    }
+
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.messages() == 0 || self.size == 0 {
+            bail!("-n 0 and -m 0 measure nothing: take 1 or more");
+        }
+        if self.warmup.loops > 0 && self.warmup.rate == 0 {
+            bail!("-w {},0 has no rate: write loops,rate such as 15,15", self.warmup.loops);
+        }
+        if self.transport == TransportName::Thread {
+            bail!("--transport thread has no room for stores, which are other processes: use shm");
+        }
+        Ok(())
+    }
+
+    /// Expected time of one test.
+    pub(super) fn expected(&self) -> Duration {
+        let warmup = expected_time(self.warmup.loops, self.warmup.rate.max(1) as f64);
+        OVERHEAD + warmup + expected_time(self.messages(), GUESS)
+    }
+}

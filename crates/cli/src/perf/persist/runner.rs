@@ -1,0 +1,182 @@
+//! Runs one test: stores, a subscriber and a publisher as processes of their own.
+
+use super::arguments::PersistReportArgs;
+use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::perf::store_process::{StoreProcess, StoreWay};
+use lanecast_measure::persistent::{CeilingSettings, PersistCase, PersistMode, ceiling};
+use lanecast_measure::{Head, Kind};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Constant part of a test's limit, added to its expected time.
+const SLACK: Duration = Duration::from_secs(60);
+/// Factor on the expected time of a test that gives its limit.
+const SLOWNESS: u32 = 20;
+/// Longest time of the bare program.
+const CEILING_TIME: Duration = Duration::from_secs(5);
+/// Messages between two synchronizations of the bare program: the flight size.
+const FLIGHT: usize = 10_000;
+const STORES: [&str; 3] = ["a", "b", "c"];
+const TOPICS: [&str; 3] = ["topic1", "topic2", "topic3"];
+
+/// Runs the tests of one repetition.
+#[derive(Debug)]
+pub(super) struct Runner<'a> {
+    head: Head,
+    domain: TempDomain,
+    arguments: &'a PersistReportArgs,
+    repetition: u32,
+    /// Rate of the bare program, and with one source-paced store.
+    ceiling_rate: Option<f64>,
+    spp_rate: Option<f64>,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(
+        head: Head,
+        arguments: &'a PersistReportArgs,
+        repetition: u32,
+    ) -> anyhow::Result<Self> {
+        let domain = TempDomain::build("persist")?;
+        Ok(Self { head, domain, arguments, repetition, ceiling_rate: None, spp_rate: None })
+    }
+
+    /// The line of a test that was not measured.
+    pub(super) fn skipped(&self, why: String) -> anyhow::Result<String> {
+        #[derive(Serialize)]
+        struct Skipped {
+            experiment: &'static str,
+            why: String,
+        }
+        let skipped = Skipped { experiment: "persist", why };
+        Ok(self.head.line(Kind::Skipped, &skipped)?)
+    }
+
+    /// Measures what a bare program can write where the stores' data are.
+    pub(super) fn ceiling(&mut self, stop: &dyn Fn() -> bool) -> anyhow::Result<String> {
+        let place = TempDomain::on_disk("ceiling", self.arguments.data.as_deref())?;
+        let settings = CeilingSettings {
+            size: self.arguments.size,
+            batch: FLIGHT,
+            messages: self.arguments.messages(),
+            time: CEILING_TIME,
+        };
+        let found = ceiling(&place.path(""), settings, stop)?;
+        self.ceiling_rate = Some(found.rate);
+        let mut line: Value = serde_json::from_str(&self.head.line(Kind::Persist, &found)?)?;
+        line["case"] = "ceiling".into();
+        self.count(&mut line);
+        Ok(line.to_string())
+    }
+
+    fn count(&self, line: &mut Value) {
+        line["repetition"] = self.repetition.into();
+        line["repetitions"] = self.arguments.repetitions.into();
+    }
+
+    /// Runs a test; returns its line, and whether every message arrived and is safe.
+    pub(super) fn measure(
+        &mut self,
+        case: &PersistCase,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<(String, bool)> {
+        let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
+        let deadline = Deadline { until, stop };
+        let names = &STORES[..case.stores];
+        let way = StoreWay {
+            transport: self.arguments.transport,
+            domain: self.domain.path("domain"),
+            config: &self.arguments.config,
+            interface: self.arguments.interface.as_deref(),
+            io: None,
+        };
+        let start = |name: &&str| StoreProcess::start(name, &way, self.arguments.data.as_deref());
+        let _stores = names.iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
+        let common = self.common(case, names);
+        let process =
+            |role, own: &[String]| ChildProcess::start(role, &[own, common.as_slice()].concat());
+        let mut subscriber = process("subscriber", &self.subscriber())?;
+        let mut publisher = process("publisher", &self.publisher())?;
+        let sent: Value = publisher.read(&deadline)?;
+        let received: Value = subscriber.read(&deadline)?;
+        for process in [publisher, subscriber] {
+            process.finish(&deadline)?;
+        }
+        Ok(self.line(case, sent, &received))
+    }
+
+    /// The publisher's line, with the case, the subscriber's counts and the comparisons.
+    fn line(&mut self, case: &PersistCase, mut line: Value, received: &Value) -> (String, bool) {
+        // Only messages that are safe count: those in flight at the end take their time, too.
+        let ns = |value: &Value| value.as_u64().unwrap_or(0) as f64;
+        let time = ns(&line["duration_ns"]) + ns(&line["persistence"]["drained_ns"]);
+        let rate = ns(&line["sent"]) * 1e9 / time.max(1.0);
+        if case.mode == Some(PersistMode::Source) {
+            self.spp_rate = Some(rate);
+        }
+        let of = |base: Option<f64>| base.filter(|base| *base > 0.0).map(|base| rate / base);
+        let kept = case.mode.is_some();
+        line["rate"] = rate.into();
+        line["kind"] = Kind::Persist.name().into();
+        line["command"] = self.head.command.clone().into();
+        line["case"] = case.case.into();
+        line["stores"] = case.stores.into();
+        line["topics"] = case.topics.into();
+        line["bytes_per_second"] = (rate * self.arguments.size as f64).into();
+        line["document_rate"] = case.document_rate.into();
+        line["of_ceiling"] = of(self.ceiling_rate.filter(|_| kept)).into();
+        line["of_spp"] = of(self.spp_rate.filter(|_| kept)).into();
+        line["asked_of_ceiling"] = case.asked_of_ceiling.into();
+        line["asked_of_spp"] = case.asked_of_spp.into();
+        for name in ["received", "recovered", "lost", "reported_lost", "duplicated", "damaged"] {
+            line[name] = received[name].clone();
+        }
+        self.count(&mut line);
+        let count = |name: &str| line[name].as_u64().unwrap_or(0);
+        let is_complete = count("received") == count("sent") + count("warmup")
+            && ["lost", "reported_lost", "duplicated", "damaged"].iter().all(|it| count(it) == 0)
+            && line["persistence"]["left_in_flight"].as_u64().unwrap_or(0) == 0;
+        (line.to_string(), is_complete)
+    }
+
+    fn publisher(&self) -> Vec<String> {
+        let arguments = self.arguments;
+        let warmup = format!("{},{}", arguments.warmup.loops, arguments.warmup.rate);
+        let (size, messages) = (arguments.size.to_string(), arguments.messages().to_string());
+        ["perf", "pub", "-m", &size, "-n", &messages, "-r", "0", "-w", &warmup, "-l", "20000"]
+            .into_iter()
+            .chain(["--wait-subscribers", "1"])
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn subscriber(&self) -> Vec<String> {
+        ["perf", "sub", "-E", "-f"].map(str::to_owned).to_vec()
+    }
+
+    /// Options of both sides.
+    fn common(&self, case: &PersistCase, stores: &[&str]) -> Vec<String> {
+        let arguments = self.arguments;
+        let topics = TOPICS[..case.topics].join(",");
+        let domain = self.domain.path("domain").to_string_lossy().into_owned();
+        let mut words = vec!["--json", "--own-session", "-a", "-1", "-t", &topics];
+        words.extend(["--transport", arguments.transport.name(), "--directory", &domain]);
+        let stores = stores.join(",");
+        if let Some(mode) = case.mode {
+            words.extend(["-p", mode.name(), "--stores", &stores]);
+        }
+        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        for file in &arguments.config {
+            words.extend(["-c".to_owned(), file.to_string_lossy().into_owned()]);
+        }
+        let wait = arguments.wait.map(|wait| wait.name().to_owned());
+        let window = arguments.window.map(|window| window.to_string());
+        let options = [("--wait", wait), ("--window", window)];
+        let interface = ("--interface", arguments.interface.clone());
+        for (option, value) in options.into_iter().chain([interface]) {
+            words.extend(value.into_iter().flat_map(|value| [option.to_owned(), value]));
+        }
+        words
+    }
+}

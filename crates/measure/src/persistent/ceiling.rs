@@ -1,0 +1,99 @@
+//! The ceiling of a disk: messages that a bare program appends to a file and synchronizes.
+
+use serde::Serialize;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Parameters of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct CeilingSettings {
+    /// The length of each message, in bytes.
+    pub size: usize,
+    /// Messages between two synchronizations: a flight of them.
+    pub batch: usize,
+    /// Most messages.
+    pub messages: u64,
+    /// Longest time.
+    pub time: Duration,
+}
+
+/// Result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CeilingResult {
+    /// The length of each message, in bytes.
+    pub size: usize,
+    /// Messages between two synchronizations.
+    pub batch: usize,
+    /// Messages that were written and synchronized.
+    pub messages: u64,
+    /// Synchronizations (`fdatasync`).
+    pub syncs: u64,
+    /// Time from before the first write to after the last synchronization.
+    pub duration_ns: u64,
+    /// Messages a second.
+    pub rate: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
+}
+
+/// Appends messages to a new file in `directory`, with an `fdatasync` after each batch; removes the
+/// file. `stop` ends it early.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn ceiling(
+    directory: &Path,
+    settings: CeilingSettings,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<CeilingResult> {
+    let path = directory.join("ceiling");
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let CeilingSettings { size, batch, messages, time } = settings;
+    let bytes = vec![0x5a; size.saturating_mul(batch.max(1))];
+    let (mut written, mut syncs) = (0_u64, 0_u64);
+    let start = Instant::now();
+    let outcome = loop {
+        if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_data()) {
+            break Err(error);
+        }
+        (written, syncs) = (written + batch.max(1) as u64, syncs + 1);
+        if written >= messages || start.elapsed() >= time || stop() {
+            break Ok(start.elapsed());
+        }
+    };
+    drop(file);
+    std::fs::remove_file(&path)?;
+    let duration = outcome?;
+    let rate = written as f64 / duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    Ok(CeilingResult {
+        size,
+        batch: batch.max(1),
+        messages: written,
+        syncs,
+        duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+        rate,
+        bytes_per_second: rate * size as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_in_whole_batches_and_nothing_is_left() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let time = Duration::from_secs(600);
+        let settings = CeilingSettings { size: 100, batch: 30, messages: 100, time };
+        let found = ceiling(directory.path(), settings, &|| false).expect("written");
+        assert_eq!((found.messages, found.syncs, found.size, found.batch), (120, 4, 100, 30));
+        assert!(found.rate > 0.0 && found.bytes_per_second > 99.0 * found.rate);
+        let stopped = ceiling(directory.path(), settings, &|| true).expect("written");
+        assert_eq!(stopped.syncs, 1);
+        assert_eq!(directory.path().read_dir().expect("readable").count(), 0);
+        let nowhere = directory.path().join("none");
+        assert!(ceiling(&nowhere, settings, &|| false).is_err());
+    }
+}

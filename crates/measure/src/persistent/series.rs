@@ -1,0 +1,85 @@
+//! The series of the UM throughput document, with its figures.
+
+use super::mode::PersistMode;
+use serde::Serialize;
+
+/// A test of the series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PersistCase {
+    /// Its name here.
+    pub case: &'static str,
+    /// Persistence; none for streaming.
+    pub mode: Option<PersistMode>,
+    /// Stores, in quorum if there are several.
+    pub stores: usize,
+    /// Topics that take turns, from one publisher to one subscriber.
+    pub topics: usize,
+    /// Messages a second that the document found, over 10 Gb Ethernet with stores on other hosts:
+    /// for orientation.
+    pub document_rate: f64,
+    /// The least share of the disk's ceiling that is asked for, or none.
+    pub asked_of_ceiling: Option<f64>,
+    /// The least share of the rate with one source-paced store that is asked for, or none.
+    pub asked_of_spp: Option<f64>,
+}
+
+/// Length of the document's messages, in bytes.
+pub const PERSIST_SIZE: usize = 700;
+
+/// The tests in the document's order.
+pub const PERSIST_CASES: [PersistCase; 6] = [
+    PersistCase {
+        case: "streaming",
+        mode: None,
+        stores: 0,
+        topics: 1,
+        document_rate: 1_494_000.0,
+        asked_of_ceiling: None,
+        asked_of_spp: None,
+    },
+    PersistCase {
+        case: "1 SPP",
+        mode: Some(PersistMode::Source),
+        stores: 1,
+        topics: 1,
+        document_rate: 550_000.0,
+        asked_of_ceiling: Some(0.8),
+        asked_of_spp: None,
+    },
+    PersistCase {
+        case: "1 RPP",
+        mode: Some(PersistMode::Receiver),
+        stores: 1,
+        topics: 1,
+        document_rate: 760_000.0,
+        asked_of_ceiling: None,
+        asked_of_spp: Some(0.9),
+    },
+    PersistCase {
+        case: "3 RPP in quorum",
+        mode: Some(PersistMode::Receiver),
+        stores: 3,
+        topics: 1,
+        document_rate: 740_000.0,
+        asked_of_ceiling: None,
+        asked_of_spp: Some(0.45),
+    },
+    PersistCase {
+        case: "3 topics, 1 RPP",
+        mode: Some(PersistMode::Receiver),
+        stores: 1,
+        topics: 3,
+        document_rate: 1_040_000.0,
+        asked_of_ceiling: None,
+        asked_of_spp: None,
+    },
+    PersistCase {
+        case: "3 topics, streaming",
+        mode: None,
+        stores: 0,
+        topics: 3,
+        document_rate: 1_560_000.0,
+        asked_of_ceiling: None,
+        asked_of_spp: None,
+    },
+];
