@@ -18,6 +18,11 @@ pub trait StoreLog {
     /// Records up to this position are on disk.
     fn persisted(&self) -> u64;
 
+    /// Sequence of the first message of `stream` that was written at this time or later, in
+    /// nanoseconds since 1970: those before it are older. `None` if that has to be looked up, and
+    /// is to be asked for again.
+    fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64>;
+
     /// Gives the messages of `stream` from sequence `from` on to `visit`, in order and without
     /// gaps, until it returns false or the log ends. Void messages are left out.
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool);

@@ -253,7 +253,14 @@ impl Receiver {
     fn ask(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
         self.token += 1;
         (self.asked, self.ask_at) = (now, now + self.settings.retry);
-        let frame = StoreFrame::Attach { receiver: self.id, token: self.token };
+        // Streams that come later begin at their oldest message.
+        let is_beginning = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
+        let since_unix_ns = match self.settings.start {
+            ReceiverStart::Time(unix_ns) if is_beginning => unix_ns,
+            _ => 0,
+        };
+        let (receiver, token) = (self.id, self.token);
+        let frame = StoreFrame::Attach { receiver, token, since_unix_ns };
         for (index, store) in self.stores.iter_mut().enumerate() {
             out.request(index, 0, &frame);
             if !store.is_lost && store.silence.is_loss(now, self.settings.retry) {

@@ -164,8 +164,8 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut impl StoreOutlet,
     ) {
-        if let StoreFrame::Attach { receiver, token } = frame {
-            return self.offer(address, *receiver, *token, log, out);
+        if let StoreFrame::Attach { receiver, token, since_unix_ns } = frame {
+            return self.offer(address, *receiver, (*token, *since_unix_ns), log, out);
         }
         let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
         let index = match (known, frame) {
@@ -197,7 +197,7 @@ impl Store {
         &self,
         address: StoreAddress<'_>,
         receiver: u64,
-        token: u64,
+        (token, since_unix_ns): (u64, u64),
         log: &impl StoreLog,
         out: &mut impl StoreOutlet,
     ) {
@@ -208,13 +208,19 @@ impl Store {
         if streams().any(|index| self.streams[index].changed_at > persisted) {
             return;
         }
-        for index in streams() {
+        let since = |index: usize| match since_unix_ns {
+            0 => Some(0),
+            unix_ns => log.first_since(self.streams[index].number, unix_ns),
+        };
+        let Some(since) = streams().map(since).collect::<Option<Vec<u64>>>() else { return };
+        for (index, since) in streams().zip(since) {
             let stream = &self.streams[index];
             let offer = StoreOffer {
                 token,
                 is_live: stream.is_live,
                 consumption: stream.receivers.consumption(receiver),
                 number: stream.first_number,
+                since,
                 state: stream.state(self.incarnation),
             };
             let frame = StoreFrame::Offer(offer);

@@ -156,7 +156,8 @@ impl StreamIndex {
     /// A sequence before which all messages are older than `unix_ns`.
     pub(crate) fn first_since(&self, unix_ns: u64) -> u64 {
         let older = self.marks().take_while(|mark| mark.unix_ns < unix_ns);
-        older.last().map_or(0, |mark| mark.sequence)
+        let first = self.positions.spans.first().map_or(0, |span| span.first);
+        older.last().map_or(first, |mark| mark.sequence)
     }
 
     /// Time of the oldest message, or of one up to a stride before it; 0 without messages.

@@ -11,9 +11,15 @@ use lanecast_journal::{
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Times that are looked up between two calls of [`JournalLog::set_time`]: each reads up to a
+/// stride of the journal.
+const LOOKUPS: u32 = 4;
+/// Times whose sequences are remembered, since receivers ask again.
+const SOUGHT_MAX: usize = 1_024;
 /// Readers whose place is remembered: catching up continues without a search.
 const READINGS_MAX: usize = 16;
 /// Longest wait for the disk at the end.
@@ -38,6 +44,14 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     unix_ns: u64,
     readings: RefCell<Vec<Reading<S>>>,
     read_error: RefCell<Option<ReadError>>,
+    sought: RefCell<Sought>,
+}
+
+/// Sequences by stream and time, and the lookups that are left for now.
+#[derive(Debug, Default)]
+struct Sought {
+    sequences: BTreeMap<(u32, u64), u64>,
+    lookups: u32,
 }
 
 /// A reader that may go on where it stopped.
@@ -71,12 +85,14 @@ impl<S: Storage> JournalLog<S> {
             unix_ns: 0,
             readings: RefCell::default(),
             read_error: RefCell::default(),
+            sought: RefCell::default(),
         }
     }
 
     /// Sets the time of the next records.
-    pub(crate) const fn set_time(&mut self, unix_ns: u64) {
+    pub(crate) fn set_time(&mut self, unix_ns: u64) {
         self.unix_ns = unix_ns;
+        self.sought.get_mut().lookups = LOOKUPS;
     }
 
     /// The error after which nothing is kept any more.
@@ -189,6 +205,32 @@ impl<S: Storage> JournalLog<S> {
         Ok(Some(Reading { stream, generation, place, cursor, ahead, has_ahead: false }))
     }
 
+    /// Reads from the last mark before the time on; returns the sequence of the first message that
+    /// is not older, or the one after the last.
+    fn seek(&self, stream: u32, unix_ns: u64) -> Result<(u64, bool), ReadError> {
+        let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok((0, false)) };
+        let mut sequence = index.first_since(unix_ns);
+        let mut next = self.reading(stream, sequence, None)?;
+        while let Some(Reading { place, mut cursor, .. }) = next {
+            while sequence < place.end {
+                let Some(record) = cursor.read()? else { return Ok((sequence, false)) };
+                let of_message = match LogRecord::read(record.body) {
+                    Some(
+                        LogRecord::Message { sequence, .. } | LogRecord::Moved { sequence, .. },
+                    ) => Some(sequence),
+                    _ => None,
+                };
+                let is_it = record.topic == stream && of_message == Some(sequence);
+                if is_it && record.unix_ns >= unix_ns {
+                    return Ok((sequence, true));
+                }
+                sequence += u64::from(is_it);
+            }
+            next = self.reading(stream, sequence, Some(cursor))?;
+        }
+        Ok((sequence, false))
+    }
+
     fn remember(&self, reading: Reading<S>) {
         let mut readings = self.readings.borrow_mut();
         if readings.len() >= READINGS_MAX {
@@ -295,6 +337,30 @@ impl<S: Storage> StoreLog for JournalLog<S> {
 
     fn persisted(&self) -> u64 {
         self.journal.last_sequence(Durability::Persisted)
+    }
+
+    fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64> {
+        let mut sought = self.sought.borrow_mut();
+        if let Some(sequence) = sought.sequences.get(&(stream, unix_ns)) {
+            return Some(*sequence);
+        }
+        sought.lookups = sought.lookups.checked_sub(1)?;
+        match self.seek(stream, unix_ns) {
+            Ok((sequence, is_found)) => {
+                if sought.sequences.len() >= SOUGHT_MAX {
+                    sought.sequences.clear();
+                }
+                // Without a later message the answer is another one soon.
+                if is_found {
+                    sought.sequences.insert((stream, unix_ns), sequence);
+                }
+                Some(sequence)
+            }
+            Err(error) => {
+                *self.read_error.borrow_mut() = Some(error);
+                None
+            }
+        }
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {

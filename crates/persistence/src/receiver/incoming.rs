@@ -114,7 +114,7 @@ impl Incoming {
         let Some(best) = self.best().cloned() else { return };
         let state = &best.state;
         let same_log = self.offers.iter().flatten().filter(|offer| offer.state.log == state.log);
-        let oldest = same_log.map(|offer| offer.state.first).min().unwrap_or(state.first);
+        let oldest = same_log.clone().map(|offer| offer.state.first).min().unwrap_or(state.first);
         let next = match from {
             Some(consumption) => consumed_length(&consumption, &state.runs, u64::MAX),
             None => match start {
@@ -126,6 +126,11 @@ impl Incoming {
                     number.map_or(state.next, |number| state.next.min(run + number))
                 }
                 ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
+                // Copies were written later than the messages that they are of.
+                ReceiverStart::Time(_) => {
+                    let since = same_log.map(|offer| offer.since).min().unwrap_or(oldest);
+                    since.min(state.next).max(oldest)
+                }
             },
         };
         (self.next, self.has_begun) = (next, true);

@@ -11,4 +11,7 @@ pub enum ReceiverStart {
     End,
     /// At this sequence; at the oldest message if that is later, and at the end if that is earlier.
     Sequence(u64),
+    /// At the first message that a store wrote at this time or later, in nanoseconds since 1970; at
+    /// the end if there is none.
+    Time(u64),
 }

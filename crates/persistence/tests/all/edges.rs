@@ -169,7 +169,7 @@ fn a_receiver_that_begins_at_the_end_skips_no_live_message() {
         runs: vec![Run { ballot: log, start: 100 }],
         ..StoreState::default()
     };
-    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, state };
+    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, since: 0, state };
     receiver.on_frame(0, 7, &StoreFrame::Offer(offer), NOW, &mut out);
     let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
     receiver.on_frame(0, 0, &streams, NOW, &mut out);

@@ -28,6 +28,11 @@ impl StoreLog for MemoryLog {
         self.records.len() as u64 - self.unwritten
     }
 
+    /// Each message is written at its sequence.
+    fn first_since(&self, _: u32, unix_ns: u64) -> Option<u64> {
+        Some(unix_ns)
+    }
+
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
         for bytes in &self.records {
             match LogRecord::read(bytes) {

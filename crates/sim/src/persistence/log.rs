@@ -122,6 +122,15 @@ impl StoreLog for SimLog {
         self.persisted as u64
     }
 
+    /// Time is that of positions: each record is written one nanosecond after the one before.
+    fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64> {
+        let of_stream = self.messages.range((stream, 0)..=(stream, u64::MAX));
+        let is_older = |(_, index): &(&(u32, u64), &usize)| (**index as u64) < unix_ns;
+        let mut later = of_stream.clone().skip_while(is_older);
+        let end = of_stream.last().map_or(0, |((_, sequence), _)| sequence + 1);
+        Some(later.next().map_or(end, |((_, sequence), _)| *sequence))
+    }
+
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
         for (expected, ((_, sequence), index)) in
             (from..).zip(self.messages.range((stream, from)..=(stream, u64::MAX)))

@@ -8,7 +8,7 @@ use lanecast_store::{
 };
 use lanecast_transport::{Publish, Transport};
 use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A subscriber, and what it was handed out.
 struct Reader {
@@ -266,4 +266,51 @@ fn a_receiver_of_a_topic_with_thousands_of_streams_begins() {
     until_read(&mut stores, None, &mut reader, "all streams are known", |it| {
         it.subscriber.is_registered()
     });
+}
+
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    u64::try_from(now.as_nanos()).expect("before 2554")
+}
+
+#[test]
+fn a_subscriber_begins_with_the_first_message_of_a_time() {
+    let mut stores = Stores::new(3);
+    let (mut publisher, mut other) = (stores.open(7), stores.open(8));
+    send(&mut stores, &mut publisher, 100);
+    send(&mut stores, &mut other, 10);
+    until_stable(&mut stores, &mut publisher);
+    until_stable(&mut stores, &mut other);
+    until(&mut stores, &mut publisher, "all have all", |stores, _| {
+        other.poll(|_| {});
+        stores.next(7) == [Some(100); 3] && stores.next(8) == [Some(10); 3]
+    });
+    let (written, mut since) = (unix_ns(), unix_ns());
+    // Clocks may be coarse: a message of the same moment would count as later.
+    while since <= written {
+        since = unix_ns();
+    }
+    send(&mut stores, &mut publisher, 50);
+    until_stable(&mut stores, &mut publisher);
+    drop((publisher, other));
+    for round in 0..2_u64 {
+        let mut read = |receiver: u64, unix_ns: u64, count: usize| {
+            let mut reader = Reader::with(&stores, receiver, |options| {
+                options.settings.start = ReceiverStart::Time(unix_ns);
+            });
+            until_read(&mut stores, None, &mut reader, "begun", |it| {
+                it.subscriber.is_registered() && it.sequences.len() == count
+            });
+            reader
+        };
+        let ids = 10 * round;
+        assert_eq!(read(ids + 1, since, 50).sequences, sequences(7, 100..150), "round {round}");
+        assert_eq!(read(ids + 2, 1, 160).sequences.len(), 160, "everything is later");
+        let late = read(ids + 3, u64::MAX, 0);
+        assert!(late.has("Joined { source: 7, next: 150, is_resumed: false }"));
+        assert!(late.has("Joined { source: 8, next: 10, is_resumed: false }"));
+        // The second time from their disks.
+        (0..3).for_each(|store| stores.stop(store));
+        (0..3).for_each(|store| stores.start(store));
+    }
 }

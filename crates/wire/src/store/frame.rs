@@ -128,6 +128,8 @@ pub enum StoreFrame<'a> {
         receiver: u64,
         /// Stands in the answer.
         token: u64,
+        /// Time in nanoseconds since 1970 from which on messages are wanted; 0 for none.
+        since_unix_ns: u64,
     },
     /// A receiver has consumed messages.
     Consumed {
@@ -303,7 +305,9 @@ impl<'a> StoreFrame<'a> {
         Some(match kind {
             StoreKind::Attach => {
                 let (body, rest) = AttachBody::read_from_prefix(body).ok()?;
-                (Self::Attach { receiver: body.receiver.get(), token: body.token.get() }, rest)
+                let (receiver, token) = (body.receiver.get(), body.token.get());
+                let since_unix_ns = body.since_unix_ns.get();
+                (Self::Attach { receiver, token, since_unix_ns }, rest)
             }
             StoreKind::Consumed => {
                 let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
@@ -431,9 +435,10 @@ impl<'a> StoreFrame<'a> {
                 add_position(*ballot, *next, frame);
                 frame.extend(consumed.to_le_bytes());
             }
-            Self::Attach { receiver, token } => {
+            Self::Attach { receiver, token, since_unix_ns } => {
                 frame.extend(receiver.to_le_bytes());
                 frame.extend(token.to_le_bytes());
+                frame.extend(since_unix_ns.to_le_bytes());
             }
             Self::Consumed { receiver, consumption }
             | Self::Acknowledged { receiver, consumption } => {

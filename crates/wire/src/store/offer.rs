@@ -16,6 +16,9 @@ pub struct StoreOffer {
     pub consumption: Option<Consumption>,
     /// Number of the current run's first message on its topic.
     pub number: u64,
+    /// Sequence of the first message that the store wrote at the asked time or later: before it all
+    /// are older. 0 if no time was asked for.
+    pub since: u64,
     /// The stream's state.
     pub state: StoreState,
 }
@@ -25,6 +28,7 @@ pub struct StoreOffer {
 pub(super) struct AttachBody {
     pub(super) receiver: U64,
     pub(super) token: U64,
+    pub(super) since_unix_ns: U64,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -58,6 +62,7 @@ pub(super) struct OfferBody {
     pub(super) token: U64,
     pub(super) consumption: ConsumptionEntry,
     pub(super) number: U64,
+    pub(super) since: U64,
 }
 
 impl From<Consumption> for ConsumptionEntry {
@@ -93,8 +98,9 @@ impl StoreOffer {
         let consumption = head.consumption.consumption()?;
         let consumption = (head.is_registered != 0).then_some(consumption);
         let (token, number) = (head.token.get(), bounded(head.number)?);
+        let since = bounded(head.since)?;
         let is_live = head.is_live != 0;
-        Some((Self { token, is_live, consumption, number, state }, rest))
+        Some((Self { token, is_live, consumption, number, since, state }, rest))
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
@@ -105,6 +111,7 @@ impl StoreOffer {
             token: self.token.into(),
             consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
             number: self.number.into(),
+            since: self.since.into(),
         };
         bytes.extend(head.as_bytes());
         self.state.write(bytes);

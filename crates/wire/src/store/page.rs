@@ -45,7 +45,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(BeginBody: ballot, log, start, number);
     same!(StateBody: incarnation, promised, log, first, next, consumed);
     same!(StableBody: position, consumed);
-    same!(AttachBody: receiver, token);
+    same!(AttachBody: receiver, token, since_unix_ns);
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
@@ -62,7 +62,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(IndexEntry: bytes, spans, is_open, reserved);
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
-    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number);
+    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number, since);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         is_live: true,
         consumption: Some(consumption),
         number: 3,
+        since: 4,
         state: state.clone(),
     };
     vec![
@@ -59,7 +60,7 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         StoreFrame::Stable { ballot, next: 8, consumed: 6 },
         StoreFrame::Want { ballot, from: 6 },
         StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records },
-        StoreFrame::Attach { receiver: 11, token: 12 },
+        StoreFrame::Attach { receiver: 11, token: 12, since_unix_ns: 13 },
         StoreFrame::Consumed { receiver: 11, consumption },
         StoreFrame::Detach { receiver: 11 },
         StoreFrame::Offer(StoreOffer { consumption: None, ..offer.clone() }),
