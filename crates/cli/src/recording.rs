@@ -154,3 +154,16 @@ impl Recording {
 fn temporary(directory: &Path) -> PathBuf {
     directory.join("recording.new")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_topics_of_a_recording_are_bounded() {
+        let topics = (0..TOPICS_MAX).map(|number| number.to_string()).collect();
+        let mut recording = Recording::new(Path::new("nowhere"), topics);
+        assert_eq!(recording.number("17").unwrap(), Some(17));
+        assert_eq!(recording.number("another").unwrap(), None);
+    }
+}
