@@ -41,20 +41,22 @@ test-long: cargo ## The same, optimised, with more cases, more rounds and more i
 	LONG_TESTS=1 bash tests/system.sh
 	LOOM_MAX_PREEMPTIONS=3 $(LOOM)
 
-# The fuzz targets are not linked, so they need no C++ compiler for libFuzzer here.
 deny: cargo ## Licences, sources, duplicates and advisories of dependencies, by cargo deny
 	bash tests/deny.sh
 
 oldest: cargo ## Compile with the oldest compiler that Cargo.toml names, if it can be had
 	bash tests/oldest.sh
 
+# The fuzz targets are not linked, so they need no C++ compiler for libFuzzer here. With the settings
+# of this workspace, the libraries that were built for it are not built again.
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(DOC)
 	$(XTASK) tidy
 	bash tests/deny.sh
-	cd fuzz && CUSTOM_LIBFUZZER_PATH=./none cargo check --locked --quiet --bins
+	CUSTOM_LIBFUZZER_PATH=./none cargo check --locked --quiet --manifest-path fuzz/Cargo.toml --bins \
+	--target-dir $${CARGO_TARGET_DIR:-target} --config Cargo.toml
 
 bench: cargo ## Micro-benchmarks
 	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
@@ -68,7 +70,7 @@ rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without th
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
 	if [ "$$(id -u)" = 0 ]; then PROFILE=dev bash bench/rivals/run.sh --smoke --groups \
 	$(if $(BUILT),--lanecast $(BUILT)/lanecast); fi
-	cd bench/rivals && cargo test --quiet --locked -p rivals -p rivals-groups -p rivals-hello
+	PROFILE=dev bash bench/rivals/run.sh --test
 
 hello: cargo ## The shortest program of lanecast and of each peer, compiled, compared and run
 	PROFILE=dev bash bench/rivals/run.sh --hello

@@ -6,7 +6,20 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 product=$(cd "$here/../.." && pwd)
 profile=${PROFILE:-release}
-folder=$here/target/$([[ $profile == dev ]] && echo debug || echo "$profile")
+own_target=${CARGO_TARGET_DIR:-$product/target}
+if [[ $profile == dev ]]; then
+  # The tests' builds have most libraries already, if the settings are the same too. lanecast's crates
+  # are of another workspace there: they are built again, and optimising takes longer than running.
+  cargo_options=(--target-dir "$own_target" --config "$product/Cargo.toml")
+  while read -r crate; do
+    cargo_options+=(--config "profile.dev.package.$crate.opt-level=0")
+  done < <(sed -n 's/^\[profile.dev.package.\(lanecast-.*\)\]/\1/p' "$product/Cargo.toml")
+  folder=$own_target/debug
+else
+  cargo_options=(--target-dir "$here/target")
+  folder=$here/target/$profile
+fi
+cargo_options+=(--quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml")
 
 # True when the argument list has this word, alone or with a value behind a "=".
 asked_for() {
@@ -29,7 +42,7 @@ value_of() {
 }
 
 build() {
-  cargo build --quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml" "$@"
+  cargo build "${cargo_options[@]}" "$@"
 }
 
 # Classes of the Java sides, with their jars beside them.
@@ -54,7 +67,7 @@ build_java() {
 if asked_for --groups "$@"; then
   peers=$(value_of --peers lanecast,jgroups,corosync "$@")
   asked_for --smoke "$@" && peers=,lanecast,
-  own=${CARGO_TARGET_DIR:-$product/target}/$(basename "$folder")/lanecast
+  own=$own_target/$(basename "$folder")/lanecast
   if [[ $peers == *,lanecast,* ]] && ! asked_for --lanecast "$@"; then
     cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
       -p lanecast-cli
@@ -164,8 +177,7 @@ say_hello() {
   done
   build_nats
   export PATH=$folder:$PATH
-  local test=(cargo test --quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml"
-    -p rivals-hello --features "$features" --)
+  local test=(cargo test "${cargo_options[@]}" -p rivals-hello --features "$features" --)
   command -v nats-server >/dev/null || skip+=(--skip nats_says_hello)
   local network='ip link set lo up && ip link add hello type veth peer name other &&
     ip addr add 10.77.0.1/24 dev hello && ip link set hello up && ip link set other up'
@@ -177,6 +189,9 @@ say_hello() {
   fi
 }
 
+if asked_for --test "$@"; then
+  exec cargo test "${cargo_options[@]}" -p rivals -p rivals-groups -p rivals-hello
+fi
 if asked_for --hello "$@"; then
   say_hello
   exit
@@ -190,7 +205,7 @@ if asked_for --servers "$@"; then
   build_nats
   cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
     -p lanecast-cli
-  own=${CARGO_TARGET_DIR:-$product/target}/$(basename "$folder")/lanecast
+  own=$own_target/$(basename "$folder")/lanecast
   exec "$folder/rivals-servers" --lanecast "$own" "$@"
 fi
 all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh

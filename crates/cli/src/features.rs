@@ -84,6 +84,10 @@ fn fault(command: &str) -> Option<String> {
         ["cargo", "bench", "-p", package] => {
             crate_of(package).and_then(|folder| there(&folder.join("benches")))
         }
+        ["cargo", "bench", "-p", package, "--bench", name] => {
+            let file = format!("benches/{name}.rs");
+            crate_of(package).and_then(|folder| there(&folder.join(file)))
+        }
         ["cargo", "run", "--example", name]
         | ["cargo", "run", "-p", "lanecast-examples", "--example", name] => {
             there(&root().join(format!("examples/rust/{name}.rs")))
@@ -293,6 +297,7 @@ fn commands_that_fail_are_found() {
         "cargo test -p lanecast-broker --test nothing",
         "cargo test -p lanecast-broker --test all no_such_module",
         "cargo bench -p lanecast-cli",
+        "cargo bench -p lanecast --bench nothing",
         "cargo run --example nothing",
         "make nothing",
         "bench/rivals/run.sh --nothing",

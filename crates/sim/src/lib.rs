@@ -14,12 +14,14 @@
 //! - [`run`](mod@run): one run, from its seed to its outcome
 //! - [`latency`]: latencies under set conditions, in simulated time
 //! - [`group`]: members of a group, many in one world
+//! - `digest`: digest of a state that an exploration knows again
 //! - [`persistence`]: publishers and stores that agree on what is kept
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
 
 pub mod checked_receiver;
 pub mod connection;
+mod digest;
 pub mod disk;
 pub mod event_queue;
 pub mod fabric;

@@ -4,6 +4,7 @@
 //! Time passes only when no frame is in flight, except for `late` times. A state that was seen
 //! before is not explored again; it is known by the text of its members, frames and budgets.
 
+use crate::digest::digest;
 use crate::ensure;
 use crate::group::event::OwnedEvent;
 use crate::group::oracle::Oracle;
@@ -14,8 +15,6 @@ use crate::violation::{Verdict, Violation};
 use lanecast_membership::{Departure, GroupSettings, Member, MemberId, MemberInfo, Order};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use std::collections::HashSet;
-use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
 /// Most steps to bring a state to its end, once its choices are exhausted.
@@ -189,18 +188,9 @@ impl State {
     }
 
     fn digest(&self) -> u64 {
-        struct Text(DefaultHasher);
-        impl Write for Text {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.write(text.as_bytes());
-                Ok(())
-            }
-        }
-        let mut text = Text(DefaultHasher::new());
         let Self { now, members, flying, oracle, left, sent, is_cut, path: _ } = self;
         let all = (now, members, flying, oracle, left, sent, is_cut);
-        write!(text, "{all:?}").expect("a hasher takes all text");
-        text.0.finish()
+        digest(&all)
     }
 
     fn choices(&self) -> Vec<Choice> {

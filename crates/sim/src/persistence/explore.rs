@@ -7,6 +7,7 @@
 use super::collected::{Collected, FIRST_SESSION, SOURCE, TOPIC};
 use super::log::SimLog;
 use super::oracle::Oracle;
+use crate::digest::digest;
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{
@@ -15,8 +16,6 @@ use lanecast_persistence::{
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::{StoreFrame, StoreState};
 use std::collections::HashSet;
-use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
 /// Most steps to bring a state to its end, once its choices are exhausted.
@@ -203,21 +202,12 @@ impl State {
     }
 
     fn digest(&self) -> u64 {
-        struct Text(DefaultHasher);
-        impl Write for Text {
-            fn write_str(&mut self, text: &str) -> fmt::Result {
-                self.0.write(text.as_bytes());
-                Ok(())
-            }
-        }
-        let mut text = Text(DefaultHasher::new());
         let Self { now, stores, source, session, start, bodies, flying, oracle, left, path: _ } =
             self;
         let disks: Vec<_> = stores.iter().map(|part| (&part.log, part.incarnation)).collect();
         let machines: Vec<_> = stores.iter().map(|part| &part.store).collect();
         let all = (now, disks, machines, source, session, start, bodies, flying, oracle, left);
-        write!(text, "{all:?}").expect("a hasher takes all text");
-        text.0.finish()
+        digest(&all)
     }
 
     fn choices(&self) -> Vec<Choice> {
