@@ -18,6 +18,20 @@ pub trait Agent: Send {
     fn name(&self) -> &'static str;
 }
 
+/// Runs the duty cycle of `agent` until `stopped` is set and the agent is woken, in this order.
+///
+/// The wake-up may come before the agent's work, which then takes it for one of its own: so the
+/// agent never sleeps without another look at `stopped` behind its work.
+pub fn run_until_stopped(agent: &mut dyn Agent, stopped: &AtomicBool) {
+    // PAIRS(runner-stop): acquire here, release in `AgentRunner::drop`.
+    while !stopped.load(Ordering::Acquire) {
+        // PAIRS(runner-stop): acquire here, release in `AgentRunner::drop`.
+        if agent.do_work() == 0 && !stopped.load(Ordering::Acquire) {
+            agent.idle();
+        }
+    }
+}
+
 /// A thread that runs the duty cycle of an [`Agent`] until dropped.
 pub struct AgentRunner {
     stop: Arc<AtomicBool>,
@@ -58,12 +72,7 @@ impl AgentRunner {
             if !is_ready {
                 return;
             }
-            // PAIRS(runner-stop): acquire here, release in `drop`.
-            while !stopped.load(Ordering::Acquire) {
-                if agent.do_work() == 0 {
-                    agent.idle();
-                }
-            }
+            run_until_stopped(agent.as_mut(), &stopped);
         })?;
         let runner = Self { stop, wake: Box::new(wake), thread: Some(thread) };
         prepared_rx.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended at once")))?;
@@ -78,7 +87,7 @@ impl AgentRunner {
 
 impl Drop for AgentRunner {
     fn drop(&mut self) {
-        // PAIRS(runner-stop): release here, acquire in the thread's loop.
+        // PAIRS(runner-stop): release here, acquire in `run_until_stopped`.
         self.stop.store(true, Ordering::Release);
         self.wake();
         if let Some(thread) = self.thread.take() {
@@ -91,5 +100,35 @@ impl Drop for AgentRunner {
 impl fmt::Debug for AgentRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentRunner").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Stopped in its work, which takes the wake-up for one of its own.
+    struct StoppedAtWork(Arc<AtomicBool>);
+
+    impl Agent for StoppedAtWork {
+        fn do_work(&mut self) -> usize {
+            // PAIRS(runner-stop): release here, acquire in `run_until_stopped`.
+            self.0.store(true, Ordering::Release);
+            0
+        }
+
+        fn idle(&mut self) {
+            panic!("nothing would wake it");
+        }
+
+        fn name(&self) -> &'static str {
+            "stopped"
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_stopped_while_it_works_does_not_sleep() {
+        let stopped = Arc::new(AtomicBool::new(false));
+        run_until_stopped(&mut StoppedAtWork(Arc::clone(&stopped)), &stopped);
     }
 }

@@ -21,7 +21,7 @@ pub mod sync;
 mod units;
 mod wait;
 
-pub use agent::{Agent, AgentRunner};
+pub use agent::{Agent, AgentRunner, run_until_stopped};
 pub use cache_padded::CachePadded;
 pub use position::Position;
 pub use prefetch::prefetch_for_writing;

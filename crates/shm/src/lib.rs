@@ -119,7 +119,6 @@ mod subscriber;
 mod subscription;
 #[cfg(not(loom))]
 mod telemetry;
-#[cfg(not(loom))]
 mod wake_signal;
 #[cfg(not(loom))]
 mod wakeup_thread;
