@@ -10,9 +10,10 @@ use indicatif::ProgressBar;
 use lanecast::prelude::*;
 use lanecast::{Gap, parse_duration};
 use lanecast_journal::{AppendError, Directory, Entry, Journal, JournalConfig};
+use lanecast_stats::unix_ns;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Messages taken at once.
 const POLL_LIMIT: u64 = 256;
@@ -82,7 +83,9 @@ pub(crate) fn run(arguments: &RecordArgs) -> anyhow::Result<ExitCode> {
         let limit = recorder.left().min(POLL_LIMIT);
         let work = feed.poll(limit as usize, |event| recorder.handle(event, &stop));
         if let Some(error) = recorder.failed.take() {
-            recorder.finish(start)?;
+            if let Err(later) = recorder.finish(start) {
+                warn(&format!("{later:#}"));
+            }
             return Err(error);
         }
         recorder.show(start);
@@ -288,10 +291,4 @@ impl<'a> Recorder<'a> {
         }
         closed.with_context(|| format!("not all of it is on disk in {directory}"))
     }
-}
-
-/// Now, in nanoseconds since 1970.
-fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -84,7 +84,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     paused: bool,
 
-    /// At the end, wait for more of a recording that goes on; until Ctrl-C or --count
+    /// At the end, wait for more of a recording that goes on; until Ctrl-C, --count or --until
     #[arg(short, long)]
     follow: bool,
 
@@ -125,8 +125,9 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
         let topic = publisher.add_topic(name);
         topics.insert(*name, topic.with_context(|| format!("topic {name}"))?);
     }
-    wait_for_subscribers(&mut publisher, arguments.wait_subscribers, &stop);
+    // Before the wait, during which its signal would end the program.
     let pause = PauseSwitch::new(arguments.paused)?;
+    wait_for_subscribers(&mut publisher, arguments.wait_subscribers, &stop);
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }

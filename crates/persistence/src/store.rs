@@ -120,7 +120,12 @@ impl Store {
 
     /// The streams, in the order in which they were opened.
     pub fn summaries(&self) -> impl ExactSizeIterator<Item = StreamSummary<'_>> {
-        self.streams.iter().map(Stream::summary)
+        self.summaries_from(0)
+    }
+
+    /// The same from a stream's number on. Those before it cost nothing.
+    pub fn summaries_from(&self, stream: u32) -> impl ExactSizeIterator<Item = StreamSummary<'_>> {
+        self.streams.get(stream as usize..).unwrap_or_default().iter().map(Stream::summary)
     }
 
     /// The durable state of a stream, if the store knows it.

@@ -57,7 +57,7 @@ impl Administration {
             StorePage { incarnation, token, streams, next_stream, next_receiver, reports };
         let mut room = self.page_bytes.saturating_sub(StorePage::EMPTY);
         let mut from = receiver;
-        for summary in machine.summaries().skip(stream as usize) {
+        for summary in machine.summaries_from(stream) {
             let mut report = report(&summary, log);
             // A page has one stream at least, and of that one receiver, or nothing would go on.
             if report.length() > room && !page.reports.is_empty() {

@@ -20,11 +20,11 @@ const PAGES_MAX: usize = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreInspection {
-    /// Its name.
+    /// Name of the store.
     pub store: String,
     /// Identity of its data; `None` if it has not answered.
     pub incarnation: Option<u64>,
-    /// Its streams, in the order in which they were opened.
+    /// Streams, in the order in which they were opened.
     pub streams: Vec<StreamReport<'static>>,
     /// All streams were told in time.
     pub is_complete: bool,

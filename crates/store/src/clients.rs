@@ -47,9 +47,13 @@ impl<T: Transport> Clients<T> {
         }
         if let Some(it) = self.links.get_mut(&client) {
             let before = it.link.waiting_bytes();
+            // Those of other clients that wait are not given up for this one, nor its own.
             let is_crowded = self.waiting_bytes + frame.len() > SHARED_MAX;
-            let waiting_max = if is_crowded { WAITING_MAX } else { LONG_WAITING_MAX };
-            it.link.send_within(frame, waiting_max);
+            if is_crowded && before + frame.len() > WAITING_MAX {
+                self.refused += 1;
+                return;
+            }
+            it.link.send_within(frame, LONG_WAITING_MAX);
             self.waiting_bytes = self.waiting_bytes + it.link.waiting_bytes() - before;
         }
     }

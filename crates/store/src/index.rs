@@ -153,11 +153,14 @@ impl StreamIndex {
         self.marks().find(is_within).map_or(end, |mark| mark.sequence)
     }
 
-    /// A sequence before which all messages are older than `unix_ns`.
-    pub(crate) fn first_since(&self, unix_ns: u64) -> u64 {
-        let older = self.marks().take_while(|mark| mark.unix_ns < unix_ns);
-        let first = self.positions.spans.first().map_or(0, |span| span.first);
-        older.last().map_or(first, |mark| mark.sequence)
+    /// The messages of up to a stride among which the first of this time or later is, or else it is
+    /// the one behind them: all before them are older. Empty if it is known.
+    pub(crate) fn first_since(&self, unix_ns: u64) -> Range<u64> {
+        let mut marks = self.marks().skip_while(|mark| mark.unix_ns < unix_ns);
+        let end = self.positions.spans.last().map_or(0, |span| span.end);
+        let until = marks.next().map_or(end, |mark| mark.sequence);
+        let older = self.marks().take_while(|mark| mark.unix_ns < unix_ns).last();
+        older.map_or(until, |mark| mark.sequence)..until
     }
 
     /// Time of the oldest message, or of one up to a stride before it; 0 without messages.
@@ -361,8 +364,11 @@ mod tests {
         let within = journal.index.first_within(200_000);
         assert!((800..866).contains(&within), "{within}");
         assert_eq!(journal.index.first_within(0), 1_000);
+        // The records' numbers are their times: that of message 499 is 500.
         let since = journal.index.first_since(500);
-        assert!((430..500).contains(&since), "{since}");
+        assert!(since.start > 430 && since.end < 570 && since.contains(&499), "{since:?}");
+        assert!(journal.index.first_since(0).is_empty() && journal.index.first_since(0).end == 0);
+        assert_eq!(journal.index.first_since(2_000).end, 1_000);
         let bytes = journal.index.bytes_from(800);
         assert!((200_000..=266_000).contains(&bytes), "{bytes}");
         // Moved messages are behind the cut, and count as before.

@@ -12,14 +12,16 @@ use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Times that are looked up between two calls of [`JournalLog::set_time`]: each reads up to a
-/// stride of the journal.
-const LOOKUPS: u32 = 4;
-/// Times whose sequences are remembered, since receivers ask again.
-const SOUGHT_MAX: usize = 1_024;
+/// Bytes of the journal that are read to look up times between two calls of
+/// [`JournalLog::set_time`]; the last look-up may read up to a stride beyond.
+const SOUGHT_BYTES: usize = 16 << 20;
+/// Answers that are remembered, since receivers ask again: those of all streams of a topic have to
+/// be there at once.
+const SOUGHT_MAX: usize = 16_384;
 /// Readers whose place is remembered: catching up continues without a search.
 const READINGS_MAX: usize = 16;
 /// Longest wait for the disk at the end.
@@ -47,11 +49,22 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     sought: RefCell<Sought>,
 }
 
-/// Sequences by stream and time, and the lookups that are left for now.
+/// Answers by stream and time, and the bytes that may be read for others by now.
 #[derive(Debug, Default)]
 struct Sought {
-    sequences: BTreeMap<(u32, u64), u64>,
-    lookups: u32,
+    answers: BTreeMap<(u32, u64), Answer>,
+    bytes_left: usize,
+}
+
+/// Result of a look-up.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// All messages before it are older than the time.
+    sequence: u64,
+    /// Its message is not older; otherwise it is the end of the stream, or was.
+    is_found: bool,
+    /// The stream's generation, after which the answer is another one.
+    generation: u64,
 }
 
 /// A reader that may go on where it stopped.
@@ -92,7 +105,7 @@ impl<S: Storage> JournalLog<S> {
     /// Sets the time of the next records.
     pub(crate) fn set_time(&mut self, unix_ns: u64) {
         self.unix_ns = unix_ns;
-        self.sought.get_mut().lookups = LOOKUPS;
+        self.sought.get_mut().bytes_left = SOUGHT_BYTES;
     }
 
     /// The error after which nothing is kept any more.
@@ -205,15 +218,21 @@ impl<S: Storage> JournalLog<S> {
         Ok(Some(Reading { stream, generation, place, cursor, ahead, has_ahead: false }))
     }
 
-    /// Reads from the last mark before the time on; returns the sequence of the first message that
-    /// is not older, or the one after the last.
-    fn seek(&self, stream: u32, unix_ns: u64) -> Result<(u64, bool), ReadError> {
-        let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok((0, false)) };
-        let mut sequence = index.first_since(unix_ns);
+    /// Reads the messages `among` until one is of this time or later; returns where that one is, or
+    /// the end of what could be read. Charges what it reads.
+    fn seek(
+        &self,
+        stream: u32,
+        among: Range<u64>,
+        unix_ns: u64,
+        bytes_left: &mut usize,
+    ) -> Result<(u64, bool), ReadError> {
+        let mut sequence = among.start;
         let mut next = self.reading(stream, sequence, None)?;
         while let Some(Reading { place, mut cursor, .. }) = next {
-            while sequence < place.end {
+            while sequence < place.end.min(among.end) {
                 let Some(record) = cursor.read()? else { return Ok((sequence, false)) };
+                *bytes_left = bytes_left.saturating_sub(record.body.len());
                 let of_message = match LogRecord::read(record.body) {
                     Some(
                         LogRecord::Message { sequence, .. } | LogRecord::Moved { sequence, .. },
@@ -225,6 +244,9 @@ impl<S: Storage> JournalLog<S> {
                     return Ok((sequence, true));
                 }
                 sequence += u64::from(is_it);
+            }
+            if sequence >= among.end {
+                break;
             }
             next = self.reading(stream, sequence, Some(cursor))?;
         }
@@ -340,20 +362,37 @@ impl<S: Storage> StoreLog for JournalLog<S> {
     }
 
     fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64> {
-        let mut sought = self.sought.borrow_mut();
-        if let Some(sequence) = sought.sequences.get(&(stream, unix_ns)) {
-            return Some(*sequence);
+        let Some(index) = self.catalog.streams.get(stream as usize) else { return Some(0) };
+        let generation = index.generation();
+        let Sought { answers, bytes_left } = &mut *self.sought.borrow_mut();
+        let answer = answers.get(&(stream, unix_ns)).copied();
+        let answer = answer.filter(|answer| answer.generation == generation);
+        let mut among = index.first_since(unix_ns);
+        match answer {
+            Some(Answer { sequence, is_found: true, .. }) => return Some(sequence),
+            // Without a later message there was none: those since then are to be looked at.
+            Some(Answer { sequence, .. }) => among.start = among.start.max(sequence),
+            None => {}
         }
-        sought.lookups = sought.lookups.checked_sub(1)?;
-        match self.seek(stream, unix_ns) {
-            Ok((sequence, is_found)) => {
-                if sought.sequences.len() >= SOUGHT_MAX {
-                    sought.sequences.clear();
+        // Nothing to be read, and so nothing to be remembered.
+        if among.is_empty() {
+            return Some(among.start);
+        }
+        if *bytes_left == 0 {
+            return None;
+        }
+        match self.seek(stream, among.clone(), unix_ns, bytes_left) {
+            Ok((sequence, is_read)) => {
+                if answers.len() >= SOUGHT_MAX {
+                    answers.retain(|(_, of), _| *of == unix_ns);
                 }
-                // Without a later message the answer is another one soon.
-                if is_found {
-                    sought.sequences.insert((stream, unix_ns), sequence);
+                if answers.len() >= SOUGHT_MAX {
+                    answers.clear();
                 }
+                // Behind them is a message that is not older, or the end of the stream.
+                let is_next = sequence == among.end && index.place(sequence).is_some();
+                let is_found = is_read || is_next;
+                answers.insert((stream, unix_ns), Answer { sequence, is_found, generation });
                 Some(sequence)
             }
             Err(error) => {

@@ -132,8 +132,9 @@ impl RetentionTask {
             };
             let nanos = |age: Duration| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
             let by_bytes = topic.bytes.map_or(0, |bytes| index.first_within(bytes));
-            let by_age =
-                topic.age.map_or(0, |age| index.first_since(unix_ns.saturating_sub(nanos(age))));
+            let by_age = topic
+                .age
+                .map_or(0, |age| index.first_since(unix_ns.saturating_sub(nanos(age))).start);
             self.trim(&it, by_bytes.max(by_age).min(it.kept), machine, log)?;
         }
         Ok(())

@@ -18,13 +18,14 @@ use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
 use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StreamSummary};
+use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
 use lanecast_wire::store::{DeregisterOutcome, StoreAddress, StoreFrame, StoreFrameError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Frames and messages read from one subscriber in one poll.
 const POLL_LIMIT: usize = 256;
@@ -429,10 +430,4 @@ fn read<'a>(bytes: &'a [u8], stats: &mut StoreStats) -> Option<(StoreAddress<'a>
     let read: Result<_, StoreFrameError> = StoreFrame::read(bytes);
     stats.foreign_frames += u64::from(read.is_err());
     read.ok()
-}
-
-/// Now, in nanoseconds since 1970.
-fn unix_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -74,7 +74,7 @@ pub struct DurableSubscriber<T: Transport> {
     consumed: Vec<(u64, u64)>,
     /// A publisher evicted the subscriber, which is replaced at the end of the poll.
     was_evicted: bool,
-    /// The descriptor, if the program asked for one. It outlives the feed that it watches.
+    /// The descriptor, if the program asked for one; stays when the subscriber is replaced.
     wakeup: Option<Epoll>,
     clock: Clock,
     transport: T,

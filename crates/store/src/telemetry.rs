@@ -34,7 +34,7 @@ const COLUMNS: [Column; 14] = [
     ("messages", |stats, _| stats.messages),
     ("frames", |stats, _| stats.frames),
     ("frames that are none", |stats, _| stats.foreign_frames),
-    ("topics and replies refused", |stats, _| stats.refused),
+    ("requests and replies refused", |stats, _| stats.refused),
     ("clients", |stats, _| stats.clients as u64),
     ("bytes waiting for the disk", |stats, _| stats.pending_bytes as u64),
     ("checkpoints", |stats, _| stats.checkpoints),

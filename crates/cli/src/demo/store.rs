@@ -160,7 +160,7 @@ fn send(
     Ok(())
 }
 
-/// The store. It is ended by its starter.
+/// The store, which its starter ends.
 pub(super) fn keep(domain: &Path, data: &Path) -> anyhow::Result<ExitCode> {
     let mut store = context(domain)?.store(STORE, data)?;
     let start = Instant::now();

@@ -1,6 +1,7 @@
 //! Pausing from the keyboard and by a signal.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
+use rustix::process::getpgrp;
 use signal_hook::consts::SIGUSR1;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -19,7 +20,9 @@ impl PauseSwitch {
         let signalled = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGUSR1, Arc::clone(&signalled))?;
         let pressed = Arc::new(AtomicBool::new(false));
-        let has_keyboard = io::stdin().is_terminal();
+        // A job in the background would be stopped for reading.
+        let in_front = || rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|it| it == getpgrp());
+        let has_keyboard = io::stdin().is_terminal() && in_front();
         if has_keyboard {
             let flag = Arc::clone(&pressed);
             let read = move || {
@@ -29,13 +32,13 @@ impl PauseSwitch {
                     line.clear();
                 }
             };
-            // It waits for a line until the process ends.
+            // The thread waits for a line until the process ends.
             std::thread::Builder::new().name("keys".into()).spawn(read)?;
         }
         Ok(Self { signalled, pressed, has_keyboard, is_on })
     }
 
-    /// How to pause, for people.
+    /// Words that tell people how to pause.
     pub(super) const fn hint(&self) -> &'static str {
         if self.has_keyboard { ": Return pauses and goes on" } else { "" }
     }

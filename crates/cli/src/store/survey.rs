@@ -11,7 +11,7 @@ pub(super) struct Survey<'a> {
 
 /// One stream at the stores that answered and know it.
 pub(super) struct StreamSurvey<'a> {
-    /// By store; never empty.
+    /// Reports by store; never empty.
     pub(super) reports: Vec<(&'a str, &'a StreamReport<'static>)>,
     /// The report with the latest members.
     latest: &'a StreamReport<'static>,

@@ -1,6 +1,7 @@
 //! The stores that an administrative command is about.
 
 use crate::context::WayArgs;
+use anyhow::ensure;
 use lanecast::{Context, parse_duration};
 use lanecast_stats::{Role, StatsSnapshot};
 use std::time::Duration;
@@ -24,9 +25,21 @@ pub(super) struct WhichArgs {
 impl WhichArgs {
     /// Names of the stores.
     pub(super) fn stores(&self, context: &Context) -> anyhow::Result<Vec<String>> {
-        if !self.names.is_empty() {
-            return Ok(self.names.clone());
+        let mut names = self.names.clone();
+        if names.is_empty() {
+            names = Self::found(context)?;
         }
+        names.sort();
+        names.dedup();
+        ensure!(
+            !names.is_empty(),
+            "no store is found: name one, or start one with `lanecast store`"
+        );
+        Ok(names)
+    }
+
+    /// Names of the stores of this host and of the configuration.
+    fn found(context: &Context) -> anyhow::Result<Vec<String>> {
         let configured: Vec<String> = context.config().persistence.stores.concat();
         let look = StatsSnapshot::take(&context.config().shm.directory)?;
         let stores = look.reports.iter().filter(|it| it.is_alive && it.role == Role::Store);
@@ -35,8 +48,6 @@ impl WhichArgs {
         if names.is_empty() || names.iter().any(|name| configured.contains(name)) {
             names.extend(configured);
         }
-        names.sort();
-        names.dedup();
         Ok(names)
     }
 }

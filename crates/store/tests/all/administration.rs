@@ -10,7 +10,7 @@ use lanecast_store::{
 use lanecast_transport::{Publish, Transport};
 use lanecast_wire::store::{Consumption, StoreAddress, StoreFrame};
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Calls an administrator in a thread of its own while the stores work.
 fn administer<R: Send + 'static>(
@@ -109,8 +109,9 @@ fn more_receivers_than_a_page_holds_are_told_on_several() {
         consumed.write(StoreAddress { client: 3, source: 7, topic: "orders" }, &mut bytes);
         until(&mut stores, &mut publisher, "sent", |_, _| link.try_send(&bytes).is_ok());
     }
-    let mut told = Vec::new();
+    let (mut told, start) = (Vec::new(), Instant::now());
     while told.len() < 5_000 {
+        assert!(start.elapsed() < TIMEOUT, "{} receivers", told.len());
         let looks = inspect(&mut stores);
         assert!(looks[0].is_complete && looks[0].streams.len() == 1, "{looks:?}");
         told = looks[0].streams[0].receivers.iter().map(|(id, _)| *id).collect();
