@@ -4,6 +4,10 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+/// The exit status of a run that ended well, but in which messages were lost, repeated or
+/// damaged, or did not reach their reader. 1 is an error, 2 a wrong command line.
+pub(crate) const INCOMPLETE: u8 = 3;
+
 /// Prints `text` as it is.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();

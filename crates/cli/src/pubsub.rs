@@ -21,9 +21,6 @@ pub(crate) use sub_args::SubArgs;
 pub(crate) use subscribe::run as subscribe;
 pub(crate) use target::{drain, send, wait_for_subscribers};
 
-/// The exit status of a run that ended well, but not with every message at its reader.
-pub(crate) const INCOMPLETE: u8 = 3;
-
 /// Explains an option that only a content server understands.
 fn needs_server(option: &str) -> String {
     format!("{option} needs a content server: name one with --server or LANECAST_SERVER")

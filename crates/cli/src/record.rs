@@ -1,8 +1,7 @@
 //! `lanecast record`: topics into a directory.
 
 use crate::context::WayArgs;
-use crate::output::{print_error, warn};
-use crate::pubsub::INCOMPLETE;
+use crate::output::{INCOMPLETE, print_error, warn};
 use crate::recording::{LOST, Recording};
 use crate::table::{counted, grouped, rate, size};
 use anyhow::Context as _;

@@ -4,9 +4,9 @@ mod moment;
 mod pause;
 
 use crate::context::WayArgs;
-use crate::output::{print_error, warn};
+use crate::output::{INCOMPLETE, print_error, warn};
 use crate::printable::printable;
-use crate::pubsub::{INCOMPLETE, drain, send, wait_for_subscribers};
+use crate::pubsub::{drain, send, wait_for_subscribers};
 use crate::recording::{Recorded, Recording};
 use crate::table::{counted, utc};
 use anyhow::{Context as _, bail, ensure};

@@ -32,7 +32,7 @@ pub use claim::StoreBackedClaim;
 pub use error::StoreBackedError;
 pub use flight::FlightResult;
 pub use mode::PersistMode;
-pub use notice::StoreNotice;
+pub use notice::{StallReason, StoreNotice};
 pub use publisher::StoreBackedPublisher;
 pub use run::{StoreBackedEvents, StoreBackedRun};
 pub use series::{PERSIST_CASES, PERSIST_SIZE, PersistCase};

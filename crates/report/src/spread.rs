@@ -1,6 +1,7 @@
 //! The median of repetitions, which is one of them, and how far they are apart.
 
-use crate::document::{Figure, Words};
+use crate::document::{Figure, Words, cell};
+use crate::number;
 
 /// Repetitions of one figure.
 #[derive(Clone, Debug)]
@@ -33,6 +34,15 @@ impl Spread {
 /// The words of `spread`, or none.
 pub(crate) fn words(spread: Option<Spread>) -> Words {
     spread.map(Spread::words).unwrap_or_default()
+}
+
+/// The median as a multiple of a reference figure, or nothing without one.
+pub(crate) fn times(found: Option<&Spread>, reference: Option<&Figure>) -> Words {
+    let Some((found, reference)) = found.zip(reference) else { return Words::new() };
+    let times = found.median.value / reference.value;
+    let member = format!("{} / {}", found.median.member, reference.member);
+    let shown = Figure::new(times, number::ratio(times), found.median.line, member);
+    cell(times.is_finite().then_some(shown))
 }
 
 #[cfg(test)]

@@ -3,10 +3,6 @@
 use lanecast_measure::persistent::{FlightResult, PersistMode};
 use lanecast_measure::{NumberError, parse_number};
 
-/// The exit status of a run that ended well, but in which messages were lost, repeated or
-/// damaged. 1 is an error, 2 a wrong command line.
-pub(super) const INCOMPLETE: u8 = 3;
-
 /// A CPU's number, or −1 for none.
 pub(super) fn parse_cpu(text: &str) -> Result<i64, NumberError> {
     if text == "-1" { Ok(-1) } else { parse_number::<u32>(text).map(i64::from) }

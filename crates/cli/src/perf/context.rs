@@ -81,11 +81,15 @@ impl ContextArgs {
         Ok(())
     }
 
-    /// Keeps the messages as asked, with the stable id `id`.
+    /// Takes over the persistence of the arguments, with the stable id `id`.
     ///
     /// # Errors
     /// If no store can be reached this way.
-    pub(super) fn keep(&mut self, arguments: &PersistenceArgs, id: u64) -> anyhow::Result<()> {
+    pub(super) fn set_persistence(
+        &mut self,
+        arguments: &PersistenceArgs,
+        id: u64,
+    ) -> anyhow::Result<()> {
         self.persistence = arguments.request(id)?;
         if self.persistence.is_some() {
             if self.stays_inside() {

@@ -3,11 +3,10 @@
 mod cpu;
 mod server;
 
-use super::arguments::INCOMPLETE;
 use super::priority;
 use super::progress::Progress;
 use crate::child::{ChildProcess, Deadline};
-use crate::output::{print, print_line, warn};
+use crate::output::{INCOMPLETE, print, print_line, warn};
 use crate::table::{rate, render};
 use anyhow::bail;
 use cpu::cpu_of;

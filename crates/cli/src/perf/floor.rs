@@ -1,11 +1,11 @@
 //! `lanecast perf floor`: what the system's own sockets can do on this machine.
 
-use super::arguments::{INCOMPLETE, parse_cpu};
+use super::arguments::parse_cpu;
 use super::files::{FilesArgs, Times};
 use super::priority::PriorityArgs;
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::warn;
+use crate::output::{INCOMPLETE, warn};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::socket_baseline::{

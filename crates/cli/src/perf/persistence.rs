@@ -53,11 +53,7 @@ impl PersistenceArgs {
 
     /// Name of the application in a configuration file of Ultra Messaging.
     pub(super) const fn application(&self) -> &'static str {
-        match self.persistence.0 {
-            None => "um_perf",
-            Some(PersistMode::Source) => "um_perf_spp",
-            Some(PersistMode::Receiver) => "um_perf_rpp",
-        }
+        application(self.persistence.0)
     }
 
     /// Persistence under the stable id `id`, if it was asked for.
@@ -73,6 +69,15 @@ impl PersistenceArgs {
         };
         let patience = Duration::from_millis(self.store_patience_ms);
         Ok(Some(PersistenceRequest { mode, id, stores: self.stores.clone(), patience }))
+    }
+}
+
+/// Name of the application of a mode, or of streaming, in a file of Ultra Messaging.
+pub(super) const fn application(mode: Option<PersistMode>) -> &'static str {
+    match mode {
+        None => "um_perf",
+        Some(PersistMode::Source) => "um_perf_spp",
+        Some(PersistMode::Receiver) => "um_perf_rpp",
     }
 }
 

@@ -1,13 +1,13 @@
 //! `lanecast perf ping`.
 
-use super::arguments::{INCOMPLETE, in_flight, parse_cpu};
+use super::arguments::{in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::Times;
 use super::persistence;
 use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
-use crate::output::{print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{

@@ -1,12 +1,12 @@
 //! `lanecast perf pong`.
 
-use super::arguments::{INCOMPLETE, in_flight, parse_cpu};
+use super::arguments::{in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::Times;
 use super::persistence;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
-use crate::output::{print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange, report};

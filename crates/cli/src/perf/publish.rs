@@ -1,6 +1,6 @@
 //! `lanecast perf pub`.
 
-use super::arguments::{INCOMPLETE, PerMille, in_flight, parse_cpu};
+use super::arguments::{PerMille, in_flight, parse_cpu};
 use super::context::ContextArgs;
 use super::files::{Files, FilesArgs, Times};
 use super::jitter;
@@ -9,7 +9,7 @@ use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
-use crate::output::{print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};

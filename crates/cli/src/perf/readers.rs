@@ -1,8 +1,9 @@
 //! Subscriber threads beside a publisher, for a transport that stays in one process.
 
-use super::arguments::{INCOMPLETE, parse_cpu};
+use super::arguments::parse_cpu;
 use super::context::ContextArgs;
 use super::transports::Opened;
+use crate::output::INCOMPLETE;
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::publisher::PublisherError;

@@ -133,7 +133,7 @@ impl RoundTripArgs {
         }
         context.config.extend(self.xml_config.clone());
         context.receives_apart = self.receive_thread == ReceiveThread::Own;
-        context.keep(&self.persistence, id)?;
+        context.set_persistence(&self.persistence, id)?;
         Ok(context)
     }
 

@@ -4,8 +4,8 @@ use super::transport_name::TransportName;
 use crate::child::{ChildProcess, TempDomain};
 use std::path::{Path, PathBuf};
 
-/// Way of a store's messages: as that of the ends that it serves.
-pub(super) struct StoreWay<'a> {
+/// Arguments of a store: those of the ends that it serves.
+pub(super) struct StoreArguments<'a> {
     pub(super) transport: TransportName,
     /// Directory of the domain.
     pub(super) domain: PathBuf,
@@ -27,19 +27,19 @@ impl StoreProcess {
     /// until it answers.
     pub(super) fn start(
         name: &str,
-        way: &StoreWay<'_>,
+        arguments: &StoreArguments<'_>,
         parent: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let data = TempDomain::on_disk("store", parent)?;
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec!["store".to_owned(), name.to_owned(), "--quiet".to_owned()];
         words.extend(["--data".to_owned(), path(&data.path("data"))]);
-        words.extend(["--directory".to_owned(), path(&way.domain)]);
-        words.extend(["--transports", way.transport.name()].map(str::to_owned));
-        for file in way.config {
+        words.extend(["--directory".to_owned(), path(&arguments.domain)]);
+        words.extend(["--transports", arguments.transport.name()].map(str::to_owned));
+        for file in arguments.config {
             words.extend(["-c".to_owned(), path(file)]);
         }
-        for (option, value) in [("--interface", way.interface), ("--io", way.io)] {
+        for (option, value) in [("--interface", arguments.interface), ("--io", arguments.io)] {
             words.extend(value.into_iter().flat_map(|value| [option, value]).map(str::to_owned));
         }
         Ok(Self { _child: ChildProcess::start("store", &words)?, _data: data })

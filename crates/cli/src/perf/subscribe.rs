@@ -1,14 +1,14 @@
 //! `lanecast perf sub`.
 
 use super::arguments::PerMille;
-use super::arguments::{INCOMPLETE, parse_cpu};
+use super::arguments::parse_cpu;
 use super::context::ContextArgs;
 use super::files::{FilesArgs, Times};
 use super::persistence;
 use super::priority::PriorityArgs;
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
-use crate::output::{print, print_line};
+use crate::output::{INCOMPLETE, print, print_line};
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
     Head, Kind, LinearShape, Pinning, PriorityChange, Setup, SubscriberResult, Touch, parse_number,

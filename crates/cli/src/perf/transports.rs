@@ -3,8 +3,8 @@
 //! A new transport is added here: its name, its opening, and its counters.
 
 mod endpoint_pair;
-mod kept;
 mod opened;
+mod store_backed;
 
 pub(super) use opened::TransportWork;
 pub(crate) use opened::{Counts, Opened};
@@ -16,11 +16,11 @@ use crate::context::{DomainArgs, warn_of_fallback};
 use crate::output::warn;
 use anyhow::bail;
 use endpoint_pair::EndpointPair;
-use kept::Kept;
 use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::Size;
 use lanecast_net as net;
+use store_backed::StoreBackedWork;
 
 /// Opens the transport that `arguments` name, and does `work` over it, or over stores that keep its
 /// messages.
@@ -30,7 +30,7 @@ pub(super) fn with_transport<W: TransportWork>(
 ) -> anyhow::Result<W::Outcome> {
     match arguments.persistence.clone() {
         None => carried(arguments, work),
-        Some(request) => carried(arguments, Kept { request, work }),
+        Some(request) => carried(arguments, StoreBackedWork { request, work }),
     }
 }
 

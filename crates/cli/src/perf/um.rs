@@ -20,7 +20,7 @@ impl UmArgs {
     pub(super) fn context(&self, context: &ContextArgs, id: u64) -> anyhow::Result<ContextArgs> {
         let mut context = context.clone();
         context.config.extend(self.xml_config.clone());
-        context.keep(&self.persistence, id)?;
+        context.set_persistence(&self.persistence, id)?;
         Ok(context)
     }
 }

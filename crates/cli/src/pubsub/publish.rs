@@ -1,11 +1,11 @@
 //! `lanecast pub`.
 
 use super::frames::Frames;
+use super::input;
 use super::pace::Pace;
 use super::pub_args::PubArgs;
 use super::target::{CHECK_INTERVAL, Target};
-use super::{INCOMPLETE, input};
-use crate::output::{print_error, wrong_arguments};
+use crate::output::{INCOMPLETE, print_error, wrong_arguments};
 use crate::table::{counted, rate};
 use std::process::ExitCode;
 use std::sync::mpsc::RecvTimeoutError;

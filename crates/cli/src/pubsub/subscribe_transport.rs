@@ -1,10 +1,9 @@
 //! `lanecast sub` without a server: the messages of programs, over transports.
 
-use super::INCOMPLETE;
 use super::received::Received;
 use super::sub_args::SubArgs;
 use super::target::CHECK_INTERVAL;
-use crate::output::{print_error, warn};
+use crate::output::{INCOMPLETE, print_error, warn};
 use crate::table::{counted, grouped};
 use lanecast::prelude::*;
 use lanecast::{FilteredSubscriber, MatchingTopics};

@@ -139,6 +139,32 @@ fn the_application_that_is_named_applies() {
 
 #[cfg(feature = "um")]
 #[test]
+fn each_store_name_of_a_file_adds_a_store() {
+    let names = |text: &str| Ok(vec![text.split(' ').map(str::to_owned).collect::<Vec<_>>()]);
+    let stores = |name: &str, text: &str| apply(name, text).map(|it| it.persistence.stores);
+    let flat = ["a:0", "b:0:7", "c", "a:0"].map(|it| format!("source ume_store_name {it}\n"));
+    assert_eq!(stores("um.cfg", &flat.concat()), names("a b c"));
+    let option = |it: &str| format!(r#"<option name="ume_store_name" default-value="{it}"/>"#);
+    let options = |list: &str| list.split(' ').map(option).collect::<String>();
+    let of_topic = |topic: &str, list: &str| {
+        format!(r#"<topic topicname="{topic}">{}</topic>"#, options(list))
+    };
+    let file = |template: &str, own: &str| {
+        let template = format!(r#"<template name="base">{}</template>"#, options(template));
+        let own = format!(r#"<application name="um_perf" template="base">{own}</application>"#);
+        format!("<um-configuration>{template}{own}</um-configuration>")
+    };
+    assert_eq!(stores("um.xml", &file("a b c", "")), names("a b c"));
+    assert_eq!(stores("um.xml", &file("x y z", &options("a b c"))), names("a b c"));
+    let same = of_topic("topic1", "a b c") + &of_topic("topic2", "a b c");
+    assert_eq!(stores("um.xml", &file("x", &same)), names("a b c"));
+    let other = of_topic("topic1", "a b c") + &of_topic("topic2", "a b d");
+    let error = stores("um.xml", &file("x", &other)).unwrap_err();
+    assert!(error.contains("the list of ume_store_name is another than that of line 1"), "{error}");
+}
+
+#[cfg(feature = "um")]
+#[test]
 fn topics_may_have_groups_of_their_own() {
     let text = um(&(topic("topic1", "239.101.3.2") + &topic("topic2", "239.101.3.3")));
     let port = r#"<option name="transport_lbtrm_destination_port" default-value="14410"/>"#;

@@ -3,7 +3,7 @@
 //! Command lines of its tools, `-c smx.cfg` included, keep working. Options with an
 //! equivalent setting apply, the others are listed as ignored.
 
-use super::options;
+use super::options::{self, OptionValue};
 use crate::config::{Config, ConfigError};
 use std::path::Path;
 
@@ -27,11 +27,10 @@ pub(crate) fn is_flat(text: &str) -> bool {
 
 /// Applies options with an equivalent setting; lists the others as ignored.
 pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), ConfigError> {
-    for (number, line) in lines(text) {
-        let place = format!("{}:{number}", path.display());
+    let options = lines(text).map(|(number, line)| {
         let mut words = line.split_whitespace().skip(1);
-        let (option, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        options::apply(config, option, value, &place)?;
-    }
-    Ok(())
+        let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        OptionValue { line: number, name, value }
+    });
+    options::apply(config, &options.collect::<Vec<_>>(), path)
 }

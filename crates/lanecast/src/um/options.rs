@@ -2,9 +2,12 @@
 
 use crate::config::{Config, ConfigError};
 use crate::settings;
+use std::path::Path;
 
 pub(crate) const GROUP_ADDRESS: &str = "transport_lbtrm_multicast_address";
 pub(crate) const GROUP_PORT: &str = "transport_lbtrm_destination_port";
+/// An entry of the list of stores.
+const STORE_NAME: &str = "ume_store_name";
 
 /// A setting, and the translation of an option's value.
 type Counterpart = (&'static str, fn(&Config, &str) -> String);
@@ -46,7 +49,7 @@ fn find(option: &str) -> Option<Counterpart> {
         "transport_lbtrm_source_socket_buffer" | "transport_lbtru_source_socket_buffer" => {
             ("net.send_buffer", plain)
         }
-        "ume_store_name" => ("persistence.stores", store_name),
+        STORE_NAME => ("persistence.stores", store_name),
         "ume_flight_size" => ("persistence.flight_messages", plain),
         "ume_flight_size_bytes" => ("persistence.flight", plain),
         _ => return None,
@@ -94,21 +97,41 @@ pub(crate) fn has(option: &str) -> bool {
     find(option).is_some()
 }
 
-/// Applies the equivalent setting of an option; lists options without one as ignored.
+/// Whether each use of an option adds an entry to a list.
+pub(crate) fn is_list(option: &str) -> bool {
+    option == STORE_NAME
+}
+
+/// An option of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OptionValue<'a> {
+    pub(crate) line: usize,
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+}
+
+/// Applies the equivalent settings of options of one scope of the file `path`; lists options
+/// without one as ignored. The entries of a list replace those of scopes before.
 pub(crate) fn apply(
     config: &mut Config,
-    option: &str,
-    value: &str,
-    place: &str,
+    options: &[OptionValue<'_>],
+    path: &Path,
 ) -> Result<(), ConfigError> {
-    match find(option) {
-        Some((key, translate)) => {
-            let value = translate(config, value);
-            settings::set(config, key, &value, &format!("{place}: {option}"))
+    let mut entries: Vec<String> = Vec::new();
+    for OptionValue { line, name, value } in options {
+        let place = format!("{}:{line}: {name}", path.display());
+        let Some((key, translate)) = find(name) else {
+            config.ignored.push(place);
+            continue;
+        };
+        let mut value = translate(config, value);
+        if is_list(name) {
+            if !entries.contains(&value) {
+                entries.push(value);
+            }
+            value = entries.join(",");
         }
-        None => {
-            config.ignored.push(format!("{place}: {option}"));
-            Ok(())
-        }
+        settings::set(config, key, &value, &place)?;
     }
+    Ok(())
 }

@@ -7,7 +7,7 @@
 //! a lanecast program hold for all its topics, so options that differ from topic to topic are
 //! refused.
 
-use super::options::{self, GROUP_ADDRESS, GROUP_PORT, group, is_group};
+use super::options::{self, GROUP_ADDRESS, GROUP_PORT, OptionValue, group, is_group, is_list};
 use crate::config::{Config, ConfigError};
 use crate::settings;
 use quick_xml::events::{BytesStart, Event};
@@ -80,19 +80,26 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
     for (index, option) in application.options.iter().enumerate() {
         let others = &application.options[..index];
         let differs = |other: &&OptionLine| {
+            if other.name != option.name {
+                return false;
+            }
+            if is_list(&option.name) {
+                return other.topic != option.topic
+                    && !application.entries(option).eq(application.entries(other));
+            }
             let is_alike = !is_of_topic(option) || other.topic == option.topic;
-            is_alike && other.name == option.name && other.value != option.value
+            is_alike && other.value != option.value
         };
         if let Some(other) = others.iter().find(differs).filter(|_| options::has(&option.name)) {
             let (name, value) = (&option.name, &option.value);
-            return Err(fault(
-                option.line,
-                format!(
-                    "{name} is '{value}' here and '{}' in line {}: lanecast has one for all \
-                     topics, so write a file for each, or make them the same",
-                    other.value, other.line
-                ),
-            ));
+            let difference = if is_list(name) {
+                format!("the list of {name} is another than that of line {}", other.line)
+            } else {
+                format!("{name} is '{value}' here and '{}' in line {}", other.value, other.line)
+            };
+            let advice =
+                "lanecast has one for all topics, so write a file for each, or make them the same";
+            return Err(fault(option.line, format!("{difference}: {advice}")));
         }
     }
     let (of_topics, of_all): (Vec<_>, Vec<_>) =
@@ -127,6 +134,12 @@ fn apply_groups(
 }
 
 impl Application {
+    /// The entries of a list for the topic of one of them.
+    fn entries(&self, of: &OptionLine) -> impl Iterator<Item = &str> {
+        let alike = move |it: &&OptionLine| it.name == of.name && it.topic == of.topic;
+        self.options.iter().filter(alike).map(|it| it.value.as_str())
+    }
+
     /// Whether its topics have different groups.
     fn has_groups_of_topics(&self) -> bool {
         let groups = self.options.iter().filter(|it| it.topic.is_some() && is_group(&it.name));
@@ -142,10 +155,12 @@ fn apply_options(
     options: &[OptionLine],
     path: &Path,
 ) -> Result<(), ConfigError> {
-    for OptionLine { line, name, value, .. } in options {
-        options::apply(config, name, value, &format!("{}:{line}", path.display()))?;
-    }
-    Ok(())
+    let options = options.iter().map(|OptionLine { line, name, value, .. }| OptionValue {
+        line: *line,
+        name,
+        value,
+    });
+    options::apply(config, &options.collect::<Vec<_>>(), path)
 }
 
 impl Document {

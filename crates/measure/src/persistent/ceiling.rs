@@ -6,12 +6,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Longest batch, which is in memory, in bytes.
+const LONGEST_BATCH: usize = 1 << 30;
+
 /// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct CeilingSettings {
     /// The length of each message, in bytes.
     pub size: usize,
-    /// Messages between two synchronizations: a flight of them.
+    /// Messages between two synchronizations.
     pub batch: usize,
     /// Most messages.
     pub messages: u64,
@@ -42,16 +45,21 @@ pub struct CeilingResult {
 /// file. `stop` ends it early.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// If a batch is longer than 1 GiB, or the file cannot be written.
 pub fn ceiling(
     directory: &Path,
     settings: CeilingSettings,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<CeilingResult> {
+    let CeilingSettings { size, batch, messages, time } = settings;
+    let length = size.saturating_mul(batch.max(1));
+    if length > LONGEST_BATCH {
+        let why = format!("batches of {length} bytes are too long: {LONGEST_BATCH} at most");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let path = directory.join("ceiling");
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-    let CeilingSettings { size, batch, messages, time } = settings;
-    let bytes = vec![0x5a; size.saturating_mul(batch.max(1))];
+    let bytes = vec![0x5a; length];
     let (mut written, mut syncs) = (0_u64, 0_u64);
     let start = Instant::now();
     let outcome = loop {
@@ -64,8 +72,9 @@ pub fn ceiling(
         }
     };
     drop(file);
-    std::fs::remove_file(&path)?;
+    let removed = std::fs::remove_file(&path);
     let duration = outcome?;
+    removed?;
     let rate = written as f64 / duration.as_secs_f64().max(f64::MIN_POSITIVE);
     Ok(CeilingResult {
         size,
@@ -95,5 +104,8 @@ mod tests {
         assert_eq!(directory.path().read_dir().expect("readable").count(), 0);
         let nowhere = directory.path().join("none");
         assert!(ceiling(&nowhere, settings, &|| false).is_err());
+        let endless = CeilingSettings { size: usize::MAX, ..settings };
+        let error = ceiling(directory.path(), endless, &|| false).expect_err("refused");
+        assert!(error.to_string().contains("too long"), "{error}");
     }
 }

@@ -5,8 +5,7 @@ use lanecast_transport::{Claim, ClaimError, TopicId, Transport};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Room for one message. It is written to a buffer, from which the commit publishes it and then
-/// copies it into the flight: what is copied late does not delay a message.
+/// Buffer of one message. The commit sends it first and copies it into the flight afterwards.
 pub struct StoreBackedClaim<'a, C: Transport> {
     streams: &'a mut OutgoingStreams<C>,
     topic: TopicId,

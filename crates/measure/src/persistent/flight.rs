@@ -16,7 +16,7 @@ pub struct FlightResult {
     pub stores: String,
     /// Most messages in flight at once.
     pub most_in_flight: u64,
-    /// Messages that were in flight when the publishers had closed.
+    /// Messages that were in flight, or not sent, when the publishers had closed.
     pub left_in_flight: u64,
     /// Time from the end of sending until nothing was in flight, or was waited for no longer.
     pub drained_ns: u64,

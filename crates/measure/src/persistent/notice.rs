@@ -1,5 +1,6 @@
 //! Notices about stores and messages in flight.
 
+use lanecast_store::{PersistentSendError, SendRefusal};
 use std::fmt;
 
 /// A notice for the person who measures. Its text is one line.
@@ -8,24 +9,24 @@ use std::fmt;
 pub enum StoreNotice {
     /// Stores have not answered yet; once a second.
     Waiting {
-        /// Their number.
+        /// Number of the stores.
         stores: usize,
     },
     /// Enough stores have accepted an end.
     Registered {
-        /// Its topics, separated by commas.
+        /// Topics of the end, separated by commas.
         topics: String,
         /// `publisher` or `subscriber`.
         end: &'static str,
     },
     /// A store no longer answers.
     StoreLost {
-        /// Its name.
+        /// Name of the store.
         store: String,
     },
     /// A store answers again.
     StoreBack {
-        /// Its name.
+        /// Name of the store.
         store: String,
     },
     /// Another publisher took the stream over.
@@ -36,8 +37,13 @@ pub enum StoreNotice {
         messages: u64,
         /// Stores that do not answer.
         silent: Vec<String>,
-        /// Registered receivers are waited for, not stores.
-        is_receivers: bool,
+        /// Cause of the stall.
+        reason: StallReason,
+    },
+    /// A message was not sent, and cannot be: the publisher gives up.
+    Unsent {
+        /// Cause, in words.
+        why: String,
     },
     /// The publisher waits at its end until nothing is in flight.
     Draining {
@@ -50,11 +56,32 @@ pub enum StoreNotice {
     Unconfirmed,
     /// Messages that were handed out were never stable, and are no part of the stream.
     Discarded {
-        /// Their number.
+        /// Number of the messages.
         messages: u64,
     },
     /// A publisher on the topic whose messages no store keeps; they are left out.
     Unkept,
+}
+
+/// Causes of a publisher that gets no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StallReason {
+    /// Too few stores accept messages or have them on disk.
+    NotStable,
+    /// A registered receiver does not consume.
+    NotConsumed,
+    /// A subscriber, or a store, does not read: the transport has no room.
+    NotRead,
+}
+
+impl StallReason {
+    pub(super) const fn of(error: PersistentSendError) -> Self {
+        match error {
+            PersistentSendError::Transport(_) => Self::NotRead,
+            PersistentSendError::Refused(SendRefusal::NotConsumed) => Self::NotConsumed,
+            _ => Self::NotStable,
+        }
+    }
 }
 
 impl fmt::Display for StoreNotice {
@@ -67,11 +94,19 @@ impl fmt::Display for StoreNotice {
             Self::StoreLost { store } => write!(f, "store {store} does not answer"),
             Self::StoreBack { store } => write!(f, "store {store} answers again"),
             Self::Superseded => f.write_str("another publisher registered under the same id"),
-            Self::Stalled { messages, is_receivers: true, .. } => write!(
+            Self::Stalled { messages, reason: StallReason::NotConsumed, .. } => write!(
                 f,
                 "{messages} messages wait to be consumed by a registered receiver that does not \
                  read: start it, or take an empty store"
             ),
+            Self::Stalled { reason: StallReason::NotRead, silent, .. } if silent.is_empty() => f
+                .write_str(
+                    "the transport has no room: a subscriber does not read; go on with it, or end \
+                     it",
+                ),
+            Self::Stalled { reason: StallReason::NotRead, silent, .. } => {
+                write!(f, "the transport has no room: no answer from {}", silent.join(", "))
+            }
             Self::Stalled { messages, silent, .. } if silent.is_empty() => {
                 write!(f, "{messages} messages do not become stable: see the stores' output")
             }
@@ -79,6 +114,7 @@ impl fmt::Display for StoreNotice {
                 let silent = silent.join(", ");
                 write!(f, "{messages} messages do not become stable: no answer from {silent}")
             }
+            Self::Unsent { why } => write!(f, "a message was not sent: {why}"),
             Self::Draining { messages } => {
                 write!(f, "Waiting for flight size {messages} to clear.")
             }

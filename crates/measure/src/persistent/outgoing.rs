@@ -1,8 +1,8 @@
 //! The streams that a publisher keeps in flight, one for each of its topics.
 
 use super::error::StoreBackedError;
-use super::notice::StoreNotice;
-use super::settings::Shared;
+use super::notice::{StallReason, StoreNotice};
+use super::settings::{Missing, SHORT_WAIT, Shared, rest};
 use lanecast_store::{
     PersistentOptions, PersistentPublisher, PersistentSendError, SendRefusal, SourceEvent,
 };
@@ -12,10 +12,6 @@ use std::time::{Duration, Instant};
 
 /// Messages after which the stores' answers are read.
 const POLL_EVERY: u32 = 32;
-/// Interval of notices while stores are missing.
-const NOTICE_EVERY: Duration = Duration::from_secs(1);
-/// Sleep while the transport below has no room, or a subscriber is waited for.
-const SHORT_WAIT: Duration = Duration::from_millis(1);
 /// Times that the end waits for messages in flight: 1, 2 and 3 seconds.
 const DRAINS: u64 = 3;
 
@@ -31,11 +27,13 @@ pub(super) struct OutgoingStreams<C: Transport> {
     pub(super) buffer: Vec<u8>,
     /// Messages since the stores' answers were read.
     unpolled: u32,
-    /// Since when, and at which sequences, claims have been refused.
+    /// Since when, and at which sequences, messages have been refused.
     refused: Option<(Instant, u64)>,
     refusals: u64,
     /// Stores that do not answer.
     silent: Vec<String>,
+    /// Messages that were committed and not sent.
+    unsent: u64,
     is_over: bool,
 }
 
@@ -50,6 +48,7 @@ impl<C: Transport> OutgoingStreams<C> {
             refused: None,
             refusals: 0,
             silent: Vec::new(),
+            unsent: 0,
             is_over: false,
         }
     }
@@ -87,12 +86,12 @@ impl<C: Transport> OutgoingStreams<C> {
                 return Err(ClaimError::Closed);
             }
             let work = self.poll();
-            self.wait(work, SHORT_WAIT);
+            self.wait(topic, work, SHORT_WAIT);
         }
         Ok(())
     }
 
-    /// Number of claims that found no room in flight.
+    /// Number of times that a message found no room, in flight or in the transport.
     pub(super) const fn refusals(&self) -> u64 {
         self.refusals
     }
@@ -134,40 +133,50 @@ impl<C: Transport> OutgoingStreams<C> {
         work
     }
 
-    /// Publishes the claimed message, whose room in flight is sure.
+    /// Publishes the claimed message. Its room in flight was sure at the claim; that of the
+    /// transport is waited for. A message that cannot be sent counts as left in flight.
     pub(super) fn commit(&mut self, topic: TopicId, length: usize) {
         loop {
             let Some((_, publisher)) = self.topics.get_mut(topic.0 as usize) else { return };
-            match publisher.try_send(&self.buffer[..length]) {
-                Ok(_) => break,
-                // Subscribers have to read: the flight has room.
-                Err(PersistentSendError::Transport(ClaimError::BackPressured(_)))
-                    if !(self.shared.hooks.stop)() =>
-                {
-                    let work = self.poll();
-                    self.wait(work, SHORT_WAIT);
-                }
-                Err(_) => {
-                    self.is_over = true;
-                    return;
-                }
+            let Err(error) = publisher.try_send(&self.buffer[..length]) else { break };
+            if !self.can_wait(topic, error) {
+                self.unsent += 1;
+                return;
             }
         }
+        self.refused = None;
         self.unpolled += 1;
         if self.unpolled >= POLL_EVERY {
             self.poll();
         }
     }
 
-    fn wait(&mut self, work: usize, limit: Duration) {
-        if let Some((_, first)) = self.topics.first_mut() {
-            first.wait_at_most(work, limit);
+    /// Waits after a refused message; false if the publisher gives up.
+    #[cold]
+    fn can_wait(&mut self, topic: TopicId, error: PersistentSendError) -> bool {
+        let is_stopped = (self.shared.hooks.stop)();
+        if !error.may_pass() {
+            (self.shared.hooks.notify)(&StoreNotice::Unsent { why: error.to_string() });
+            self.is_over = true;
+        }
+        self.is_over |= is_stopped;
+        if self.is_over || self.on_refusal(StallReason::of(error)).is_err() {
+            return false;
+        }
+        let work = self.poll();
+        self.wait(topic, work, SHORT_WAIT);
+        true
+    }
+
+    fn wait(&mut self, topic: TopicId, work: usize, limit: Duration) {
+        if let Some((_, publisher)) = self.topics.get_mut(topic.0 as usize) {
+            publisher.wait_at_most(work, limit);
         }
     }
 
-    /// A claim was refused: gives up if nothing has got further for long.
+    /// A message was refused: gives up if nothing has got further for long.
     #[cold]
-    fn on_refusal(&mut self, is_receivers: bool) -> Result<(), ClaimError> {
+    fn on_refusal(&mut self, reason: StallReason) -> Result<(), ClaimError> {
         self.refusals += 1;
         let done = |(_, it): &(String, PersistentPublisher<C>)| it.stable() + it.consumed();
         let progress = self.topics.iter().map(done).sum();
@@ -177,7 +186,7 @@ impl<C: Transport> OutgoingStreams<C> {
                     return Ok(());
                 }
                 let (messages, silent) = (self.in_flight(), self.silent.clone());
-                let stalled = StoreNotice::Stalled { messages, silent, is_receivers };
+                let stalled = StoreNotice::Stalled { messages, silent, reason };
                 (self.shared.hooks.notify)(&stalled);
                 self.is_over = true;
                 Err(ClaimError::Closed)
@@ -199,19 +208,15 @@ impl<C: Transport> OutgoingStreams<C> {
             return Err(ClaimError::TooLong { longest });
         }
         if self.at(topic)?.room(len).is_ok() {
-            self.refused = None;
             return Ok(());
         }
         self.poll();
         match self.at(topic)?.room(len) {
-            Ok(()) => {
-                self.refused = None;
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(SendRefusal::TooLong { longest }) => Err(ClaimError::TooLong { longest }),
             Err(SendRefusal::Superseded | SendRefusal::Exhausted) => Err(ClaimError::Closed),
             Err(refusal) => {
-                self.on_refusal(refusal == SendRefusal::NotConsumed)?;
+                self.on_refusal(StallReason::of(refusal.into()))?;
                 Err(ClaimError::BackPressured(BackPressureReason::WindowFull))
             }
         }
@@ -233,19 +238,11 @@ impl<C: Transport> OutgoingStreams<C> {
             }
         }
         self.shared.flight.note_drained(start.elapsed());
-        let left = self.in_flight();
+        let left = self.in_flight() + self.unsent;
         if left > 0 {
             (self.shared.hooks.notify)(&StoreNotice::GaveUp);
         }
         self.shared.flight.note_left(left);
-    }
-}
-
-/// Sleeps after a poll without work, whatever the wait strategy: nothing is measured, and a thread
-/// that spins could take the CPU that a store needs to answer.
-pub(super) fn rest(work: usize) {
-    if work == 0 {
-        std::thread::sleep(SHORT_WAIT);
     }
 }
 
@@ -264,34 +261,15 @@ fn open_topic<C: Transport>(
     let opened = PersistentPublisher::open(carrier, topic, settings.id, options);
     let mut publisher = opened.map_err(StoreBackedError::of)?;
     let (mut silent, mut wiped) = (settings.store_names(), Vec::new());
-    let (start, mut notice_at) = (Instant::now(), Instant::now() + NOTICE_EVERY);
-    while !publisher.is_registered() {
+    shared.wait_for_stores((topic.to_owned(), "publisher"), || {
         let work = publisher.poll(|event| {
             if let SourceEvent::Waiting { silent: now, wiped: lost } = event {
                 (silent, wiped) = (now, lost);
             }
         });
-        if publisher.is_registered() {
-            break;
-        }
-        if (shared.hooks.stop)() {
-            return Err(StoreBackedError::Stopped);
-        }
-        let now = Instant::now();
-        if now - start >= settings.patience {
-            let patience = settings.patience;
-            return Err(match wiped.is_empty() || !silent.is_empty() {
-                true => StoreBackedError::NoStore { stores: silent, patience },
-                false => StoreBackedError::Wiped { wiped },
-            });
-        }
-        if now >= notice_at {
-            notice_at = now + NOTICE_EVERY;
-            (shared.hooks.notify)(&StoreNotice::Waiting { stores: silent.len().max(1) });
-        }
-        rest(work);
-    }
-    let (topics, end) = (topic.to_owned(), "publisher");
-    (shared.hooks.notify)(&StoreNotice::Registered { topics, end });
+        let is_waiting = !publisher.is_registered();
+        let missing = || Missing { silent: silent.clone(), wiped: wiped.clone() };
+        (work, is_waiting.then(missing))
+    })?;
     Ok(publisher)
 }

@@ -3,8 +3,8 @@
 use super::batch::StoreBackedBatch;
 use super::claim::StoreBackedClaim;
 use super::error::StoreBackedError;
-use super::outgoing::{OutgoingStreams, rest};
-use super::settings::Shared;
+use super::outgoing::OutgoingStreams;
+use super::settings::{Shared, rest};
 use lanecast_transport::{
     ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId, Transport,
 };
@@ -39,7 +39,7 @@ impl<C: Transport> StoreBackedPublisher<C> {
         Ok(Self { streams, session, source, has_settled: false })
     }
 
-    /// Number of claims that found no room in flight.
+    /// Number of times that a message found no room, in flight or in the transport.
     pub const fn refusals(&self) -> u64 {
         self.streams.refusals()
     }
@@ -77,9 +77,9 @@ impl<C: Transport + Clone + Send + 'static> Publish for StoreBackedPublisher<C> 
         StoreBackedBatch::new(&mut self.streams)
     }
 
+    /// Always an error: no experiment waits in an event loop.
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
-        let first = self.streams.topics.first_mut().ok_or(io::ErrorKind::NotFound)?;
-        first.1.wakeup()
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn session(&self) -> SessionId {
@@ -142,9 +142,11 @@ impl<C: Transport + Clone + Send + 'static> Publish for StoreBackedPublisher<C> 
 
     fn close(mut self, linger: Duration) -> Completion {
         self.streams.drain_flight();
+        let until = Instant::now() + linger;
         let mut completion = Completion::default();
         for (_, publisher) in std::mem::take(&mut self.streams.topics) {
-            completion.merge(publisher.close(linger));
+            let left = until.saturating_duration_since(Instant::now());
+            completion.merge(publisher.close(left));
         }
         completion
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A test of the series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PersistCase {
-    /// Its name here.
+    /// Name of the test.
     pub case: &'static str,
     /// Persistence; none for streaming.
     pub mode: Option<PersistMode>,

@@ -1,11 +1,17 @@
 //! Parameters of ends whose messages stores keep, and the state that they share.
 
+use super::error::StoreBackedError;
 use super::flight::{Flight, FlightResult};
 use super::mode::PersistMode;
 use super::notice::StoreNotice;
 use lanecast_store::{Pacing, StoreGroups};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Interval of notices while stores are missing.
+const NOTICE_EVERY: Duration = Duration::from_secs(1);
+/// Sleep while stores, a transport without room, or a subscriber are waited for.
+pub(super) const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 /// Stores, and the measure of waiting for them.
 #[derive(Clone, Debug)]
@@ -56,6 +62,15 @@ impl fmt::Debug for StoreHooks {
     }
 }
 
+/// Stores that an end still waits for.
+#[derive(Debug)]
+pub(super) struct Missing {
+    /// Stores that have not answered.
+    pub(super) silent: Vec<String>,
+    /// Stores that lost the data that others count on.
+    pub(super) wiped: Vec<String>,
+}
+
 /// State that all ends of a transport share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -65,9 +80,50 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Waits until enough stores have accepted the `end` (`publisher` or `subscriber`) of `topics`.
+    /// `poll` serves it and returns the amount of work, and the missing stores if it has to wait.
+    pub(super) fn wait_for_stores(
+        &self,
+        (topics, end): (String, &'static str),
+        mut poll: impl FnMut() -> (usize, Option<Missing>),
+    ) -> Result<(), StoreBackedError> {
+        let patience = self.settings.patience;
+        let (start, mut notice_at) = (Instant::now(), Instant::now() + NOTICE_EVERY);
+        loop {
+            let (work, missing) = poll();
+            let Some(Missing { silent, wiped }) = missing else {
+                (self.hooks.notify)(&StoreNotice::Registered { topics, end });
+                return Ok(());
+            };
+            if (self.hooks.stop)() {
+                return Err(StoreBackedError::Stopped);
+            }
+            let now = Instant::now();
+            if now - start >= patience {
+                return Err(match wiped.is_empty() || !silent.is_empty() {
+                    true => StoreBackedError::NoStore { stores: silent, patience },
+                    false => StoreBackedError::Wiped { wiped },
+                });
+            }
+            if now >= notice_at {
+                notice_at = now + NOTICE_EVERY;
+                (self.hooks.notify)(&StoreNotice::Waiting { stores: silent.len().max(1) });
+            }
+            rest(work);
+        }
+    }
+
     /// Persistence so far, for a run's result.
     pub(super) fn result(&self) -> FlightResult {
         let Settings { mode, id, .. } = self.settings;
         self.flight.result(mode, id, self.settings.store_names().join(","))
+    }
+}
+
+/// Sleeps after a poll without work, whatever the wait strategy: nothing is measured, and a thread
+/// that spins could take the CPU that a store needs to answer.
+pub(super) fn rest(work: usize) {
+    if work == 0 {
+        std::thread::sleep(SHORT_WAIT);
     }
 }

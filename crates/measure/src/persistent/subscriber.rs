@@ -2,27 +2,23 @@
 
 use super::error::StoreBackedError;
 use super::notice::StoreNotice;
-use super::outgoing::rest;
 use super::queued_event::QueuedEvent;
 use super::run::StoreBackedRun;
-use super::settings::Shared;
-use lanecast_os::epoll::Epoll;
+use super::settings::{Missing, Shared};
 use lanecast_store::{DurableOptions, DurableSubscriber, ReceiverEvent, ReceiverStart};
 use lanecast_transport::{
     CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, Subscribe, TopicId,
     Transport,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Messages of a poll while the stores are waited for.
 const POLL_LIMIT: usize = 64;
-/// Interval of notices while stores are missing.
-const NOTICE_EVERY: Duration = Duration::from_secs(1);
 /// Longest sleep: a stop flag is checked after it.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// The same with several topics, of which one is slept on.
@@ -42,7 +38,6 @@ pub struct StoreBackedSubscriber<C: Transport> {
     /// The topic that is slept on next.
     turn: usize,
     recovered: u64,
-    wakeup: Option<Epoll>,
 }
 
 struct Topic<C: Transport> {
@@ -51,6 +46,8 @@ struct Topic<C: Transport> {
     /// Taken at the end.
     subscriber: Option<DurableSubscriber<C>>,
     streams: Vec<PersistentStream>,
+    /// Stores that have not answered; told while too few have.
+    silent: Vec<String>,
     told_unkept: bool,
 }
 
@@ -73,7 +70,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
     ) -> Result<Self, StoreBackedError> {
         let topics = topics.iter().zip(0..).map(|(name, index)| {
             let mut options = DurableOptions::new(shared.settings.stores.clone());
-            // What stores keep of earlier runs is no part of this one.
+            // Skip messages that stores kept from earlier runs.
             options.settings.start = ReceiverStart::End;
             options.settings.is_replay = true;
             options.settings.cache_bytes = shared.settings.cache_bytes;
@@ -82,46 +79,38 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
             let opened = DurableSubscriber::open(carrier.clone(), name, id, options);
             let subscriber = Some(opened.map_err(StoreBackedError::of)?);
             let (name, id) = ((*name).to_owned(), TopicId(index));
-            Ok(Topic { name, id, subscriber, streams: Vec::new(), told_unkept: false })
+            let silent = shared.settings.store_names();
+            Ok(Topic { name, id, subscriber, streams: Vec::new(), silent, told_unkept: false })
         });
         let topics = topics.collect::<Result<_, StoreBackedError>>()?;
-        let (queue, wakeup) = (VecDeque::new(), None);
-        let mut this = Self { shared, topics, queue, turn: 0, recovered: 0, wakeup };
+        let mut this = Self { shared, topics, queue: VecDeque::new(), turn: 0, recovered: 0 };
         this.wait_for_stores()?;
         Ok(this)
     }
 
     fn wait_for_stores(&mut self) -> Result<(), StoreBackedError> {
-        let patience = self.shared.settings.patience;
-        let (start, mut notice_at) = (Instant::now(), Instant::now() + NOTICE_EVERY);
-        loop {
+        let topics: Vec<&str> = self.topics.iter().map(|it| it.name.as_str()).collect();
+        let end = (topics.join(","), "subscriber");
+        let shared = Arc::clone(&self.shared);
+        shared.wait_for_stores(end, || {
             let mut queue = std::mem::take(&mut self.queue);
             let work = self.poll_topics(POLL_LIMIT, &mut |event| {
                 queue.extend(QueuedEvent::of(&event));
             });
             self.queue = queue;
-            let is_registered = |topic: &Topic<C>| {
-                topic.subscriber.as_ref().is_some_and(DurableSubscriber::is_registered)
-            };
-            if self.topics.iter().all(is_registered) {
-                let topics: Vec<&str> = self.topics.iter().map(|it| it.name.as_str()).collect();
-                let (topics, end) = (topics.join(","), "subscriber");
-                (self.shared.hooks.notify)(&StoreNotice::Registered { topics, end });
-                return Ok(());
-            }
-            if (self.shared.hooks.stop)() {
-                return Err(StoreBackedError::Stopped);
-            }
-            let (now, stores) = (Instant::now(), self.shared.settings.store_names());
-            if now - start >= patience {
-                return Err(StoreBackedError::NoStore { stores, patience });
-            }
-            if now >= notice_at {
-                notice_at = now + NOTICE_EVERY;
-                (self.shared.hooks.notify)(&StoreNotice::Waiting { stores: stores.len() });
-            }
-            rest(work);
-        }
+            (work, self.missing())
+        })
+    }
+
+    /// Stores that any topic waits for; `None` if enough have answered for all.
+    fn missing(&self) -> Option<Missing> {
+        let is_registered = |topic: &&Topic<C>| {
+            topic.subscriber.as_ref().is_some_and(DurableSubscriber::is_registered)
+        };
+        let mut waiting = self.topics.iter().filter(|it| !is_registered(it)).peekable();
+        waiting.peek()?;
+        let silent: BTreeSet<&String> = waiting.flat_map(|topic| &topic.silent).collect();
+        Some(Missing { silent: silent.into_iter().cloned().collect(), wiped: Vec::new() })
     }
 
     /// Number of messages that came from stores.
@@ -149,7 +138,7 @@ impl<C: Transport> Topic<C> {
         recovered: &mut u64,
         handler: &mut impl FnMut(Event<'_>),
     ) -> usize {
-        let Self { name, id, subscriber, streams, told_unkept } = self;
+        let Self { name, id, subscriber, streams, silent, told_unkept } = self;
         let Some(subscriber) = subscriber else { return 0 };
         let mut work = subscriber.poll(limit, |event| match event {
             ReceiverEvent::Message(message) => {
@@ -176,6 +165,7 @@ impl<C: Transport> Topic<C> {
             ReceiverEvent::Left { source, .. } => {
                 at(streams, source, name, *id).leave(CloseReason::Closed, handler);
             }
+            ReceiverEvent::Waiting { silent: now } => *silent = now,
             ReceiverEvent::Unkept { .. } if *told_unkept => {}
             other => tell(&other, shared, told_unkept),
         });
@@ -192,7 +182,7 @@ impl<C: Transport> Topic<C> {
     }
 }
 
-/// Passes on what a person has to know of the stores.
+/// Reports store events as notices.
 #[cold]
 fn tell(event: &ReceiverEvent<'_>, shared: &Shared, told_unkept: &mut bool) {
     let notice = match event {
@@ -309,16 +299,9 @@ impl<C: Transport + Clone + Send + 'static> Subscribe for StoreBackedSubscriber<
         LONGEST_WAIT
     }
 
+    /// Always an error: no experiment waits in an event loop.
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
-        if self.wakeup.is_none() {
-            let set = Epoll::new()?;
-            for subscriber in self.topics.iter_mut().filter_map(|it| it.subscriber.as_mut()) {
-                set.add(subscriber.wakeup()?, 0)?;
-            }
-            self.wakeup = Some(set);
-        }
-        let set = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(set.as_fd())
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn streams(&self) -> usize {

@@ -70,7 +70,7 @@ pub fn pong<C: Transport>(
     let mut monitor =
         RunMonitor::new(transport.name(), settings.setup, Touch::Whole, settings.place);
     let topics = &settings.topics;
-    // Before the publisher: a ping that meets that one is heard from its first message on.
+    // The subscriber first: a ping starts as soon as it sees the publisher.
     let subscriber = transport.subscriber(&[&topics.ping]);
     let mut subscriber = subscriber.map_err(|error| PingError::Open(Box::new(error)))?;
     let publisher = transport.publisher(&topics.pong).map_err(|e| PingError::Open(Box::new(e)))?;

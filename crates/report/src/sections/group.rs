@@ -8,7 +8,7 @@ use crate::document::{
 };
 use crate::line::{Kind, Line};
 use crate::number::{self, Quantity};
-use crate::spread::{Spread, words};
+use crate::spread::{Spread, times, words};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -137,14 +137,6 @@ fn count(number: Option<u64>) -> Words {
 
 fn spread(group: &[&Line], path: &str, show: fn(f64) -> Quantity) -> Option<Spread> {
     Spread::of(group.iter().filter_map(|line| line.figure(path, show)))
-}
-
-fn times(found: Option<&Spread>, reference: Option<&Figure>) -> Words {
-    let Some((found, reference)) = found.zip(reference) else { return Words::new() };
-    let times = found.median.value / reference.value;
-    let member = format!("{} / {}", found.median.member, reference.member);
-    let shown = Figure::new(times, number::ratio(times), found.median.line, member);
-    cell(times.is_finite().then_some(shown))
 }
 
 /// The repetition with the most errors of these kinds.

@@ -8,7 +8,7 @@ use crate::document::{
 };
 use crate::line::{Kind, Line};
 use crate::number::{self, Quantity};
-use crate::spread::{Spread, words};
+use crate::spread::{Spread, times, words};
 
 /// The case of a bare program.
 const CEILING: &str = "ceiling";
@@ -27,7 +27,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  no quorum has on disk holds the publisher back, or receiver-paced (RPP), where \
                  messages count until they are consumed. A rate runs until the last message is \
                  out of flight. The ceiling is what a bare program appends to a file on the same \
-                 disk, with an fdatasync for each flight. Document: UM over 10 Gb Ethernet, with \
+                 disk, with an fdatasync after each flight: as many messages and bytes as may be \
+                 in flight to stores. Document: UM over 10 Gb Ethernet, with \
                  publisher, subscriber and stores on hosts of their own, and for three topics a \
                  store for each; here all share the CPUs of one host, and one store has all \
                  topics.";
@@ -111,14 +112,6 @@ fn table(groups: &[Group<'_>], several: bool) -> Table {
         ]);
     }
     table.without_empty_columns()
-}
-
-fn times(found: Option<&Spread>, document: Option<&Figure>) -> Words {
-    let Some((found, document)) = found.zip(document) else { return Words::new() };
-    let times = found.median.value / document.value;
-    let member = format!("{} / {}", found.median.member, document.member);
-    let shown = Figure::new(times, number::ratio(times), found.median.line, member);
-    cell(times.is_finite().then_some(shown))
 }
 
 /// Runs in which a message was lost, or not safe at the end.

@@ -5,7 +5,7 @@ use crate::cases::Cases;
 use crate::document::{Block, Figure, Origin, Section, Table, Words, cell};
 use crate::line::{Kind, Line};
 use crate::number;
-use crate::spread::{Spread, words};
+use crate::spread::{times, words};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -76,9 +76,9 @@ fn table(groups: &Groups<'_>, several: bool) -> Table {
             words(found.clone()),
             words(density(group.iter().copied())),
             cell(amps.clone()),
-            times(&found, &amps),
+            times(found.as_ref(), amps.as_ref()),
             cell(lmax.clone()),
-            times(&found, &lmax),
+            times(found.as_ref(), lmax.as_ref()),
         ]);
     }
     table.without_empty_columns()
@@ -118,16 +118,6 @@ fn count(number: Option<u64>) -> Words {
 /// A reference figure of the slides.
 fn reference(group: &[&Line], path: &str) -> Option<Figure> {
     group.iter().find_map(|line| line.figure(path, number::rate))
-}
-
-fn times(found: &Option<Spread>, reference: &Option<Figure>) -> Words {
-    let Some((found, reference)) = found.as_ref().zip(reference.as_ref()) else {
-        return Words::new();
-    };
-    let times = found.median.value / reference.value;
-    let member = format!("rate / {}", reference.member);
-    let shown = Figure::new(times, number::ratio(times), found.median.line, member);
-    cell(times.is_finite().then_some(shown))
 }
 
 /// Such as `4 on 2 CPUs, split`. Threads that share a CPU take turns and are slower.

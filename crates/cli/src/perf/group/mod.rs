@@ -13,10 +13,9 @@ mod table;
 pub(crate) use arguments::{GroupArgs, long_words};
 pub(crate) use series::SeriesArgs;
 
-use super::arguments::INCOMPLETE;
 use super::files::Times;
 use super::priority;
-use crate::output::{print, print_line, wrong_arguments};
+use crate::output::{INCOMPLETE, print, print_line, wrong_arguments};
 use lanecast_measure::Head;
 use std::process::ExitCode;
 

@@ -2,8 +2,7 @@
 
 use super::arguments::HostArgs;
 use super::local::measure;
-use crate::output::{warn, words};
-use crate::perf::arguments::INCOMPLETE;
+use crate::output::{INCOMPLETE, warn, words};
 use crate::perf::files::{Files, Times};
 use crate::perf::progress::Progress;
 use crate::perf::record::Record;

@@ -162,8 +162,9 @@ impl LatArgs {
         let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
         let outward = |it: &&TransportName| **it != TransportName::Thread;
         // One is enough: the store is beside the path. Shared memory shows it best.
-        let kept = transports.iter().filter(outward).min_by_key(|it| **it != TransportName::Shm);
-        let kept = kept.filter(|_| !self.no_store);
+        let store_backed =
+            transports.iter().filter(outward).min_by_key(|it| **it != TransportName::Shm);
+        let store_backed = store_backed.filter(|_| !self.no_store);
         let runs = waits.iter().flat_map(|&wait| {
             // A bare receive either spins or sleeps.
             let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
@@ -171,11 +172,12 @@ impl LatArgs {
             let unders =
                 bare.chain(transports.iter().map(|&transport| Target::Transport(transport)));
             // Two threads that spin would leave the store no CPU.
-            let kept = kept.filter(|_| wait != WaitStrategy::BusySpin || cpus > SPINNING);
-            let kept = kept
-                .into_iter()
-                .flat_map(|&transport| PersistMode::ALL.map(|mode| Target::Kept(transport, mode)));
-            let unders = unders.chain(kept);
+            let store_backed =
+                store_backed.filter(|_| wait != WaitStrategy::BusySpin || cpus > SPINNING);
+            let store_backed = store_backed.into_iter().flat_map(|&transport| {
+                PersistMode::ALL.map(|mode| Target::StoreBacked(transport, mode))
+            });
+            let unders = unders.chain(store_backed);
             unders.map(move |target| LatRun { target, wait })
         });
         runs.collect()

@@ -12,7 +12,7 @@ pub(super) enum Target {
     Bare(SocketKind),
     Transport(TransportName),
     /// The same, with a store that keeps the messages.
-    Kept(TransportName, PersistMode),
+    StoreBacked(TransportName, PersistMode),
 }
 
 /// One run of the series.
@@ -27,7 +27,7 @@ impl fmt::Display for LatRun {
         match self.target {
             Target::Bare(socket) => write!(f, "bare {socket}, {}", self.wait),
             Target::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
-            Target::Kept(transport, mode) => {
+            Target::StoreBacked(transport, mode) => {
                 write!(f, "{} and a store (-p {mode}), {}", transport.name(), self.wait)
             }
         }

@@ -9,11 +9,10 @@ mod runner;
 
 pub(crate) use arguments::LatArgs;
 
-use super::arguments::INCOMPLETE;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::{warn, words};
+use crate::output::{INCOMPLETE, warn, words};
 use anyhow::bail;
 use lanecast_measure::smx::Placement;
 use lanecast_measure::{Head, PriorityChange, PriorityRequest};

@@ -3,16 +3,16 @@
 use super::arguments::LatArgs;
 use super::lat_run::{LatRun, Target};
 use crate::child::{ChildProcess, Deadline, TempDomain};
-use crate::perf::store_process::{StoreProcess, StoreWay};
+use crate::perf::store_process::{StoreArguments, StoreProcess};
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
 use lanecast_measure::persistent::PersistMode;
 use lanecast_measure::ping::Reference;
+use lanecast_measure::smx::Skipped;
 use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
-use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -57,11 +57,6 @@ impl<'a> Runner<'a> {
 
     /// The line of a turn that was not measured.
     pub(super) fn skipped(&self, why: String) -> anyhow::Result<String> {
-        #[derive(Serialize)]
-        struct Skipped {
-            experiment: &'static str,
-            why: String,
-        }
         let skipped = Skipped { experiment: "round-trip", why };
         Ok(self.head.line(Kind::Skipped, &skipped)?)
     }
@@ -82,7 +77,7 @@ impl<'a> Runner<'a> {
             Target::Transport(transport) => {
                 self.carried((transport, None), lat_run.wait, repetition, &Deadline { until, stop })
             }
-            Target::Kept(transport, mode) => {
+            Target::StoreBacked(transport, mode) => {
                 let deadline = Deadline { until, stop };
                 self.carried((transport, Some(mode)), lat_run.wait, repetition, &deadline)
             }
@@ -129,7 +124,7 @@ impl<'a> Runner<'a> {
         if let Some(mode) = mode {
             common.extend(["-p", mode.name(), "--stores", STORE].map(str::to_owned));
         }
-        // It ends with this call, and its data with it.
+        // Dropping it kills the store and removes its data.
         let _store = mode.map(|_| self.store(transport)).transpose()?;
         let start =
             |role, words: Vec<String>| ChildProcess::start(role, &[words, common.clone()].concat());
@@ -160,14 +155,14 @@ impl<'a> Runner<'a> {
     /// A store for one run.
     fn store(&self, transport: TransportName) -> anyhow::Result<StoreProcess> {
         let arguments = self.arguments;
-        let way = StoreWay {
+        let store = StoreArguments {
             transport,
             domain: self.domain.path("domain"),
             config: &arguments.config,
             interface: arguments.interface.as_deref(),
             io: arguments.io.as_deref(),
         };
-        StoreProcess::start(STORE, &way, arguments.store_data.as_deref())
+        StoreProcess::start(STORE, &store, arguments.store_data.as_deref())
     }
 
     fn ping(&self, transport: TransportName) -> Vec<String> {

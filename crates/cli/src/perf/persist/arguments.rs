@@ -1,10 +1,13 @@
 //! Arguments of `lanecast perf persist-report`.
 
+use crate::context::DomainArgs;
 use crate::perf::arguments::{Warmup, warmup};
+use crate::perf::persistence;
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
+use lanecast::PersistenceSettings;
 use lanecast_base::{Size, WaitStrategy};
-use lanecast_measure::persistent::PERSIST_SIZE;
+use lanecast_measure::persistent::{PERSIST_SIZE, PersistMode};
 use lanecast_measure::{expected_time, parse_number};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +29,8 @@ const GUESS: f64 = 200_000.0;
     it starts itself, with their data in a directory that is removed; name one on the disk in \
     question with --data.\n\
     The ceiling is what a bare program appends to a file there, with an fdatasync after each \
-    10000 messages, in the same run. One source-paced store is asked to reach 80 per cent of it; \
+    flight, in the same run: persistence.flight_messages, and no more than persistence.flight \
+    bytes. One source-paced store is asked to reach 80 per cent of it; \
     one receiver-paced store 90, three in quorum 45 per cent of that.\n\
     Exit status: 0 everything was measured, 1 error or interrupted, 2 wrong arguments, \
     3 a run failed or lost messages."
@@ -102,6 +106,21 @@ impl PersistReportArgs {
         self.messages.unwrap_or(if self.quick { QUICK } else { MESSAGES })
     }
 
+    /// Messages of a flight of source-paced publishers, by number and by bytes.
+    ///
+    /// # Errors
+    /// If the configuration is wrong, or has no room for one message.
+    pub(super) fn flight(&self) -> anyhow::Result<usize> {
+        let domain = DomainArgs { config: self.config.clone(), directory: None };
+        let application = persistence::application(Some(PersistMode::Source));
+        let config = domain.builder()?.um_application(application).config()?;
+        let PersistenceSettings { flight_messages, flight_bytes, .. } = config.persistence;
+        if self.size > flight_bytes {
+            bail!("-m {}: raise persistence.flight, which is {flight_bytes} bytes", self.size);
+        }
+        Ok(flight_messages.min(flight_bytes / self.size.max(1)).max(1))
+    }
+
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.messages() == 0 || self.size == 0 {
             bail!("-n 0 and -m 0 measure nothing: take 1 or more");
@@ -111,6 +130,9 @@ impl PersistReportArgs {
         }
         if self.transport == TransportName::Thread {
             bail!("--transport thread has no room for stores, which are other processes: use shm");
+        }
+        if let Some(data) = self.data.as_ref().filter(|data| !data.is_dir()) {
+            bail!("--data {}: no such directory", data.display());
         }
         Ok(())
     }

@@ -8,15 +8,13 @@ mod runner;
 
 pub(crate) use arguments::PersistReportArgs;
 
-use super::arguments::INCOMPLETE;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::{warn, words};
+use crate::output::{INCOMPLETE, warn, words};
 use anyhow::bail;
-use lanecast_measure::Head;
 use lanecast_measure::persistent::PERSIST_CASES;
-use runner::Runner;
+use runner::{Measured, Runner};
 use std::process::ExitCode;
 
 pub(super) fn run(
@@ -24,30 +22,24 @@ pub(super) fn run(
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<ExitCode> {
     arguments.check()?;
+    let flight = arguments.flight()?;
     let files = Files::open(&arguments.output(), Times::None("rates have no times: use .jsonl"))?;
     let mut record = Record::default();
     let each = arguments.expected();
     let count = u32::try_from(PERSIST_CASES.len()).unwrap_or(u32::MAX);
     let all = each.saturating_mul(count.saturating_mul(arguments.repetitions));
     let mut progress = Progress::new(all);
-    for repetition in 1..=arguments.repetitions {
-        let mut runner = Runner::new(Head::now(), arguments, repetition)?;
-        if stop() {
-            break;
-        }
-        record.keep(runner.ceiling(stop)?, true);
+    let mut runner = Runner::new(arguments, flight)?;
+    for repetition in (1..=arguments.repetitions).take_while(|_| !stop()) {
+        runner.begin(repetition);
+        let what = |case: &str| format!("{case} ({repetition}/{})", arguments.repetitions);
+        let found = runner.ceiling(stop);
+        note(&mut record, &runner, &what("ceiling"), found, stop)?;
         for case in PERSIST_CASES.iter().take_while(|_| !stop()) {
-            let what = format!("{} ({repetition}/{})", case.case, arguments.repetitions);
+            let what = what(case.case);
             progress.begin(&what, each);
-            match runner.measure(case, stop) {
-                Ok((line, is_complete)) => record.keep(line, is_complete),
-                Err(_) if stop() => {}
-                Err(error) => {
-                    let why = format!("{what}: {}", words(&error));
-                    warn(&why);
-                    record.fail(runner.skipped(why)?);
-                }
-            }
+            let found = runner.measure(case, stop);
+            note(&mut record, &runner, &what, found, stop)?;
         }
     }
     progress.finish();
@@ -56,4 +48,24 @@ pub(super) fn run(
         bail!("interrupted: the figures so far are written");
     }
     Ok(ExitCode::from(if record.failed == 0 { 0 } else { INCOMPLETE }))
+}
+
+/// Records a measurement or its failure; nothing of one that was interrupted.
+fn note(
+    record: &mut Record,
+    runner: &Runner<'_>,
+    what: &str,
+    found: anyhow::Result<Measured>,
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
+    match found {
+        Ok((line, is_complete)) => record.keep(line, is_complete),
+        Err(_) if stop() => {}
+        Err(error) => {
+            let why = format!("{what}: {}", words(&error));
+            warn(&why);
+            record.fail(runner.skipped(why)?);
+        }
+    }
+    Ok(())
 }

@@ -2,10 +2,10 @@
 
 use super::arguments::PersistReportArgs;
 use crate::child::{ChildProcess, Deadline, TempDomain};
-use crate::perf::store_process::{StoreProcess, StoreWay};
+use crate::perf::store_process::{StoreArguments, StoreProcess};
 use lanecast_measure::persistent::{CeilingSettings, PersistCase, PersistMode, ceiling};
+use lanecast_measure::smx::Skipped;
 use lanecast_measure::{Head, Kind};
-use serde::Serialize;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -15,17 +15,20 @@ const SLACK: Duration = Duration::from_secs(60);
 const SLOWNESS: u32 = 20;
 /// Longest time of the bare program.
 const CEILING_TIME: Duration = Duration::from_secs(5);
-/// Messages between two synchronizations of the bare program: the flight size.
-const FLIGHT: usize = 10_000;
 const STORES: [&str; 3] = ["a", "b", "c"];
 const TOPICS: [&str; 3] = ["topic1", "topic2", "topic3"];
 
-/// Runs the tests of one repetition.
+/// A measurement line, and whether every message arrived and is safe.
+pub(super) type Measured = (String, bool);
+
+/// Runs the tests of a series.
 #[derive(Debug)]
 pub(super) struct Runner<'a> {
     head: Head,
     domain: TempDomain,
     arguments: &'a PersistReportArgs,
+    /// Messages of a flight.
+    flight: usize,
     repetition: u32,
     /// Rate of the bare program, and with one source-paced store.
     ceiling_rate: Option<f64>,
@@ -33,32 +36,30 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(
-        head: Head,
-        arguments: &'a PersistReportArgs,
-        repetition: u32,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(arguments: &'a PersistReportArgs, flight: usize) -> anyhow::Result<Self> {
         let domain = TempDomain::build("persist")?;
-        Ok(Self { head, domain, arguments, repetition, ceiling_rate: None, spp_rate: None })
+        let (head, repetition, ceiling_rate, spp_rate) = (Head::now(), 0, None, None);
+        Ok(Self { head, domain, arguments, flight, repetition, ceiling_rate, spp_rate })
+    }
+
+    /// Begins a repetition: its rates are compared with each other.
+    pub(super) fn begin(&mut self, repetition: u32) {
+        self.head = Head::now();
+        (self.repetition, self.ceiling_rate, self.spp_rate) = (repetition, None, None);
     }
 
     /// The line of a test that was not measured.
     pub(super) fn skipped(&self, why: String) -> anyhow::Result<String> {
-        #[derive(Serialize)]
-        struct Skipped {
-            experiment: &'static str,
-            why: String,
-        }
         let skipped = Skipped { experiment: "persist", why };
         Ok(self.head.line(Kind::Skipped, &skipped)?)
     }
 
     /// Measures what a bare program can write where the stores' data are.
-    pub(super) fn ceiling(&mut self, stop: &dyn Fn() -> bool) -> anyhow::Result<String> {
+    pub(super) fn ceiling(&mut self, stop: &dyn Fn() -> bool) -> anyhow::Result<Measured> {
         let place = TempDomain::on_disk("ceiling", self.arguments.data.as_deref())?;
         let settings = CeilingSettings {
             size: self.arguments.size,
-            batch: FLIGHT,
+            batch: self.flight,
             messages: self.arguments.messages(),
             time: CEILING_TIME,
         };
@@ -67,7 +68,7 @@ impl<'a> Runner<'a> {
         let mut line: Value = serde_json::from_str(&self.head.line(Kind::Persist, &found)?)?;
         line["case"] = "ceiling".into();
         self.count(&mut line);
-        Ok(line.to_string())
+        Ok((line.to_string(), true))
     }
 
     fn count(&self, line: &mut Value) {
@@ -75,23 +76,23 @@ impl<'a> Runner<'a> {
         line["repetitions"] = self.arguments.repetitions.into();
     }
 
-    /// Runs a test; returns its line, and whether every message arrived and is safe.
+    /// Runs a test.
     pub(super) fn measure(
         &mut self,
         case: &PersistCase,
         stop: &dyn Fn() -> bool,
-    ) -> anyhow::Result<(String, bool)> {
+    ) -> anyhow::Result<Measured> {
         let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
         let deadline = Deadline { until, stop };
         let names = &STORES[..case.stores];
-        let way = StoreWay {
+        let store = StoreArguments {
             transport: self.arguments.transport,
             domain: self.domain.path("domain"),
             config: &self.arguments.config,
             interface: self.arguments.interface.as_deref(),
             io: None,
         };
-        let start = |name: &&str| StoreProcess::start(name, &way, self.arguments.data.as_deref());
+        let start = |name: &&str| StoreProcess::start(name, &store, self.arguments.data.as_deref());
         let _stores = names.iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let common = self.common(case, names);
         let process =
@@ -107,7 +108,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The publisher's line, with the case, the subscriber's counts and the comparisons.
-    fn line(&mut self, case: &PersistCase, mut line: Value, received: &Value) -> (String, bool) {
+    fn line(&mut self, case: &PersistCase, mut line: Value, received: &Value) -> Measured {
         // Only messages that are safe count: those in flight at the end take their time, too.
         let ns = |value: &Value| value.as_u64().unwrap_or(0) as f64;
         let time = ns(&line["duration_ns"]) + ns(&line["persistence"]["drained_ns"]);
@@ -116,7 +117,7 @@ impl<'a> Runner<'a> {
             self.spp_rate = Some(rate);
         }
         let of = |base: Option<f64>| base.filter(|base| *base > 0.0).map(|base| rate / base);
-        let kept = case.mode.is_some();
+        let is_store_backed = case.mode.is_some();
         line["rate"] = rate.into();
         line["kind"] = Kind::Persist.name().into();
         line["command"] = self.head.command.clone().into();
@@ -125,8 +126,8 @@ impl<'a> Runner<'a> {
         line["topics"] = case.topics.into();
         line["bytes_per_second"] = (rate * self.arguments.size as f64).into();
         line["document_rate"] = case.document_rate.into();
-        line["of_ceiling"] = of(self.ceiling_rate.filter(|_| kept)).into();
-        line["of_spp"] = of(self.spp_rate.filter(|_| kept)).into();
+        line["of_ceiling"] = of(self.ceiling_rate.filter(|_| is_store_backed)).into();
+        line["of_spp"] = of(self.spp_rate.filter(|_| is_store_backed)).into();
         line["asked_of_ceiling"] = case.asked_of_ceiling.into();
         line["asked_of_spp"] = case.asked_of_spp.into();
         for name in ["received", "recovered", "lost", "reported_lost", "duplicated", "damaged"] {

@@ -5,12 +5,11 @@
 
 mod runner;
 
-use super::arguments::INCOMPLETE;
 use super::context::ContextArgs;
 use super::files::{Files, Times};
 use super::progress::Progress;
 use super::record::Record;
-use crate::output::words;
+use crate::output::{INCOMPLETE, words};
 use lanecast_base::parse_duration;
 use lanecast_measure::smx::{Experiment, Placement, Series, Turn};
 use lanecast_measure::{Head, PriorityChange, PriorityRequest};

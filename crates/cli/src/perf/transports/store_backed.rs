@@ -8,12 +8,12 @@ use lanecast_measure::persistent::{Settings, StoreBacked, StoreHooks};
 use lanecast_transport::Transport;
 
 /// Work that is done over a transport, with stores that keep its messages.
-pub(super) struct Kept<W> {
+pub(super) struct StoreBackedWork<W> {
     pub(super) request: PersistenceRequest,
     pub(super) work: W,
 }
 
-impl<W: TransportWork> TransportWork for Kept<W> {
+impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
     type Outcome = W::Outcome;
 
     fn over<C: Transport + Clone + Send + Sync + 'static>(
@@ -37,7 +37,7 @@ impl<W: TransportWork> TransportWork for Kept<W> {
             notify: Box::new(|notice| print_error(&notice.to_string())),
         };
         let transport = StoreBacked::new(opened.transport.clone(), settings, hooks);
-        let kept = transport.clone();
+        let store_backed = transport.clone();
         work.over(&Opened {
             transport,
             publisher_wait: opened.publisher_wait,
@@ -48,7 +48,7 @@ impl<W: TransportWork> TransportWork for Kept<W> {
                 recovered: |subscriber| Some(subscriber.recovered()),
             },
             persistence: configured.clone(),
-            flight: Some(Box::new(move || kept.flight())),
+            flight: Some(Box::new(move || store_backed.flight())),
         })
     }
 }
