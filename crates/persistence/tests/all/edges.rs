@@ -17,6 +17,10 @@ fn groups() -> StoreGroups {
     StoreGroups::new(vec![vec!["a"]], GroupRule::Any).expect("groups")
 }
 
+fn three_stores() -> StoreGroups {
+    StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups")
+}
+
 /// A store that holds a stream whose next sequence is `start`.
 fn store_at(start: u64) -> Store {
     let mut store = Store::new(StoreSettings::default(), 5);
@@ -143,36 +147,75 @@ fn streams_are_bounded() {
     assert_eq!(out.frames.len(), 2, "a stream that is refused is not answered");
 }
 
-/// The stores answer when the messages that came live are durable already.
-#[test]
-fn a_receiver_that_begins_at_the_end_skips_no_live_message() {
-    let settings =
-        ReceiverSettings { start: ReceiverStart::End, ..ReceiverSettings::new(groups()) };
-    let mut receiver = Receiver::new(settings, 1, NOW);
-    let mut out = Outlet::default();
-    for number in 4..=5 {
-        receiver.on_live(SESSION, number, b"body", NOW, &mut out);
-    }
-    receiver.tick(NOW, &mut out);
+/// Answers a receiver's question as the store with this index, which has messages up to `next`, of
+/// a run whose first message has the sequence `start`.
+fn offer(
+    receiver: &mut Receiver,
+    store: usize,
+    start: u64,
+    (next, since): (u64, u64),
+    out: &mut Outlet,
+) {
     let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
         Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
         _ => None,
     });
     let token = asked.expect("a question");
     let log = Ballot { epoch: 3, session: SESSION };
+    let stores = three_stores().names().map(|name| (name.to_owned(), 5)).collect();
     let state = StoreState {
         incarnation: 5,
         promised: log,
         log,
-        next: 106,
-        members: Members { version: 1, stores: vec![("a".to_owned(), 5)] },
-        runs: vec![Run { ballot: log, start: 100 }],
+        next,
+        members: Members { version: 1, stores },
+        runs: vec![Run { ballot: log, start }],
         ..StoreState::default()
     };
-    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, since: 0, state };
-    receiver.on_frame(0, 7, &StoreFrame::Offer(offer), NOW, &mut out);
+    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, since, state };
+    receiver.on_frame(store, 7, &StoreFrame::Offer(offer), NOW, out);
     let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
-    receiver.on_frame(0, 0, &streams, NOW, &mut out);
+    receiver.on_frame(store, 0, &streams, NOW, out);
+}
+
+/// A store that lags tells its end as the sequence of a time that is later than all it has.
+#[test]
+fn a_store_that_lags_does_not_decide_where_a_time_begins() {
+    // Next and `since` of the stores that answer, and where the receiver begins.
+    let cases = [
+        ([(0, 0), (9, 9)], 9),
+        ([(9, 9), (4, 4)], 9),
+        ([(4, 4), (9, 6)], 6),
+        ([(9, 6), (9, 5)], 5),
+        ([(9, 0), (9, 0)], 0),
+        ([(0, 0), (0, 0)], 0),
+    ];
+    for (answers, expected) in cases {
+        let start = ReceiverStart::Time(1);
+        let settings = ReceiverSettings { start, ..ReceiverSettings::new(three_stores()) };
+        let mut receiver = Receiver::new(settings, 1, NOW);
+        let mut out = Outlet::default();
+        receiver.tick(NOW, &mut out);
+        for (store, answer) in answers.into_iter().enumerate() {
+            offer(&mut receiver, store, 0, answer, &mut out);
+        }
+        let joined = format!("Joined {{ source: 7, next: {expected}, is_resumed: false }}");
+        assert!(out.receiver_events.contains(&joined), "{answers:?}: {:?}", out.receiver_events);
+    }
+}
+
+/// The stores answer when the messages that came live are durable already.
+#[test]
+fn a_receiver_that_begins_at_the_end_skips_no_live_message() {
+    let settings =
+        ReceiverSettings { start: ReceiverStart::End, ..ReceiverSettings::new(three_stores()) };
+    let mut receiver = Receiver::new(settings, 1, NOW);
+    let mut out = Outlet::default();
+    for number in 4..=5 {
+        receiver.on_live(SESSION, number, b"body", NOW, &mut out);
+    }
+    receiver.tick(NOW, &mut out);
+    (0..2).for_each(|store| offer(&mut receiver, store, 100, (106, 0), &mut out));
     let joined = out.receiver_events.iter().find(|event| event.starts_with("Joined"));
     assert!(joined.is_some_and(|event| event.contains("next: 104")), "{:?}", out.receiver_events);
     let count = out.receiver_events.iter().filter(|event| event.starts_with("Message")).count();

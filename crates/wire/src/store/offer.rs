@@ -16,8 +16,8 @@ pub struct StoreOffer {
     pub consumption: Option<Consumption>,
     /// Number of the current run's first message on its topic.
     pub number: u64,
-    /// Sequence of the first message that the store wrote at the asked time or later: before it all
-    /// are older. 0 if no time was asked for.
+    /// Sequence of the first message that the store wrote at the asked time or later, its next
+    /// sequence if there is none: before it all are older. 0 if no time was asked for.
     pub since: u64,
     /// The stream's state.
     pub state: StoreState,
