@@ -8,7 +8,10 @@ use core::ops::Range;
 use lanecast_wire::journal::{KIND_ENTRY, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET};
 
 /// Bytes examined per step while they are zero.
-const ZEROS: u64 = 4096;
+const STEP: u64 = 4096;
+
+/// Zeros to compare a step with: `memcmp` takes vectors at any level of optimisation.
+static ZEROS: [u8; STEP as usize] = [0; STEP as usize];
 
 /// Findings about a segment's bytes from an offset on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +37,11 @@ impl Tail {
         let mut tail = Self::default();
         let (mut offset, end) = (from, segment.readable()?);
         while offset < end {
-            let length = (end - offset).min(ZEROS);
+            let length = (end - offset).min(STEP);
             let Some(bytes) = read_buffer.get(&segment.file, offset, length as usize)? else {
                 break;
             };
-            if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            if let Some(last) = last_written(bytes) {
                 // In a recycled file non-zero bytes may be old ones.
                 if !segment.is_recycled {
                     tail.end = Some(offset + last as u64 + 1);
@@ -78,9 +81,9 @@ pub(crate) fn is_blank<F: StoredFile>(
     read_buffer.forget();
     let (mut offset, end) = (RECORDS_OFFSET, segment.readable()?);
     while offset < end {
-        let length = (end - offset).min(ZEROS);
+        let length = (end - offset).min(STEP);
         let Some(bytes) = read_buffer.get(&segment.file, offset, length as usize)? else { break };
-        if bytes.iter().any(|byte| *byte != 0) {
+        if last_written(bytes).is_some() {
             let mut tail = Tail::default();
             if segment.is_recycled {
                 tail.scan_headers(read_buffer, segment, offset..offset + length)?;
@@ -92,4 +95,12 @@ pub(crate) fn is_blank<F: StoredFile>(
         offset += length;
     }
     Ok(true)
+}
+
+/// Index of the last byte of a step that is not zero.
+fn last_written(bytes: &[u8]) -> Option<usize> {
+    if bytes == &ZEROS[..bytes.len()] {
+        return None;
+    }
+    bytes.iter().rposition(|byte| *byte != 0)
 }
