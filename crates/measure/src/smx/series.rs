@@ -29,6 +29,9 @@ pub struct Step {
 const OVERHEAD: Duration = Duration::from_millis(250);
 /// Approximate rate of the slow receiver, for the expected duration.
 const SLOW_RATE: u64 = 60_000;
+/// Messages to the slow receiver for each second of a case's time: more than it reads, so that the
+/// publisher is held back even in short runs.
+const SLOW_MESSAGES: u128 = 100_000;
 
 const SIZES: [usize; 11] = [25, 64, 65, 100, 112, 113, 128, 129, 200, 500, 1500];
 const LATENCY_SIZES: [usize; 3] = [100, 500, 1500];
@@ -58,7 +61,7 @@ impl Series {
             jitter(time),
             flat(Experiment::Size, SIZES.map(Case::flat_out), time),
             flat(Experiment::Workload, workload(&WORKLOAD_SIZES, 1), time),
-            vec![slow(200_000)],
+            slow(time),
             flat(Experiment::Latency, latency(&LATENCY_RATES), time),
             flat(Experiment::Generic, generic(&OTHER_SIZES), time),
             flat(Experiment::Receivers, fan_out(&FAN_OUT_SIZES), time),
@@ -74,7 +77,7 @@ impl Series {
             jitter(time),
             flat(Experiment::Size, SIZES.map(Case::flat_out), time),
             flat(Experiment::Workload, workload(&[25, 64, 100], 2), time),
-            vec![slow(60_000)],
+            slow(time),
             flat(Experiment::Latency, latency(&LATENCY_RATES), time),
             flat(Experiment::Generic, generic(&[25, 1500]), time),
             flat(Experiment::Receivers, fan_out(&[100]), time),
@@ -159,9 +162,10 @@ fn jitter(time: Duration) -> Vec<Step> {
     vec![Step { experiment: Experiment::Jitter, case: None, length: RunLength::Time(time) }]
 }
 
-fn slow(messages: u64) -> Step {
-    let length = RunLength::Messages(messages);
-    Step { experiment: Experiment::Slow, case: Some(SLOW), length }
+fn slow(time: Duration) -> Vec<Step> {
+    let messages = (time.as_millis() * SLOW_MESSAGES / 1_000).max(1);
+    let length = RunLength::Messages(u64::try_from(messages).unwrap_or(u64::MAX));
+    vec![Step { experiment: Experiment::Slow, case: Some(SLOW), length }]
 }
 
 fn workload(sizes: &[usize], every: usize) -> Vec<Case> {
