@@ -88,7 +88,9 @@ local STRUCTURES = {
     { "receivers", "lanecast.welcome_body.receivers", 24, 4, false },
     { "pid", "lanecast.welcome_body.pid", 28, 4, false },
     { "liveness_ms", "lanecast.welcome_body.liveness_ms", 32, 4, false },
-    { "reserved", "lanecast.welcome_body.reserved", 36, 4, false },
+    { "fec_data", "lanecast.welcome_body.fec_data", 36, 1, false },
+    { "fec_parity", "lanecast.welcome_body.fec_parity", 37, 1, false },
+    { "fec_delay_us", "lanecast.welcome_body.fec_delay_us", 38, 2, false },
   } },
   StatusBody = { bytes = 48, fields = {
     { "receiver", "lanecast.status_body.receiver", 0, 8, true },
@@ -110,6 +112,12 @@ local STRUCTURES = {
   EjectBody = { bytes = 8, fields = {
     { "receiver", "lanecast.eject_body.receiver", 0, 8, true },
   } },
+  ParityBody = { bytes = 12, fields = {
+    { "members", "lanecast.parity_body.members", 0, 8, false },
+    { "row", "lanecast.parity_body.row", 8, 1, false },
+    { "proactive", "lanecast.parity_body.proactive", 9, 1, false },
+    { "reserved", "lanecast.parity_body.reserved", 10, 2, false },
+  } },
 }
 local ADVERT_FLAGS = { { 1, "GONE" }, { 2, "PERHAPS" } }
 local ITEM_FLAGS = { { 1, "BEGIN" }, { 2, "END" }, { 4, "MORE" } }
@@ -121,7 +129,7 @@ local LAYOUTS = {
     flags = { { 1, "CLOSED" }, { 2, "PROBE" } },
     parts = { { "one", "DataHeader" }, { "one", "SessionBody" }, { "list", "TopicHead" } } },
   [3] = { name = "Nak", about = "a receiver misses datagrams", is_reason = false,
-    flags = { { 1, "ALONE" } },
+    flags = { { 1, "ALONE" }, { 2, "PARITY" } },
     parts = { { "one", "NakBody" }, { "list", "Range" } } },
   [4] = { name = "Confirm", about = "the sender has heard of missing datagrams", is_reason = false,
     flags = { { 1, "BUDGET" } },
@@ -130,7 +138,7 @@ local LAYOUTS = {
     flags = { { 1, "UNWANTED" }, { 2, "GONE" } },
     parts = { { "list", "Range" } } },
   [6] = { name = "Join", about = "a receiver asks to be admitted", is_reason = false,
-    flags = { { 1, "RESUME" }, { 2, "LATE" }, { 4, "FURTHER" } },
+    flags = { { 1, "RESUME" }, { 2, "LATE" }, { 4, "FURTHER" }, { 8, "FEC" } },
     parts = { { "one", "JoinBody" }, { "names" } } },
   [7] = { name = "Challenge", about = "the sender asks a receiver to prove its address", is_reason = false,
     flags = {  },
@@ -156,6 +164,9 @@ local LAYOUTS = {
   [14] = { name = "Query", about = "resolution: who publishes these topics?", is_reason = false,
     flags = { { 1, "WITHDRAW" }, { 2, "ALL" }, { 4, "SYNC" }, { 8, "PREFIXES" } },
     parts = { { "names" } } },
+  [15] = { name = "Parity", about = "parity of a block of datagrams, which rebuilds lost ones", is_reason = false,
+    flags = {  },
+    parts = { { "one", "DataHeader" }, { "one", "ParityBody" } } },
 }
 
 local HEADER = STRUCTURES.FrameHeader.bytes

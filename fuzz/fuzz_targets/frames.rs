@@ -3,7 +3,7 @@
 
 use lanecast_wire::net::{
     Blocks, ChallengeBody, EchoBody, EjectBody, Frame, FrameHeader, FrameWriter, JoinBody, Kind,
-    LeaveBody, NakBody, Range, SessionBody, StatusBody, TopicHead, WelcomeBody, adverts,
+    LeaveBody, NakBody, ParityBody, Range, SessionBody, StatusBody, TopicHead, WelcomeBody, adverts,
     frame_length, list, names, topics,
 };
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         read(&frame);
     }
     // Whatever a datagram holds, its body may be that of any kind.
-    (1..=14).filter_map(Kind::from_number).for_each(|kind| {
+    (1..=15).filter_map(Kind::from_number).for_each(|kind| {
         read(&Frame { kind, flags: 0, session: 1, sequence: 2, body: bytes });
     });
     stream(bytes);
@@ -70,6 +70,9 @@ fn read(frame: &Frame<'_>) {
             }
         }
         Kind::Query => same_names(frame.body),
+        Kind::Parity => {
+            _ = frame.data().and_then(|(_, rest)| ParityBody::split(rest));
+        }
     }
 }
 

@@ -32,6 +32,7 @@ struct Stage {
 impl Stage {
     fn new(script: &mut Script<'_>) -> Self {
         let (shape, now) = (script.byte(), 1_000);
+        let has_parity = shape & 0x40 != 0;
         let settings = ReceiverSettings {
             receiver: RECEIVER,
             window_datagrams: 64,
@@ -49,13 +50,13 @@ impl Stage {
         let mut stage = Self { receiver, now, joined, left, sequence: START, number: NUMBER };
         stage.turn();
         if shape & 0x80 == 0 {
-            stage.welcome();
+            stage.welcome(has_parity);
             assert_eq!(stage.receiver.phase(), Phase::Live);
         }
         stage
     }
 
-    fn welcome(&mut self) {
+    fn welcome(&mut self, has_parity: bool) {
         let mut bytes = vec![0; 1_472];
         let mut writer = FrameWriter::new(&mut bytes, Kind::Welcome, 0, SESSION, START);
         let body = WelcomeBody {
@@ -66,7 +67,9 @@ impl Stage {
             receivers: 1.into(),
             pid: 0.into(),
             liveness_ms: 0.into(),
-            reserved: 0.into(),
+            fec_data: if has_parity { 4 } else { 0 },
+            fec_parity: 1,
+            fec_delay_us: 50.into(),
         };
         assert!(writer.add(&body));
         for (topic, name) in (0u32..).zip(&NAMES[..2]) {

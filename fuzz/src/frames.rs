@@ -3,8 +3,8 @@
 use crate::Script;
 use lanecast_wire::net::{
     AdvertEntry, BlockHeader, ChallengeBody, EchoBody, EjectBody, FrameHeader, FrameWriter,
-    ItemHeader, JoinBody, Kind, LeaveBody, NakBody, Range, SessionBody, StatusBody, TopicEntry,
-    TopicHead, WelcomeBody,
+    ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SessionBody, StatusBody,
+    TopicEntry, TopicHead, WelcomeBody,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -30,7 +30,9 @@ pub struct Near<'a> {
 /// A frame, whole and of this session; what follows the header may be anything.
 pub fn frame(script: &mut Script<'_>, near: &Near<'_>) -> Vec<u8> {
     let what = script.byte();
-    let kind = Kind::from_number(1 + what % 14).expect("a kind");
+    // Parity has a part of the numbers: the kept inputs mean what they meant before there was any.
+    let number = if what & 0x7f >= 112 { Kind::Parity as u8 } else { 1 + what % 14 };
+    let kind = Kind::from_number(number).expect("a kind");
     let flags = script.byte().into();
     let mut bytes = vec![0; LIMIT];
     let sequence = script.near(near.sequence);
@@ -83,8 +85,26 @@ fn fill(
         Kind::Confirm | Kind::Void => ranges(writer, script, near),
         Kind::Advert => (0..script.byte() % 5).try_for_each(|_| advert(writer, script, near)),
         Kind::Query => names(writer, script, near),
+        Kind::Parity => parity(writer, script),
         _ => person(writer, kind, script, near),
     }
+}
+
+fn parity(writer: &mut FrameWriter<'_>, script: &mut Script<'_>) -> Option<()> {
+    add(writer.add_data_header(script.small(), script.small()))?;
+    // Mostly blocks that could be: the first datagram belongs to them, and few others.
+    let mut members = 1 | u64::from(script.byte()) << (script.byte() % 57);
+    members ^= u64::from(script.byte() % 8 == 0);
+    let row = script.byte() % 40;
+    let body = ParityBody {
+        members: members.into(),
+        row,
+        proactive: script.byte() % 4,
+        reserved: 0.into(),
+    };
+    add(writer.add(&body))?;
+    let symbol: Vec<u8> = (0..script.byte()).map(|_| script.byte()).collect();
+    add(writer.add(&symbol[..]))
 }
 
 /// The frames about one receiver.
@@ -116,7 +136,9 @@ fn person(
                 receivers: script.small().into(),
                 pid: 0.into(),
                 liveness_ms: script.small().into(),
-                reserved: 0.into(),
+                fec_data: script.byte(),
+                fec_parity: script.byte(),
+                fec_delay_us: (script.small() as u16).into(),
             };
             add(writer.add(&body))?;
             (0..script.byte() % 5).try_for_each(|_| topic(writer, script, near))

@@ -47,7 +47,7 @@ pub(crate) struct PublisherStatus {
 }
 
 /// The columns of a publisher's counters file.
-pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
+pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 26] = [
     ("topics", |c| c.topics),
     ("receivers", |c| c.receivers),
     ("receivers joined", |c| c.sent.joined),
@@ -62,6 +62,9 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
     ("naks heard", |c| c.sent.naks),
     ("datagrams repaired", |c| c.sent.repairs),
     ("bytes repaired", |c| c.sent.repair_bytes),
+    ("parity sent", |c| c.sent.parity),
+    ("bytes of parity", |c| c.sent.parity_bytes),
+    ("parity repairs", |c| c.sent.parity_repairs),
     ("datagrams no longer kept", |c| c.sent.gone),
     ("repairs over budget", |c| c.sent.over_budget),
     ("window full", |c| c.sent.window_full),
@@ -74,7 +77,7 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 23] = [
 ];
 
 /// The columns of a subscriber's counters file, one file for each session.
-pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 18] = [
+pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 21] = [
     ("topics", |c| c.topics),
     ("messages", |c| c.received.messages),
     ("datagrams", |c| c.received.datagrams),
@@ -82,6 +85,9 @@ pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 18] = [
     ("gaps", |c| c.received.gaps),
     ("naks sent", |c| c.received.naks),
     ("datagrams recovered", |c| c.received.recovered),
+    ("datagrams rebuilt", |c| c.received.rebuilt),
+    ("parity received", |c| c.received.parity),
+    ("parity unused", |c| c.received.parity_unused),
     ("messages recovered", |c| c.received.recovered_messages),
     ("recovery min ns", |c| c.received.recovery_min),
     ("recovery mean ns", |c| c.received.recovery_mean()),

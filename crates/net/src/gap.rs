@@ -32,7 +32,7 @@ pub struct GapReport {
 pub enum GapState {
     /// Missing; NAKs will ask for them.
     Noticed,
-    /// Received by repair.
+    /// Received by repair, or rebuilt from parity.
     Recovered {
         /// Time since the gap was noticed.
         after: Duration,
@@ -59,7 +59,7 @@ impl GapReport {
             count: record.count,
             state: match record.end {
                 GapEnd::Open => GapState::Noticed,
-                GapEnd::Recovered => GapState::Recovered { after },
+                GapEnd::Recovered | GapEnd::Rebuilt => GapState::Recovered { after },
                 GapEnd::Lost(why) => GapState::GivenUp { after, why },
             },
         }

@@ -19,6 +19,7 @@ use lanecast_base::clock::Clock;
 use lanecast_os::biased::Biased;
 use lanecast_os::xdp::XdpMode;
 use lanecast_os::{process, tcp};
+use lanecast_protocol::fec::FecSettings;
 use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{self, Distribution, Sender, SenderSettings};
 use lanecast_transport::{Publish, SessionId, TopicSelection, Transport};
@@ -197,6 +198,11 @@ impl Network {
             data_rate: settings.data_rate,
             repair_share: settings.repair_share,
             link_rate: LINK_RATE,
+            fec: settings.fec.map(|(data, parity)| FecSettings {
+                data,
+                parity,
+                delay: nanos(settings.fec_delay),
+            }),
             pid: std::process::id(),
             seed,
         }

@@ -412,6 +412,7 @@ impl ReceiveSession {
         let end = match record.end {
             GapEnd::Open => return Some(record),
             GapEnd::Recovered => LossOutcome::Recovered,
+            GapEnd::Rebuilt => LossOutcome::Rebuilt,
             GapEnd::Lost(why) => LossOutcome::GivenUp(loss_reason(why)),
         };
         if self.counter_file.logs_losses() {

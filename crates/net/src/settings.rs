@@ -4,6 +4,8 @@ use crate::error::OpenError;
 use crate::peer_names::port;
 use crate::source::TransportKind;
 use lanecast_base::WaitStrategy;
+use lanecast_protocol::fec::FecSettings;
+use lanecast_wire::net::{FEC_DATA_MAX, FEC_DATAGRAM_MAX, FEC_PARITY_MAX};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,6 +85,11 @@ pub struct NetSettings {
     pub data_rate: Option<u64>,
     /// Share of the rate that repairs may take, in percent.
     pub repair_share: u32,
+    /// Forward error correction of a publisher's datagrams: the data datagrams of a block, and the
+    /// parity frames that follow it; `None`: no parity.
+    pub fec: Option<(u8, u8)>,
+    /// Longest time from a datagram to the parity of its block.
+    pub fec_delay: Duration,
     /// Receive buffer of a socket (SO_RCVBUF), in bytes.
     pub receive_buffer_bytes: usize,
     /// Send buffer of a socket (SO_SNDBUF), in bytes.
@@ -201,6 +208,8 @@ impl Default for NetSettings {
             heartbeat: Duration::from_millis(100),
             data_rate: None,
             repair_share: 25,
+            fec: None,
+            fec_delay: Duration::from_micros(50),
             receive_buffer_bytes: 8 << 20,
             send_buffer_bytes: 2 << 20,
             io: IoKind::Sockets,
@@ -243,6 +252,21 @@ impl NetSettings {
         }
         if !(1..=100).contains(&self.repair_share) {
             return refuse("net.repair_share", "take 1 to 100 (percent)");
+        }
+        if let Some((data, parity)) = self.fec {
+            let is_block = (1..=FEC_DATA_MAX).contains(&data.into());
+            if !is_block || usize::from(parity) > FEC_PARITY_MAX {
+                return refuse(
+                    "net.fec",
+                    "take a block of 1 to 32 datagrams and 0 to 32 of parity, such as 4+1, or none",
+                );
+            }
+            if self.datagram_bytes.is_some_and(|bytes| bytes > FEC_DATAGRAM_MAX) {
+                return refuse("net.datagram", "take at most 9216 bytes with net.fec");
+            }
+        }
+        if nanos(self.fec_delay) > FecSettings::DELAY_MAX {
+            return refuse("net.fec_delay", "take at most 65ms");
         }
         if !(1..=4096).contains(&self.receivers_max) {
             return refuse("net.receivers_max", "take 1 to 4096");

@@ -7,8 +7,10 @@
 //! - [`resolver_server`]: the server that resolvers connect to where multicast is not available
 //! - [`sender`]: a publisher's session towards any number of receivers
 //! - [`receiver`]: one session, as one subscriber receives it
+//! - [`fec`]: the code of their parity, which rebuilds lost datagrams
 #![forbid(unsafe_code)]
 
+pub mod fec;
 pub mod receiver;
 pub mod resolution;
 pub mod resolver_server;

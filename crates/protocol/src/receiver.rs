@@ -2,9 +2,9 @@
 //!
 //! Data passes two layers: the `gap_tracker` knows which datagrams are missing, and per topic a
 //! `reassembly` knows which fragment is next, so that a missing datagram delays only the topics in
-//! it. `joining` performs the handshake, `nak` requests missing datagrams, `status` reports the
-//! application's progress, and `liveness` detects a dead sender. `session` holds their common
-//! state.
+//! it. `joining` performs the handshake, `parity` rebuilds missing datagrams and `nak` requests
+//! them, `status` reports the application's progress, and `liveness` detects a dead sender.
+//! `session` holds their common state.
 //!
 //! A receiver belongs to one thread, which passes it frames and the time, sends what it writes, and
 //! hands its deliveries to the application.
@@ -19,6 +19,8 @@ mod joining;
 mod liveness;
 mod nak;
 mod output;
+mod parity;
+mod parity_window;
 mod reassembly;
 mod session;
 mod status;
@@ -168,6 +170,9 @@ impl Receiver {
         if session.tracker.take_next(frame.sequence) {
             session.liveness.on_heard(now);
             session.counters.datagrams += 1;
+            if let Some(parity) = &mut session.parity {
+                parity.retain(frame.sequence, bytes);
+            }
             if !session.take_blocks(frame.sequence, bytes, at, out) {
                 session.reopen(now, frame.sequence);
             }
@@ -176,7 +181,11 @@ impl Receiver {
                 session.finish_if_drained(now, out);
             }
         } else {
-            session.on_other_data(now, frame, header, (bytes, at), out);
+            session.take_other_data(now, frame, header, (bytes, at), GapEnd::Recovered, out);
+            // It may be what the parity of its block still lacked.
+            if session.parity.as_ref().is_some_and(|parity| parity.is_waiting()) {
+                parity::rebuild(session, now, out);
+            }
         }
     }
 
@@ -276,7 +285,9 @@ impl Receiver {
         if join.is_some() || !is_live {
             return join;
         }
-        let nak = session.nak.write(tracker, &session.round_trip, now, ids, buffer);
+        let takes_parity = session.parity.is_some();
+        let trip = &session.round_trip;
+        let nak = session.nak.write((tracker, takes_parity), trip, now, ids, buffer);
         if nak.is_some() {
             session.counters.naks += 1;
             // The wait for the repair depends on the round trip, and while datagrams are missing

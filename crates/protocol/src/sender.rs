@@ -3,7 +3,8 @@
 //! Messages are laid out as datagrams in the send window (`packetizer`, `window`), from which the
 //! `scheduler` sends them: to a multicast group, to each receiver, or on connections. Receivers
 //! join by a `handshake`, report their progress (`status`), which flow control uses (`session`),
-//! and request missing datagrams (`repair`). `heartbeats` fill the pauses and announce the end.
+//! and request missing datagrams (`repair`), or rebuild them from `parity`. `heartbeats` fill the
+//! pauses and announce the end.
 //!
 //! A sender belongs to one thread, which passes it received frames and the time, and sends what it
 //! hands out.
@@ -19,7 +20,10 @@ mod heartbeat_timer;
 mod heartbeats;
 mod layout;
 mod missing;
+mod open_block;
 mod packetizer;
+mod parity;
+mod parity_encoder;
 mod plan;
 mod receiver_state;
 mod repair;
@@ -41,7 +45,7 @@ use crate::Nanos;
 use handshake::Handshake;
 use heartbeats::Heartbeats;
 use lanecast_wire::net::{Frame, Kind, NAME_MAX};
-use plan::Planned;
+use plan::{ParityOf, Planned};
 use receiver_state::Peer;
 use repair::Repairs;
 use scheduler::Scheduler;
@@ -242,6 +246,7 @@ impl Sender {
             self.session.receivers_due(),
             self.repairs.due(&self.session),
             self.scheduler.due(&self.session),
+            self.scheduler.parity_due(&self.session),
             self.unjoined_due().map(|(_, due)| due),
         ];
         due.into_iter().flatten().min()
@@ -255,6 +260,10 @@ impl Sender {
             Planned::Control => {
                 let (to, bytes) = self.session.control.front()?;
                 Some(Transmit { to, bytes, segment: bytes.len() })
+            }
+            Planned::Parity { to, .. } => {
+                let bytes = &self.session.parity.as_ref()?.frame[..];
+                Some(Transmit { to: *to, bytes, segment: bytes.len() })
             }
             Planned::Repair { to, run, .. }
             | Planned::Group { to, run }
@@ -288,6 +297,15 @@ impl Sender {
             Some(Planned::Control) => session.control.pop(),
             Some(Planned::Repair { at, alone, run, .. }) => {
                 self.repairs.sent(session, now, (at, alone), &run);
+            }
+            Some(Planned::Parity { of, .. }) => {
+                let bytes = session.parity.as_ref().map_or(0, |parity| parity.frame.len());
+                match of {
+                    ParityOf::Answer { at, first } => {
+                        self.repairs.sent_parity(session, now, (at, first), bytes);
+                    }
+                    _ => self.scheduler.sent_parity(session, of, bytes),
+                }
             }
             Some(Planned::Group { run, .. }) => self.scheduler.sent_to_group(session, now, &run),
             Some(Planned::Unicast { at, run, .. }) => {

@@ -9,6 +9,7 @@ use crate::event_queue::EventQueue;
 use crate::link::LinkConditions;
 use crate::network::{Host, Network, Socket, address, group_address, owner};
 use crate::rng::SimRng;
+use lanecast_protocol::fec::FecSettings;
 use lanecast_protocol::receiver::{self, Delivery, Receiver};
 use lanecast_protocol::sender::{self, Distribution, Sender};
 use lanecast_protocol::{Nanos, SECOND};
@@ -39,6 +40,8 @@ pub struct LatencyScenario {
     pub is_group: bool,
     /// Number of subscribers.
     pub subscribers: usize,
+    /// Parity of the session.
+    pub fec: Option<FecSettings>,
     /// Conditions in both directions.
     pub conditions: LinkConditions,
     /// Number of messages.
@@ -88,8 +91,12 @@ impl PollingSchedule {
 pub struct Latencies {
     /// Delay of each counted delivery, from the message's due time.
     pub delays: Vec<Nanos>,
-    /// Number of repairs.
+    /// Number of datagrams sent again.
     pub repairs: u64,
+    /// Number of data datagrams sent for the first time.
+    pub datagrams: u64,
+    /// Number of parity frames, in answers to NAKs or not.
+    pub parity: u64,
     /// Number of NAKs.
     pub naks: u64,
     /// Number of messages reported as lost.
@@ -164,6 +171,7 @@ impl Run {
             session: SESSION,
             distribution,
             liveness,
+            fec: scenario.fec,
             seed: scenario.seed,
             ..sender::SenderSettings::default()
         };
@@ -249,10 +257,12 @@ impl Run {
         }
         while let Some(transmit) = self.sender.next_transmit(self.now) {
             for datagram in transmit.bytes.chunks(transmit.segment) {
-                let again = whole(datagram).is_some_and(|frame| {
-                    frame.kind == Kind::Data && frame.flags & flag::AGAIN != 0
-                });
-                self.waits.repairs += u64::from(again);
+                if let Some(frame) = whole(datagram) {
+                    let again = frame.flags & flag::AGAIN != 0;
+                    self.waits.repairs += u64::from(frame.kind == Kind::Data && again);
+                    self.waits.datagrams += u64::from(frame.kind == Kind::Data && !again);
+                    self.waits.parity += u64::from(frame.kind == Kind::Parity);
+                }
                 send((&mut self.network, &mut self.events), self.now, 0, transmit.to, datagram);
             }
             self.sender.transmitted(self.now);

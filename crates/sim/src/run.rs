@@ -43,6 +43,8 @@ pub struct Outcome {
     pub evicted: u64,
     pub gave_up: u64,
     pub recovered: u64,
+    pub rebuilt: u64,
+    pub parity: u64,
     pub overflowed: u64,
     pub subscribers: u64,
     pub timed_out: u64,
@@ -67,6 +69,8 @@ impl Outcome {
         self.evicted += other.evicted;
         self.gave_up += other.gave_up;
         self.recovered += other.recovered;
+        self.rebuilt += other.rebuilt;
+        self.parity += other.parity;
         self.overflowed += other.overflowed;
         self.subscribers += other.subscribers;
         self.timed_out += other.timed_out;
@@ -329,6 +333,7 @@ impl Run {
                 let counters = checked.receiver.counters();
                 outcome.gave_up += counters.lost_datagrams;
                 outcome.recovered += counters.recovered;
+                outcome.rebuilt += counters.rebuilt;
                 outcome.overflowed += counters.overflowed;
                 outcome.longest_gap = outcome.longest_gap.max(counters.recovery_max);
                 outcome.read += checked.ledgers.iter().map(Ledger::read).sum::<u64>();
@@ -345,6 +350,7 @@ impl Run {
             }
         }
         (outcome.subscribers, outcome.timed_out) = self.world.publisher.roster.totals();
+        outcome.parity = self.world.publisher.traffic.frames(Kind::Parity);
         outcome.repairs = self.world.publisher.traffic.repairs();
         outcome.gentle = u64::from(self.world.scenario.is_gentle);
         outcome.refusals = self.world.publisher.refusals;

@@ -14,6 +14,7 @@ use crate::network::group_address;
 use crate::payload::Sizes;
 use crate::rng::SimRng;
 use fault_schedule::FaultSchedule;
+use lanecast_protocol::fec::FecSettings;
 use lanecast_protocol::sender::{Distribution, Pacing};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver, sender};
 
@@ -87,6 +88,8 @@ impl Scenario {
         let mut rng = SimRng::new(seed);
         let span = rng.spread(20 * MILLISECOND..=1_500 * MILLISECOND);
         let mut sender = draw_sender(&mut rng);
+        // From numbers of its own: a seed has the same faults with parity and without.
+        sender.fec = draw_fec(&mut SimRng::new(seed ^ 0xfec));
         let mut topics = draw_topics(&mut rng, sender.longest_message, span);
         if focus == Focus::LateTopics {
             make_late(&mut rng, &mut sender, &mut topics, span);
@@ -213,6 +216,14 @@ fn draw_sender(rng: &mut SimRng) -> sender::SenderSettings {
         seed: rng.any(),
         ..sender::SenderSettings::default()
     }
+}
+
+fn draw_fec(rng: &mut SimRng) -> Option<FecSettings> {
+    rng.percent(40).then(|| FecSettings {
+        data: rng.pick(&[1, 2, 4, 8, 16, 32]),
+        parity: rng.pick(&[0, 1, 1, 2, 4]),
+        delay: rng.pick(&[0, 50, 500, 5_000]) * MICROSECOND,
+    })
 }
 
 /// Gives the session topics that are added late. Connections keep the order of frames, so there

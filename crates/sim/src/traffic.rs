@@ -6,7 +6,7 @@ use lanecast_protocol::{Nanos, SECOND};
 use lanecast_wire::net::{Frame, Kind, Range, flag};
 
 /// Number of frame kinds, including 0.
-const KINDS: usize = Kind::Query as usize + 1;
+const KINDS: usize = Kind::Parity as usize + 1;
 
 /// Frames and bytes sent by one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

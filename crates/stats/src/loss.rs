@@ -2,8 +2,8 @@
 
 use lanecast_base::sync::Ordering::Relaxed;
 use lanecast_wire::stats::{
-    COUNT_UNKNOWN, LOSS_GIVEN_UP, LOSS_RECOVERED, LOSS_TOLD, LossEntry, WHY_DAMAGED, WHY_EVICTED,
-    WHY_GAVE_UP, WHY_GONE, WHY_NONE, WHY_SKIPPED,
+    COUNT_UNKNOWN, LOSS_GIVEN_UP, LOSS_REBUILT, LOSS_RECOVERED, LOSS_TOLD, LossEntry, WHY_DAMAGED,
+    WHY_EVICTED, WHY_GAVE_UP, WHY_GONE, WHY_NONE, WHY_SKIPPED,
 };
 
 /// An entry for the loss log.
@@ -32,6 +32,8 @@ pub struct Loss<'a> {
 pub enum LossOutcome {
     /// The datagrams arrived late, or a repair replaced them.
     Recovered,
+    /// The receiver rebuilt the datagrams from parity.
+    Rebuilt,
     /// The receiver stopped asking for the datagrams.
     GivenUp(LossCause),
     /// The application got a gap event for the messages.
@@ -73,6 +75,7 @@ impl LossOutcome {
     const fn code(self) -> (u32, u32) {
         match self {
             Self::Recovered => (LOSS_RECOVERED, WHY_NONE),
+            Self::Rebuilt => (LOSS_REBUILT, WHY_NONE),
             Self::GivenUp(why) => (LOSS_GIVEN_UP, why as u32),
             Self::Reported(why) => (LOSS_TOLD, why as u32),
         }
@@ -83,6 +86,7 @@ impl LossOutcome {
         let why = LossCause::ALL.into_iter().find(|known| *known as u32 == why);
         match what {
             LOSS_RECOVERED => Some(Self::Recovered),
+            LOSS_REBUILT => Some(Self::Rebuilt),
             LOSS_GIVEN_UP => why.map(Self::GivenUp),
             LOSS_TOLD => why.map(Self::Reported),
             _ => None,

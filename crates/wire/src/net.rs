@@ -16,8 +16,8 @@ mod writer;
 
 pub use block::{BlockHeader, Blocks, Item, ItemFlags, ItemHeader, Items, TOTAL_BYTES, item_bytes};
 pub use control::{
-    ChallengeBody, EchoBody, EjectBody, JoinBody, LeaveBody, NakBody, Names, Range, SessionBody,
-    StatusBody, TopicEntry, TopicHead, Topics, WelcomeBody, list, names, topics,
+    ChallengeBody, EchoBody, EjectBody, JoinBody, LeaveBody, NakBody, Names, ParityBody, Range,
+    SessionBody, StatusBody, TopicEntry, TopicHead, Topics, WelcomeBody, list, names, topics,
 };
 pub use resolution::{
     AdvertEntry, Adverts, OpenEntry, address_bytes, advert_flag, adverts, query_flag, refusal_flag,
@@ -37,6 +37,14 @@ pub const DATA_OFFSET: usize = size_of::<FrameHeader>() + size_of::<DataHeader>(
 pub const FRAME_MAX: usize = 65_528;
 /// The smallest limit for datagrams that a session may have, in bytes.
 pub const DATAGRAM_MIN: usize = 512;
+/// The most data datagrams of a block that parity protects.
+pub const FEC_DATA_MAX: usize = 32;
+/// The most parity frames of a block.
+pub const FEC_PARITY_MAX: usize = 32;
+/// The longest datagram of a session with parity, in bytes: bounds what its receivers keep.
+pub const FEC_DATAGRAM_MAX: usize = 9_216;
+/// The bytes of a symbol before the blocks of its datagram: the number of their bytes.
+pub const SYMBOL_LENGTH_BYTES: usize = 2;
 /// The longest topic name, in bytes of UTF-8.
 pub const NAME_MAX: usize = 255;
 
@@ -72,6 +80,8 @@ pub enum Kind {
     Advert = 13,
     /// Query for the publishers of topics.
     Query = 14,
+    /// Parity of a block of datagrams, from which lost ones are rebuilt.
+    Parity = 15,
 }
 
 impl Kind {
@@ -92,6 +102,7 @@ impl Kind {
             12 => Self::Eject,
             13 => Self::Advert,
             14 => Self::Query,
+            15 => Self::Parity,
             _ => return None,
         })
     }
@@ -107,12 +118,16 @@ pub mod flag {
     pub const PROBE: u16 = 2;
     /// Nak: answer to me alone.
     pub const ALONE: u16 = 1;
+    /// Nak: parity is an answer, too; the receiver holds the rest of the block.
+    pub const PARITY: u16 = 2;
     /// Join: go on at the frame's sequence.
     pub const RESUME: u16 = 1;
     /// Join: begin with the oldest that is kept.
     pub const LATE: u16 = 2;
     /// Join: this receiver is in already, and wants further topics.
     pub const FURTHER: u16 = 4;
+    /// Join: this receiver rebuilds datagrams from parity.
+    pub const FEC: u16 = 8;
     /// Void: nothing in them is on a topic that the receiver wants.
     pub const UNWANTED: u16 = 1;
     /// Void: they are no longer kept.
@@ -147,7 +162,7 @@ pub struct FrameHeader {
     pub sequence: U64,
 }
 
-/// Follows the header of data and session frames.
+/// Follows the header of data, session and parity frames.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DataHeader {
@@ -195,7 +210,7 @@ impl<'a> Frame<'a> {
         Some((frame, &bytes[length..]))
     }
 
-    /// The data header and what follows it, if this is a data or session frame.
+    /// The data header and what follows it, if this is a data, session or parity frame.
     #[inline]
     pub fn data(&self) -> Option<(&'a DataHeader, &'a [u8])> {
         DataHeader::ref_from_prefix(self.body).ok()

@@ -51,6 +51,8 @@ pub const ROLE_STORE: u32 = 4;
 pub const LOSS_RECOVERED: u32 = 1;
 /// Datagrams that were given up.
 pub const LOSS_GIVEN_UP: u32 = 2;
+/// Datagrams that were missing, and were rebuilt from parity.
+pub const LOSS_REBUILT: u32 = 4;
 /// Messages that a subscriber was told it will not get.
 pub const LOSS_TOLD: u32 = 3;
 /// Why something was given up: nothing was.

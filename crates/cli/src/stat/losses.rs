@@ -40,6 +40,7 @@ fn is_wanted((report, loss): &Logged<'_>, text: &str) -> bool {
 const fn words(end: LossOutcome) -> (&'static str, &'static str, &'static str) {
     match end {
         LossOutcome::Recovered => ("datagrams", "recovered", ""),
+        LossOutcome::Rebuilt => ("datagrams", "recovered", "rebuilt from parity"),
         LossOutcome::GivenUp(why) => ("datagrams", "given up", why.describe()),
         LossOutcome::Reported(why) => ("messages", "lost", why.describe()),
     }

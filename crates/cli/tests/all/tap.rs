@@ -4,8 +4,8 @@ use crate::run::{Done, Stage, wait_for};
 use etherparse::PacketBuilder;
 use lanecast_wire::net::{
     AdvertEntry, BlockHeader, ChallengeBody, DataHeader, EchoBody, EjectBody, FrameWriter,
-    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, Range, SessionBody, StatusBody,
-    TopicEntry, TopicHead, WelcomeBody, address_bytes, flag, query_flag,
+    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SessionBody,
+    StatusBody, TopicEntry, TopicHead, WelcomeBody, address_bytes, flag, query_flag,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -93,10 +93,15 @@ fn frames() -> Vec<Vec<u8>> {
         frame(Kind::Eject, flag::STALLED, |it| {
             assert!(it.add(&EjectBody { receiver: receiver() }));
         }),
+        frame(Kind::Parity, 0, |it| {
+            let mut body = ParityBody::new_zeroed();
+            (body.members, body.proactive) = (0b11.into(), 1);
+            assert!(it.add(&data) && it.add(&body) && it.add(&[7, 0, 9]));
+        }),
     ]
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "Query",
     "Advert",
     "Join",
@@ -111,6 +116,7 @@ const KINDS: [&str; 14] = [
     "Echo",
     "Leave",
     "Eject",
+    "Parity",
 ];
 
 /// A capture file of Ethernet packets.
@@ -178,7 +184,7 @@ fn every_kind_of_frame_is_shown_with_its_fields() {
     let stage = Stage::new();
     stage.write("all.pcap", capture());
     let shown = lines(&stage.run("tap --file all.pcap"));
-    assert_eq!(shown.len(), 14 + 3 + 1, "{shown:#?}");
+    assert_eq!(shown.len(), 15 + 3 + 1, "{shown:#?}");
     for (line, kind) in shown.iter().zip(KINDS) {
         let start = "2023-11-14 22:13:20.000 udp 10.0.0.7:41000 > 10.0.0.8:42000 ";
         assert!(line.starts_with(&format!("{start}{kind} ")), "{line}");
@@ -193,10 +199,11 @@ fn every_kind_of_frame_is_shown_with_its_fields() {
         (7, "ranges=[count=2 first=71, count=1 first=80]"),
         (8, "Confirm BUDGET"),
         (13, "Eject STALLED session=5e55000000000001"),
-        (14, " tcp 10.0.0.7:41000 > 10.0.0.8:42000 Data AGAIN"),
-        (15, " Nak ALONE"),
-        (16, " Session CLOSED"),
-        (17, " tcp 10.0.0.7:41000 > 10.0.0.8:42000 connection reset"),
+        (14, "members=3 proactive=1"),
+        (15, " tcp 10.0.0.7:41000 > 10.0.0.8:42000 Data AGAIN"),
+        (16, " Nak ALONE"),
+        (17, " Session CLOSED"),
+        (18, " tcp 10.0.0.7:41000 > 10.0.0.8:42000 connection reset"),
     ] {
         assert!(shown[index].contains(part), "{part} is not in {}", shown[index]);
     }
@@ -217,10 +224,10 @@ fn filters_choose_by_kind_topic_session_and_address() {
         ("--kind eject", 1),
         ("--topic prices.eu", 5),
         ("--topic orders.*", 0),
-        ("--session 5e55000000000001", 17),
+        ("--session 5e55000000000001", 18),
         ("--session 1", 0),
-        ("--host 10.0.0.8", 18),
-        ("--host 10.0.0.7:41000", 18),
+        ("--host 10.0.0.8", 19),
+        ("--host 10.0.0.7:41000", 19),
         ("--host 10.0.0.7:1", 0),
         ("--count 2", 2),
     ] {
@@ -285,8 +292,8 @@ fn tshark_names_every_kind_of_frame() {
     ] {
         assert!(shown[index].contains(part), "{part} is not in {}", shown[index]);
     }
-    assert!(!shown[14].contains("LANECAST"), "not a frame: {}", shown[14]);
-    let of_stream: String = shown[15..].concat();
+    assert!(!shown[15].contains("LANECAST"), "not a frame: {}", shown[15]);
+    let of_stream: String = shown[16..].concat();
     for part in ["Data AGAIN (1 items)", "Nak ALONE (2 Range)", "Session CLOSED", "RST"] {
         assert!(of_stream.contains(part), "{part} is not in {of_stream}");
     }

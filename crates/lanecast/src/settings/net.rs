@@ -2,8 +2,8 @@
 
 use super::setting::Setting;
 use super::value::{
-    address, addresses, by_topic, duration, listed, names, names_listed, number, optional, or_none,
-    pacing, parse, size, topics_listed, written,
+    address, addresses, by_topic, duration, fec, listed, names, names_listed, number, optional,
+    or_none, pacing, parse, size, topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
 use lanecast_net::{IoKind, Pacing, ThreadingMode};
@@ -280,6 +280,34 @@ pub(super) const NET: &[Setting] = &[
             Ok(())
         },
         get: |config| config.net.repair_share.to_string(),
+    },
+    Setting {
+        key: "net.fec",
+        values: "datagrams+parity, such as 4+1, or none",
+        about: "Forward error correction over rm and ru: each block of so many datagrams is \
+                followed by so many parity frames, from which subscribers rebuild lost datagrams \
+                without asking. 4+1 sends a quarter more, and rebuilds any one of 4. With +0, \
+                parity only answers requests for repairs.",
+        set: |config, text| {
+            config.net.fec = optional(text, fec)?;
+            Ok(())
+        },
+        get: |config| {
+            let blocks = config.net.fec.map(|(data, parity)| format!("{data}+{parity}"));
+            or_none(blocks.as_ref())
+        },
+    },
+    Setting {
+        key: "net.fec_delay",
+        values: "a time of at most 65ms",
+        about: "The longest time from a datagram to its parity, with net.fec: a block that is \
+                not full by then is protected as it is. 0 sends parity after each datagram that \
+                no other follows at once: the fastest recovery, and the most traffic.",
+        set: |config, text| {
+            config.net.fec_delay = duration(text)?;
+            Ok(())
+        },
+        get: |config| format_duration(config.net.fec_delay),
     },
     Setting {
         key: "net.receive_buffer",

@@ -60,6 +60,15 @@ pub(super) fn pacing(text: &str) -> Result<Pacing, String> {
     Ok(pacing)
 }
 
+/// Data datagrams and parity frames of a block: `4+1`.
+pub(super) fn fec(text: &str) -> Result<(u8, u8), String> {
+    let (data, parity) = text
+        .split_once('+')
+        .ok_or_else(|| format!("'{text}': write datagrams and parity of a block, such as 4+1"))?;
+    let part = |text: &str, least| Ok::<_, String>(number(text.trim(), least, 32)? as u8);
+    Ok((part(data, 1)?, part(parity, 0)?))
+}
+
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| format!("'{text}' is not an address with a port, such as 239.192.71.2:14400"))

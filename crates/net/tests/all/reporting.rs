@@ -123,6 +123,35 @@ fn loss_on_multicast_is_detected_recovered_and_counted() {
     recovered_and_counted(TransportKind::Rm, 21_002);
 }
 
+/// Losses of datagrams and of parity, some of each: what parity does not rebuild is requested.
+fn rebuilt_from_parity(kind: TransportKind, port: u16) {
+    let network = Network::open(NetSettings {
+        artificial_loss: 50,
+        fec: Some((4, 2)),
+        // Parity comes before any NAK, however slowly the test runs.
+        fec_delay: Duration::from_millis(60),
+        ..settings(port)
+    });
+    let mut pair = Pair::open(&network.expect("a network"), kind);
+    pair.run();
+    assert_eq!((pair.messages, pair.lost, pair.given_up), (MESSAGES, 0, 0));
+    let (publisher, subscriber) = pair.counters();
+    let received = subscriber.received;
+    assert!(received.rebuilt > 0 && received.rebuilt <= received.recovered, "{received:?}");
+    assert!(received.parity > 0 && received.malformed == 0, "{received:?}");
+    assert!(publisher.sent.parity >= received.parity, "{publisher:?}");
+}
+
+#[test]
+fn losses_on_unicast_are_rebuilt_from_parity() {
+    rebuilt_from_parity(TransportKind::Ru, 21_008);
+}
+
+#[test]
+fn losses_on_multicast_are_rebuilt_from_parity() {
+    rebuilt_from_parity(TransportKind::Rm, 21_010);
+}
+
 #[test]
 fn losses_beyond_repair_are_reported_and_logged() {
     let directory = tempfile::tempdir().expect("a directory");

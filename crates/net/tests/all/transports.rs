@@ -28,6 +28,7 @@ impl Stage {
         wait: WaitStrategy,
         threading: ThreadingMode,
         first_sequence: u64,
+        fec: Option<(u8, u8)>,
     ) -> Self {
         let (group, resolver_group) = groups();
         let network = Network::open(NetSettings {
@@ -38,6 +39,7 @@ impl Stage {
             subscriber_wait: wait,
             threading,
             first_sequence,
+            fec,
             ..NetSettings::default()
         });
         Self(NetTransport::new(network.expect("a network"), kind))
@@ -52,7 +54,8 @@ impl Deref for Stage {
 }
 
 macro_rules! suites {
-    ($($name:ident: $kind:ident $wait:ident $threading:ident from $first:expr,)*) => {
+    ($($name:ident: $kind:ident $wait:ident $threading:ident
+        from $first:expr, fec $fec:expr;)*) => {
         $(mod $name {
             use super::*;
             lanecast_conformance::conformance_tests!(
@@ -61,6 +64,7 @@ macro_rules! suites {
                     WaitStrategy::$wait,
                     ThreadingMode::$threading,
                     $first,
+                    $fec,
                 )
             );
         })*
@@ -68,16 +72,16 @@ macro_rules! suites {
 }
 
 suites! {
-    rm: Rm SpinPark Caller from 0,
-    ru: Ru SpinPark Caller from 0,
-    tcp: Tcp SpinPark Caller from 0,
-    tcp_by_a_thread: Tcp SpinPark Thread from 0,
-    ru_parked: Ru Park Caller from 0,
-    ru_by_a_thread: Ru SpinPark Thread from 0,
-    rm_by_two_threads: Rm SpinPark Split from 0,
-    ru_by_two_threads: Ru Park Split from 0,
-    tcp_by_two_threads: Tcp SpinPark Split from 0,
-    // Sequences run through 2^64, and through 2^32.
-    rm_wrap: Rm SpinPark Caller from u64::MAX - 20,
-    ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20,
+    rm: Rm SpinPark Caller from 0, fec None;
+    ru: Ru SpinPark Caller from 0, fec None;
+    tcp: Tcp SpinPark Caller from 0, fec None;
+    tcp_by_a_thread: Tcp SpinPark Thread from 0, fec None;
+    ru_parked: Ru Park Caller from 0, fec None;
+    ru_by_a_thread: Ru SpinPark Thread from 0, fec None;
+    rm_by_two_threads: Rm SpinPark Split from 0, fec None;
+    ru_by_two_threads: Ru Park Split from 0, fec None;
+    tcp_by_two_threads: Tcp SpinPark Split from 0, fec None;
+    // Sequences run through 2^64, and through 2^32; blocks of datagrams have parity.
+    rm_wrap: Rm SpinPark Caller from u64::MAX - 20, fec Some((4, 1));
+    ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20, fec Some((2, 1));
 }

@@ -3,6 +3,8 @@
 use super::delivery::{Delivery, Phase};
 use super::gap_tracker::Arrival;
 use super::output::Head;
+use super::parity;
+use super::parity_window::ParityWindow;
 use super::session::Session;
 use super::status;
 use crate::sequence::{before, distance};
@@ -38,12 +40,13 @@ pub(super) fn on_control(
             on_void(session, now, frame, out);
             Some(())
         }
+        Kind::Parity if live => parity::on_parity(session, now, frame, out),
         Kind::Echo if live => on_echo(session, now, frame),
         Kind::Challenge => on_challenge(session, now, frame),
         Kind::Welcome => on_welcome(session, now, frame, out),
         Kind::Eject => on_eject(session, now, frame, out),
         // Late or early ones are harmless.
-        Kind::Session | Kind::Confirm | Kind::Void | Kind::Echo => Some(()),
+        Kind::Session | Kind::Confirm | Kind::Void | Kind::Echo | Kind::Parity => Some(()),
         _ => None,
     };
     session.counters.malformed += u64::from(valid.is_none());
@@ -213,6 +216,9 @@ fn begin(session: &mut Session, start: u64, body: &WelcomeBody) {
         let liveness = liveness.min(most);
         session.liveness.set_timeout(liveness);
         session.status.set_interval(status::interval(liveness));
+    }
+    if !session.settings.stream {
+        session.parity = ParityWindow::of(body).map(Box::new);
     }
     let expects_history = session.settings.late_join && !session.joining.is_resuming();
     session.liveness.expects_history = expects_history;

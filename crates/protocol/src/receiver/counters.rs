@@ -22,6 +22,12 @@ pub struct ReceiverCounters {
     pub recovered: u64,
     /// Messages of subscribed topics that ended in recovered datagrams.
     pub recovered_messages: u64,
+    /// Parity frames received.
+    pub parity: u64,
+    /// Parity frames of which nothing was missing.
+    pub parity_unused: u64,
+    /// Missing datagrams that were rebuilt from parity; they count as recovered, too.
+    pub rebuilt: u64,
     /// Datagrams lost.
     pub lost_datagrams: u64,
     /// Messages reported as lost, as far as their number was known.
@@ -58,6 +64,9 @@ impl ReceiverCounters {
             gaps: self.gaps + other.gaps,
             recovered: self.recovered + other.recovered,
             recovered_messages: self.recovered_messages + other.recovered_messages,
+            parity: self.parity + other.parity,
+            parity_unused: self.parity_unused + other.parity_unused,
+            rebuilt: self.rebuilt + other.rebuilt,
             lost_datagrams: self.lost_datagrams + other.lost_datagrams,
             lost: self.lost + other.lost,
             duplicates: self.duplicates + other.duplicates,
@@ -90,8 +99,10 @@ impl ReceiverCounters {
 pub enum GapEnd {
     /// Noticed just now.
     Open,
-    /// The datagrams were recovered.
+    /// The datagrams were recovered: they came late, or a repair did.
     Recovered,
+    /// The datagrams were recovered from parity.
+    Rebuilt,
     /// The datagrams are lost.
     Lost(LossReason),
 }

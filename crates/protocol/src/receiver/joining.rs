@@ -189,6 +189,8 @@ impl Joining {
             None if settings.late_join => flag::LATE,
             None => 0,
         };
+        // Parity is of no use on a connection, which loses nothing.
+        let flags = if settings.stream { flags } else { flags | flag::FEC };
         let sequence = expected.unwrap_or(0);
         let mut writer = FrameWriter::new(buffer, Kind::Join, flags, session, sequence);
         // Zero stands for no Join.

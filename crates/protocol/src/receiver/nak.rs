@@ -13,6 +13,8 @@ const SMALL_GROUP: u32 = 4;
 const LARGE_GROUP: u64 = 16;
 /// After this many unanswered NAKs the receiver requests repairs sent to it alone.
 const PATIENT_TRIES: u32 = 4;
+/// NAKs of a gap that may be answered by parity.
+const PARITY_TRIES: u32 = 2;
 /// Most times that other receivers' NAKs postpone this one's.
 const CONFIRMS_MAX: u32 = 16;
 /// Most ranges in one NAK.
@@ -108,7 +110,7 @@ impl Nak {
     /// Writes a NAK for the gaps that are due; returns its length.
     pub(super) fn write(
         &mut self,
-        tracker: &mut GapTracker,
+        (tracker, takes_parity): (&mut GapTracker, bool),
         trip: &RoundTrip,
         now: Nanos,
         ids: (u64, u64),
@@ -119,17 +121,21 @@ impl Nak {
         let due = |gap: &Gap| gap.due <= now;
         // The flag holds for a whole frame: gaps of the other sort go into the next one.
         let alone = is_alone(tracker.gaps().iter().find(|gap| due(gap))?);
-        let flags = if alone { flag::ALONE } else { 0 };
-        let mut writer = FrameWriter::new(buffer, Kind::Nak, flags, session, expected);
-        if !writer.add(&NakBody { receiver: receiver.into() }) {
-            return None;
-        }
         // Includes gaps that are due soon again: otherwise each of many gaps has its own NAKs.
         let soon = |gap: &Gap| {
             gap.tries > 0 && gap.due <= now.saturating_add(grown(gap.tries - 1, trip) / 2)
         };
-        let wanted = tracker.gaps_mut().iter_mut();
-        let wanted = wanted.filter(|gap| (due(gap) || soon(gap)) && is_alone(gap) == alone);
+        let is_wanted = |gap: &Gap| (due(gap) || soon(gap)) && is_alone(gap) == alone;
+        // At first: a receiver that parity has not helped asks for the datagrams themselves.
+        let may_be_parity = |gap: &Gap| gap.tries < PARITY_TRIES;
+        let mut wanted = tracker.gaps().iter().filter(|gap| is_wanted(gap));
+        let is_parity = takes_parity && !alone && wanted.all(may_be_parity);
+        let flags = if alone { flag::ALONE } else { 0 } | if is_parity { flag::PARITY } else { 0 };
+        let mut writer = FrameWriter::new(buffer, Kind::Nak, flags, session, expected);
+        if !writer.add(&NakBody { receiver: receiver.into() }) {
+            return None;
+        }
+        let wanted = tracker.gaps_mut().iter_mut().filter(|gap| is_wanted(gap));
         for gap in wanted.take(RANGES_MAX) {
             let count = gap.count.min(self.slice) as u32;
             let range = Range { first: gap.first.into(), count: count.into(), reserved: 0.into() };
@@ -173,7 +179,7 @@ mod tests {
 
     fn ask(nak: &mut Nak, tracker: &mut GapTracker, now: Nanos) -> Option<(u16, Vec<(u64, u32)>)> {
         let mut buffer = [0; 512];
-        let length = nak.write(tracker, &RoundTrip::new(), now, (1, 2), &mut buffer)?;
+        let length = nak.write((tracker, false), &RoundTrip::new(), now, (1, 2), &mut buffer)?;
         let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
         let (_, ranges) = NakBody::split(frame.body).expect("a body");
         let ranges = list::<Range>(ranges).iter().map(|r| (r.first.get(), r.count.get()));

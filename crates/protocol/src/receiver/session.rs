@@ -9,6 +9,7 @@ use super::gap_tracker::{Arrival, GapTracker};
 use super::joining::Joining;
 use super::liveness::{Goodbye, Liveness};
 use super::nak::Nak;
+use super::parity_window::ParityWindow;
 use super::status::{self, Status};
 use super::topics::{BlockOrigin, Topics};
 use crate::Nanos;
@@ -30,6 +31,8 @@ pub(super) struct Session {
     pub(super) status: Status,
     pub(super) liveness: Liveness,
     pub(super) round_trip: RoundTrip,
+    /// Of a session with parity.
+    pub(super) parity: Option<Box<ParityWindow>>,
     pub(super) counters: ReceiverCounters,
     pub(super) log: GapLog,
     /// Last sequence that was lost.
@@ -56,6 +59,7 @@ impl Session {
             status: Status::new(settings.window_datagrams, settings.tag, interval),
             liveness: Liveness::new(&settings, now),
             round_trip: RoundTrip::new(),
+            parity: None,
             counters: ReceiverCounters::default(),
             log: GapLog::default(),
             last_lost: None,
@@ -87,14 +91,16 @@ impl Session {
         room
     }
 
-    /// Handles a datagram that is not the next one, or that comes while others are missing.
+    /// Handles a datagram that is not the next one, or that comes while others are missing, or that
+    /// was rebuilt.
     #[cold]
-    pub(super) fn on_other_data(
+    pub(super) fn take_other_data(
         &mut self,
         now: Nanos,
         frame: &Frame<'_>,
         header: &DataHeader,
         (bytes, at): (&[u8], usize),
+        end: GapEnd,
         out: &mut Vec<Delivery>,
     ) {
         let sequence = frame.sequence;
@@ -106,6 +112,9 @@ impl Session {
             self.notice_gap(now, sequence, header.skipped.get());
             self.tracker.advance(sequence.wrapping_add(1), 1, now, now);
         }
+        if let Some(parity) = &mut self.parity {
+            parity.retain(sequence, bytes);
+        }
         // Before the blocks: what it declares lost or skipped may let them be delivered.
         self.read_header(now, sequence, header);
         if arrival == Arrival::Duplicate {
@@ -116,7 +125,7 @@ impl Session {
             match (self.take_blocks(sequence, bytes, at, out), arrival) {
                 (true, Arrival::Missing) => {
                     self.counters.recovered_messages += self.topics.messages_in(bytes);
-                    self.recover(sequence, now);
+                    self.recover(sequence, now, end);
                 }
                 (true, _) => {}
                 (false, _) => self.reopen(now, sequence),
@@ -151,6 +160,11 @@ impl Session {
         // Not at once where the network reorders: the datagram may be just behind.
         let due = self.nak.first_due(now, &self.round_trip).saturating_add(self.settings.reorder);
         let history = std::mem::take(&mut self.liveness.expects_history);
+        let due = match &self.parity {
+            // Its parity may be on the way, unless it was sent before this receiver joined.
+            Some(parity) if !history => due.max(parity.hold(now, self.round_trip.smoothed())),
+            _ => due,
+        };
         let Some(gap) = self.tracker.advance(to, skipped, now, due) else { return };
         if self.settings.stream {
             // A stream loses nothing on the way: the sender has skipped them.
@@ -165,13 +179,12 @@ impl Session {
         }
     }
 
-    /// Records that a missing datagram was received.
-    fn recover(&mut self, sequence: u64, now: Nanos) {
+    /// Records that a missing datagram was received or rebuilt.
+    fn recover(&mut self, sequence: u64, now: Nanos, end: GapEnd) {
         let (counters, log) = (&mut self.counters, &mut self.log);
         self.tracker.remove(sequence, 1, |gap, first, count| {
             let after = now.saturating_sub(gap.noticed);
             counters.count_recovery(after);
-            let end = GapEnd::Recovered;
             log.add(GapRecord { noticed: gap.noticed, after, first, count, end });
         });
         // Datagrams dropped because the reorder buffer was full may fit now.

@@ -1,6 +1,7 @@
 mod contract;
 mod hostile;
 mod outages;
+mod parity;
 mod sessions;
 mod source;
 mod subscriber;

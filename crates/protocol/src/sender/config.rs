@@ -1,5 +1,6 @@
 //! Configuration of a sender: distribution, flow control, sizes and timeouts.
 
+use crate::fec::FecSettings;
 use crate::{MILLISECOND, Nanos, SECOND};
 use std::net::SocketAddr;
 
@@ -63,6 +64,9 @@ pub struct SenderSettings {
     pub repair_share: u32,
     /// Capacity of the link, in bytes per second.
     pub link_rate: u64,
+    /// Parity of the datagrams; not on connections, and not with datagrams longer than
+    /// [`FEC_DATAGRAM_MAX`](lanecast_wire::net::FEC_DATAGRAM_MAX).
+    pub fec: Option<FecSettings>,
     /// Process id, for display.
     pub pid: u32,
     /// Seed of the random numbers; secret, because the cookies derive from it.
@@ -87,6 +91,7 @@ impl Default for SenderSettings {
             data_rate: None,
             repair_share: 20,
             link_rate: 1_250_000_000,
+            fec: None,
             pid: 0,
             seed: 0,
         }

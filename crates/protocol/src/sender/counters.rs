@@ -17,6 +17,12 @@ pub struct SenderCounters {
     pub repairs: u64,
     /// Bytes sent again.
     pub repair_bytes: u64,
+    /// Parity frames sent unasked; unicast counts each receiver's.
+    pub parity: u64,
+    /// Bytes of parity sent unasked.
+    pub parity_bytes: u64,
+    /// Parity frames sent as answers to NAKs.
+    pub parity_repairs: u64,
     /// NAKs received.
     pub naks: u64,
     /// Datagrams requested after the window had dropped them.

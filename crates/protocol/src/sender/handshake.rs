@@ -4,12 +4,13 @@
 use super::heartbeat_timer::HeartbeatTimer;
 use super::layout::Position;
 use super::missing::MissingRanges;
+use super::open_block::OpenBlock;
 use super::receiver_state::{AwaitedNames, Peer, ReceiverState, Subscription};
 use super::session::Session;
 use super::subscribers;
 use super::token_bucket::TokenBucket;
 use crate::sequence::{before, later};
-use crate::{Nanos, SECOND, rng};
+use crate::{MICROSECOND, Nanos, SECOND, rng};
 use lanecast_transport::DepartureReason;
 use lanecast_wire::net::{
     ChallengeBody, Frame, JoinBody, Kind, TopicEntry, WelcomeBody, flag, names,
@@ -201,6 +202,8 @@ fn admit(
         missing: MissingRanges::new(share, now),
         next_report: 0,
         heartbeat: HeartbeatTimer::new(now, session.settings.heartbeat),
+        has_fec: frame.flags & flag::FEC != 0,
+        open_block: OpenBlock::default(),
     });
     if let Peer::Connection(number) = from {
         session.connections.join(number);
@@ -331,6 +334,7 @@ fn welcome(session: &mut Session, at: usize, echo: u64, topics: &[u32]) {
     // Until a Status confirms the start, each Welcome repeats it: any of them may be lost.
     let sequence = if known.confirmed { session.packetizer.visible() } else { known.start };
     let settings = &session.settings;
+    let fec = session.parity.as_ref().map(|parity| parity.settings);
     let body = WelcomeBody {
         receiver: receiver.into(),
         echo: echo.into(),
@@ -339,7 +343,9 @@ fn welcome(session: &mut Session, at: usize, echo: u64, topics: &[u32]) {
         receivers: (session.receiver_count() as u32).into(),
         pid: settings.pid.into(),
         liveness_ms: ((settings.liveness / 1_000_000) as u32).into(),
-        reserved: 0.into(),
+        fec_data: fec.map_or(0, |fec| fec.data),
+        fec_parity: fec.map_or(0, |fec| fec.parity),
+        fec_delay_us: fec.map_or(0, |fec| (fec.delay / MICROSECOND) as u16).into(),
     };
     let mut told = 0;
     loop {

@@ -14,6 +14,8 @@ pub(super) struct MissingRanges {
     ranges: Vec<(u64, u64)>,
     /// The receiver asked for repairs sent to it alone.
     pub(super) alone: bool,
+    /// Parity is an answer to the receiver, too.
+    pub(super) takes_parity: bool,
     /// Share of the repair budget.
     pub(super) share: TokenBucket,
     /// The share was exceeded; until it has recovered, repairs go to this receiver alone.
@@ -25,7 +27,14 @@ pub(super) struct MissingRanges {
 impl MissingRanges {
     pub(super) fn new(rate: u64, now: Nanos) -> Self {
         let share = TokenBucket::new(rate, now);
-        Self { ranges: Vec::new(), alone: false, share, over_share: false, told_to_wait: false }
+        Self {
+            ranges: Vec::new(),
+            alone: false,
+            takes_parity: false,
+            share,
+            over_share: false,
+            told_to_wait: false,
+        }
     }
 
     /// Adds a range, merged with its neighbours; false if there is no room for it.
@@ -57,6 +66,12 @@ impl MissingRanges {
 
     pub(super) fn first(&self) -> Option<(u64, u64)> {
         self.ranges.first().copied()
+    }
+
+    /// Whether the datagram is requested.
+    pub(super) fn contains(&self, sequence: u64) -> bool {
+        let at = self.ranges.partition_point(|range| !before(sequence, range.1));
+        self.ranges.get(at).is_some_and(|range| !before(sequence, range.0))
     }
 
     pub(super) const fn is_empty(&self) -> bool {

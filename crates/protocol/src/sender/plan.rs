@@ -14,6 +14,17 @@ pub struct Transmit<'a> {
     pub segment: usize,
 }
 
+/// The block of a parity frame, and why it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParityOf {
+    /// Of the group's open block.
+    Group,
+    /// Of the open block of the receiver at this index.
+    Receiver(usize),
+    /// The answer to a NAK of the receiver at the index `at` for a block that begins with `first`.
+    Answer { at: usize, first: u64 },
+}
+
 /// Choice behind the last [`Transmit`].
 #[derive(Debug)]
 pub(super) enum Planned {
@@ -21,6 +32,8 @@ pub(super) enum Planned {
     Control,
     /// A repair for the receiver at this index, sent to it `alone` or to the group.
     Repair { at: usize, alone: bool, to: SocketAddr, run: Run },
+    /// The parity frame that was computed.
+    Parity { to: SocketAddr, of: ParityOf },
     /// New data for the group.
     Group { to: SocketAddr, run: Run },
     /// New data for the receiver at this index.

@@ -3,6 +3,7 @@
 use super::heartbeat_timer::HeartbeatTimer;
 use super::layout::Position;
 use super::missing::MissingRanges;
+use super::open_block::OpenBlock;
 use crate::Nanos;
 use crate::sequence::{before, later};
 use lanecast_transport::SubscriberId;
@@ -90,6 +91,10 @@ pub(super) struct ReceiverState {
     /// Index into its topics from which the next Session frame reports positions.
     pub(super) next_report: usize,
     pub(super) heartbeat: HeartbeatTimer,
+    /// The receiver rebuilds datagrams from parity.
+    pub(super) has_fec: bool,
+    /// Datagrams sent to it that have no parity yet; unicast only.
+    pub(super) open_block: OpenBlock,
 }
 
 impl ReceiverState {

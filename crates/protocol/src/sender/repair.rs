@@ -3,6 +3,7 @@
 
 use super::config::Distribution;
 use super::missing::RANGES_MAX;
+use super::parity::{self, Answer};
 use super::plan::Planned;
 use super::receiver_state::Peer;
 use super::session::Session;
@@ -89,6 +90,22 @@ impl Repairs {
         session.packetizer.window.mark_repaired(run, receiver, now);
     }
 
+    /// Accounts for parity that was sent to the group for the receiver at `at`.
+    pub(super) fn sent_parity(
+        &mut self,
+        session: &mut Session,
+        now: Nanos,
+        (at, first): (usize, u64),
+        bytes: usize,
+    ) {
+        self.budget.take(bytes);
+        self.turn = at + 1;
+        if let Some(known) = session.receivers.get_mut(at) {
+            known.missing.share.take(bytes);
+        }
+        parity::answered(session, now, first);
+    }
+
     /// Earliest time at which the budget allows the next repair.
     pub(super) fn due(&self, session: &Session) -> Option<Nanos> {
         let waiting = session.receivers.iter().filter(|known| !known.missing.is_empty());
@@ -112,6 +129,7 @@ pub(super) fn on_nak(session: &mut Session, now: Nanos, from: SocketAddr, frame:
     let sent = if is_multicast { session.sent } else { known.cursor };
     known.heard_at = now;
     known.missing.alone = frame.flags & flag::ALONE != 0;
+    known.missing.takes_parity = frame.flags & flag::PARITY != 0;
     // The NAK's sequence acknowledges everything before it.
     known.missing.remove_to(frame.sequence);
     let (mut gone, mut taken) = (Vec::new(), Vec::new());
@@ -216,11 +234,21 @@ fn plan_range(
         send_ranges(session, Peer::Address(own), (Kind::Void, flag::UNWANTED), &void);
         return None;
     }
-    let run = window.run(first, end, |sequence| {
-        is_needed(sequence) && !window.is_repaired(sequence, known.receiver, now, pause)
-    });
     // A receiver over its share must not make the whole group receive its repairs.
     let alone = !is_multicast || known.missing.alone || known.missing.over_share;
+    if session.parity.is_some() && !alone {
+        match parity::answer(session, now, at, first, pause) {
+            Answer::Parity(planned) => return Some(planned),
+            Answer::Sent => return None,
+            Answer::No => {}
+        }
+    }
+    let (window, known) = (&session.packetizer.window, &session.receivers[at]);
+    let run = window.run(first, end, |sequence| {
+        let is_repaired = window.is_repaired(sequence, known.receiver, now, pause);
+        !is_repaired
+            && (is_multicast || window.has_topic(sequence, |topic| known.is_subscribed(topic)))
+    });
     let to = match session.settings.distribution {
         Distribution::Multicast(group) if !alone => group,
         _ => own,

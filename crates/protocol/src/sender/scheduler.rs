@@ -1,7 +1,9 @@
 //! Scheduler of new data: the next run for the group or for a receiver, within the data rate.
 
 use super::config::Distribution;
-use super::plan::Planned;
+use super::open_block::OpenBlock;
+use super::parity::{self, Closing};
+use super::plan::{ParityOf, Planned};
 use super::receiver_state::Peer;
 use super::session::Session;
 use super::token_bucket::TokenBucket;
@@ -27,11 +29,36 @@ impl Scheduler {
         if !self.has_rate(now) {
             return None;
         }
+        let full = parity::plan(session, now, Closing::Full);
+        let found = full.or_else(|| self.plan_data(session));
+        // Only then: a block that is not full waits for data that is there. Data whose block is to
+        // end before it has been found by now.
+        found
+            .or_else(|| parity::plan(session, now, Closing::Full))
+            .or_else(|| parity::plan(session, now, Closing::Due))
+    }
+
+    fn plan_data(&self, session: &mut Session) -> Option<Planned> {
         match session.settings.distribution {
             Distribution::Multicast(to) => plan_group(session, to),
             Distribution::Unicast => self.plan_unicast(session),
             // Connections are polled with `plan_receiver`.
             Distribution::Stream => None,
+        }
+    }
+
+    /// Time at which parity is due, and the rate allows it.
+    pub(super) fn parity_due(&self, session: &Session) -> Option<Nanos> {
+        let due = parity::due(session)?;
+        let rate = self.rate.as_ref().filter(|rate| rate.is_spent());
+        Some(due.max(rate.map_or(0, TokenBucket::ready_at)))
+    }
+
+    /// Accounts for a parity frame that was sent.
+    pub(super) fn sent_parity(&mut self, session: &mut Session, of: ParityOf, bytes: usize) {
+        parity::sent(session, of);
+        if let Some(rate) = &mut self.rate {
+            rate.take(bytes);
         }
     }
 
@@ -66,6 +93,7 @@ impl Scheduler {
         session.sent = run.end();
         // Data is a heartbeat by itself; the next one asks whether the tail has arrived.
         session.group_heartbeat = session.first_heartbeat(now);
+        parity::sent_to_group(session, now, run);
         self.count(session, run);
     }
 
@@ -78,7 +106,11 @@ impl Scheduler {
         run: &Run,
     ) {
         let heartbeat = session.first_heartbeat(now);
+        let has_parity = session.parity.is_some();
         if let Some(known) = session.receivers.get_mut(at) {
+            if has_parity && known.has_fec {
+                known.open_block.add(run, known.skipped, now);
+            }
             known.advance(run.end());
             known.heartbeat = heartbeat;
         }
@@ -106,6 +138,10 @@ fn plan_group(session: &mut Session, to: SocketAddr) -> Option<Planned> {
     if !before(session.sent, end) {
         return None;
     }
+    let end = match &session.parity {
+        Some(parity) => parity::run_end(session, &parity.group, session.sent, end),
+        None => end,
+    };
     let run = session.packetizer.window.run(session.sent, end, |_| true);
     session.packetizer.window.stamp(&run, 0, 0);
     Some(Planned::Group { to, run })
@@ -119,6 +155,8 @@ pub(super) fn plan_receiver(session: &mut Session, at: usize) -> Option<Run> {
     // Datagrams overwritten before they were sent are lost; the receiver sees the gap.
     if before(known.cursor, window.oldest()) {
         known.advance(window.oldest());
+        // Between the datagrams of a block none is left out but what was skipped.
+        known.open_block = OpenBlock::default();
     }
     let begin = known.cursor;
     // Unicast sends only what is subscribed; the header's `skipped` tells that nothing is missing.
@@ -133,6 +171,7 @@ pub(super) fn plan_receiver(session: &mut Session, at: usize) -> Option<Run> {
     }
     let known = &session.receivers[at];
     let end = session.receiver_end(known);
+    let end = parity::run_end(session, &known.open_block, known.cursor, end);
     if !before(known.cursor, end) {
         return None;
     }

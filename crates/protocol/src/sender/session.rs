@@ -8,6 +8,7 @@ use super::counters::SenderCounters;
 use super::departed::{Departed, DepartedReceivers};
 use super::heartbeat_timer::HeartbeatTimer;
 use super::packetizer::Packetizer;
+use super::parity_encoder::{self, ParityEncoder};
 use super::plan::Planned;
 use super::receiver_state::{Peer, ReceiverState};
 use super::window::Window;
@@ -15,7 +16,9 @@ use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
 use crate::{MICROSECOND, Nanos};
 use lanecast_transport::{Departure, DepartureReason, Membership, Progress};
-use lanecast_wire::net::{DATAGRAM_MIN, EjectBody, FRAME_MAX, FrameWriter, Kind, flag};
+use lanecast_wire::net::{
+    DATAGRAM_MIN, EjectBody, FEC_DATAGRAM_MAX, FRAME_MAX, FrameWriter, Kind, flag,
+};
 use std::collections::BTreeMap;
 
 /// Shortest time from the last data to the first heartbeat.
@@ -47,6 +50,8 @@ pub(super) struct Session {
     pub(super) membership_changes: u64,
     pub(super) connections: Connections,
     pub(super) control: ControlQueue,
+    /// Parity of the datagrams.
+    pub(super) parity: Option<Box<ParityEncoder>>,
     /// Handed out by `next_transmit`, and not confirmed as sent.
     pub(super) planned: Option<Planned>,
     /// Next sequence to send to the group.
@@ -82,7 +87,12 @@ impl Session {
         // A message needs all its room at once: near the window's size it might never find it.
         let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
         settings.datagram_bytes = datagram;
-        let packetizer = Packetizer::new(window, settings.session, datagram, longest);
+        let has_parity = settings.distribution != Distribution::Stream;
+        let fec = settings.fec.filter(|_| has_parity && datagram <= FEC_DATAGRAM_MAX);
+        let parity = fec.map(|fec| Box::new(ParityEncoder::new(fec)));
+        // Parity frames keep to the limit, so the datagrams that they protect are shorter.
+        let room = if parity.is_some() { parity_encoder::OVERHEAD } else { 0 };
+        let packetizer = Packetizer::new(window, settings.session, datagram - room, longest);
         Self {
             packetizer,
             names: Vec::new(),
@@ -95,6 +105,7 @@ impl Session {
             membership_changes: 0,
             connections: Connections::default(),
             control: ControlQueue::default(),
+            parity,
             planned: None,
             sent: settings.first_sequence,
             consumed: None,

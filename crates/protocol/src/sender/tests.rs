@@ -3,6 +3,7 @@
 mod hostile;
 mod joining;
 mod outages;
+mod parity;
 mod repairing;
 mod streaming;
 mod subscribers;

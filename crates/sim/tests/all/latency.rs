@@ -6,7 +6,7 @@ use lanecast_sim::link::{LinkConditions, Loss};
 
 /// 50,000 messages per second between two adjacent hosts, which lose some of the received
 /// datagrams, in millionths.
-fn scenario(is_group: bool, subscribers: usize, loss: u32) -> LatencyScenario {
+pub(crate) fn scenario(is_group: bool, subscribers: usize, loss: u32) -> LatencyScenario {
     let conditions = LinkConditions {
         delay: 4 * MICROSECOND,
         jitter: 2 * MICROSECOND,
@@ -17,6 +17,7 @@ fn scenario(is_group: bool, subscribers: usize, loss: u32) -> LatencyScenario {
         seed: 1,
         is_group,
         subscribers,
+        fec: None,
         conditions,
         messages: 25_000,
         interval: 20 * MICROSECOND,
@@ -26,14 +27,14 @@ fn scenario(is_group: bool, subscribers: usize, loss: u32) -> LatencyScenario {
 }
 
 /// Runs the scenario; all counted messages are delivered.
-fn run(scenario: &LatencyScenario) -> Latencies {
+pub(crate) fn run(scenario: &LatencyScenario) -> Latencies {
     let waits = scenario.run();
     let [p50, p99, p999, most] = [0.5, 0.99, 0.999, 1.0].map(|share| waits.percentile(share));
-    let Latencies { repairs, naks, lost, .. } = waits;
-    let LatencyScenario { is_group, subscribers, .. } = scenario;
+    let Latencies { repairs, parity, naks, lost, .. } = waits;
+    let LatencyScenario { is_group, subscribers, fec, .. } = scenario;
     println!(
-        "to {subscribers}, group {is_group}, {:?}: p50 {p50} ns, p99 {p99}, p99.9 {p999}, \
-         at most {most}; {repairs} repairs, {naks} NAKs",
+        "to {subscribers}, group {is_group}, {:?}, {fec:?}: p50 {p50} ns, p99 {p99}, \
+         p99.9 {p999}, at most {most}; {repairs} repairs, {naks} NAKs, {parity} parity",
         scenario.conditions.loss
     );
     let all = (scenario.messages - scenario.uncounted) as usize * scenario.subscribers;

@@ -4,6 +4,7 @@ mod group_oracle;
 mod group_scopes;
 mod groups;
 mod latency;
+mod parity;
 mod seeds;
 mod store_scopes;
 mod stores;

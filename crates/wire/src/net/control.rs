@@ -118,8 +118,27 @@ body! {
         pid: U32,
         /// Silence after which the sender counts as dead, in ms.
         liveness_ms: U32,
+        /// The most data datagrams of an FEC block; 0: the session has no parity.
+        fec_data: u8,
+        /// Parity frames that follow each block unasked.
+        fec_parity: u8,
+        /// Longest time from a datagram to the parity of its block, in microseconds.
+        fec_delay_us: U16,
+    }
+}
+
+body! {
+    /// In a Parity frame, after its [`DataHeader`](super::DataHeader), which is the one of the
+    /// block's first datagram; then the symbol. The frame's sequence is that of this datagram.
+    ParityBody [12] {
+        /// Bit *n*: the datagram *n* after the first belongs to the block.
+        members: U64,
+        /// The row of the code that this symbol was computed with.
+        row: u8,
+        /// Rows that are sent unasked; further ones answer NAKs.
+        proactive: u8,
         /// Zero.
-        reserved: U32,
+        reserved: U16,
     }
 }
 

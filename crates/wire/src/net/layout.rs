@@ -5,8 +5,8 @@
 
 use super::{
     AdvertEntry, BlockHeader, ChallengeBody, DataHeader, EchoBody, EjectBody, FrameHeader,
-    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, Range, SessionBody, StatusBody,
-    TopicEntry, TopicHead, WelcomeBody, advert_flag, flag, query_flag, refusal_flag,
+    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SessionBody,
+    StatusBody, TopicEntry, TopicHead, WelcomeBody, advert_flag, flag, query_flag, refusal_flag,
 };
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -189,8 +189,10 @@ structures! {
     JOIN_BODY = JoinBody { receiver, cookie, echo, window, tag }
     CHALLENGE_BODY = ChallengeBody { receiver, cookie, echo }
     WELCOME_BODY = WelcomeBody {
-        receiver, echo, longest, window, receivers, pid, liveness_ms, reserved
+        receiver, echo, longest, window, receivers, pid, liveness_ms, fec_data, fec_parity,
+        fec_delay_us
     }
+    PARITY_BODY = ParityBody { members, row, proactive, reserved }
     TOPIC_ENTRY = TopicEntry { topic, name, reserved, fragment, message }
     STATUS_BODY = StatusBody { receiver, received, limit, echo, tag, lost, topics, round_trip }
     ECHO_BODY = EchoBody { receiver, echo }
@@ -244,7 +246,7 @@ pub const LAYOUTS: &[Layout] = &[
         kind: Kind::Nak,
         name: "Nak",
         about: "a receiver misses datagrams",
-        flags: Flags::Bits(flags![flag::ALONE]),
+        flags: Flags::Bits(flags![flag::ALONE, flag::PARITY]),
         parts: &[Part::One(&NAK_BODY), Part::List(&RANGE)],
     },
     Layout {
@@ -265,7 +267,7 @@ pub const LAYOUTS: &[Layout] = &[
         kind: Kind::Join,
         name: "Join",
         about: "a receiver asks to be admitted",
-        flags: Flags::Bits(flags![flag::RESUME, flag::LATE, flag::FURTHER]),
+        flags: Flags::Bits(flags![flag::RESUME, flag::LATE, flag::FURTHER, flag::FEC]),
         parts: &[Part::One(&JOIN_BODY), Part::Names],
     },
     Layout {
@@ -329,6 +331,13 @@ pub const LAYOUTS: &[Layout] = &[
         ]),
         parts: &[Part::Names],
     },
+    Layout {
+        kind: Kind::Parity,
+        name: "Parity",
+        about: "parity of a block of datagrams, which rebuilds lost ones",
+        flags: NONE,
+        parts: &[Part::One(&DATA_HEADER), Part::One(&PARITY_BODY)],
+    },
 ];
 
 impl Layout {
@@ -350,7 +359,7 @@ mod tests {
             assert_eq!(Layout::of(kind).kind, kind);
             assert_eq!(Layout::of(kind).name, format!("{kind:?}"));
         }
-        assert_eq!(LAYOUTS.len(), 14);
+        assert_eq!(LAYOUTS.len(), 15);
     }
 
     #[test]
@@ -373,6 +382,7 @@ mod tests {
             LEAVE_BODY,
             EJECT_BODY,
             ADVERT_ENTRY,
+            PARITY_BODY,
         ] {
             let mut end = 0;
             for field in structure.fields {

@@ -111,7 +111,9 @@ fn the_normative_page_states_the_layouts_of_the_code() {
     same!(Range[16]: first, count, reserved);
     same!(JoinBody[32]: receiver, cookie, echo, window, tag);
     same!(ChallengeBody[24]: receiver, cookie, echo);
-    same!(WelcomeBody[40]: receiver, echo, longest, window, receivers, pid, liveness_ms, reserved);
+    same!(WelcomeBody[40]: receiver, echo, longest, window, receivers, pid, liveness_ms, fec_data,
+        fec_parity, fec_delay_us);
+    same!(ParityBody[12]: members, row, proactive, reserved);
     same!(TopicEntry[24]: topic, name, reserved, fragment, message);
     same!(StatusBody[48]: receiver, received, limit, echo, tag, lost, topics, round_trip);
     same!(EchoBody[16]: receiver, echo);
@@ -138,13 +140,17 @@ fn the_normative_page_states_the_numbers_of_the_code() {
         ("DATAGRAM_MIN", DATAGRAM_MIN),
         ("NAME_MAX", NAME_MAX),
         ("TOTAL_BYTES", TOTAL_BYTES),
+        ("FEC_DATA_MAX", FEC_DATA_MAX),
+        ("FEC_PARITY_MAX", FEC_PARITY_MAX),
+        ("FEC_DATAGRAM_MAX", FEC_DATAGRAM_MAX),
+        ("SYMBOL_LENGTH_BYTES", SYMBOL_LENGTH_BYTES),
         ("BEGIN", ItemFlags::BEGIN.into()),
         ("END", ItemFlags::END.into()),
         ("MORE", ItemFlags::MORE.into()),
     ] {
         states(&format!("| `{name}` | {value} |"));
     }
-    for kind in (1..=12).map(|number| Kind::from_number(number).expect("a kind")) {
+    for kind in (1..=12).chain([15]).map(|number| Kind::from_number(number).expect("a kind")) {
         states(&format!("| `{kind:?}` | {} |", kind as u8));
     }
     for (name, value, of) in [
@@ -152,6 +158,8 @@ fn the_normative_page_states_the_numbers_of_the_code() {
         ("CLOSED", flag::CLOSED, "Session"),
         ("PROBE", flag::PROBE, "Session"),
         ("ALONE", flag::ALONE, "Nak"),
+        ("PARITY", flag::PARITY, "Nak"),
+        ("FEC", flag::FEC, "Join"),
         ("RESUME", flag::RESUME, "Join"),
         ("LATE", flag::LATE, "Join"),
         ("FURTHER", flag::FURTHER, "Join"),

@@ -54,6 +54,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("ROLE_STORE", ROLE_STORE as usize),
         ("LOSS_RECOVERED", LOSS_RECOVERED as usize),
         ("LOSS_GIVEN_UP", LOSS_GIVEN_UP as usize),
+        ("LOSS_REBUILT", LOSS_REBUILT as usize),
         ("LOSS_TOLD", LOSS_TOLD as usize),
         ("WHY_NONE", WHY_NONE as usize),
         ("WHY_GAVE_UP", WHY_GAVE_UP as usize),

@@ -40,7 +40,7 @@ proptest! {
                 bytes[at] = rng.next_u64() as u8;
             }
             if rng.below(4) == 0 {
-                bytes[3] = 1 + rng.below(14) as u8;
+                bytes[3] = 1 + rng.below(15) as u8;
             }
             let (mut frame, _) = Frame::split(&bytes).expect("a frame");
             frame.body = &frame.body[..frame.body.len() - rng.below(2) as usize * 5];
@@ -97,7 +97,7 @@ fn a_jump_too_far_asks_the_sender_instead() {
     assert_eq!((receiver.counters().implausible, receiver.session.tracker.gaps().len()), (1, 0));
     let length = receiver.next_transmit(6, &mut buffer).expect("a Join");
     let (join, _) = Frame::split(&buffer[..length]).expect("a frame");
-    assert_eq!((join.kind, join.flags), (Kind::Join, flag::RESUME));
+    assert_eq!((join.kind, join.flags), (Kind::Join, flag::RESUME | flag::FEC));
     for now in (0..).step_by(10_000_000).take_while(|now| *now < settings().liveness) {
         receiver.on_frame(now, &far, 0, &mut out);
         receiver.on_time(now, &mut out);

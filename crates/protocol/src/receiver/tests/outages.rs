@@ -113,7 +113,8 @@ fn a_session_that_seemed_dead_goes_on_and_tells_what_was_missed() {
         subscriber.receiver.reconnected(over + 1);
         let join = subscriber.transmit(over + 1).expect("a Join");
         let (frame, _) = Frame::split(&join).expect("a frame");
-        assert_eq!((frame.flags, frame.sequence), (flag::RESUME, source.sequence(1)));
+        let fec = if stream { 0 } else { flag::FEC };
+        assert_eq!((frame.flags, frame.sequence), (flag::RESUME | fec, source.sequence(1)));
         // The sender keeps none of the four that it missed.
         let mut out = Vec::new();
         let answer = source.welcome(&join);
@@ -197,7 +198,7 @@ fn a_forgotten_receiver_says_nothing_else_until_it_knows_where_it_goes_on() {
     let join = subscriber.transmit(6).expect("a Join");
     let now = 6 + settings().liveness / 5;
     let frames: Vec<_> = std::iter::from_fn(|| next_frame(&mut subscriber, now)).collect();
-    assert_eq!(frames, [(Kind::Join, flag::RESUME)], "no Status");
+    assert_eq!(frames, [(Kind::Join, flag::RESUME | flag::FEC)], "no Status");
     subscriber.hear(now, &source.welcome(&join));
     assert_eq!(next_frame(&mut subscriber, now), Some((Kind::Status, 0)));
 }
@@ -210,7 +211,7 @@ fn messages_published_without_receivers_are_counted_as_lost() {
     let begin = source.next_sequence();
     subscriber.hear(5, &source.forgets());
     let join = subscriber.transmit(6).expect("a Join");
-    assert_eq!(Frame::split(&join).map(|(frame, _)| frame.flags), Some(flag::RESUME));
+    assert_eq!(Frame::split(&join).map(|(frame, _)| frame.flags), Some(flag::RESUME | flag::FEC));
     let welcome = WelcomeBody {
         receiver: RECEIVER.into(),
         echo: 6.into(),
@@ -219,7 +220,9 @@ fn messages_published_without_receivers_are_counted_as_lost() {
         receivers: 1.into(),
         pid: 1.into(),
         liveness_ms: 0.into(),
-        reserved: 0.into(),
+        fec_data: 0,
+        fec_parity: 0,
+        fec_delay_us: 0.into(),
     };
     let entry = TopicEntry {
         topic: 0.into(),

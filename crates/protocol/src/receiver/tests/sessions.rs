@@ -298,14 +298,14 @@ fn more_topics_than_fit_in_a_join_are_all_joined_and_all_resumed() {
     while subscriber.joined.contains(&0) {
         now += 1;
         assert!(now < 20, "a Join and a Welcome each time");
-        let flags = if now == 2 { 0 } else { flag::FURTHER };
+        let flags = if now == 2 { flag::FEC } else { flag::FURTHER | flag::FEC };
         assert_eq!(join(&mut subscriber, now), Some((Kind::Join, flags)));
     }
     assert!(subscriber.joined.iter().all(|times| *times == 1));
     subscriber.receiver.disconnected();
     subscriber.receiver.reconnected(now);
     let mut resumed = 0;
-    while join(&mut subscriber, now) == Some((Kind::Join, flag::RESUME)) {
+    while join(&mut subscriber, now) == Some((Kind::Join, flag::RESUME | flag::FEC)) {
         resumed += 1;
         now += 1;
     }

@@ -1,10 +1,11 @@
 //! A small source: lays messages out in datagrams, and answers what a receiver asks.
 
 use super::super::*;
+use crate::fec::add_symbol;
 use crate::rng::Rng;
 use lanecast_wire::net::{
-    BlockHeader, FrameWriter, ItemFlags, ItemHeader, JoinBody, SessionBody, TopicEntry, TopicHead,
-    WelcomeBody, flag, item_bytes, names,
+    BlockHeader, DATA_OFFSET, FrameWriter, ItemFlags, ItemHeader, JoinBody, ParityBody,
+    SYMBOL_LENGTH_BYTES, SessionBody, TopicEntry, TopicHead, WelcomeBody, flag, item_bytes, names,
 };
 use zerocopy::IntoBytes;
 
@@ -54,6 +55,8 @@ pub(super) struct Source {
     used: usize,
     inside: Inside,
     bases: Vec<u64>,
+    /// Parity as its Welcomes announce it: data, parity, delay.
+    pub(super) fec: (u8, u8, u16),
 }
 
 impl Source {
@@ -68,6 +71,7 @@ impl Source {
             used: 0,
             inside: Vec::new(),
             bases: vec![base; topics as usize],
+            fec: (0, 0, 0),
         }
     }
 
@@ -205,7 +209,9 @@ impl Source {
             receivers: 1.into(),
             pid: 1.into(),
             liveness_ms: 0.into(),
-            reserved: 0.into(),
+            fec_data: self.fec.0,
+            fec_parity: self.fec.1,
+            fec_delay_us: self.fec.2.into(),
         };
         assert!(writer.add(&welcome));
         for name in names(wanted) {
@@ -220,6 +226,33 @@ impl Source {
             };
             assert!(writer.add_topic(entry, name));
         }
+        let length = writer.finish();
+        buffer[..length].to_vec()
+    }
+
+    /// Parity of the block of `count` datagrams from `from` on.
+    pub(super) fn parity(&self, from: usize, count: usize, (row, proactive): (u8, u8)) -> Vec<u8> {
+        let blocks = |index: usize| &self.datagrams[index].0[DATA_OFFSET..];
+        let longest = (from..from + count).map(|index| blocks(index).len()).max().expect("some");
+        let mut symbol = vec![0; longest + SYMBOL_LENGTH_BYTES];
+        let places = (from..from + count).enumerate();
+        places.for_each(|(at, index)| add_symbol(row, at, blocks(index), &mut symbol));
+        let members = (0..count).fold(0u64, |members, at| members | 1 << at);
+        self.parity_of(self.sequence(from), members, (row, proactive), &symbol)
+    }
+
+    /// A parity frame with any content.
+    pub(super) fn parity_of(
+        &self,
+        first: u64,
+        members: u64,
+        (row, proactive): (u8, u8),
+        symbol: &[u8],
+    ) -> Vec<u8> {
+        let mut buffer = [0; 512];
+        let mut writer = FrameWriter::new(&mut buffer, Kind::Parity, 0, SESSION, first);
+        let body = ParityBody { members: members.into(), row, proactive, reserved: 0.into() };
+        assert!(writer.add_data_header(0, 1 << 20) && writer.add(&body) && writer.add(symbol));
         let length = writer.finish();
         buffer[..length].to_vec()
     }
