@@ -5,6 +5,7 @@
 #![no_main]
 
 use lanecast_fuzz::{Near, Script, frame};
+use lanecast_protocol::fec::FecSettings;
 use lanecast_protocol::receiver::{self, Delivery, Phase, Receiver};
 use lanecast_protocol::sender::{Distribution, Pacing, Sender, SenderSettings};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
@@ -52,6 +53,7 @@ impl Stage {
             1 => Pacing::SlowestOrEject(100 * MILLISECOND),
             _ => Pacing::Tagged(TAG),
         };
+        let shape = script.byte();
         let settings = SenderSettings {
             session: SESSION,
             first_sequence: FIRST,
@@ -59,7 +61,8 @@ impl Stage {
             pacing,
             window_bytes: 32 << 10,
             receivers_max: 4,
-            late_join: script.byte().is_multiple_of(2),
+            late_join: shape.is_multiple_of(2),
+            fec: (shape & 4 != 0).then_some(FecSettings { data: 4, parity: 1, delay: 50_000 }),
             data_rate: script.byte().is_multiple_of(2).then_some(10_000_000),
             seed: 3,
             ..SenderSettings::default()
