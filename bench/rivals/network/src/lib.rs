@@ -12,8 +12,6 @@ pub mod rounds;
 
 use anyhow::{Result, bail};
 
-#[cfg(feature = "lanecast")]
-use lanecast_net::TransportKind;
 use rivals_kit::{Load, publish, receive};
 
 use end::{End, Intake, Outlet, sleeps};
@@ -37,11 +35,9 @@ pub fn run(peer: &str, load: &Load, place: &Place) -> Result<()> {
         "udp-packed" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Several)?),
         "udp-gso" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Segments)?),
         #[cfg(feature = "lanecast")]
-        "lanecast-ru" => play(load, place, peers::lanecast::end(TransportKind::Ru, load, place)?),
-        #[cfg(feature = "lanecast")]
-        "lanecast-rm" => play(load, place, peers::lanecast::end(TransportKind::Rm, load, place)?),
-        #[cfg(feature = "lanecast")]
-        "lanecast-tcp" => play(load, place, peers::lanecast::end(TransportKind::Tcp, load, place)?),
+        "lanecast-ru" | "lanecast-rm" | "lanecast-tcp" | "lanecast-ru-fec" | "lanecast-rm-fec" => {
+            play(load, place, peers::lanecast::end(peer, load, place)?)
+        }
         "multicast" | "multicast-block" => {
             play(load, place, Datagrams::new(Pair::multicast(place, block)?))
         }

@@ -1,6 +1,7 @@
-//! lanecast's transports between hosts, with their default settings.
+//! lanecast's transports between hosts, with their default settings, or with parity.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::Result;
 use lanecast_base::WaitStrategy;
@@ -15,12 +16,17 @@ use crate::place::Place;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 1);
 const RESOLVERS: Ipv4Addr = Ipv4Addr::new(239, 77, 2, 3);
 
-/// An end over one of the transports.
+/// An end over the transport of a peer's name: `lanecast-ru`, or with parity `lanecast-ru-fec`.
 ///
 /// # Errors
 ///
 /// What the transport reports.
-pub fn end(kind: TransportKind, load: &Load, place: &Place) -> Result<Topics<NetTransport>> {
+pub fn end(peer: &str, load: &Load, place: &Place) -> Result<Topics<NetTransport>> {
+    let kind = match peer {
+        "lanecast-tcp" => TransportKind::Tcp,
+        "lanecast-rm" | "lanecast-rm-fec" => TransportKind::Rm,
+        _ => TransportKind::Ru,
+    };
     let wait = match load.wait {
         Wait::Spin => WaitStrategy::BusySpin,
         Wait::Yield => WaitStrategy::SpinYield,
@@ -34,6 +40,9 @@ pub fn end(kind: TransportKind, load: &Load, place: &Place) -> Result<Topics<Net
         resolver_group: Some(SocketAddr::from((RESOLVERS, place.port + 3))),
         publisher_wait: wait,
         subscriber_wait: wait,
+        // The delay is the interval of messages there and back: blocks are full by then.
+        fec: peer.ends_with("-fec").then_some((2, 1)),
+        fec_delay: Duration::from_micros(20),
         ..NetSettings::default()
     };
     let transport = NetTransport::new(Network::open(settings)?, kind);

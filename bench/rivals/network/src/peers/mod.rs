@@ -61,6 +61,8 @@ const OWN_UDP: &[&str] = &[
 const OWN_MULTICAST: &[&str] =
     &["rm-pingpong", "block-pingpong", "idle", "oneway", "fanout3", "loss-pingpong", "loss-oneway"];
 #[cfg(feature = "lanecast")]
+const OWN_PARITY: &[&str] = &["loss-pingpong", "loss-oneway"];
+#[cfg(feature = "lanecast")]
 const OWN_TCP: &[&str] = &[
     "tcp-pingpong",
     "block-pingpong",
@@ -104,6 +106,10 @@ pub const CASES: &[Case] = &[
     own("udp", "lanecast-ru", OWN_UDP),
     #[cfg(feature = "lanecast")]
     own("multicast", "lanecast-rm", OWN_MULTICAST),
+    #[cfg(feature = "lanecast")]
+    own("udp", "lanecast-ru-fec", OWN_PARITY),
+    #[cfg(feature = "lanecast")]
+    own("multicast", "lanecast-rm-fec", OWN_PARITY),
     #[cfg(feature = "lanecast")]
     own("tcp", "lanecast-tcp", OWN_TCP),
     raw("udp", "udp", &["udp-pingpong", "idle", "loss-pingpong"]),
