@@ -10,6 +10,7 @@ use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
 use anyhow::Context as _;
 use lanecast::StoreServer;
+use lanecast::persistence::STORE_VERSION;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -99,6 +100,7 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
         print(&format!("store {} in {}, {kept} streams\n", store.name(), directory.display()))?;
     }
     let (mut printed, mut report_at, mut is_full) = (Vec::new(), Instant::now(), false);
+    let mut other_version = None;
     while !stop() {
         let work = store.poll()?;
         if Instant::now() >= report_at {
@@ -107,6 +109,16 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
                 is_full = !is_full;
                 warn(if is_full { DISK_FULL } else { DISK_HAS_SPACE });
             }
+            let version = store.stats().other_version;
+            if version != other_version
+                && let Some(version) = version
+            {
+                warn(&format!(
+                    "a program sends frames of version {version} of the stores' protocol, this \
+                     store reads version {STORE_VERSION}: give both the same version of lanecast"
+                ));
+            }
+            other_version = version;
             if !arguments.quiet {
                 report(&store, &mut printed, arguments.json)?;
             }

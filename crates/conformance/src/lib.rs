@@ -13,6 +13,7 @@
 
 mod body;
 mod claims;
+pub mod interruptions;
 mod life;
 mod numbers;
 mod order;

@@ -173,6 +173,17 @@ impl Record {
         topics.iter().all(is_there)
     }
 
+    /// The number after the latest message or gap of `wanted`, if there is one.
+    pub(crate) fn next_of(&self, wanted: &str) -> Option<u64> {
+        self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Message { topic, number, .. } if topic == wanted => Some(number + 1),
+            Entry::Lost { stream, first, count, .. } if stream.topic == wanted => {
+                Some(first + count)
+            }
+            _ => None,
+        })
+    }
+
     /// Numbers of its events, for failures.
     pub(crate) fn summary(&self) -> String {
         let (joined, left) = (self.joined().len(), self.left().len());

@@ -73,6 +73,11 @@ impl Filters {
         self.mark_of.len()
     }
 
+    /// The sessions with a filter.
+    pub(crate) fn subscribers(&self) -> impl Iterator<Item = SessionId> {
+        self.mark_of.keys().copied()
+    }
+
     /// Mark and filter text of `session`.
     pub(crate) fn mark_of(&self, session: SessionId) -> Option<(u16, &str)> {
         let mark = *self.mark_of.get(&session)?;

@@ -33,6 +33,8 @@ pub(crate) struct Matching<C: Transport> {
     malformed_messages: u64,
     /// Messages that were matched against the filters.
     evaluations: u64,
+    /// Matching messages for which the session had no room.
+    unpublished: u64,
     /// Number of the next message.
     next_number: u64,
     /// The longest message whose frame fits with all marks.
@@ -48,7 +50,8 @@ enum ControlEvent {
     FilterRequested(String),
     /// A request of another version.
     OtherVersion(u8),
-    Disconnected,
+    /// The subscriber is gone, or a message that it may want was not published.
+    Ended,
 }
 
 impl<C: Transport> Matching<C> {
@@ -74,6 +77,7 @@ impl<C: Transport> Matching<C> {
             malformed_frames: 0,
             malformed_messages: 0,
             evaluations: 0,
+            unpublished: 0,
             next_number: 0,
             reserved: 0,
             found: Vec::new(),
@@ -95,6 +99,10 @@ impl<C: Transport> Matching<C> {
 
     pub(crate) const fn evaluations(&self) -> u64 {
         self.evaluations
+    }
+
+    pub(crate) const fn unpublished(&self) -> u64 {
+        self.unpublished
     }
 
     pub(crate) const fn longest_message(&self) -> usize {
@@ -208,11 +216,23 @@ impl<C: Transport> Matching<C> {
         }
         let frame = ContentFrame::Message { number, marks: &self.marks, body };
         self.reserved = 0;
-        // Only a closed session refuses: its room was reserved.
-        if let Ok(mut room) = self.session.claim(frame.len()) {
+        let claimed = self.session.claim(frame.len()).map(|mut room| {
             frame.write(&mut room);
             room.commit();
+        });
+        // Only a closed session refuses: its room was reserved.
+        if claimed.is_err() {
+            self.end_filters(1);
         }
+    }
+
+    /// After `count` matching messages that were not published: ends all filters. Their subscribers
+    /// request them anew, and learn from the answer which messages they have missed.
+    #[cold]
+    fn end_filters(&mut self, count: u64) {
+        self.unpublished += count;
+        let ended = self.filters.subscribers().map(|session| (session, ControlEvent::Ended));
+        self.control_events.extend(ended);
     }
 
     /// Appends the frame of a batch's message, the one after `before` others, to `frames` and its
@@ -240,13 +260,15 @@ impl<C: Transport> Matching<C> {
         let mut batch = self.session.batch();
         for length in lengths {
             let (frame, rest) = frames.split_at(*length);
-            match batch.try_add(TopicId::FIRST, frame.len()) {
-                Ok(room) => room.copy_from_slice(frame),
-                Err(error) => debug_assert_eq!(error, ClaimError::Closed, "room was reserved"),
-            }
+            let Ok(room) = batch.try_add(TopicId::FIRST, frame.len()) else { break };
+            room.copy_from_slice(frame);
             frames = rest;
         }
-        batch.publish();
+        let refused = lengths.len() - batch.publish();
+        // Only a closed session refuses: the room was reserved.
+        if refused > 0 {
+            self.end_filters(refused as u64);
+        }
     }
 
     fn poll_control(&mut self) {
@@ -270,7 +292,7 @@ impl<C: Transport> Matching<C> {
                 }
             }
             Event::Left(stream, _) => {
-                control_events.push_back((stream.session, ControlEvent::Disconnected))
+                control_events.push_back((stream.session, ControlEvent::Ended))
             }
             // Subscribers repeat lost requests until they are answered.
             _ => {}
@@ -282,7 +304,7 @@ impl<C: Transport> Matching<C> {
         let text = match event {
             ControlEvent::FilterRequested(text) => text,
             ControlEvent::OtherVersion(version) => return self.refuse_version(session, *version),
-            ControlEvent::Disconnected => return self.withdraw(session),
+            ControlEvent::Ended => return self.withdraw(session),
         };
         let next = self.next_number;
         let in_force = |mark| ContentFrame::InForce { mark, session: session.0, next };
@@ -341,5 +363,74 @@ impl<C: Transport> Matching<C> {
             }
             Err(error) => !matches!(error, ClaimError::BackPressured(_)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Subscriber;
+    use lanecast::Context;
+    use std::time::{Duration, Instant};
+
+    /// Serves and polls until `done` of the events so far: messages by their number, losses.
+    fn listen(
+        matching: &mut Matching<Context>,
+        subscriber: &mut Subscriber<Context>,
+        (seen, active): (&mut Vec<std::ops::Range<u64>>, usize),
+        done: impl Fn(&[std::ops::Range<u64>]) -> bool,
+    ) {
+        let start = Instant::now();
+        while subscriber.active_streams() != active || !done(seen) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
+            matching.serve();
+            subscriber.poll(64, |event| match event {
+                Event::Message(message) => seen.push(message.number()..message.number() + 1),
+                Event::Lost(gap) => seen.push(gap.first..gap.first + gap.count),
+                _ => {}
+            });
+        }
+    }
+
+    /// Frames that the session has no room for, as no claim checked it, are a loss that subscribers
+    /// are told of.
+    #[test]
+    fn refused_frames_are_a_told_loss() {
+        let settings = [("transports", "shm"), ("shm.visibility", "process")];
+        let settings = settings.into_iter().chain([("shm.window", "64KiB")]);
+        let builder = settings.fold(Context::builder(), |builder, (key, value)| {
+            builder.set(key, value).expect("a setting")
+        });
+        let context = builder.build().expect("a context");
+        let settings = || ContentSettings::new(lanecast_filter::message_type::MessageType::Fix);
+        let mut matching = Matching::new(&context, "t", settings()).expect("a session");
+        let opened = Subscriber::new(&context, "t", "/38 = 1", &settings());
+        let mut subscriber = opened.expect("a subscriber");
+        let mut seen = Vec::new();
+        listen(&mut matching, &mut subscriber, (&mut seen, 1), |_| true);
+        let body = [b"38=1\x0158=".as_slice(), &[b'x'; 4_000], b"\x01"].concat();
+        let mut next = 0;
+        for round in 1..4 {
+            let (mut frames, mut lengths) = (Vec::new(), Vec::new());
+            (0..40).for_each(|at| matching.collect(at, &body, &mut frames, &mut lengths));
+            assert_eq!(lengths.len(), 40, "all match");
+            let unpublished = matching.unpublished();
+            matching.publish_batch(40, &frames, &lengths);
+            let lost = matching.unpublished() - unpublished;
+            assert!((1..40).contains(&lost), "40 are more than a window: {lost}");
+            next += 40;
+            listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| {
+                seen.last().is_some_and(|last| last.end == next)
+            });
+            assert!(seen.iter().map(|it| it.start).eq(starts(&seen)), "{seen:?}");
+            assert_eq!(seen.last().map(|last| last.end - last.start), Some(lost), "{seen:?}");
+            assert_eq!(matching.filters(), 1, "active again, in round {round}");
+        }
+    }
+
+    /// The first numbers of ranges that follow one another from 0 on.
+    fn starts(seen: &[std::ops::Range<u64>]) -> impl Iterator<Item = u64> {
+        let ends = seen.iter().map(|it| it.end).take(seen.len() - 1);
+        std::iter::once(0).chain(ends.collect::<Vec<_>>())
     }
 }

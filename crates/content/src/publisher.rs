@@ -76,6 +76,12 @@ impl<C: Transport> Publisher<C> {
         self.matching.evaluations()
     }
 
+    /// Number of matching messages that were not published to subscribers with a filter: a batch
+    /// found less room than it was promised. Each such subscriber is told of the loss.
+    pub const fn unpublished_matches(&self) -> u64 {
+        self.matching.unpublished()
+    }
+
     /// A descriptor that is readable when there may be filter requests to
     /// [serve](Self::serve_filters), for event loops of idle publishers; see
     /// [`Subscribe::wakeup`].
@@ -143,6 +149,16 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
     fn batch(&mut self) -> FilterableBatch<'_, C> {
         self.matching.serve_sometimes();
         FilterableBatch::new(self.all.batch(), &mut self.matching)
+    }
+
+    fn pack(&mut self) {
+        self.all.pack();
+        self.matching.session().pack();
+    }
+
+    fn send_packed(&mut self) {
+        self.all.send_packed();
+        self.matching.session().send_packed();
     }
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {

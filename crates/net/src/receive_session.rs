@@ -46,6 +46,18 @@ pub(crate) struct ReceiveSession {
     admitted: AdmittedTopics,
 }
 
+/// Result of a read from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamRead {
+    /// Bytes came.
+    Bytes,
+    /// Nothing came.
+    Nothing,
+    /// The connection has ended: the session connects anew, at a time that is due earlier than any
+    /// that was known before.
+    Broken,
+}
+
 impl ReceiveSession {
     pub(crate) fn open(
         context: &NetContext,
@@ -153,20 +165,20 @@ impl ReceiveSession {
         self.receiver.on_frame(now, frame, at, deliveries);
     }
 
-    /// Reads once from the TCP connection; returns whether anything came.
+    /// Reads once from the TCP connection.
     pub(crate) fn read_tcp(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
         deliveries: &mut Vec<Delivery>,
-    ) -> bool {
-        let Some(tcp) = &mut self.tcp else { return false };
+    ) -> StreamRead {
+        let Some(tcp) = &mut self.tcp else { return StreamRead::Nothing };
         let bytes = match tcp.read(now, buffer) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return false,
+            Ok(None) => return StreamRead::Nothing,
             Err(_) => {
                 self.disconnect(now);
-                return false;
+                return StreamRead::Broken;
             }
         };
         let (receiver, number) = (&mut self.receiver, self.source.session);
@@ -184,7 +196,7 @@ impl ReceiveSession {
         if split.is_err() {
             self.disconnect(now);
         }
-        true
+        StreamRead::Bytes
     }
 
     /// Whether the session's connection has to be read unasked.

@@ -13,7 +13,7 @@ use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
-use crate::receive_session::ReceiveSession;
+use crate::receive_session::{ReceiveSession, StreamRead};
 use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
 use crate::settings::ThreadingMode;
@@ -404,11 +404,16 @@ impl ReceiveSessions {
         queued: &mut VecDeque<QueuedDelivery>,
     ) -> bool {
         let session = &mut self.sessions[at];
-        let has_read = session.read_tcp(now, buffer, &mut self.deliveries);
-        if has_read {
-            session.queue_deliveries(&mut self.deliveries, queued);
+        match session.read_tcp(now, buffer, &mut self.deliveries) {
+            StreamRead::Bytes => {
+                session.queue_deliveries(&mut self.deliveries, queued);
+                return true;
+            }
+            StreamRead::Nothing => {}
+            // Not by the next deadline, which may be far: the reconnect sets an earlier one.
+            StreamRead::Broken => self.deadline = now,
         }
-        has_read
+        false
     }
 
     /// Passes each frame of a datagram, or of a GRO run of datagrams, to its session.

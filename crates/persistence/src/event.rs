@@ -58,6 +58,14 @@ pub enum SourceEvent {
         /// The store.
         store: String,
     },
+    /// A store speaks another version of the protocol, and counts as one that does not answer: give
+    /// both programs the same version of lanecast. Once for each store and version.
+    OtherVersion {
+        /// The store.
+        store: String,
+        /// Its version.
+        version: u8,
+    },
     /// Another publisher has registered under the same id: this run has ended. Messages that were
     /// not stable by then may be kept or not.
     Superseded {

@@ -167,4 +167,12 @@ pub enum ReceiverEvent<'a> {
         /// The store.
         store: String,
     },
+    /// A store speaks another version of the protocol, and counts as one that does not answer: give
+    /// both programs the same version of lanecast. Once for each store and version.
+    OtherVersion {
+        /// The store.
+        store: String,
+        /// Its version.
+        version: u8,
+    },
 }

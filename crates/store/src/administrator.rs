@@ -28,6 +28,9 @@ pub struct StoreInspection {
     pub streams: Vec<StreamReport<'static>>,
     /// All streams were told in time.
     pub is_complete: bool,
+    /// The version of the protocol that the store speaks, if that is another one than this
+    /// program's: it answers nothing then.
+    pub other_version: Option<u8>,
 }
 
 /// A client that looks at stores, and ends registrations where that is permitted.
@@ -75,12 +78,22 @@ impl<T: Transport> StoreAdministrator<T> {
                     self.links.send_about(store, "", 0, &frame);
                 }
             }
-            let links = &self.links;
+            let links = &mut self.links;
             let work = self.replies.poll(POLL_LIMIT, |event| {
-                if let Event::Message(message) = event
-                    && let Some((store, _, StoreFrame::Inspected(page))) = links.read_any(&message)
-                {
-                    readings[store].on_page(page, message.bytes().len());
+                let Event::Message(message) = event else { return };
+                match links.read_any(&message) {
+                    Some((store, _, StoreFrame::Inspected(page))) => {
+                        readings[store].on_page(page, message.bytes().len());
+                    }
+                    Some(_) => {}
+                    None => {
+                        let store = links.store(&message.stream().topic);
+                        if let Some(store) = store
+                            && let Some((_, version)) = links.other_version(&message)
+                        {
+                            readings[store].on_other_version(version);
+                        }
+                    }
                 }
             });
             self.links.flush();
@@ -151,6 +164,7 @@ impl Reading {
             incarnation: None,
             streams: Vec::new(),
             is_complete: false,
+            other_version: None,
         };
         let (from, ask_at) = ((0, 0), Instant::now());
         Self { inspection, token: token + 1, from, ask_at, bytes: 0, is_given_up: false }
@@ -168,6 +182,12 @@ impl Reading {
         self.ask_at = Instant::now() + RETRY;
         let (token, (stream, receiver)) = (self.token, self.from);
         Some(StoreFrame::Inspect { token, stream, receiver })
+    }
+
+    /// The store speaks another version: it answers nothing.
+    const fn on_other_version(&mut self, version: u8) {
+        self.inspection.other_version = Some(version);
+        self.is_given_up = true;
     }
 
     fn on_page(&mut self, page: StorePage<'_>, bytes: usize) {

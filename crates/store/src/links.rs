@@ -5,7 +5,7 @@ use crate::link::Link;
 use crate::name;
 use lanecast_persistence::StoreGroups;
 use lanecast_transport::{Message, Publish, Transport};
-use lanecast_wire::store::{StoreAddress, StoreFrame};
+use lanecast_wire::store::{StoreAddress, StoreFrame, StoreFrameError};
 
 /// Links to the stores of one topic.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Links<P: Publish> {
     /// This end among the stores' clients.
     client: u64,
     stores: Vec<(String, Link<P>)>,
+    /// The other version of each store that has answered in one, as last told.
+    other_versions: Vec<Option<u8>>,
     frame: Vec<u8>,
 }
 
@@ -41,8 +43,9 @@ impl<P: Publish> Links<P> {
             let publisher = transport.publisher(&name::requests(name));
             Ok((name.to_owned(), Link::new(publisher.map_err(OpenError::Transport)?)))
         };
-        let stores = names.map(link).collect::<Result<_, OpenError<T::Error>>>()?;
-        Ok(Self { topic: topic.to_owned(), client, stores, frame: Vec::new() })
+        let stores = names.map(link).collect::<Result<Vec<_>, OpenError<T::Error>>>()?;
+        let other_versions = vec![None; stores.len()];
+        Ok(Self { topic: topic.to_owned(), client, stores, other_versions, frame: Vec::new() })
     }
 
     /// Topics of the stores' replies to this client.
@@ -61,7 +64,7 @@ impl<P: Publish> Links<P> {
 
     /// Sends a frame about the stream of `source` to the store with this index, now or later.
     pub(crate) fn send(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>) {
-        let Self { topic, client, stores, frame: bytes } = self;
+        let Self { topic, client, stores, frame: bytes, .. } = self;
         frame.write(StoreAddress { client: *client, source, topic }, bytes);
         stores[store].1.send(bytes);
     }
@@ -98,6 +101,18 @@ impl<P: Publish> Links<P> {
     pub(crate) fn read<'a>(&self, message: &Message<'a>) -> Option<(usize, u64, StoreFrame<'a>)> {
         let (store, address, frame) = self.read_any(message)?;
         (address.topic == self.topic).then_some((store, address.source, frame))
+    }
+
+    /// The store and the version of a message that is no reply, if that is because it is of another
+    /// version: once for each store and version.
+    #[cold]
+    pub(crate) fn other_version(&mut self, message: &Message<'_>) -> Option<(String, u8)> {
+        let Err(StoreFrameError::Version(version)) = StoreFrame::read(message.bytes()) else {
+            return None;
+        };
+        let store = self.store(&message.stream().topic)?;
+        let is_new = self.other_versions[store].replace(version) != Some(version);
+        is_new.then(|| (self.stores[store].0.clone(), version))
     }
 
     /// A reply to this client about a stream of any topic.

@@ -174,7 +174,12 @@ impl<T: Transport> PersistentPublisher<T> {
                 Some((store, about, frame)) if about == source => {
                     machine.on_frame(store, &frame, now, &mut Outbox { source, links, events });
                 }
-                _ => *foreign_frames += 1,
+                _ => {
+                    *foreign_frames += 1;
+                    let other = links.other_version(&message);
+                    let event = |(store, version)| SourceEvent::OtherVersion { store, version };
+                    events.extend(other.map(event));
+                }
             },
             Event::Left(stream, _) => {
                 if let Some(store) = links.store(&stream.topic) {

@@ -20,7 +20,9 @@ use lanecast_journal::Durability;
 use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StreamSummary};
 use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::{DeregisterOutcome, StoreAddress, StoreFrame, StoreFrameError};
+use lanecast_wire::store::{
+    DeregisterOutcome, StoreAddress, StoreFrame, StoreFrameError, StoreHeader,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -267,7 +269,9 @@ impl<T: Transport + Clone> StoreServer<T> {
         let mut out = Outbox { clients, peers, wakeup, now };
         let work = self.requests.poll(POLL_LIMIT, |event| {
             let Event::Message(message) = event else { return };
-            let Some((address, frame)) = read(message.bytes(), stats) else { return };
+            let Some((address, frame)) = read(message.bytes(), stats) else {
+                return refuse_version(message.bytes(), &mut out);
+            };
             if let StoreFrame::Inspect { token, stream, receiver } = frame {
                 pages += 1;
                 if pages <= PAGES_IN_POLL {
@@ -429,5 +433,19 @@ fn read<'a>(bytes: &'a [u8], stats: &mut StoreStats) -> Option<(StoreAddress<'a>
     stats.frames += 1;
     let read: Result<_, StoreFrameError> = StoreFrame::read(bytes);
     stats.foreign_frames += u64::from(read.is_err());
+    if let Err(StoreFrameError::Version(version)) = read {
+        stats.other_versions += 1;
+        stats.other_version = Some(version);
+    }
     read.ok()
+}
+
+/// Answers a request of another version with this store's version; others are not answered.
+#[cold]
+fn refuse_version<T: Transport>(bytes: &[u8], out: &mut Outbox<'_, T>) {
+    if let Err(StoreFrameError::Version(_)) = StoreFrame::read(bytes)
+        && let Some(client) = StoreHeader::client_of_any_version(bytes)
+    {
+        out.clients.reply(client, &StoreHeader::version_refusal(client), out.now);
+    }
 }

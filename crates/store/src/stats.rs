@@ -9,6 +9,10 @@ pub struct StoreStats {
     pub frames: u64,
     /// Frames that are none, or of another version.
     pub foreign_frames: u64,
+    /// Frames of another version among them. Their senders are told of this store's version.
+    pub other_versions: u64,
+    /// The latest of these versions.
+    pub other_version: Option<u8>,
     /// Topics and replies for which the transport had no room, and deregistrations that were not
     /// permitted.
     pub refused: u64,

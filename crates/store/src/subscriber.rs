@@ -199,7 +199,12 @@ impl<T: Transport> DurableSubscriber<T> {
                 Some((store, source, frame)) => {
                     machine.on_frame(store, source, &frame, now, &mut out);
                 }
-                None => *foreign_frames += 1,
+                None => {
+                    *foreign_frames += 1;
+                    if let Some((store, version)) = out.links.other_version(&message) {
+                        out.event(ReceiverEvent::OtherVersion { store, version });
+                    }
+                }
             },
             // Lost answers are asked for again.
             Event::Lost(gap) if gap.stream.topic == out.links.topic() => {

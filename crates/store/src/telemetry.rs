@@ -25,7 +25,7 @@ struct Sums {
 /// A counter's label, and the function that reads its value.
 type Column = (&'static str, fn(&StoreStats, &Sums) -> u64);
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     ("streams", |_, sums| sums.streams),
     ("streams being copied", |_, sums| sums.copying),
     ("messages kept", |_, sums| sums.messages),
@@ -34,6 +34,7 @@ const COLUMNS: [Column; 14] = [
     ("messages", |stats, _| stats.messages),
     ("frames", |stats, _| stats.frames),
     ("frames that are none", |stats, _| stats.foreign_frames),
+    ("frames of other versions", |stats, _| stats.other_versions),
     ("requests and replies refused", |stats, _| stats.refused),
     ("clients", |stats, _| stats.clients as u64),
     ("bytes waiting for the disk", |stats, _| stats.pending_bytes as u64),

@@ -34,7 +34,7 @@ pub use record::LogRecord;
 pub use state::StoreState;
 
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version of the frames.
 pub const STORE_VERSION: u8 = 1;
@@ -70,6 +70,21 @@ pub struct StoreHeader {
 }
 
 const _: () = assert!(STORE_HEADER == 24);
+
+impl StoreHeader {
+    /// The client in a request of any version: the header stays as it is. `None` if it is too short
+    /// for one.
+    pub fn client_of_any_version(bytes: &[u8]) -> Option<u64> {
+        Self::read_from_prefix(bytes).ok().map(|(header, _)| header.client.get())
+    }
+
+    /// The answer of a store to a request of another version: a header with no kind, of which
+    /// `client` reads the version.
+    pub fn version_refusal(client: u64) -> [u8; STORE_HEADER] {
+        let header = Self { version: STORE_VERSION, client: client.into(), ..Self::new_zeroed() };
+        zerocopy::transmute!(header)
+    }
+}
 
 /// Kinds of frames: requests first, replies of stores from 32 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

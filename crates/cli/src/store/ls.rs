@@ -5,7 +5,7 @@ use super::which::WhichArgs;
 use crate::output::{print, print_json, warn};
 use crate::printable::printable;
 use crate::table::{grouped, render, size, utc};
-use lanecast::persistence::{StoreInspection, StreamReport};
+use lanecast::persistence::{STORE_VERSION, StoreInspection, StreamReport};
 use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -49,8 +49,15 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     let mut is_any_missing = false;
     for store in missing {
         is_any_missing = true;
-        let how = if store.incarnation.is_some() { "told only a part" } else { "did not answer" };
-        warn(&format!("store {} {how} in time", store.store));
+        let how = match (store.other_version, store.incarnation) {
+            (Some(version), _) => format!(
+                "speaks version {version} of the stores' protocol, this program version \
+                 {STORE_VERSION}: give both the same version of lanecast"
+            ),
+            (None, Some(_)) => "told only a part in time".to_owned(),
+            (None, None) => "did not answer in time".to_owned(),
+        };
+        warn(&format!("store {} {how}", store.store));
     }
     Ok(ExitCode::from(u8::from(is_any_missing)))
 }

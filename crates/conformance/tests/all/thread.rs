@@ -2,8 +2,9 @@
 //! processes might join as well.
 
 use lanecast_base::WaitStrategy;
-use lanecast_shm::{Domain, DomainSettings, Visibility};
+use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
 use std::ops::Deref;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The smallest window, so that every case goes around it many times.
@@ -17,15 +18,21 @@ struct Stage {
 
 impl Stage {
     fn new(visibility: Visibility, wait: WaitStrategy, first_position: u64) -> Self {
-        let directory = TempDir::new_in("/dev/shm").expect("a directory");
-        let domain = Domain::open(DomainSettings {
+        Self::with(DomainSettings {
             visibility,
-            directory: directory.path().join("domain"),
-            window_bytes: WINDOW_BYTES,
             publisher_wait: wait,
             subscriber_wait: wait,
             first_position,
             ..DomainSettings::default()
+        })
+    }
+
+    fn with(settings: DomainSettings) -> Self {
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let domain = Domain::open(DomainSettings {
+            directory: directory.path().join("domain"),
+            window_bytes: WINDOW_BYTES,
+            ..settings
         });
         Self { domain: domain.expect("a domain"), _directory: directory }
     }
@@ -63,6 +70,16 @@ suites! { Process,
 suites! { Host,
     in_a_directory_spin_park: SpinPark from 0,
     in_a_directory_park: Park from 0,
+}
+
+#[test]
+fn an_evicted_subscriber_knows_what_it_lost() {
+    let slow_consumer = SlowConsumerPolicy::EvictAfter(Duration::from_millis(50));
+    for visibility in [Visibility::Process, Visibility::Host] {
+        let settings = DomainSettings { visibility, slow_consumer, ..DomainSettings::default() };
+        let stage = Stage::with(settings);
+        lanecast_conformance::interruptions::an_evicted_subscriber_knows_what_it_lost(&*stage);
+    }
 }
 
 /// Persistence between threads.

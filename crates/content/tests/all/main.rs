@@ -2,6 +2,7 @@
 
 mod direct;
 mod numbers;
+mod packing;
 mod runs;
 mod stage;
 mod versions;

@@ -1,6 +1,6 @@
 //! Notices about stores and messages in flight.
 
-use lanecast_store::{PersistentSendError, SendRefusal};
+use lanecast_store::{PersistentSendError, STORE_VERSION, SendRefusal};
 use std::fmt;
 
 /// A notice for the person who measures. Its text is one line.
@@ -28,6 +28,13 @@ pub enum StoreNotice {
     StoreBack {
         /// Name of the store.
         store: String,
+    },
+    /// A store speaks another version of the protocol.
+    OtherVersion {
+        /// Name of the store.
+        store: String,
+        /// Its version.
+        version: u8,
     },
     /// Another publisher took the stream over.
     Superseded,
@@ -93,6 +100,11 @@ impl fmt::Display for StoreNotice {
             }
             Self::StoreLost { store } => write!(f, "store {store} does not answer"),
             Self::StoreBack { store } => write!(f, "store {store} answers again"),
+            Self::OtherVersion { store, version } => write!(
+                f,
+                "store {store} speaks version {version} of the stores' protocol, this program \
+                 version {STORE_VERSION}: give both the same version of lanecast"
+            ),
             Self::Superseded => f.write_str("another publisher registered under the same id"),
             Self::Stalled { messages, reason: StallReason::NotConsumed, .. } => write!(
                 f,

@@ -123,6 +123,9 @@ impl<C: Transport> OutgoingStreams<C> {
                     silent.retain(|it| *it != store);
                     (shared.hooks.notify)(&StoreNotice::StoreBack { store });
                 }
+                SourceEvent::OtherVersion { store, version } => {
+                    (shared.hooks.notify)(&StoreNotice::OtherVersion { store, version });
+                }
                 SourceEvent::Superseded { .. } => {
                     *is_over = true;
                     (shared.hooks.notify)(&StoreNotice::Superseded);

@@ -191,6 +191,9 @@ fn tell(event: &ReceiverEvent<'_>, shared: &Shared, told_unkept: &mut bool) {
             StoreNotice::StoreLost { store: store.clone() }
         }
         ReceiverEvent::StoreBack { store } => StoreNotice::StoreBack { store: store.clone() },
+        &ReceiverEvent::OtherVersion { ref store, version } => {
+            StoreNotice::OtherVersion { store: store.clone(), version }
+        }
         ReceiverEvent::Discarded { count, .. } => StoreNotice::Discarded { messages: *count },
         ReceiverEvent::Unkept { .. } => {
             *told_unkept = true;

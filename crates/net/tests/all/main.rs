@@ -3,6 +3,7 @@
 mod adverts;
 mod allocations;
 mod groups;
+mod interruptions;
 mod jumbo;
 mod packing;
 mod panics;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 const WINDOW_BYTES: usize = 64 << 10;
 
 /// Groups that no other test of this run, and no other run at this time, speaks in.
-fn groups() -> (SocketAddr, SocketAddr) {
+pub(crate) fn groups() -> (SocketAddr, SocketAddr) {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let next = NEXT.fetch_add(2, Ordering::Relaxed);
     let run = std::process::id() as u16;

@@ -8,4 +8,5 @@ mod retention;
 mod some_stores;
 mod stores;
 mod subscribers;
+mod versions;
 mod waits;

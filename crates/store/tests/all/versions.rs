@@ -1,0 +1,177 @@
+//! Programs and stores of two versions: neither takes the other's frames, and both learn why.
+
+use lanecast_shm::{Domain, DomainSettings, Visibility};
+use lanecast_store::{
+    DurableOptions, DurableSubscriber, PersistentOptions, PersistentPublisher, ReceiverEvent,
+    STORE_VERSION, SourceEvent, StoreAdministrator, StoreOptions, StoreServer,
+};
+use lanecast_transport::{Event, Publish, Subscribe, Transport};
+use std::time::{Duration, Instant};
+
+/// No test takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The version of the other program.
+const NEXT: u8 = STORE_VERSION + 1;
+
+fn domain(root: &tempfile::TempDir) -> Domain {
+    let directory = root.path().join("domain");
+    let visibility = Visibility::Process;
+    let settings = DomainSettings { visibility, directory, ..DomainSettings::default() };
+    Domain::open(settings).expect("a domain")
+}
+
+/// Repeats `step` until it returns true.
+fn until(what: &str, mut step: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !step() {
+        assert!(start.elapsed() < LIMIT, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A frame's header and a body that this version cannot read.
+fn of_next_version(client: u64) -> Vec<u8> {
+    let mut frame = vec![0xaa; 60];
+    frame[0] = NEXT;
+    frame[8..16].copy_from_slice(&client.to_le_bytes());
+    frame
+}
+
+#[test]
+fn a_store_answers_a_request_of_the_next_version_with_its_own() {
+    let root = tempfile::tempdir().expect("a directory");
+    let domain = domain(&root);
+    let path = root.path().join("a");
+    let opened = StoreServer::open(domain.clone(), "a", &path, StoreOptions::default());
+    let mut store = opened.expect("a store");
+    let mut client = domain.publisher("_store.a").expect("a publisher");
+    let mut replies = domain.subscriber(&["_store.a.00000000000000ff"]).expect("a subscriber");
+    assert!(client.wait_for_subscribers(1, LIMIT));
+    client.send(&of_next_version(0xff)).expect("room");
+    let mut answers: Vec<Vec<u8>> = Vec::new();
+    until("an answer", || {
+        store.poll().expect("it lives");
+        replies.poll(64, |event| {
+            if let Event::Message(message) = event {
+                answers.push(message.bytes().to_vec());
+            }
+        });
+        !answers.is_empty()
+    });
+    let mut expected = [0; 24];
+    (expected[0], expected[8]) = (STORE_VERSION, 0xff);
+    assert_eq!(answers, [expected], "a header with no kind, for this client");
+    let stats = store.stats();
+    assert_eq!((stats.other_versions, stats.other_version), (1, Some(NEXT)), "{stats:?}");
+    assert_eq!(stats.foreign_frames, 1, "{stats:?}");
+    assert_eq!(store.streams().count(), 0);
+}
+
+/// A store of the next version: answers every client that asks.
+struct NextStore {
+    requests: lanecast_shm::Subscriber,
+    replies: lanecast_shm::Publisher,
+    read: usize,
+}
+
+impl NextStore {
+    fn open(domain: &Domain, client_topic: &str) -> Self {
+        Self {
+            requests: domain.subscriber(&["_store.a"]).expect("a subscriber"),
+            replies: domain.publisher(client_topic).expect("a publisher"),
+            read: 0,
+        }
+    }
+
+    /// Answers each request in the next version.
+    fn poll(&mut self) {
+        let mut clients = Vec::new();
+        self.requests.poll(64, |event| {
+            if let Event::Message(message) = event {
+                let client = message.bytes()[8..16].try_into().expect("eight bytes");
+                clients.push(u64::from_le_bytes(client));
+            }
+        });
+        for client in clients {
+            self.replies.send(&of_next_version(client)).expect("room");
+            self.read += 1;
+        }
+    }
+}
+
+/// The topic of the replies to the client of which the first request has come.
+fn client_topic(domain: &Domain, mut poll: impl FnMut()) -> String {
+    let mut requests = domain.subscriber(&["_store.a"]).expect("a subscriber");
+    let mut client = None;
+    until("a request", || {
+        poll();
+        requests.poll(1, |event| {
+            if let Event::Message(message) = event {
+                client = message.bytes()[8..16].try_into().ok().map(u64::from_le_bytes);
+            }
+        });
+        client.is_some()
+    });
+    format!("_store.a.{:016x}", client.unwrap_or_default())
+}
+
+#[test]
+fn a_publisher_learns_once_that_its_store_is_of_the_next_version() {
+    let root = tempfile::tempdir().expect("a directory");
+    let domain = domain(&root);
+    let options = PersistentOptions::with_store("a");
+    let opened = PersistentPublisher::open(&domain, "orders", 7, options);
+    let mut publisher = opened.expect("a publisher");
+    let topic = client_topic(&domain, || _ = publisher.poll(|_| {}));
+    let mut store = NextStore::open(&domain, &topic);
+    let mut told = Vec::new();
+    until("several answers", || {
+        store.poll();
+        publisher.poll(|event| {
+            if let SourceEvent::OtherVersion { store, version } = event {
+                told.push((store, version));
+            }
+        });
+        publisher.foreign_frames() >= 3
+    });
+    assert_eq!(told, [("a".to_owned(), NEXT)], "once");
+    assert!(!publisher.is_registered());
+}
+
+#[test]
+fn a_subscriber_learns_once_that_its_store_is_of_the_next_version() {
+    let root = tempfile::tempdir().expect("a directory");
+    let domain = domain(&root);
+    let options = DurableOptions::with_store("a");
+    let opened = DurableSubscriber::open(domain.clone(), "orders", 9, options);
+    let mut subscriber = opened.expect("a subscriber");
+    let topic = client_topic(&domain, || _ = subscriber.poll(64, |_| {}));
+    let mut store = NextStore::open(&domain, &topic);
+    let mut told = Vec::new();
+    until("several answers", || {
+        store.poll();
+        subscriber.poll(64, |event| {
+            if let ReceiverEvent::OtherVersion { store, version } = event {
+                told.push((store, version));
+            }
+        });
+        subscriber.foreign_frames() >= 3
+    });
+    assert_eq!(told, [("a".to_owned(), NEXT)], "once");
+}
+
+#[test]
+fn an_administrator_learns_that_a_store_is_of_the_next_version() {
+    let root = tempfile::tempdir().expect("a directory");
+    let domain = domain(&root);
+    let mut administrator = StoreAdministrator::open(&domain, &["a"]).expect("an administrator");
+    let looking = std::thread::spawn(move || administrator.inspect(LIMIT));
+    let topic = client_topic(&domain, || {});
+    let mut store = NextStore::open(&domain, &topic);
+    until("its report", || {
+        store.poll();
+        looking.is_finished()
+    });
+    let reports = looking.join().expect("reports");
+    assert_eq!((reports[0].other_version, reports[0].is_complete), (Some(NEXT), false));
+}
