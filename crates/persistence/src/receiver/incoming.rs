@@ -126,8 +126,8 @@ impl Incoming {
                     number.map_or(state.next, |number| state.next.min(run + number))
                 }
                 ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
-                // Copies were written later than the messages that they are of. A store that lags may
-                // lack messages, older or later ones: its end tells nothing.
+                // Copies were written later than the messages that they are of. A store that lags
+                // may lack messages, older or later ones: its end tells nothing.
                 ReceiverStart::Time(_) => {
                     let later = same_log.filter(|offer| offer.since < offer.state.next);
                     later.map(|offer| offer.since).min().unwrap_or(state.next).max(oldest)
