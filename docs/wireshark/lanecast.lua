@@ -3,6 +3,8 @@
 -- (Help > About Wireshark > Folders).
 
 local MAGIC, VERSION = 17228, 2
+local SEALED_MAGIC, SEALED_VERSION = 21324, 1
+local SEALED_TAG = 16
 local STRUCTURES = {
   FrameHeader = { bytes = 24, fields = {
     { "magic", "lanecast.frame_header.magic", 0, 2, false },
@@ -12,6 +14,15 @@ local STRUCTURES = {
     { "length", "lanecast.frame_header.length", 6, 2, false },
     { "session", "lanecast.frame_header.session", 8, 8, true },
     { "sequence", "lanecast.frame_header.sequence", 16, 8, false },
+  } },
+  SealedHeader = { bytes = 24, fields = {
+    { "magic", "lanecast.sealed_header.magic", 0, 2, false },
+    { "version", "lanecast.sealed_header.version", 2, 1, false },
+    { "reserved", "lanecast.sealed_header.reserved", 3, 1, false },
+    { "key", "lanecast.sealed_header.key", 4, 2, false },
+    { "length", "lanecast.sealed_header.length", 6, 2, false },
+    { "sender", "lanecast.sealed_header.sender", 8, 8, true },
+    { "counter", "lanecast.sealed_header.counter", 16, 8, false },
   } },
   BlockHeader = { bytes = 24, fields = {
     { "topic", "lanecast.block_header.topic", 0, 4, false },
@@ -194,7 +205,8 @@ end
 local topic_name = ProtoField.string("lanecast.topic", "topic")
 local flag_name = ProtoField.string("lanecast.flag", "flag")
 local payload = ProtoField.bytes("lanecast.payload", "payload")
-local all = { topic_name, flag_name, payload }
+local sealed = ProtoField.bytes("lanecast.sealed", "sealed frame")
+local all = { topic_name, flag_name, payload, sealed }
 for _, field in pairs(fields) do
   all[#all + 1] = field
 end
@@ -368,14 +380,38 @@ local function add_frame(buffer, offset, pinfo, root)
   return last
 end
 
+-- Whether a sealed datagram begins at `offset`.
+local function is_sealed(buffer, offset)
+  local least = STRUCTURES.SealedHeader.bytes + SEALED_TAG
+  return buffer:len() >= offset + least and buffer(offset, 2):le_uint() == SEALED_MAGIC
+    and buffer(offset + 2, 1):uint() == SEALED_VERSION and buffer(offset + 6, 2):le_uint() >= least
+end
+
+-- Adds the sealed datagram at `offset`; returns the offset after it.
+local function add_sealed(buffer, offset, pinfo, root)
+  local header = STRUCTURES.SealedHeader
+  local last = math.min(offset + buffer(offset + 6, 2):le_uint(), buffer:len())
+  local tree = root:add(lanecast, buffer(offset, last - offset), "lanecast Sealed: under a shared key")
+  add_structure(tree, header, buffer, offset)
+  local body = offset + header.bytes
+  if last > body + SEALED_TAG then tree:add(sealed, buffer(body, last - SEALED_TAG - body)) end
+  pinfo.cols.info:append("Sealed ")
+  return last
+end
+
 function lanecast.dissector(buffer, pinfo, root)
   pinfo.cols.protocol = "LANECAST"
   pinfo.cols.info = ""
   local offset = 0
-  while is_frame(buffer, offset) do
-    offset = add_frame(buffer, offset, pinfo, root)
+  while true do
+    if is_frame(buffer, offset) then
+      offset = add_frame(buffer, offset, pinfo, root)
+    elseif is_sealed(buffer, offset) then
+      offset = add_sealed(buffer, offset, pinfo, root)
+    else
+      return offset
+    end
   end
-  return offset
 end
 
 local function dissect_stream(buffer, pinfo, root)
@@ -391,7 +427,7 @@ end
 
 -- Any port: frames are known by their first bytes.
 lanecast:register_heuristic("udp", function(buffer, pinfo, root)
-  if not is_frame(buffer, 0) then return false end
+  if not is_frame(buffer, 0) and not is_sealed(buffer, 0) then return false end
   lanecast.dissector(buffer, pinfo, root)
   return true
 end)

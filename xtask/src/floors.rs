@@ -15,6 +15,7 @@ const FLOORS: [&[&str]; 6] = [
         "lanecast-membership",
         "lanecast-persistence",
         "lanecast-protocol",
+        "lanecast-sealing",
     ],
     &[
         "lanecast-content",

@@ -9,9 +9,9 @@ mod source;
 mod streams;
 
 use crate::output::print;
-use decode::{Decoded, TopicNames};
+use decode::{Decoded, SEALED, TopicNames};
 use lanecast::TopicPattern;
-use lanecast_wire::net::Frame;
+use lanecast_wire::net::{Frame, SealedHeader, is_sealed};
 use line::Seen;
 use packet::{Link, Packet};
 use recording::Recording;
@@ -28,7 +28,8 @@ const OUTPUT_BYTES: usize = 64 << 10;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Shows frames of every kind: data, NAKs and the confirmations that they are \
-    heard, joins, topic resolution, resets (Eject), and connections that were reset. UDP and TCP \
+    heard, joins, topic resolution, resets (Eject), and connections that were reset. Datagrams \
+    under a key (net.key_file) are shown as Sealed, without their content. UDP and TCP \
     on any port: frames are known by their first bytes. Topics have names once the Welcome of a \
     receiver was seen, numbers before.\n\
     An interface needs root or CAP_NET_RAW; capture files are pcap or pcapng, as tcpdump and \
@@ -52,7 +53,8 @@ pub(crate) struct TapArgs {
     write: Option<PathBuf>,
 
     /// Only frames of these kinds: data, session, nak, confirm, void, join, challenge, welcome,
-    /// status, echo, leave, eject, advert, query, or reset for connections that were reset
+    /// status, echo, leave, eject, advert, query, sealed for datagrams under a key, or reset for
+    /// connections that were reset
     #[arg(short, long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
@@ -101,7 +103,8 @@ fn session(text: &str) -> Result<u64, String> {
 
 fn kind(text: &str) -> Result<String, String> {
     let known = lanecast_wire::net::layout::LAYOUTS.iter().map(|layout| layout.name);
-    let mut known = known.map(str::to_ascii_lowercase).chain(["reset".to_owned()]);
+    let mut known =
+        known.map(str::to_ascii_lowercase).chain(["reset".to_owned(), SEALED.to_ascii_lowercase()]);
     let text = text.to_ascii_lowercase();
     if known.any(|name| name == text) { Ok(text) } else { Err("not a kind of frame".into()) }
 }
@@ -149,7 +152,9 @@ impl Tap<'_> {
         let Some(packet) = Packet::read(link, bytes) else { return Ok(true) };
         let Packet { from, to, payload, tcp } = packet;
         if let Some(recording) = &mut self.recording
-            && (begins_frame(payload) || tcp.is_some() && self.streams.has((from, to)))
+            && (begins_frame(payload)
+                || is_sealed(payload)
+                || tcp.is_some() && self.streams.has((from, to)))
         {
             recording.write(at, link, bytes)?;
         }
@@ -167,8 +172,7 @@ impl Tap<'_> {
         match tcp {
             None => {
                 let mut rest = payload;
-                while let Some((frame, after)) = Frame::split(rest) {
-                    let frame = Decoded::read(&frame, names);
+                while let Some((frame, after)) = decode(rest, names) {
                     show(&Seen { at, from, to, is_tcp: false, frame: Some(&frame) });
                     rest = after;
                 }
@@ -203,6 +207,15 @@ impl Tap<'_> {
         self.recording.as_mut().map_or(Ok(()), Recording::flush)?;
         Ok(())
     }
+}
+
+/// The frame, or the sealed datagram, at the front of `bytes`, and what follows it.
+fn decode<'a>(bytes: &'a [u8], names: &mut TopicNames) -> Option<(Decoded, &'a [u8])> {
+    if let Some((header, length)) = SealedHeader::split(bytes) {
+        return Some((Decoded::sealed(&header), &bytes[length..]));
+    }
+    let (frame, rest) = Frame::split(bytes)?;
+    Some((Decoded::read(&frame, names), rest))
 }
 
 /// Bytes of a frame's header.

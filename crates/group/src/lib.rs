@@ -27,7 +27,6 @@ mod observer;
 mod options;
 mod outbox;
 mod pending;
-mod replay_window;
 mod sealing;
 mod streams;
 mod telemetry;
@@ -41,7 +40,7 @@ pub use lanecast_membership::{
     BlockedBy, Departure, Event, GroupCounters, GroupSettings, MemberId, MemberInfo, Order,
     SendError, SettingsError, StateError, View, ViewChange, ViewId,
 };
+pub use lanecast_sealing::{KeyError, SharedKeys};
 pub use name::group_of_topic;
 pub use observer::{GroupObserver, MemberActivity, ObservedMember};
 pub use options::GroupOptions;
-pub use sealing::{GroupKeys, KeyError};

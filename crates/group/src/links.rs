@@ -1,9 +1,10 @@
 //! Publishers of a member: one to all members, and one to each that was sent something alone.
 
 use crate::name;
-use crate::sealing::{GroupKeys, SEALING_OVERHEAD, Sealing};
+use crate::sealing::{SEALING_OVERHEAD, Sealing};
 use crate::turn::Turn;
 use lanecast_membership::{MemberId, View};
+use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Claim, Publish, Stream, Transport};
 use lanecast_wire::group::group_hash;
 use std::time::Duration;
@@ -33,7 +34,7 @@ impl<T: Transport> Links<T> {
     pub(crate) fn open(
         transport: T,
         group: &str,
-        keys: Option<&GroupKeys>,
+        keys: Option<&SharedKeys>,
     ) -> Result<Self, T::Error> {
         let all = transport.publisher(&name::topic(group))?;
         let my_topic = name::member_topic(group, MemberId(all.session().0));

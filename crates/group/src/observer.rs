@@ -2,8 +2,9 @@
 
 use crate::error::JoinError;
 use crate::name;
-use crate::sealing::{GroupKeys, Sealing};
+use crate::sealing::Sealing;
 use lanecast_membership::{MemberId, MemberInfo, ViewId};
+use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Event, Subscribe, Transport};
 use lanecast_wire::group::views::MemberState;
 use lanecast_wire::group::{GROUP_MEMBERS_MAX, GroupFrame, group_hash};
@@ -60,7 +61,7 @@ impl<T: Transport> GroupObserver<T> {
     pub fn open(
         transport: &T,
         name: &str,
-        keys: Option<&GroupKeys>,
+        keys: Option<&SharedKeys>,
     ) -> Result<Self, JoinError<T::Error>> {
         name::check_group(name)?;
         let subscriber =

@@ -1,7 +1,7 @@
 //! Options of joining a group.
 
-use crate::sealing::GroupKeys;
 use lanecast_membership::GroupSettings;
+use lanecast_sealing::SharedKeys;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct GroupOptions {
     /// without a key neither read messages nor become members. `None` trusts all who reach the
     /// transport. What else travels stays open: topics, sizes, times, and the members that talk to
     /// each other.
-    pub keys: Option<GroupKeys>,
+    pub keys: Option<SharedKeys>,
     /// Directory for a file of this member's counters, which `lanecast stat` and `top` show while
     /// the member lives; only this user can read it. `None` writes none.
     pub counters: Option<PathBuf>,

@@ -3,9 +3,9 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::exact_topics::ExactTopics;
-use lanecast_group::{GroupKeys, GroupOptions, GroupSettings, JoinError};
+use lanecast_group::{GroupOptions, GroupSettings, JoinError, SharedKeys};
+use lanecast_sealing::KeyFile;
 use std::error::Error as _;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A member of a group; see [`lanecast_group::Group`].
@@ -81,7 +81,7 @@ impl<'a> GroupBuilder<'a> {
 
     /// Encrypts and authenticates all frames: only programs with one of the keys can be members or
     /// read messages. By default the keys of the setting `group.key_file`.
-    pub fn keys(mut self, keys: GroupKeys) -> Self {
+    pub fn keys(mut self, keys: SharedKeys) -> Self {
         self.options.keys = Some(keys);
         self
     }
@@ -130,34 +130,7 @@ fn refused(error: JoinError<Error>) -> Error {
 }
 
 /// Reads a file of keys, which no other user may be able to read.
-fn read_keys(path: &Path) -> Result<GroupKeys, Error> {
-    let refuse = |what: String| Error::Group(format!("group.key_file {}: {what}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(refuse("other users may use it: chmod 600 it".into()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    GroupKeys::parse(&text).map_err(|error| refuse(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::{self, Permissions};
-
-    #[test]
-    fn files_of_keys_are_private_and_whole() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("keys");
-        let refused = |path: &Path| read_keys(path).expect_err("refused").to_string();
-        assert!(refused(&path).contains("No such file"), "{}", refused(&path));
-        fs::write(&path, format!("# today\n{}\n", "0a".repeat(32))).expect("written");
-        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
-        assert!(refused(&path).contains("chmod 600"), "{}", refused(&path));
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
-        assert!(read_keys(&path).is_ok());
-        fs::write(&path, "secret").expect("written");
-        assert!(refused(&path).contains("line 1 is no key"), "{}", refused(&path));
-        assert!(!refused(&path).contains("secret"), "keys are not printed");
-    }
+fn read_keys(path: &Path) -> Result<SharedKeys, Error> {
+    let read = KeyFile::new(path).read();
+    read.map_err(|error| Error::Group(format!("group.key_file {error}")))
 }

@@ -56,8 +56,7 @@ impl ConductorHandle {
         let linger = nanos(settings.liveness);
         let sender =
             SenderAgent::new(Arc::clone(&to_sender), Arc::clone(&lingering), linger, only_driver);
-        let xdp = context.xdp.clone();
-        let receiver = ReceiverAgent::new(Arc::clone(&to_receiver), discovery, only_driver, xdp);
+        let receiver = ReceiverAgent::new(Arc::clone(&to_receiver), discovery, &context);
         let (sender, receiver): (Box<dyn SubAgent>, Box<dyn SubAgent>) =
             (Box::new(sender), Box::new(receiver));
         let waker = || ConductorWaker::new().map(Arc::new).map_err(system("make an event"));

@@ -2,12 +2,15 @@
 
 use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
+use crate::sealed_socket::SocketSealing;
 use crate::settings::{IoKind, NetSettings};
 use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
 use lanecast_os::udp::{UdpOptions, UdpSocket};
 use lanecast_os::xdp::{RING_FRAMES, XdpDevice, XdpOptions, XdpSocket};
+use lanecast_sealing::{KeyFile, KeyRing};
+use lanecast_wire::net::SEALED_OVERHEAD;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,6 +29,8 @@ pub(crate) struct NetContext {
     /// Datagrams that fit into a subscriber's receive buffer.
     pub(crate) window_datagrams: u32,
     pub(crate) telemetry: Telemetry,
+    /// Keys of the datagrams, if they are sealed.
+    pub(crate) keys: Option<Arc<KeyRing>>,
     /// The interface past the kernel's stack, if sessions use it.
     pub(crate) xdp: Option<Arc<XdpDevice>>,
     /// The reason why sessions use sockets although the settings ask for more.
@@ -37,12 +42,15 @@ impl NetContext {
         settings.check()?;
         let (interface, address) = interface::choose(&settings.interface)?;
         let telemetry = Telemetry::disabled();
+        let keys = settings.key_file.as_ref().map(|path| KeyRing::open(KeyFile::new(path)));
+        let keys = keys.transpose().map_err(OpenError::KeyFile)?.map(Arc::new);
         let mut context = Self {
             settings,
             interface,
             address,
             window_datagrams: 0,
             telemetry,
+            keys,
             xdp: None,
             io_fallback: None,
         };
@@ -66,7 +74,7 @@ impl NetContext {
                 busy_poll: self.settings.busy_poll,
                 send_buffer_bytes: self.settings.send_buffer_bytes,
             };
-            XdpDevice::open(&self.interface, self.datagram_bytes(), options)
+            XdpDevice::open(&self.interface, self.carried_bytes(), options)
                 .map_err(|error| error.to_string())
         } else {
             Err("it carries IPv4 only: choose an IPv4 address for net.interface".to_owned())
@@ -85,13 +93,14 @@ impl NetContext {
     }
 
     /// Puts an AF_XDP socket beside `socket`, if sessions use them.
-    fn past_the_stack(&self, socket: UdpSocket) -> DatagramSocket {
-        let Some(device) = &self.xdp else { return DatagramSocket::udp(socket) };
+    fn past_the_stack(&self, socket: UdpSocket) -> io::Result<DatagramSocket> {
+        let sealing = self.sealing_of(&socket)?;
+        let Some(device) = &self.xdp else { return Ok(DatagramSocket::udp(socket, sealing)) };
         match XdpSocket::open(device, socket, self.settings.hops) {
-            Ok(socket) => DatagramSocket::Xdp(Box::new(socket)),
+            Ok(socket) => Ok(DatagramSocket::xdp(socket, sealing)),
             Err((socket, error)) => {
                 self.telemetry.error(&format!("net.io = xdp: a session goes by a socket: {error}"));
-                DatagramSocket::udp(socket)
+                Ok(DatagramSocket::udp(socket, sealing))
             }
         }
     }
@@ -108,7 +117,7 @@ impl NetContext {
     }
 
     /// A UDP socket at the network's address.
-    pub(crate) fn socket(&self, port: u16) -> io::Result<UdpSocket> {
+    fn socket(&self, port: u16) -> io::Result<UdpSocket> {
         let socket = UdpSocket::open(&self.options(SocketAddr::new(self.address, port), false))?;
         if self.settings.group.is_ipv4() == self.address.is_ipv4() {
             socket.send_multicast_by(&self.interface, self.settings.hops)?;
@@ -117,21 +126,43 @@ impl NetContext {
     }
 
     /// A UDP socket that receives what comes to `group` through the interface, and nothing else.
-    pub(crate) fn group_socket(&self, group: SocketAddr) -> io::Result<UdpSocket> {
+    fn group_socket(&self, group: SocketAddr) -> io::Result<UdpSocket> {
         let socket = UdpSocket::open(&self.options(group, true))?;
         // Bound to the group's own address: datagrams to other groups at the port stay away.
         socket.join(group.ip(), &self.interface)?;
         Ok(socket)
     }
 
+    /// A socket for frames of discovery, at the network's address.
+    pub(crate) fn discovery_socket(&self, port: u16) -> io::Result<DatagramSocket> {
+        self.socket(port).and_then(|socket| self.single(socket))
+    }
+
+    /// A socket for the frames of discovery that come to `group`.
+    pub(crate) fn discovery_group_socket(&self, group: SocketAddr) -> io::Result<DatagramSocket> {
+        self.group_socket(group).and_then(|socket| self.single(socket))
+    }
+
+    fn single(&self, socket: UdpSocket) -> io::Result<DatagramSocket> {
+        let sealing = self.sealing_of(&socket)?;
+        Ok(DatagramSocket::single(socket, sealing))
+    }
+
+    /// Sealing of the socket's datagrams, if there are keys.
+    fn sealing_of(&self, socket: &UdpSocket) -> io::Result<Option<Box<SocketSealing>>> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let here = socket.local_address()?;
+        SocketSealing::of_keys(Arc::clone(keys), here, self.telemetry.clone()).map(Some)
+    }
+
     /// A socket for a session's datagrams, at the network's address.
     pub(crate) fn session_socket(&self, port: u16) -> io::Result<DatagramSocket> {
-        self.socket(port).map(|socket| self.past_the_stack(socket))
+        self.socket(port).and_then(|socket| self.past_the_stack(socket))
     }
 
     /// A socket for the datagrams that sessions send to `group`.
     pub(crate) fn session_group_socket(&self, group: SocketAddr) -> io::Result<DatagramSocket> {
-        self.group_socket(group).map(|socket| self.past_the_stack(socket))
+        self.group_socket(group).and_then(|socket| self.past_the_stack(socket))
     }
 
     pub(crate) fn tcp_options(&self) -> TcpOptions {
@@ -144,8 +175,18 @@ impl NetContext {
         }
     }
 
-    /// The longest datagram, in bytes.
+    /// The longest datagram of the protocols, in bytes.
     pub(crate) fn datagram_bytes(&self) -> usize {
+        self.carried_bytes() - self.envelope_bytes()
+    }
+
+    /// Bytes that sealing adds to a datagram of the protocols.
+    pub(crate) const fn envelope_bytes(&self) -> usize {
+        if self.keys.is_some() { SEALED_OVERHEAD } else { 0 }
+    }
+
+    /// The longest datagram as it is sent, in bytes.
+    fn carried_bytes(&self) -> usize {
         self.settings.datagram_bytes(self.address, self.interface.mtu as usize)
     }
 }

@@ -6,6 +6,7 @@
 //! object would hide the calls from the optimiser.
 
 use crate::poller::Descriptor;
+use crate::sealed_socket::SocketSealing;
 use lanecast_os::udp::{GsoBatch, UdpSocket, segmentation_works};
 use lanecast_os::xdp::XdpSocket;
 use std::io;
@@ -16,8 +17,17 @@ use std::sync::Arc;
 const SENDMMSG_MAX: usize = 64;
 
 /// Sends and receives datagrams at one address, or receives those of one group. Never blocks.
+///
+/// With [keys](crate::NetSettings::key_file) all that leaves is sealed, and only what was sealed
+/// comes in.
 #[derive(Debug)]
-pub(crate) enum DatagramSocket {
+pub(crate) struct DatagramSocket {
+    back_end: BackEnd,
+    sealing: Option<Box<SocketSealing>>,
+}
+
+#[derive(Debug)]
+enum BackEnd {
     /// A socket of the system.
     Udp {
         socket: Arc<UdpSocket>,
@@ -29,8 +39,21 @@ pub(crate) enum DatagramSocket {
 }
 
 impl DatagramSocket {
-    pub(crate) fn udp(socket: UdpSocket) -> Self {
-        Self::Udp { socket: Arc::new(socket), has_segmentation: segmentation_works() }
+    /// A socket of the system for the datagrams of sessions.
+    pub(crate) fn udp(socket: UdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
+        let has_segmentation = segmentation_works();
+        Self { back_end: BackEnd::Udp { socket: Arc::new(socket), has_segmentation }, sealing }
+    }
+
+    /// A socket of the system for single datagrams.
+    pub(crate) fn single(socket: UdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
+        let socket = Arc::new(socket);
+        Self { back_end: BackEnd::Udp { socket, has_segmentation: false }, sealing }
+    }
+
+    /// A socket past the kernel's stack.
+    pub(crate) fn xdp(socket: XdpSocket, sealing: Option<Box<SocketSealing>>) -> Self {
+        Self { back_end: BackEnd::Xdp(Box::new(socket)), sealing }
     }
 
     /// The local address.
@@ -38,21 +61,25 @@ impl DatagramSocket {
     /// # Errors
     /// If the system call fails.
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
-        match self {
-            Self::Udp { socket, .. } => socket.local_address(),
-            Self::Xdp(socket) => Ok(socket.local_address().into()),
+        match &self.back_end {
+            BackEnd::Udp { socket, .. } => socket.local_address(),
+            BackEnd::Xdp(socket) => Ok(socket.local_address().into()),
         }
     }
 
-    /// Receives a datagram, or a run of them from one sender; `None` if there is none.
+    /// Receives a datagram, or a run of them from one sender; `None` if there is none. The length
+    /// is 0 if none of them was sealed as it has to be.
     ///
     /// # Errors
     /// As they come from the system.
     #[inline]
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
-        match self {
-            Self::Udp { socket, .. } => socket.receive(into),
-            Self::Xdp(socket) => socket.receive(into),
+        let received = self.back_end.receive(into);
+        match (&mut self.sealing, received) {
+            (Some(sealing), Ok(Some((length, from)))) => {
+                Ok(Some((sealing.open(&mut into[..length], from), from)))
+            }
+            (_, received) => received,
         }
     }
 
@@ -62,21 +89,27 @@ impl DatagramSocket {
     /// `WouldBlock` if there is no room; others as they come from the system.
     #[inline]
     pub(crate) fn send_to(&mut self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
-        match self {
-            Self::Udp { socket, .. } => socket.send_to(bytes, to),
-            Self::Xdp(socket) => socket.send_to(bytes, to),
+        match &mut self.sealing {
+            None => self.back_end.send_to(bytes, to),
+            Some(sealing) => {
+                let (sealed, _) = sealing.seal(bytes, bytes.len().max(1), to);
+                self.back_end.send_to(sealed, to)
+            }
         }
     }
 
-    /// Sends a run of datagrams.
+    /// Sends a run of datagrams to its destination; of a run without one, nothing.
     ///
     /// # Errors
     /// Same as [`send_to`](Self::send_to), if nothing was sent.
     pub(crate) fn send_run(&mut self, run: GsoBatch<'_>) -> io::Result<()> {
-        match self {
-            Self::Udp { socket, has_segmentation: true } => socket.send_batches(&[run]).map(drop),
-            Self::Udp { socket, has_segmentation: false } => send_unsegmented(socket, run),
-            Self::Xdp(socket) => socket.send_run(run),
+        match (&mut self.sealing, run.to) {
+            (None, _) => self.back_end.send_run(run),
+            (Some(sealing), Some(to)) => {
+                let (bytes, segment) = sealing.seal(run.bytes, run.segment, to);
+                self.back_end.send_run(GsoBatch { bytes, segment, to: run.to })
+            }
+            (Some(_), None) => Ok(()),
         }
     }
 
@@ -85,30 +118,58 @@ impl DatagramSocket {
     /// # Errors
     /// If the system refuses.
     pub(crate) fn set_multicast_loopback(&mut self, on: bool) -> io::Result<()> {
-        match self {
-            Self::Udp { socket, .. } => socket.set_multicast_loopback(on),
-            Self::Xdp(socket) => socket.set_multicast_loopback(on),
+        match &mut self.back_end {
+            BackEnd::Udp { socket, .. } => socket.set_multicast_loopback(on),
+            BackEnd::Xdp(socket) => socket.set_multicast_loopback(on),
         }
     }
 
     /// Datagrams that were dropped because the receive buffer was full.
     pub(crate) fn dropped(&self) -> u64 {
-        match self {
-            Self::Udp { socket, .. } => socket.dropped().unwrap_or(0).into(),
-            Self::Xdp(socket) => socket.dropped(),
+        match &self.back_end {
+            BackEnd::Udp { socket, .. } => socket.dropped().unwrap_or(0).into(),
+            BackEnd::Xdp(socket) => socket.dropped(),
         }
     }
 
     /// Adds the descriptors to sleep on.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        match self {
-            Self::Udp { socket, .. } => into.push((Descriptor::Udp(Arc::clone(socket)), false)),
-            Self::Xdp(socket) => {
+        match &self.back_end {
+            BackEnd::Udp { socket, .. } => {
+                into.push((Descriptor::Udp(Arc::clone(socket)), false));
+            }
+            BackEnd::Xdp(socket) => {
                 into.push((Descriptor::Udp(Arc::clone(socket.system())), false));
                 into.extend(
                     socket.descriptors().map(|it| (Descriptor::Xdp(Arc::clone(it)), false)),
                 );
             }
+        }
+    }
+}
+
+impl BackEnd {
+    #[inline]
+    fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
+        match self {
+            Self::Udp { socket, .. } => socket.receive(into),
+            Self::Xdp(socket) => socket.receive(into),
+        }
+    }
+
+    #[inline]
+    fn send_to(&mut self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
+        match self {
+            Self::Udp { socket, .. } => socket.send_to(bytes, to),
+            Self::Xdp(socket) => socket.send_to(bytes, to),
+        }
+    }
+
+    fn send_run(&mut self, run: GsoBatch<'_>) -> io::Result<()> {
+        match self {
+            Self::Udp { socket, has_segmentation: true } => socket.send_batches(&[run]).map(drop),
+            Self::Udp { socket, has_segmentation: false } => send_unsegmented(socket, run),
+            Self::Xdp(socket) => socket.send_run(run),
         }
     }
 }

@@ -5,23 +5,22 @@
 
 use crate::context::NetContext;
 use crate::daemon_connections::DaemonConnections;
+use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
 use crate::peers::Peers;
 use crate::poller::Descriptor;
 use crate::source::{Source, TransportKind};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{RefusedDatagrams, Telemetry};
 use lanecast_base::clock::Clock;
 use lanecast_os::process;
-use lanecast_os::udp::UdpSocket;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::resolution::{
     Announcement, Resolver, ResolverEvent, ResolverSettings, SessionTransport,
 };
 use lanecast_transport::TopicSelection;
-use lanecast_wire::net::{Frame, other_version};
+use lanecast_wire::net::{Frame, is_sealed, other_version};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// The most datagrams that are read from a socket in one turn.
 const READS_MAX: usize = 64;
@@ -34,9 +33,9 @@ pub(crate) struct Discovery {
     daemon_connections: DaemonConnections,
     group: Option<SocketAddr>,
     /// Receives what comes to the group.
-    receiver: Option<Arc<UdpSocket>>,
+    receiver: Option<DatagramSocket>,
     /// Sends to the group.
-    sender: Arc<UdpSocket>,
+    sender: DatagramSocket,
     peers: Option<Peers>,
     found: VecDeque<(Source, String)>,
     /// Transports that subscribers accept.
@@ -54,8 +53,8 @@ impl Discovery {
         let group = context.settings.resolver_group;
         let receiver = match group {
             Some(group) => {
-                let socket = context.group_socket(group);
-                Some(Arc::new(socket.map_err(system("join net.resolver_group"))?))
+                let socket = context.discovery_group_socket(group);
+                Some(socket.map_err(system("join net.resolver_group"))?)
             }
             None => None,
         };
@@ -69,7 +68,7 @@ impl Discovery {
                       net.interface to the address, or the network, towards them",
             });
         }
-        let sender = context.socket(0).map_err(system("open a UDP socket"))?;
+        let sender = context.discovery_socket(0).map_err(system("open a UDP socket"))?;
         let peers = Peers::open(context)?;
         let random = || process::random().map_err(system("get a random number"));
         let usual = ResolverSettings::default();
@@ -84,6 +83,9 @@ impl Discovery {
             bytes_rate: usual.bytes_rate / copies.max(1) as u64,
             ..usual
         };
+        let mut accept = context.settings.accept.clone();
+        // Connections are not sealed.
+        accept.retain(|kind| context.keys.is_none() || *kind != TransportKind::Tcp);
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         let mut resolver = Resolver::new(settings, now);
@@ -93,10 +95,10 @@ impl Discovery {
             resolver,
             group,
             receiver,
-            sender: Arc::new(sender),
+            sender,
             peers,
             found: VecDeque::new(),
-            accept: context.settings.accept.clone(),
+            accept,
             domain: (context.settings.host, context.settings.domain),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             datagram_bytes: context.datagram_bytes(),
@@ -156,7 +158,7 @@ impl Discovery {
                 // Lost frames are repeated.
                 drop(self.sender.send_to(&self.buffer[..length], group));
             }
-            self.peers.iter().for_each(|peers| peers.send(&self.buffer[..length]));
+            self.peers.iter_mut().for_each(|peers| peers.send(&self.buffer[..length]));
         }
         let Self { daemon_connections, resolver, buffer, telemetry, .. } = self;
         received += daemon_connections.do_work(resolver, now, buffer, |daemon, version| {
@@ -184,19 +186,20 @@ impl Discovery {
 
     fn receive(&mut self, now: Nanos) -> usize {
         let Self { resolver, receiver, peers, buffer, telemetry, .. } = self;
-        let group = receiver.as_ref().map_or(0, |receiver| {
-            let refuse = |from: SocketAddr, version| telemetry.other_version(from.ip(), version);
+        let group = receiver.as_mut().map_or(0, |receiver| {
+            let refuse = |from, bytes: &[u8]| report_unread(telemetry, from, bytes);
             receive(receiver, buffer, refuse, |from, frame| resolver.on_frame(now, from, frame))
         });
-        let peers = peers.as_ref().map_or(0, |peers| {
-            let refuse = |from: SocketAddr, version| {
-                if peers.contains(from) {
-                    telemetry.other_version(from.ip(), version);
+        let peers = peers.as_mut().map_or(0, |peers| {
+            // The list is closed: frames of other addresses are not even looked at.
+            let (socket, list) = peers.receiving();
+            let refuse = |from, bytes: &[u8]| {
+                if list.contains(from) {
+                    report_unread(telemetry, from, bytes);
                 }
             };
-            receive(peers.socket(), buffer, refuse, |from, frame| {
-                // The list is closed: frames of other addresses are not even looked at.
-                if peers.contains(from) {
+            receive(socket, buffer, refuse, |from, frame| {
+                if list.contains(from) {
                     resolver.on_frame(now, from, frame);
                 }
             })
@@ -214,18 +217,28 @@ impl Discovery {
     }
 
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        let receiver = self.receiver.iter().chain(self.peers.iter().map(Peers::socket));
-        into.extend(receiver.map(|receiver| (Descriptor::Udp(Arc::clone(receiver)), false)));
+        let receivers = self.receiver.iter().chain(self.peers.iter().map(Peers::socket));
+        receivers.for_each(|receiver| receiver.descriptors(into));
         self.daemon_connections.descriptors(into);
     }
 }
 
-/// Reads datagrams from `receiver`, passes their frames to `each` and other versions to `refuse`;
-/// returns their number.
+/// Reports bytes that are no frame of this version, if it is clear why.
+fn report_unread(telemetry: &Telemetry, from: SocketAddr, bytes: &[u8]) {
+    if let Some(version) = other_version(bytes) {
+        telemetry.other_version(from.ip(), version);
+    } else if is_sealed(bytes) {
+        telemetry.count_refused(RefusedDatagrams::NoKey);
+        telemetry.tell_refused(RefusedDatagrams::NoKey, from.ip());
+    }
+}
+
+/// Reads datagrams from `receiver`, passes their frames to `each` and what follows them to
+/// `refuse`; returns their number.
 fn receive(
-    receiver: &UdpSocket,
+    receiver: &mut DatagramSocket,
     buffer: &mut [u8],
-    mut refuse: impl FnMut(SocketAddr, u8),
+    mut refuse: impl FnMut(SocketAddr, &[u8]),
     mut each: impl FnMut(SocketAddr, &Frame<'_>),
 ) -> usize {
     let mut received = 0;
@@ -238,8 +251,8 @@ fn receive(
             each(from, &frame);
             rest = after;
         }
-        if let Some(version) = other_version(rest) {
-            refuse(from, version);
+        if !rest.is_empty() {
+            refuse(from, rest);
         }
         received += 1;
     }

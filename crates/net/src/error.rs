@@ -2,6 +2,7 @@
 
 use lanecast_os::interface::InterfaceError;
 use lanecast_protocol::sender::StageError;
+use lanecast_sealing::KeyFileError;
 use lanecast_transport::{BackPressureReason, ClaimError};
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,9 @@ pub enum OpenError {
     /// The interface does not exist.
     #[error("net.interface: {0}")]
     Interface(InterfaceError),
+    /// The file of keys cannot be used.
+    #[error("net.key_file {0}")]
+    KeyFile(KeyFileError),
     /// A system call failed.
     #[error("cannot {doing}: {error}")]
     System {

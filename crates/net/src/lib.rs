@@ -47,6 +47,7 @@ mod reporting;
 mod resolver_daemon;
 mod room_event;
 mod run;
+mod sealed_socket;
 mod send_batching;
 mod send_session;
 mod sender_agent;

@@ -150,6 +150,12 @@ impl Network {
         let context = &self.conductor.context;
         let port = context.settings.port;
         if kind == TransportKind::Tcp {
+            if context.keys.is_some() {
+                return Err(OpenError::Setting {
+                    what: "net.key_file",
+                    fix: "it seals datagrams only, not TCP: publish by rm or ru",
+                });
+            }
             let listener = tcp::listen(SocketAddr::new(context.address, port), ACCEPT_BACKLOG)
                 .map_err(system("listen for subscribers"))?;
             let address = listener.local_addr().map_err(system("look at a socket"))?;
@@ -188,6 +194,7 @@ impl Network {
                 Pacing::None => sender::Pacing::None,
             },
             datagram_bytes,
+            envelope_bytes: self.conductor.context.envelope_bytes(),
             window_bytes: settings.window_bytes,
             longest_message: settings.longest_message(),
             receivers_max: settings.receivers_max,

@@ -5,12 +5,11 @@
 //! addresses.
 
 use crate::context::NetContext;
+use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
 use crate::peer_names::{PeerNames, port, system_lookup};
-use lanecast_os::udp::UdpSocket;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// Programs behind names for which the sending rate is shared out: their number isn't known when
 /// the rate is set.
@@ -19,7 +18,13 @@ const EXPECTED_BEHIND_NAMES: usize = 16;
 /// The other programs, and the socket to them.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    socket: Arc<UdpSocket>,
+    socket: DatagramSocket,
+    list: PeerList,
+}
+
+/// Addresses of the other programs.
+#[derive(Debug)]
+pub(crate) struct PeerList {
     others: Vec<SocketAddr>,
     named: Option<PeerNames>,
     own: SocketAddr,
@@ -59,14 +64,14 @@ impl Peers {
             );
         }
         for port in ports {
-            match context.socket(port) {
+            match context.discovery_socket(port) {
                 Ok(socket) => {
                     let own = SocketAddr::new(here, port);
                     let others = peers.iter().filter(|peer| **peer != own).copied().collect();
                     let watch = || PeerNames::watch(names.clone(), reach, system_lookup);
                     let named = (!names.is_empty()).then(watch).transpose();
                     let named = named.map_err(system("start a thread for net.peer_names"))?;
-                    return Ok(Some(Self { socket: Arc::new(socket), others, named, own }));
+                    return Ok(Some(Self { socket, list: PeerList { others, named, own } }));
                 }
                 // Another program of this host has that place in the list: the next one is tried.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
@@ -80,29 +85,38 @@ impl Peers {
         )
     }
 
-    pub(crate) const fn socket(&self) -> &Arc<UdpSocket> {
+    pub(crate) const fn socket(&self) -> &DatagramSocket {
         &self.socket
+    }
+
+    /// The socket to read from, and the programs that may be heard there.
+    pub(crate) const fn receiving(&mut self) -> (&mut DatagramSocket, &PeerList) {
+        (&mut self.socket, &self.list)
     }
 
     /// Number of datagrams that each frame takes; of names, an estimate.
     pub(crate) const fn count(&self) -> usize {
-        self.others.len() + if self.named.is_some() { EXPECTED_BEHIND_NAMES } else { 0 }
+        let PeerList { others, named, .. } = &self.list;
+        others.len() + if named.is_some() { EXPECTED_BEHIND_NAMES } else { 0 }
     }
 
+    /// Sends a frame to all peers.
+    pub(crate) fn send(&mut self, frame: &[u8]) {
+        let PeerList { others, named, own } = &self.list;
+        let named = named.as_ref().map(PeerNames::addresses);
+        let named = named.iter().flat_map(|all| all.iter());
+        let named = named.filter(|at| *at != own && !others.contains(at));
+        for other in others.iter().chain(named) {
+            // Lost advertisements and queries are repeated.
+            drop(self.socket.send_to(frame, *other));
+        }
+    }
+}
+
+impl PeerList {
     /// Whether `from` is a peer.
     pub(crate) fn contains(&self, from: SocketAddr) -> bool {
         let is_named = |named: &PeerNames| named.addresses().binary_search(&from).is_ok();
         self.others.contains(&from) || self.named.as_ref().is_some_and(is_named)
-    }
-
-    /// Sends a frame to all peers.
-    pub(crate) fn send(&self, frame: &[u8]) {
-        let named = self.named.as_ref().map(PeerNames::addresses);
-        let named = named.iter().flat_map(|all| all.iter());
-        let named = named.filter(|at| **at != self.own && !self.others.contains(at));
-        for other in self.others.iter().chain(named) {
-            // Lost advertisements and queries are repeated.
-            drop(self.socket.send_to(frame, *other));
-        }
     }
 }

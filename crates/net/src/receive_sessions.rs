@@ -19,11 +19,12 @@ use crate::reporting::Reporting;
 use crate::settings::ThreadingMode;
 use crate::source::Source;
 use crate::tcp_receiver::{self, TcpReceiver};
+use crate::telemetry::RefusedDatagrams;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
 use lanecast_transport::{SessionId, TopicSelection};
-use lanecast_wire::net::Frame;
+use lanecast_wire::net::{Frame, is_sealed};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ pub(crate) struct ReceiveSessions {
     reporting: Reporting,
     /// Only the conductor reads the sockets.
     background: bool,
+    has_told_of_sealed: bool,
 }
 
 impl ReceiveSessions {
@@ -121,6 +123,7 @@ impl ReceiveSessions {
             owner_state,
             reporting: Reporting::new(),
             background,
+            has_told_of_sealed: false,
         }
     }
 
@@ -443,6 +446,19 @@ impl ReceiveSessions {
                 }
             }
             rest = after;
+        }
+        if is_sealed(rest) {
+            self.refuse_sealed(from);
+        }
+    }
+
+    /// Counts a sealed datagram, as this program has no key; tells of the first one.
+    #[cold]
+    fn refuse_sealed(&mut self, from: SocketAddr) {
+        let telemetry = &self.context.telemetry;
+        telemetry.count_refused(RefusedDatagrams::NoKey);
+        if !std::mem::replace(&mut self.has_told_of_sealed, true) {
+            telemetry.tell_refused(RefusedDatagrams::NoKey, from.ip());
         }
     }
 

@@ -3,13 +3,17 @@
 
 use crate::admission::Admission;
 use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
+use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::owner_state::OwnerState;
 use crate::receive_sessions::ReceiveSessions;
+use crate::settings::ThreadingMode;
 use crate::source::Source;
+use crate::telemetry::Telemetry;
 use lanecast_os::biased::Visitor;
 use lanecast_os::xdp::XdpDevice;
 use lanecast_protocol::{MILLISECOND, Nanos};
+use lanecast_sealing::KeyRing;
 use lanecast_transport::TopicSelection;
 use std::sync::Arc;
 
@@ -20,6 +24,8 @@ const OWNERS_REST: Nanos = MILLISECOND;
 /// Time between two looks at next hops and other programs' groups, of sessions that pass the
 /// kernel's stack by.
 const XDP_REFRESH: Nanos = 200 * MILLISECOND;
+/// Time between two looks at the file of keys.
+const KEYS_REFRESH: Nanos = 500 * MILLISECOND;
 /// The most joins of a subscriber that wait for a free session, and the most of them that are
 /// tried in one duty cycle. Further topics of joined sessions do not wait.
 const DEFERRED_MAX: usize = 4_096;
@@ -57,17 +63,39 @@ pub(crate) struct ReceiverAgent {
     only_driver: bool,
     /// The interface past the kernel's stack, and the time of the next look at its surroundings.
     xdp: Option<(Arc<XdpDevice>, Nanos)>,
+    /// The keys of datagrams, and the time of the next look at their file.
+    keys: Option<(Arc<KeyRing>, Nanos)>,
+    telemetry: Telemetry,
 }
 
 impl ReceiverAgent {
     pub(crate) fn new(
         commands: Arc<CommandQueue<ReceiverCommand>>,
         discovery: Discovery,
-        only_driver: bool,
-        xdp: Option<Arc<XdpDevice>>,
+        context: &NetContext,
     ) -> Self {
-        let xdp = xdp.map(|device| (device, 0));
-        Self { commands, discovery, subscribers: Vec::new(), only_driver, xdp }
+        let only_driver = context.settings.threading != ThreadingMode::Caller;
+        Self {
+            commands,
+            discovery,
+            subscribers: Vec::new(),
+            only_driver,
+            xdp: context.xdp.clone().map(|device| (device, 0)),
+            keys: context.keys.clone().map(|keys| (keys, 0)),
+            telemetry: context.telemetry.clone(),
+        }
+    }
+
+    /// Reads the file of keys again if it has changed; returns the time of the next look.
+    fn refresh_keys(&mut self, now: Nanos) -> Nanos {
+        let Some((keys, due)) = &mut self.keys else { return Nanos::MAX };
+        if *due <= now {
+            *due = now + KEYS_REFRESH;
+            if let Err(error) = keys.refresh() {
+                self.telemetry.error(&format!("the old keys stay in use: net.key_file {error}"));
+            }
+        }
+        *due
     }
 
     fn run_commands(&mut self) -> usize {
@@ -206,6 +234,7 @@ impl SubAgent for ReceiverAgent {
             }
             wait_set.deadline = wait_set.deadline.min(*due);
         }
+        wait_set.deadline = wait_set.deadline.min(self.refresh_keys(now));
         wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
         self.discovery.descriptors(&mut wait_set.descriptors);
         commands + received

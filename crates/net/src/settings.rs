@@ -5,7 +5,9 @@ use crate::peer_names::port;
 use crate::source::TransportKind;
 use lanecast_base::WaitStrategy;
 use lanecast_protocol::fec::FecSettings;
-use lanecast_wire::net::{FEC_DATA_MAX, FEC_DATAGRAM_MAX, FEC_PARITY_MAX};
+use lanecast_wire::net::{
+    DATAGRAM_MIN, FEC_DATA_MAX, FEC_DATAGRAM_MAX, FEC_PARITY_MAX, SEALED_OVERHEAD,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +59,11 @@ pub struct NetSettings {
     pub foreign_adverts: bool,
     /// The most TCP publishers at one address that a subscriber joins: each takes a descriptor.
     pub streams_each: usize,
+    /// A file with the keys under which all datagrams are encrypted and authenticated, private to
+    /// its owner: 64 hexadecimal digits a line. The first key seals, all open, and the file is read
+    /// again when it changes. Connections are not sealed, so there are none then: neither
+    /// [`TransportKind::Tcp`] nor resolver daemons.
+    pub key_file: Option<PathBuf>,
     /// The port of a publisher's control socket; 0: any.
     pub port: u16,
     /// The publisher's window, in bytes: messages kept for repairs and late joiners.
@@ -194,6 +201,7 @@ impl Default for NetSettings {
             accept: TransportKind::ALL.to_vec(),
             foreign_adverts: false,
             streams_each: 256,
+            key_file: None,
             port: 0,
             window_bytes: 4 << 20,
             datagram_bytes: None,
@@ -282,6 +290,17 @@ impl NetSettings {
         }
         if self.datagram_bytes.is_some_and(|bytes| !(512..=65_000).contains(&bytes)) {
             return refuse("net.datagram", "take 512 to 65000 bytes, or auto");
+        }
+        let sealed_min = DATAGRAM_MIN + SEALED_OVERHEAD;
+        if self.key_file.is_some() && self.datagram_bytes.is_some_and(|it| it < sealed_min) {
+            return refuse("net.datagram", "take 552 bytes or more with net.key_file, or auto");
+        }
+        if self.key_file.is_some() && (!self.resolvers.is_empty() || self.resolver_port.is_some()) {
+            return refuse(
+                "net.key_file",
+                "it seals datagrams only, not connections to resolver daemons: resolve topics by \
+                 net.resolver_group, net.peers or net.peer_names",
+            );
         }
         if self.longest_message.is_some_and(|longest| longest < 16) {
             return refuse("net.longest_message", "take 16 bytes or more");

@@ -24,16 +24,36 @@ const FILES_MAX: usize = 128;
 /// The most losses that the log keeps.
 const LOSSES: u32 = 256;
 
-const LABELS: [&str; 4] = [
+const LABELS: [&str; 9] = [
     "network sessions published",
     "network sessions joined",
     "network sessions without a file",
     "network errors",
+    "datagrams not sealed",
+    "datagrams sealed with unknown keys",
+    "datagrams forged",
+    "datagrams repeated",
+    "datagrams sealed, no key",
 ];
 const PUBLISHED: usize = 0;
 const JOINED: usize = 1;
 const WITHOUT: usize = 2;
 const ERRORS: usize = 3;
+
+/// Datagrams that are refused for their seal, by the counter of each reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusedDatagrams {
+    /// Not sealed, and this program has keys.
+    NotSealed = 4,
+    /// Sealed with a key that this program does not have.
+    UnknownKey = 5,
+    /// Altered, for another address, or not sealed by a holder of the key.
+    Forged = 6,
+    /// Opened before, or too old to tell.
+    Repeated = 7,
+    /// Sealed, and this program has no key.
+    NoKey = 8,
+}
 
 /// A network's counters files. Without them (the disk is full, say) the transports work all the
 /// same.
@@ -86,6 +106,36 @@ impl Telemetry {
             "{from} sends frames of version {version}, this program reads version {VERSION}: give \
              both hosts the same version of lanecast"
         ));
+    }
+
+    /// Counts a datagram that is refused for its seal.
+    pub(crate) fn count_refused(&self, refused: RefusedDatagrams) {
+        if let Some(files) = &self.files {
+            files.process.add(refused as usize, 1);
+        }
+    }
+
+    /// Reports datagrams from `from` that are refused for their seal: in words, once for a host.
+    #[cold]
+    pub(crate) fn tell_refused(&self, refused: RefusedDatagrams, from: IpAddr) {
+        let reason = match refused {
+            RefusedDatagrams::NotSealed => {
+                "is not sealed, and refused: give its programs the keys of net.key_file"
+            }
+            RefusedDatagrams::UnknownKey => {
+                "is sealed with a key that net.key_file does not have here: give both hosts the \
+                 same keys"
+            }
+            RefusedDatagrams::Forged => {
+                "fails authentication: it was altered, or its address translated on the way, or \
+                 its sender does not have the key"
+            }
+            RefusedDatagrams::Repeated => "came before",
+            RefusedDatagrams::NoKey => {
+                "is sealed, and this program has no key: set net.key_file to the keys of that host"
+            }
+        };
+        self.error(&format!("a datagram from {from} {reason}"));
     }
 
     /// Opens the file of a session that this process publishes.

@@ -12,6 +12,7 @@ mod block;
 mod control;
 pub mod layout;
 mod resolution;
+mod sealed;
 mod writer;
 
 pub use block::{BlockHeader, Blocks, Item, ItemFlags, ItemHeader, Items, TOTAL_BYTES, item_bytes};
@@ -21,6 +22,10 @@ pub use control::{
 };
 pub use resolution::{
     AdvertEntry, Adverts, OpenEntry, address_bytes, advert_flag, adverts, query_flag, refusal_flag,
+};
+pub use sealed::{
+    SEALED_COVERED_BYTES, SEALED_MAGIC, SEALED_OVERHEAD, SEALED_TAG_BYTES, SEALED_VERSION,
+    SealedDestination, SealedHeader, is_sealed,
 };
 pub use writer::FrameWriter;
 

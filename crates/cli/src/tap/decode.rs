@@ -4,13 +4,16 @@ use lanecast_wire::net::layout::{
     ADVERT_ENTRY, ADVERT_FLAGS, BLOCK_HEADER, FieldType, Flag, Flags, ITEM_FLAGS, ITEM_HEADER,
     Layout, Part, REFUSALS, Structure, TOPIC_ENTRY,
 };
-use lanecast_wire::net::{Frame, Names, names};
-use serde_json::{Map, Value};
+use lanecast_wire::net::{Frame, Names, SealedHeader, names};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 
 /// Most topics whose names are remembered.
 const TOPICS_MAX: usize = 65_536;
+
+/// Name of a sealed datagram.
+pub(super) const SEALED: &str = "Sealed";
 
 /// Names of topics by session and number, as Welcome frames told them.
 pub(super) type TopicNames = HashMap<(u64, u32), String>;
@@ -20,7 +23,9 @@ pub(super) type TopicNames = HashMap<(u64, u32), String>;
 pub(super) struct Decoded {
     pub(super) name: &'static str,
     pub(super) flags: Vec<&'static str>,
+    /// Of a sealed datagram: its sender.
     pub(super) session: u64,
+    /// Of a sealed datagram: its counter.
     pub(super) sequence: u64,
     /// Fields of the body.
     pub(super) body: Map<String, Value>,
@@ -45,6 +50,20 @@ impl Decoded {
             rest = decoded.read_part(part, rest, known);
         }
         decoded
+    }
+
+    /// Reads the header of a sealed datagram: all that is readable without the key.
+    pub(super) fn sealed(header: &SealedHeader) -> Self {
+        let key = header.key.get().swap_bytes();
+        let fields = [("key", json!(format!("{key:04x}"))), ("length", header.length.get().into())];
+        Self {
+            name: SEALED,
+            flags: Vec::new(),
+            session: header.sender.get(),
+            sequence: header.counter.get(),
+            body: fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+            topics: Vec::new(),
+        }
     }
 
     /// Reads a part of the body; returns what follows it.

@@ -23,7 +23,8 @@ end
 local topic_name = ProtoField.string("lanecast.topic", "topic")
 local flag_name = ProtoField.string("lanecast.flag", "flag")
 local payload = ProtoField.bytes("lanecast.payload", "payload")
-local all = { topic_name, flag_name, payload }
+local sealed = ProtoField.bytes("lanecast.sealed", "sealed frame")
+local all = { topic_name, flag_name, payload, sealed }
 for _, field in pairs(fields) do
   all[#all + 1] = field
 end
@@ -197,14 +198,38 @@ local function add_frame(buffer, offset, pinfo, root)
   return last
 end
 
+-- Whether a sealed datagram begins at `offset`.
+local function is_sealed(buffer, offset)
+  local least = STRUCTURES.SealedHeader.bytes + SEALED_TAG
+  return buffer:len() >= offset + least and buffer(offset, 2):le_uint() == SEALED_MAGIC
+    and buffer(offset + 2, 1):uint() == SEALED_VERSION and buffer(offset + 6, 2):le_uint() >= least
+end
+
+-- Adds the sealed datagram at `offset`; returns the offset after it.
+local function add_sealed(buffer, offset, pinfo, root)
+  local header = STRUCTURES.SealedHeader
+  local last = math.min(offset + buffer(offset + 6, 2):le_uint(), buffer:len())
+  local tree = root:add(lanecast, buffer(offset, last - offset), "lanecast Sealed: under a shared key")
+  add_structure(tree, header, buffer, offset)
+  local body = offset + header.bytes
+  if last > body + SEALED_TAG then tree:add(sealed, buffer(body, last - SEALED_TAG - body)) end
+  pinfo.cols.info:append("Sealed ")
+  return last
+end
+
 function lanecast.dissector(buffer, pinfo, root)
   pinfo.cols.protocol = "LANECAST"
   pinfo.cols.info = ""
   local offset = 0
-  while is_frame(buffer, offset) do
-    offset = add_frame(buffer, offset, pinfo, root)
+  while true do
+    if is_frame(buffer, offset) then
+      offset = add_frame(buffer, offset, pinfo, root)
+    elseif is_sealed(buffer, offset) then
+      offset = add_sealed(buffer, offset, pinfo, root)
+    else
+      return offset
+    end
   end
-  return offset
 end
 
 local function dissect_stream(buffer, pinfo, root)
@@ -220,7 +245,7 @@ end
 
 -- Any port: frames are known by their first bytes.
 lanecast:register_heuristic("udp", function(buffer, pinfo, root)
-  if not is_frame(buffer, 0) then return false end
+  if not is_frame(buffer, 0) and not is_sealed(buffer, 0) then return false end
   lanecast.dissector(buffer, pinfo, root)
   return true
 end)

@@ -4,9 +4,9 @@
 use super::decode::snake;
 use lanecast_wire::net::layout::{
     ADVERT_ENTRY, ADVERT_FLAGS, BLOCK_HEADER, FRAME_HEADER, Flag, Flags, ITEM_FLAGS, ITEM_HEADER,
-    LAYOUTS, Part, REFUSALS, Structure, TOPIC_ENTRY,
+    LAYOUTS, Part, REFUSALS, SEALED_HEADER, Structure, TOPIC_ENTRY,
 };
-use lanecast_wire::net::{MAGIC, VERSION};
+use lanecast_wire::net::{MAGIC, SEALED_MAGIC, SEALED_TAG_BYTES, SEALED_VERSION, VERSION};
 use std::fmt::Write;
 
 /// The part that is the same for any tables.
@@ -20,6 +20,8 @@ pub(super) fn to_lua() -> String {
          of Lua plugins\n-- (Help > About Wireshark > Folders).\n\n",
     );
     let _ = writeln!(lua, "local MAGIC, VERSION = {MAGIC}, {VERSION}");
+    let _ = writeln!(lua, "local SEALED_MAGIC, SEALED_VERSION = {SEALED_MAGIC}, {SEALED_VERSION}");
+    let _ = writeln!(lua, "local SEALED_TAG = {SEALED_TAG_BYTES}");
     structures(&mut lua);
     list(&mut lua, "ADVERT_FLAGS", ADVERT_FLAGS);
     list(&mut lua, "ITEM_FLAGS", ITEM_FLAGS);
@@ -44,7 +46,14 @@ pub(super) fn to_lua() -> String {
 
 /// All structures that the parts name, and those that every frame or list has.
 fn structures(lua: &mut String) {
-    let mut all = vec![&FRAME_HEADER, &BLOCK_HEADER, &ITEM_HEADER, &TOPIC_ENTRY, &ADVERT_ENTRY];
+    let mut all = vec![
+        &FRAME_HEADER,
+        &SEALED_HEADER,
+        &BLOCK_HEADER,
+        &ITEM_HEADER,
+        &TOPIC_ENTRY,
+        &ADVERT_ENTRY,
+    ];
     for part in LAYOUTS.iter().flat_map(|layout| layout.parts) {
         if let Part::One(structure) | Part::List(structure) = part
             && !all.iter().any(|known| known.name == structure.name)

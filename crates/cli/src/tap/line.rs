@@ -1,6 +1,6 @@
 //! One line, or one JSON object, a frame.
 
-use super::decode::Decoded;
+use super::decode::{Decoded, SEALED};
 use crate::printable::printable;
 use crate::table::utc;
 use serde_json::{Map, Value, json};
@@ -36,11 +36,14 @@ impl Seen<'_> {
             line += " ";
             line += flag;
         }
-        let is_resolution = matches!(frame.name, "Advert" | "Query");
-        let session = if is_resolution { "resolver" } else { "session" };
+        let (session, sequence) = match frame.name {
+            "Advert" | "Query" => ("resolver", None),
+            SEALED => ("sender", Some("counter")),
+            _ => ("session", Some("sequence")),
+        };
         let _ = write!(line, " {session}={:016x}", frame.session);
-        if !is_resolution {
-            let _ = write!(line, " sequence={}", frame.sequence);
+        if let Some(sequence) = sequence {
+            let _ = write!(line, " {sequence}={}", frame.sequence);
         }
         write_fields(&mut line, &frame.body);
         line

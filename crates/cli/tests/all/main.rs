@@ -29,6 +29,7 @@ mod recorded;
 mod resolve;
 mod round_trip;
 mod run;
+mod sealed;
 mod secret;
 mod served;
 mod signals;

@@ -4,13 +4,14 @@ use crate::run::{Done, Stage, wait_for};
 use etherparse::PacketBuilder;
 use lanecast_wire::net::{
     AdvertEntry, BlockHeader, ChallengeBody, DataHeader, EchoBody, EjectBody, FrameWriter,
-    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SessionBody,
-    StatusBody, TopicEntry, TopicHead, WelcomeBody, address_bytes, flag, query_flag,
+    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SEALED_TAG_BYTES,
+    SealedHeader, SessionBody, StatusBody, TopicEntry, TopicHead, WelcomeBody, address_bytes, flag,
+    query_flag,
 };
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use zerocopy::FromZeros;
+use zerocopy::{FromZeros, IntoBytes};
 
 const SESSION: u64 = 0x5e55_0000_0000_0001;
 
@@ -339,4 +340,30 @@ fn an_interface_is_tapped_while_messages_are_lost_and_repaired() {
         let shown = lines(&stage.run(&format!("tap --file live.pcap --kind {kind}")));
         assert!(!shown.is_empty(), "no {kind} among them");
     }
+}
+
+/// Datagrams under a key are named as such, with all that is readable without it.
+#[test]
+fn sealed_datagrams_are_named_and_not_taken_for_others() {
+    let stage = Stage::new();
+    let mut sealed = SealedHeader::new(0xcd72, 0x1f, 5, 8).as_bytes().to_vec();
+    sealed.extend([7; 8 + SEALED_TAG_BYTES]);
+    let cut = sealed[..sealed.len() - 1].to_vec();
+    stage.write("sealed.pcap", pcap(&[udp(&frames()[5]), udp(&sealed), udp(&cut)]));
+    let shown = lines(&stage.run("tap --file sealed.pcap --kind sealed --write again.pcap"));
+    assert_eq!(shown.len(), 1, "{shown:#?}");
+    let part = "Sealed sender=000000000000001f counter=5 key=72cd length=48";
+    assert!(shown[0].ends_with(part), "{}", shown[0]);
+    assert_eq!(lines(&stage.run("tap --file again.pcap")).len(), 2, "data and sealed");
+    let json = lines(&stage.run("tap --file sealed.pcap --json --session 1f"));
+    let json: Value = serde_json::from_str(&json[0]).unwrap();
+    assert_eq!((&json["kind"], &json["body"]["key"]), (&"Sealed".into(), &"72cd".into()));
+    stage.write("lanecast.lua", stage.run("tap --dissector").good());
+    let filter = ["-Y", "lanecast.sealed_header.sender == 0x1f", "-T", "fields"];
+    let columns = ["-e", "_ws.col.Protocol", "-e", "_ws.col.Info", "-e", "lanecast.sealed"];
+    let arguments = [&filter[..], &columns].concat();
+    let Some(text) = tshark(&stage, "sealed.pcap", &arguments) else { return };
+    // The cut one as well, as far as it was captured.
+    let whole = format!("LANECAST\tSealed \t{}", "07".repeat(8));
+    assert_eq!((text.lines().count(), text.lines().next()), (2, Some(&*whole)));
 }

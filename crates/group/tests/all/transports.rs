@@ -1,7 +1,7 @@
 //! The promises of a group, over each transport.
 
 use crate::crowd::{Seat, send, until, until_together};
-use lanecast_group::{Departure, Event, Group, GroupKeys, GroupOptions, Order, SendError};
+use lanecast_group::{Departure, Event, Group, GroupOptions, Order, SendError, SharedKeys};
 use lanecast_net::{NetSettings, NetTransport, Network, TransportKind};
 use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Visibility};
 use lanecast_transport::Transport;
@@ -234,7 +234,7 @@ fn members_without_the_key_neither_join_nor_read() {
     let domain = threads();
     let with = |name: &str, key: &str| {
         let mut options = options(name);
-        options.keys = Some(GroupKeys::parse(&key.repeat(32)).expect("a key"));
+        options.keys = Some(SharedKeys::parse(&key.repeat(32)).expect("a key"));
         Seat::join(domain.clone(), options)
     };
     let mut seats = vec![with("ann", "0a"), with("ben", "0a")];

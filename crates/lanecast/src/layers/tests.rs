@@ -271,6 +271,7 @@ fn the_written_file_reads_back_the_same() {
         ("net.busy_poll", "50us"),
         ("net.threading", "split"),
         ("net.cpus", "0,1"),
+        ("net.key_file", "/etc/lanecast/net.key"),
         ("group.key_file", "/etc/lanecast/group.key"),
         ("filter.message_type", "fix"),
         ("filter.filters_max", "7"),

@@ -47,6 +47,24 @@ pub(super) const NET: &[Setting] = &[
         get: |config| listed(&config.net.resolvers),
     },
     Setting {
+        key: "net.key_file",
+        values: "a path, or none",
+        about: "A file that only its owner may read, with a key of 64 hexadecimal digits on each \
+                line, such as `openssl rand -hex 32` prints. All datagrams between hosts, rm, ru \
+                and topic resolution, are encrypted and authenticated with the first one; all are \
+                accepted, so that programs can be given a new key one after another. The file is \
+                read again when it changes. Connections are not sealed, so tcp and resolver \
+                daemons cannot be used with it. Programs without a key neither read nor publish.",
+        set: |config, text| {
+            config.net.key_file = optional(text, |text| Ok(text.into()))?;
+            Ok(())
+        },
+        get: |config| {
+            let path = config.net.key_file.as_ref();
+            path.map_or_else(|| "none".into(), |path| path.display().to_string())
+        },
+    },
+    Setting {
         key: "net.peers",
         values: "addresses and ports with commas between, such as 10.0.0.1:7341,10.0.0.2:7341, or \
                  none",

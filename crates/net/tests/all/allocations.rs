@@ -1,10 +1,12 @@
 //! A warm stream between hosts takes no memory for its messages, in the threads that publish and
 //! subscribe. What a publisher answers its receivers beside them, a few times in a second, does.
 
+use crate::sealing::key_file;
 use allocation_counter::measure;
 use lanecast_net::{NetSettings, Network, TransportKind};
 use lanecast_transport::{Claim, Event, Publish, Subscribe};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// No test takes longer.
@@ -15,13 +17,14 @@ const EACH: usize = 8;
 const ROUNDS: usize = 1000;
 
 /// In how many rounds each side takes memory.
-fn taken(kind: TransportKind, port: u16) -> (usize, usize) {
+fn taken(kind: TransportKind, port: u16, key_file: Option<PathBuf>) -> (usize, usize) {
     let run = std::process::id() as u16;
     let address = [239, 198, (run >> 8) as u8, run as u8];
     let network = Network::open(NetSettings {
         group: SocketAddr::from((address, port)),
         resolver_group: Some(SocketAddr::from((address, port + 1))),
         liveness: Duration::from_secs(20),
+        key_file,
         ..NetSettings::default()
     });
     let network = network.expect("a network");
@@ -60,10 +63,15 @@ fn taken(kind: TransportKind, port: u16) -> (usize, usize) {
 
 #[test]
 fn a_warm_stream_takes_no_memory() {
-    for (kind, port) in
-        [(TransportKind::Ru, 24_010), (TransportKind::Rm, 24_012), (TransportKind::Tcp, 24_014)]
-    {
-        let (publisher, subscriber) = taken(kind, port);
+    let directory = tempfile::tempdir().expect("a directory");
+    let keys = key_file(directory.path(), &[1]);
+    for (kind, port, keys) in [
+        (TransportKind::Ru, 24_010, None),
+        (TransportKind::Rm, 24_012, None),
+        (TransportKind::Tcp, 24_014, None),
+        (TransportKind::Ru, 24_016, Some(keys)),
+    ] {
+        let (publisher, subscriber) = taken(kind, port, keys);
         assert!(publisher < ROUNDS / 2, "{kind}: the publisher, in {publisher} of {ROUNDS} rounds");
         assert!(subscriber < ROUNDS / 20, "{kind}: the subscriber, in {subscriber}");
     }

@@ -11,6 +11,7 @@ mod peers;
 mod rate;
 mod reporting;
 mod resolver;
+mod sealing;
 mod silent;
 mod transports;
 mod turns;

@@ -1,10 +1,12 @@
 //! The suite over each transport between hosts, on loopback.
 
+use crate::sealing::key_file;
 use lanecast_base::WaitStrategy;
 use lanecast_net::{NetSettings, NetTransport, Network, ThreadingMode, TransportKind};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU16, Ordering};
+use tempfile::TempDir;
 
 /// The smallest window, so that every case goes around it many times.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -19,8 +21,8 @@ pub(crate) fn groups() -> (SocketAddr, SocketAddr) {
     (SocketAddr::from((address, port)), SocketAddr::from((address, port + 1)))
 }
 
-/// A network of its own.
-struct Stage(NetTransport);
+/// A network of its own, and the directory of its keys if it has some.
+struct Stage(NetTransport, #[expect(dead_code, reason = "removed at the end")] Option<TempDir>);
 
 impl Stage {
     fn new(
@@ -30,19 +32,34 @@ impl Stage {
         first_sequence: u64,
         fec: Option<(u8, u8)>,
     ) -> Self {
-        let (group, resolver_group) = groups();
-        let network = Network::open(NetSettings {
-            group,
-            resolver_group: Some(resolver_group),
-            window_bytes: WINDOW_BYTES,
+        let settings = NetSettings {
             publisher_wait: wait,
             subscriber_wait: wait,
             threading,
             first_sequence,
             fec,
             ..NetSettings::default()
+        };
+        Self::open(kind, settings, None)
+    }
+
+    /// The same with sealed datagrams.
+    fn sealed(kind: TransportKind, threading: ThreadingMode) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let key_file = Some(key_file(directory.path(), &[1]));
+        let settings = NetSettings { key_file, threading, ..NetSettings::default() };
+        Self::open(kind, settings, Some(directory))
+    }
+
+    fn open(kind: TransportKind, settings: NetSettings, keys: Option<TempDir>) -> Self {
+        let (group, resolver_group) = groups();
+        let network = Network::open(NetSettings {
+            group,
+            resolver_group: Some(resolver_group),
+            window_bytes: WINDOW_BYTES,
+            ..settings
         });
-        Self(NetTransport::new(network.expect("a network"), kind))
+        Self(NetTransport::new(network.expect("a network"), kind), keys)
     }
 }
 
@@ -84,4 +101,20 @@ suites! {
     // Sequences run through 2^64, and through 2^32; blocks of datagrams have parity.
     rm_wrap: Rm SpinPark Caller from u64::MAX - 20, fec Some((4, 1));
     ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20, fec Some((2, 1));
+}
+
+mod rm_sealed {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::sealed(
+        TransportKind::Rm,
+        ThreadingMode::Caller
+    ));
+}
+
+mod ru_sealed_by_two_threads {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::sealed(
+        TransportKind::Ru,
+        ThreadingMode::Split
+    ));
 }

@@ -44,6 +44,9 @@ pub struct SenderSettings {
     pub pacing: Pacing,
     /// Longest datagram (of a stream: frame), in bytes.
     pub datagram_bytes: usize,
+    /// Bytes that the transport adds to each datagram, beside `datagram_bytes`: a run of datagrams
+    /// leaves room for them.
+    pub envelope_bytes: usize,
     /// Size of the send window, in bytes; rounded up to a power of two.
     pub window_bytes: usize,
     /// Longest message, in bytes; at most a quarter of the window.
@@ -81,6 +84,7 @@ impl Default for SenderSettings {
             distribution: Distribution::Unicast,
             pacing: Pacing::Slowest,
             datagram_bytes: 1_472,
+            envelope_bytes: 0,
             window_bytes: 4 << 20,
             longest_message: 1 << 20,
             receivers_max: 64,

@@ -84,6 +84,7 @@ impl Session {
         // receivers.
         let bytes = settings.window_bytes.clamp(datagram * WINDOW_DATAGRAMS_MIN, 1 << 40);
         let window = Window::new(bytes, settings.first_sequence);
+        let window = window.with_envelope(settings.envelope_bytes);
         // A message needs all its room at once: near the window's size it might never find it.
         let longest = settings.longest_message.min(window.bytes.len() / LONGEST_PART);
         settings.datagram_bytes = datagram;

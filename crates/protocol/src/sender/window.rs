@@ -57,6 +57,8 @@ pub(super) struct Window {
     oldest: u64,
     next: u64,
     end: u64,
+    /// Bytes that the transport adds to each datagram.
+    envelope: usize,
 }
 
 impl Window {
@@ -71,7 +73,14 @@ impl Window {
             oldest: first,
             next: first,
             end: 0,
+            envelope: 0,
         }
+    }
+
+    /// The same for a transport that adds `envelope` bytes to each datagram.
+    pub(super) const fn with_envelope(mut self, envelope: usize) -> Self {
+        self.envelope = envelope;
+        self
     }
 
     /// Oldest retained sequence; the next one if the window is empty.
@@ -215,9 +224,10 @@ impl Window {
             }
             let slot = self.slot(next);
             let length = slot.length as usize;
+            let sealed = bytes + length + (count + 1) * self.envelope;
             // Offset 0 is not contiguous with what lies before it, even if the positions are.
             let follows = slot.position == position + bytes as u64 && self.index(slot.position) > 0;
-            if !follows || length > segment || bytes + length > GSO_BYTES_MAX {
+            if !follows || length > segment || sealed > GSO_BYTES_MAX {
                 break;
             }
             bytes += length;

@@ -5,8 +5,9 @@
 
 use super::{
     AdvertEntry, BlockHeader, ChallengeBody, DataHeader, EchoBody, EjectBody, FrameHeader,
-    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SessionBody,
-    StatusBody, TopicEntry, TopicHead, WelcomeBody, advert_flag, flag, query_flag, refusal_flag,
+    ItemFlags, ItemHeader, JoinBody, Kind, LeaveBody, NakBody, ParityBody, Range, SealedHeader,
+    SessionBody, StatusBody, TopicEntry, TopicHead, WelcomeBody, advert_flag, flag, query_flag,
+    refusal_flag,
 };
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -140,7 +141,7 @@ const fn type_of<S, T: HasFieldType>(_field: fn(&S) -> &T) -> FieldType {
 }
 
 /// Names of fields that are ids.
-const IDS: [&str; 4] = ["session", "receiver", "cookie", "host"];
+const IDS: [&str; 5] = ["session", "receiver", "cookie", "host", "sender"];
 
 const fn is_id(name: &str) -> bool {
     let mut at = 0;
@@ -179,6 +180,7 @@ macro_rules! structures {
 
 structures! {
     FRAME_HEADER = FrameHeader { magic, version, kind, flags, length, session, sequence }
+    SEALED_HEADER = SealedHeader { magic, version, reserved, key, length, sender, counter }
     DATA_HEADER = DataHeader { skipped, retained }
     BLOCK_HEADER = BlockHeader { topic, length, count, fragment, message }
     ITEM_HEADER = ItemHeader { length, flags }
@@ -366,6 +368,7 @@ mod tests {
     fn fields_fill_their_structures() {
         for structure in [
             FRAME_HEADER,
+            SEALED_HEADER,
             DATA_HEADER,
             BLOCK_HEADER,
             ITEM_HEADER,

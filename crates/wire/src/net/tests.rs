@@ -85,6 +85,22 @@ fn a_length_is_known_once_it_was_received() {
     assert_eq!(frame_length(&bytes), Err(NotAFrame));
 }
 
+#[test]
+fn a_sealed_datagram_is_split_if_it_is_whole() {
+    let header = SealedHeader::new(7, 8, 9, 3);
+    let mut bytes = zerocopy::IntoBytes::as_bytes(&header).to_vec();
+    bytes.extend([0; 3 + SEALED_TAG_BYTES + 5]);
+    let (read, length) = SealedHeader::split(&bytes).expect("a sealed datagram");
+    assert_eq!((read.key.get(), read.sender.get(), read.counter.get(), length), (7, 8, 9, 43));
+    assert!(SealedHeader::split(&bytes[..42]).is_none(), "cut short");
+    assert!(Frame::split(&bytes).is_none() && is_sealed(&bytes));
+    for (at, value) in [(0, b'X'), (1, b'C'), (2, SEALED_VERSION + 1), (6, 39)] {
+        let mut other = bytes.clone();
+        other[at] = value;
+        assert!(SealedHeader::split(&other).is_none(), "byte {at}");
+    }
+}
+
 /// The page states each field as `| offset | length | Struct.field | ...`.
 #[test]
 fn the_normative_page_states_the_layouts_of_the_code() {
@@ -119,6 +135,8 @@ fn the_normative_page_states_the_layouts_of_the_code() {
     same!(EchoBody[16]: receiver, echo);
     same!(LeaveBody[8]: receiver);
     same!(EjectBody[8]: receiver);
+    same!(SealedHeader[24]: magic, version, reserved, key, length, sender, counter);
+    same!(SealedDestination[18]: address, port);
 }
 
 /// Offset and length in the page's row of a field.
@@ -144,6 +162,9 @@ fn the_normative_page_states_the_numbers_of_the_code() {
         ("FEC_PARITY_MAX", FEC_PARITY_MAX),
         ("FEC_DATAGRAM_MAX", FEC_DATAGRAM_MAX),
         ("SYMBOL_LENGTH_BYTES", SYMBOL_LENGTH_BYTES),
+        ("SEALED_VERSION", usize::from(SEALED_VERSION)),
+        ("SEALED_TAG_BYTES", SEALED_TAG_BYTES),
+        ("SEALED_OVERHEAD", SEALED_OVERHEAD),
         ("BEGIN", ItemFlags::BEGIN.into()),
         ("END", ItemFlags::END.into()),
         ("MORE", ItemFlags::MORE.into()),

@@ -64,6 +64,7 @@ targets! {
     receiver "../../../../fuzz/fuzz_targets/receiver.rs"
     resolver_server "../../../../fuzz/fuzz_targets/resolver_server.rs"
     resolver "../../../../fuzz/fuzz_targets/resolver.rs"
+    sealed "../../../../fuzz/fuzz_targets/sealed.rs"
     sender "../../../../fuzz/fuzz_targets/sender.rs"
     settings "../../../../fuzz/fuzz_targets/settings.rs"
     store "../../../../fuzz/fuzz_targets/store.rs"

@@ -1,0 +1,54 @@
+//! `pub` and `sub` with a shared key, as the guide's page on encryption shows them.
+
+use crate::run::{BINARY, Run, Stage, wait_for};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+const GUIDE: &str = include_str!("../../../../docs/guide/src/encryption.md");
+
+/// A network of this test's own.
+fn start(stage: &Stage, line: &str) -> Run {
+    let run = std::process::id();
+    let group = |port| format!("239.195.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
+    let mut command = stage.command(BINARY);
+    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    command.env("LANECAST_NET__RESOLVER_GROUP", group(33_000));
+    command.env("LANECAST_NET__GROUP", group(33_001));
+    command.env("LANECAST_NET__LIVENESS", "20s");
+    Run::start(command)
+}
+
+/// The guide's own line that begins with `lanecast` and `command`; it runs where the file is.
+fn line(command: &str) -> &'static str {
+    let at = GUIDE.find(&format!("lanecast {command} ")).expect("a command of the page");
+    let line = GUIDE[at..].lines().next().expect("a line");
+    assert!(line.contains("--set net.key_file=net.key"), "{line}");
+    &line["lanecast ".len()..]
+}
+
+#[test]
+fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
+    let stage = Stage::new();
+    stage.write("net.key", "5c".repeat(32));
+    let path = stage.path("net.key");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
+    let stranger = start(&stage, "sub prices --once --transports rm");
+    let subscriber = start(&stage, &format!("{} --once", line("sub prices")));
+    let mut publisher = start(&stage, line("pub prices"));
+    publisher.feed("4012.50\n");
+    publisher.finish().good();
+    assert_eq!(subscriber.finish().good(), "4012.50\n");
+
+    // The stranger's counters tell it, while both run.
+    let publisher = start(&stage, line("pub prices"));
+    wait_for("words for the stranger", || {
+        let words = "is sealed, and this program has no key";
+        stage.run("stat").good().contains(words).then_some(())
+    });
+    assert_eq!(stranger.out(), "");
+    drop((publisher, stranger));
+
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
+    let refused = start(&stage, line("sub prices")).finish();
+    assert!(refused.err.contains("chmod 600"), "{}", refused.err);
+}

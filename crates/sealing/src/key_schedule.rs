@@ -1,0 +1,55 @@
+//! Ciphers of single senders, derived from shared keys.
+
+use crate::keys::{SharedKeys, key_id};
+use ring::{aead, hkdf};
+use std::fmt;
+
+/// Shared keys for one purpose: the ciphers of another purpose have nothing in common with them.
+///
+/// The cipher's key of a sender is HKDF-SHA-256 with the purpose's label as salt, the shared key as
+/// input, and as info the context followed by the sender's number in 8 bytes.
+#[derive(Clone)]
+pub struct KeySchedule {
+    keys: SharedKeys,
+    context: Vec<u8>,
+    /// Each key's id and what is derived from, in the keys' order.
+    secrets: Vec<(u16, hkdf::Prk)>,
+}
+
+impl KeySchedule {
+    /// Keys for the purpose called `label`, within a `context`: a group's name, say.
+    pub fn new(keys: &SharedKeys, label: &str, context: &[u8]) -> Self {
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, label.as_bytes());
+        let secrets = keys.iter().map(|key| (key_id(key), salt.extract(key))).collect();
+        Self { keys: keys.clone(), context: context.to_vec(), secrets }
+    }
+
+    /// The id of the key that seals.
+    ///
+    /// # Panics
+    /// Never: there is at least one key.
+    pub(crate) fn sealing_id(&self) -> u16 {
+        self.secrets[0].0
+    }
+
+    /// The cipher of `sender` under the key with this id, if that is known.
+    pub(crate) fn cipher(&self, id: u16, sender: u64) -> Option<aead::LessSafeKey> {
+        let (_, secret) = self.secrets.iter().find(|(known, _)| *known == id)?;
+        let sender = sender.to_le_bytes();
+        let info = [&self.context[..], &sender[..]];
+        let key = secret.expand(&info, &aead::AES_256_GCM).expect("the cipher's key is short");
+        Some(aead::LessSafeKey::new(key.into()))
+    }
+
+    /// Whether both have the same key under this id.
+    pub(crate) fn shares(&self, other: &Self, id: u16) -> bool {
+        let of = |it: &Self| it.keys.iter().find(|key| key_id(key) == id).copied();
+        of(self).is_some() && of(self) == of(other)
+    }
+}
+
+impl fmt::Debug for KeySchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySchedule").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}

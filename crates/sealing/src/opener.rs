@@ -1,0 +1,125 @@
+//! The opening half: ciphers and replay windows of the senders that were heard.
+
+use crate::key_schedule::KeySchedule;
+use crate::replay_window::ReplayWindow;
+use crate::sealer::{SealMark, nonce};
+use ring::aead;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+
+/// The most senders whose counters are remembered.
+pub(crate) const SENDERS_MAX: usize = 4_096;
+
+/// Why a frame was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not a sealed frame.
+    NotSealed,
+    /// Sealed with a key that is not known here.
+    UnknownKey,
+    /// Altered, or sealed by a program without the key.
+    Forged,
+    /// Opened before, or too old to tell.
+    Repeated,
+}
+
+/// Opens the frames of all senders.
+///
+/// Its memory is bounded: strangers take none, and of holders of the keys 4,096 senders are
+/// remembered; the one that was silent for the longest gives way.
+pub struct Opener {
+    keys: KeySchedule,
+    senders: HashMap<(u64, u16), Sender>,
+    /// Frames opened so far: the time by which senders are silent.
+    opened: u64,
+}
+
+struct Sender {
+    cipher: aead::LessSafeKey,
+    window: ReplayWindow,
+    last_heard: u64,
+}
+
+impl Opener {
+    /// Opens frames sealed with any of the keys.
+    pub fn new(keys: KeySchedule) -> Self {
+        Self { keys, senders: HashMap::new(), opened: 0 }
+    }
+
+    /// Goes over to other keys; counters seen under those that stay remain known.
+    pub fn set_keys(&mut self, keys: KeySchedule) {
+        self.senders.retain(|(_, id), _| keys.shares(&self.keys, *id));
+        self.keys = keys;
+    }
+
+    /// Opens a frame: ciphertext and tag are the bytes of `buffer` from `start` on. Returns the
+    /// length of the frame, which now begins the buffer.
+    ///
+    /// # Errors
+    /// If its sender does not have the key, or it was opened before. The buffer's content is
+    /// undefined then.
+    ///
+    /// # Panics
+    /// If `start` is beyond the buffer.
+    pub fn open(
+        &mut self,
+        mark: SealMark,
+        header: &[u8],
+        buffer: &mut [u8],
+        start: usize,
+    ) -> Result<usize, Refusal> {
+        let SealMark { key, sender, counter } = mark;
+        let (nonce, header) = (nonce(counter), aead::Aad::from(header));
+        let opened = self.opened + 1;
+        match self.senders.entry((sender, key)) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                if !known.window.is_new(counter) {
+                    return Err(Refusal::Repeated);
+                }
+                let frame = known.cipher.open_within(nonce, header, buffer, start..);
+                let length = frame.map_err(|_| Refusal::Forged)?.len();
+                known.window.note(counter);
+                known.last_heard = opened;
+                self.opened = opened;
+                Ok(length)
+            }
+            Entry::Vacant(place) => {
+                let cipher = self.keys.cipher(key, sender).ok_or(Refusal::UnknownKey)?;
+                let mut window = ReplayWindow::new();
+                if !window.is_new(counter) {
+                    return Err(Refusal::Repeated);
+                }
+                let frame = cipher.open_within(nonce, header, buffer, start..);
+                let length = frame.map_err(|_| Refusal::Forged)?.len();
+                window.note(counter);
+                // Only a holder of the key gets here: strangers take no place.
+                place.insert(Sender { cipher, window, last_heard: opened });
+                self.opened = opened;
+                self.forget_one_beyond_the_limit();
+                Ok(length)
+            }
+        }
+    }
+
+    /// The number of senders that are remembered.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
+    }
+
+    #[cold]
+    fn forget_one_beyond_the_limit(&mut self) {
+        if self.senders.len() > SENDERS_MAX {
+            let silent = self.senders.iter().min_by_key(|(_, sender)| sender.last_heard);
+            let silent = silent.map(|(id, _)| *id);
+            silent.and_then(|id| self.senders.remove(&id));
+        }
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener").field("senders", &self.senders.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,49 @@
+//! Sealing as its users see it: senders and receivers, hostile datagrams, and keys that change.
+
+mod datagrams;
+mod opener;
+mod page;
+mod rotation;
+
+use lanecast_sealing::{DatagramSealing, KeyRing, Refusal, SharedKeys};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A key whose 32 bytes are all the same.
+pub(crate) fn key(byte: u8) -> String {
+    format!("{byte:02x}").repeat(32)
+}
+
+/// Keys of the same bytes each; the first one seals.
+pub(crate) fn keys(bytes: &[u8]) -> SharedKeys {
+    let lines: Vec<_> = bytes.iter().map(|byte| key(*byte)).collect();
+    SharedKeys::parse(&lines.join("\n")).expect("keys")
+}
+
+pub(crate) fn address(number: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], number))
+}
+
+/// The socket at `address(number)`.
+pub(crate) fn socket(ring: &Arc<KeyRing>, number: u16) -> DatagramSealing {
+    DatagramSealing::new(Arc::clone(ring), address(number), (number.into(), 0))
+}
+
+/// A ring with one key.
+pub(crate) fn ring() -> Arc<KeyRing> {
+    Arc::new(KeyRing::new(&keys(&[1])))
+}
+
+pub(crate) fn seal(by: &mut DatagramSealing, text: &[u8], to: SocketAddr) -> Vec<u8> {
+    let mut sealed = Vec::new();
+    by.seal(text, text.len().max(1), to, &mut sealed);
+    sealed
+}
+
+/// The frames in `bytes`, and why others were refused.
+pub(crate) fn open(by: &mut DatagramSealing, bytes: &[u8]) -> (Vec<u8>, Vec<Refusal>) {
+    let (mut bytes, mut refused) = (bytes.to_vec(), Vec::new());
+    let length = by.open(&mut bytes, |reason| refused.push(reason));
+    bytes.truncate(length);
+    (bytes, refused)
+}
