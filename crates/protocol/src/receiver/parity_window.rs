@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Datagrams kept. At most this many times [`FEC_DATAGRAM_MAX`] bytes.
 const SLOTS: usize = 256;
-/// Blocks of which parity is kept, each at most as many rows as it misses datagrams.
+/// Blocks of which parity is kept, of each at most as many rows as it has datagrams.
 const BLOCKS_MAX: usize = 8;
 /// Time that parity may come later than the sender's delay tells: computing and sending it.
 const SLACK: Nanos = 20 * MICROSECOND;

@@ -21,13 +21,17 @@ impl OpenBlock {
     /// Adds datagrams that were just sent.
     pub(super) fn add(&mut self, run: &Run, skipped: u32, now: Nanos) {
         if self.block.is_empty() {
-            (self.skipped, self.begun, self.row) = (skipped, now, 0);
+            (self.skipped, self.begun) = (skipped, now);
         }
         (0..run.count as u64).for_each(|at| self.block.add(run.first.wrapping_add(at)));
     }
 
     /// Number of datagrams from `next` on that the block takes.
     pub(super) fn room(&self, next: u64, settings: FecSettings) -> u64 {
+        // All of its rows are of the same datagrams.
+        if self.row > 0 {
+            return 0;
+        }
         let left = u64::from(settings.data).saturating_sub(self.block.count() as u64);
         // A block that spans too much without being full is closed before the next datagram.
         let span = if self.block.is_empty() {

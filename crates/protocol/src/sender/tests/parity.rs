@@ -45,6 +45,29 @@ fn a_full_block_is_followed_by_its_parity_and_another_one_when_its_delay_is_over
 }
 
 #[test]
+fn datagrams_that_come_between_two_rows_belong_to_the_next_block() {
+    for distribution in [Distribution::Multicast(group()), Distribution::Unicast] {
+        let mut sender = with_parity(distribution, 4, 2);
+        let start = let_in(&mut sender, 1, 1, flag::FEC, &["a"]);
+        publish(&mut sender, 0, 100);
+        sent(&mut sender, 10);
+        let due = 10 + DELAY;
+        let transmit = sender.next_transmit(due).expect("a row");
+        assert_eq!(transmit.bytes[3], Kind::Parity as u8);
+        sender.transmitted(due);
+        // The socket has no room for the second one yet.
+        publish(&mut sender, 0, 100);
+        let found = parity(&sent(&mut sender, due));
+        assert_eq!(
+            found.iter().map(|row| (row.1, row.2, row.3)).collect::<Vec<_>>(),
+            [(start, 1, 1)]
+        );
+        let next = parity(&sent(&mut sender, due + DELAY));
+        assert_eq!((next.len(), next[0].1), (2, start.wrapping_add(1)));
+    }
+}
+
+#[test]
 fn there_is_no_parity_for_receivers_that_cannot_use_it() {
     for distribution in [Distribution::Multicast(group()), Distribution::Unicast] {
         let mut sender = with_parity(distribution, 1, 1);
