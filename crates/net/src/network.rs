@@ -123,6 +123,7 @@ impl Network {
         let group = (kind == TransportKind::Rm).then_some(group);
         let source = Source { kind, session, address, group, pid: std::process::id() };
         send_session.counter_file = context.telemetry.publisher(&source);
+        send_session.telemetry = Some(context.telemetry.clone());
         // The owner's side locks almost for free; the conductor pays for the exclusion.
         let (owner, visitor) = Biased::split(send_session);
         let seen = visitor.lock_count();
@@ -160,7 +161,9 @@ impl Network {
                 .map_err(system("listen for subscribers"))?;
             let address = listener.local_addr().map_err(system("look at a socket"))?;
             let (options, receivers) = (context.tcp_options(), context.settings.receivers_max);
-            return Ok((SendTransport::Tcp(TcpSender::new(listener, options, receivers)), address));
+            let telemetry = context.telemetry.clone();
+            let sender = TcpSender::new(listener, options, receivers, telemetry);
+            return Ok((SendTransport::Tcp(sender), address));
         }
         let socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
         let address = socket.local_address().map_err(system("look at a socket"))?;

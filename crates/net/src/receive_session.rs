@@ -7,6 +7,7 @@ use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
+use crate::frame_reassembler::version_of;
 use crate::ready_streams::ReadyStreams;
 use crate::settings::nanos;
 use crate::source::{Source, TransportKind};
@@ -51,6 +52,8 @@ pub(crate) struct ReceiveSession {
 pub(crate) enum StreamRead {
     /// Bytes came.
     Bytes,
+    /// Bytes came, the last ones of another version: the connection is closed.
+    OtherVersion(u8),
     /// Nothing came.
     Nothing,
     /// The connection has ended: the session connects anew, at a time that is due earlier than any
@@ -193,10 +196,13 @@ impl ReceiveSession {
         });
         // Without a valid header the start of the next frame is unknown: only a new connection
         // helps.
-        if split.is_err() {
-            self.disconnect(now);
+        match split {
+            Ok(()) => StreamRead::Bytes,
+            Err(error) => {
+                self.disconnect(now);
+                version_of(&error).map_or(StreamRead::Bytes, StreamRead::OtherVersion)
+            }
         }
-        StreamRead::Bytes
     }
 
     /// Whether the session's connection has to be read unasked.

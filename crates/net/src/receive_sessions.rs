@@ -24,7 +24,7 @@ use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
 use lanecast_transport::{SessionId, TopicSelection};
-use lanecast_wire::net::{Frame, is_sealed};
+use lanecast_wire::net::{Frame, is_sealed, other_version};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -412,6 +412,11 @@ impl ReceiveSessions {
                 session.queue_deliveries(&mut self.deliveries, queued);
                 return true;
             }
+            StreamRead::OtherVersion(version) => {
+                session.queue_deliveries(&mut self.deliveries, queued);
+                self.context.telemetry.other_version(session.source().address.ip(), version);
+                return true;
+            }
             StreamRead::Nothing => {}
             // Not by the next deadline, which may be far: the reconnect sets an earlier one.
             StreamRead::Broken => self.deadline = now,
@@ -447,8 +452,23 @@ impl ReceiveSessions {
             }
             rest = after;
         }
-        if is_sealed(rest) {
-            self.refuse_sealed(from);
+        if !rest.is_empty() {
+            self.refuse(rest, from);
+        }
+    }
+
+    /// Tells of bytes that are no frame: sealed ones, and those of another version from the host of
+    /// a joined publisher.
+    #[cold]
+    fn refuse(&mut self, bytes: &[u8], from: SocketAddr) {
+        if is_sealed(bytes) {
+            return self.refuse_sealed(from);
+        }
+        let is_known = || self.sessions.iter().any(|it| it.source().address.ip() == from.ip());
+        if let Some(version) = other_version(bytes)
+            && is_known()
+        {
+            self.context.telemetry.other_version(from.ip(), version);
         }
     }
 

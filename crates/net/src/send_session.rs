@@ -13,7 +13,7 @@ use crate::poller::{Descriptor, Poller};
 use crate::room_event::RoomEvent;
 use crate::send_batching::{BatchDecision, SendBatching};
 use crate::tcp_sender::TcpSender;
-use crate::telemetry::CounterFile;
+use crate::telemetry::{CounterFile, Telemetry};
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
@@ -22,7 +22,7 @@ use lanecast_protocol::rng::Rng;
 use lanecast_protocol::sender::{Sender, StageError, TopicError};
 use lanecast_protocol::{MICROSECOND, Nanos};
 use lanecast_transport::{ClaimError, PublisherEvent, TopicId};
-use lanecast_wire::net::{Frame, item_bytes};
+use lanecast_wire::net::{Frame, item_bytes, other_version};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +66,7 @@ pub(crate) struct SendSession {
     staged: usize,
     status: Arc<PublisherStatus>,
     pub(crate) counter_file: CounterFile<PublisherCounters>,
+    pub(crate) telemetry: Option<Telemetry>,
     poller: Poller,
     /// The publisher's descriptor.
     pub(crate) room_event: RoomEvent,
@@ -96,6 +97,7 @@ impl SendSession {
             staged: 0,
             status,
             counter_file: CounterFile::disabled(),
+            telemetry: None,
             poller: Poller::default(),
             room_event: RoomEvent::default(),
         }
@@ -383,6 +385,11 @@ impl SendSession {
                     while let Some((frame, after)) = Frame::split(rest) {
                         self.sender.on_frame(now, from, &frame);
                         rest = after;
+                    }
+                    if let Some(version) = other_version(rest)
+                        && let Some(telemetry) = &self.telemetry
+                    {
+                        telemetry.other_version(from.ip(), version);
                     }
                 }
                 // Before anything is sent to receivers that have just joined.

@@ -3,9 +3,10 @@
 //! Owned by the publisher's `SendSession`. All connections share the session's window: each keeps
 //! its own position in it, so a message is encoded once for all receivers.
 
-use crate::frame_reassembler::{FrameReassembler, is_transient};
+use crate::frame_reassembler::{FrameReassembler, is_transient, version_of};
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
+use crate::telemetry::Telemetry;
 use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
@@ -51,11 +52,17 @@ pub(crate) struct TcpSender {
     last_number: u64,
     last_accept: Nanos,
     last_read: Nanos,
+    telemetry: Telemetry,
 }
 
 impl TcpSender {
     /// A sender to at most `receivers`.
-    pub(crate) fn new(listener: TcpListener, options: TcpOptions, receivers: usize) -> Self {
+    pub(crate) fn new(
+        listener: TcpListener,
+        options: TcpOptions,
+        receivers: usize,
+        telemetry: Telemetry,
+    ) -> Self {
         Self {
             listener: Arc::new(listener),
             options,
@@ -66,6 +73,7 @@ impl TcpSender {
             last_number: LISTENER,
             last_accept: 0,
             last_read: 0,
+            telemetry,
         }
     }
 
@@ -113,11 +121,15 @@ impl TcpSender {
         is_one: impl Fn(&Connection) -> bool,
     ) {
         self.connections.retain_mut(|connection| {
-            let is_open = !is_one(connection) || connection.read(sender, now, buffer).is_ok();
-            if !is_open {
-                sender.disconnect(connection.number);
+            if !is_one(connection) {
+                return true;
             }
-            is_open
+            let Err(error) = connection.read(sender, now, buffer) else { return true };
+            if let Some(version) = version_of(&error) {
+                self.telemetry.other_version(connection.from, version);
+            }
+            sender.disconnect(connection.number);
+            false
         });
     }
 

@@ -5,7 +5,7 @@ use lanecast_base::Agent;
 use lanecast_net::{DaemonSettings, NetSettings, Network, ResolverDaemon, TransportKind};
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_stats::{list_files, read_file};
-use lanecast_transport::{Event, Publish, Subscribe};
+use lanecast_transport::{Event, Publish, PublisherEvent, Subscribe};
 use lanecast_wire::net::VERSION;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -84,10 +84,81 @@ fn other_versions_are_refused_in_words() {
         }
     }
     assert!(listener.accept().is_err(), "nothing comes of the other versions");
-    while listener.accept().is_err() {
+    let mut stream = None;
+    while stream.is_none() {
         send(VERSION, &mut subscriber);
+        stream = listener.accept().ok();
     }
     assert_eq!(errors(directory.path()).len(), 2, "one error for each version, however often");
+    // A connection to a publisher of its own version, which then sends frames of another one.
+    let other = VERSION + 2;
+    let (mut stream, _) = stream.expect("a connection");
+    stream.write_all(&of_other_version(other)).expect("the subscriber is there");
+    while !errors(directory.path()).contains(&words(other)) {
+        send(VERSION, &mut subscriber);
+    }
+}
+
+/// A frame of another version, longer than a header.
+fn of_other_version(version: u8) -> Vec<u8> {
+    let mut frame = vec![0; 100];
+    frame[..2].copy_from_slice(b"LC");
+    frame[VERSION_OFFSET] = version;
+    frame
+}
+
+/// Frames of other versions come to both ends of a session that has joined: they are dropped, and
+/// each end tells of them once.
+#[test]
+fn joined_sessions_tell_of_frames_of_other_versions() {
+    let directory = temporary();
+    let settings = NetSettings {
+        resolver_group: None,
+        peers: vec![free(), free()],
+        counters: Some(directory.path().to_owned()),
+        liveness: LIMIT,
+        ..NetSettings::default()
+    };
+    let network = Network::open(settings).expect("a network");
+    let mut publisher = network.publisher(TransportKind::Ru, "prices").expect("a publisher");
+    let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    let (start, mut subscriber_at) = (Instant::now(), None);
+    while subscriber_at.is_none() || subscriber.streams() == 0 {
+        assert!(start.elapsed() < LIMIT, "they do not meet");
+        publisher.poll_events(|event| {
+            if let PublisherEvent::SubscriberJoined(info) = event {
+                subscriber_at = info.address.parse().ok();
+            }
+        });
+        subscriber.poll(64, |_| {});
+        let _ = publisher.wait_for_subscribers(1, Duration::from_millis(1));
+    }
+    let source: Vec<&str> = publisher.source().split(':').collect();
+    let publisher_at: SocketAddr = format!("{}:{}", source[1], source[2]).parse().expect("it is");
+    let (stranger, _) = udp();
+    let subscriber_at: SocketAddr = subscriber_at.expect("an address");
+    let ends = [(publisher_at, VERSION + 3), (subscriber_at, VERSION + 4)];
+    let is_told = || {
+        let errors = errors(directory.path());
+        ends.iter().all(|(_, version)| errors.contains(&words(*version)))
+    };
+    let mut sent = 0;
+    while sent < 10 || !is_told() {
+        assert!(start.elapsed() < LIMIT, "in vain: {:?}", errors(directory.path()));
+        sent += 1;
+        for (at, version) in ends {
+            stranger.send_to(&of_other_version(version), at).expect("it is sent");
+        }
+        publisher.try_send(b"42.50").expect("room");
+        let mut came = false;
+        while !came {
+            assert!(start.elapsed() < LIMIT, "the session goes on");
+            let work = subscriber.poll(64, |event| came |= matches!(event, Event::Message(_)));
+            subscriber.wait(work);
+        }
+        publisher.poll_events(|event| panic!("{event:?}"));
+    }
+    assert_eq!(errors(directory.path()).len(), 2, "told once each, however often they come");
 }
 
 /// The other version, as each of two programs sees that of the other one.
