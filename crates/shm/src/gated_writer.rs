@@ -3,6 +3,7 @@
 //!
 //! Owned by the publisher, used on its thread.
 
+use crate::arming::arm_publisher;
 use crate::local_session::LocalSession;
 use crate::memory::Memory;
 use crate::ring_writer::{Eviction, RingWriter};
@@ -159,14 +160,11 @@ impl GatedWriter {
     fn await_room(&mut self, end: Position) -> bool {
         let Some(wakeup) = &self.wakeup else { return false };
         self.is_refused = true;
-        if !wakeup.event().is_armed() {
-            wakeup.event().clear_and_arm();
-            self.ring.announce_wait();
-            // It checks for dead subscribers from now on.
-            wakeup.wake_thread();
-            if self.ring.has_space(end) {
-                return true;
-            }
+        // The thread checks for dead subscribers from now on.
+        if !wakeup.event().is_armed()
+            && arm_publisher(wakeup.event(), &mut self.ring, || wakeup.wake_thread(), end)
+        {
+            return true;
         }
         // The next claim that fits comes by the cold path, and settles the descriptor.
         self.ring.forget_limit();

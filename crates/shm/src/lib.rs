@@ -52,6 +52,7 @@
     allow(dead_code, reason = "the model checker's build has tests only")
 )]
 
+mod arming;
 #[cfg(not(loom))]
 mod claim;
 #[cfg(not(loom))]

@@ -1,5 +1,6 @@
 //! The subscriber: polls the images of all joined sessions, and sleeps on all of them at once.
 
+use crate::arming::arm_subscriber;
 use crate::domain_state::DomainState;
 use crate::image::Image;
 use crate::local_registry::LocalSubscriber;
@@ -106,16 +107,15 @@ impl Subscriber {
         if work > 0 {
             event.notify();
         } else if !event.is_armed() {
-            event.clear_and_arm();
-            self.images.iter().for_each(Image::announce_sleep);
+            let announce = || self.images.iter().for_each(Image::announce_sleep);
             // Without coverage the wake-up thread makes the subscriber look, each millisecond.
             // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the
             // writers.
-            barrier::heavy_fence();
-            let is_awaited = self.signal.epoch() != self.seen_epoch;
-            if is_awaited || self.images.iter().any(Image::has_news) {
-                event.notify();
-            }
+            let fence = || _ = barrier::heavy_fence();
+            arm_subscriber(event, announce, fence, || {
+                let is_awaited = self.signal.epoch() != self.seen_epoch;
+                is_awaited || self.images.iter().any(Image::has_news)
+            });
         }
     }
 

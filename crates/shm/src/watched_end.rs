@@ -4,6 +4,7 @@
 //! descriptor cannot wait. The domain's [`WakeupThread`](crate::wakeup_thread::WakeupThread) sleeps
 //! on these words and makes the end's descriptor readable.
 
+use crate::arming::{self, SeenValue};
 use crate::local_session::LocalSession;
 use crate::memory::Memory;
 use crate::ring_writer::bits;
@@ -27,8 +28,7 @@ pub(crate) struct WatchedEnd {
 #[derive(Debug)]
 pub(crate) struct WatchedWord {
     place: WordPlace,
-    /// Value up to which the changes are handled. Written by the wake-up thread alone.
-    seen: AtomicU32,
+    seen: SeenValue,
 }
 
 /// Location of a futex word; keeps its memory mapped.
@@ -44,7 +44,7 @@ enum WordPlace {
 
 impl WatchedWord {
     fn new(place: WordPlace) -> Arc<Self> {
-        let word = Self { place, seen: AtomicU32::new(0) };
+        let word = Self { place, seen: SeenValue::default() };
         word.take_change();
         Arc::new(word)
     }
@@ -69,16 +69,12 @@ impl WatchedWord {
 
     /// The value to sleep on: of the last [`take_change`](Self::take_change).
     pub(crate) fn seen(&self) -> u32 {
-        self.seen.load(Ordering::Relaxed)
+        self.seen.get()
     }
 
     /// Whether the word has changed since the last call.
     pub(crate) fn take_change(&self) -> bool {
-        // Relaxed, both: the event orders what follows, see `ArmedEvent::notify`.
-        let value = self.word().load(Ordering::Relaxed);
-        let has_changed = value != self.seen();
-        self.seen.store(value, Ordering::Relaxed);
-        has_changed
+        self.seen.take_change(self.word())
     }
 }
 
@@ -118,12 +114,8 @@ impl WatchedEnd {
 
     /// Makes the descriptor readable if the end is armed; called after one of its words changed.
     pub(crate) fn notify(&self) {
-        if let Some(session) = &self.session {
-            // Spares subscribers the system call at every step until the next refused claim. An end
-            // that arms at the same time is seen by the event below, which is signalled then.
-            session.segment().gate().publisher_waits.store(0, Ordering::Relaxed);
-        }
-        self.event.notify();
+        let gate = self.session.as_ref().map(|session| session.segment().gate());
+        arming::notify(&self.event, gate);
     }
 
     /// Whether the end is a publisher that waits for room, and may have to evict a subscriber for

@@ -2,6 +2,7 @@
 //! signals the end's event. A signal that is missing ends the model in a deadlock.
 
 use super::{LENGTH, LONG, LONGEST, check_sleep, publish, read, read_all, start};
+use crate::arming::{self, SeenValue};
 use crate::loom::memory::Model;
 use crate::memory::Memory;
 use crate::ring_reader::RingReader;
@@ -14,7 +15,7 @@ use loom::thread::{self, JoinHandle};
 /// Added to the word by the end itself, to end its watcher.
 const STOP: u32 = 1 << 16;
 
-/// The wake-up thread, for one word: as `WatchedWord::take_change` and `WatchedEnd::notify`.
+/// The wake-up thread, for one word: as `WakeupAgent`.
 fn watch(
     model: &Arc<Model>,
     event: &Arc<ArmedEvent>,
@@ -23,14 +24,12 @@ fn watch(
 ) -> JoinHandle<()> {
     let (model, event) = (Arc::clone(model), Arc::clone(event));
     thread::spawn(move || {
-        let mut seen = 0;
-        while seen < STOP {
-            model.sleep(word(&model), seen, LONG);
-            seen = word(&model).load(Ordering::Relaxed);
-            if is_publisher {
-                model.gate().publisher_waits.store(0, Ordering::Relaxed);
+        let seen = SeenValue::default();
+        while seen.get() < STOP {
+            model.sleep(word(&model), seen.get(), LONG);
+            if seen.take_change(word(&model)) {
+                arming::notify(&event, is_publisher.then(|| model.gate()));
             }
-            event.notify();
         }
     })
 }
@@ -46,12 +45,8 @@ fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
     if event.is_armed() {
         return;
     }
-    event.clear_and_arm();
-    reader.announce_sleep();
-    reader.memory().heavy_fence();
-    if reader.has_news() {
-        event.notify();
-    }
+    let fence = || _ = reader.memory().heavy_fence();
+    arming::arm_subscriber(event, || reader.announce_sleep(), fence, || reader.has_news());
 }
 
 #[test]
@@ -126,12 +121,8 @@ fn a_reading_signals_the_descriptor_of_a_refused_claim() {
                 let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
                 // As `GatedWriter::await_room`.
                 while !writer.has_space(end) {
-                    if !event.is_armed() {
-                        event.clear_and_arm();
-                        writer.announce_wait();
-                        if writer.has_space(end) {
-                            break;
-                        }
+                    if !event.is_armed() && arming::arm_publisher(&event, &mut writer, || {}, end) {
+                        break;
                     }
                     writer.forget_limit();
                     event.wait_uncleared();
