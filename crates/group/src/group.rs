@@ -469,11 +469,13 @@ impl<T: Transport> Group<T> {
     ///
     /// Events that come meanwhile are dropped; [`leave_with`](Self::leave_with) passes them on. A
     /// group that is dropped leaves without waiting.
+    #[must_use = "the others may take this member for dead"]
     pub fn leave(self, timeout: Duration) -> bool {
         self.leave_with(timeout, |_| ())
     }
 
     /// As [`leave`](Self::leave), with the events of the last view.
+    #[must_use = "the others may take this member for dead"]
     pub fn leave_with(mut self, timeout: Duration, mut handler: impl FnMut(Event<'_>)) -> bool {
         let deadline = self.now().saturating_add(nanos(timeout));
         let now = self.now();

@@ -219,6 +219,7 @@ impl<T: Transport> PersistentPublisher<T> {
 
     /// Waits until every message is stable, at most `timeout`; returns whether that is so. Events
     /// go to `handler`.
+    #[must_use = "messages may not be stable"]
     pub fn wait_stable(&mut self, timeout: Duration, mut handler: impl FnMut(SourceEvent)) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
