@@ -2,7 +2,7 @@
 
 use crate::file_name::OWNER;
 use crate::storage::{
-    OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
+    Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
 };
 use lanecast_os::LockByte;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -163,24 +163,27 @@ impl StoredFile for DirectoryFile {
     fn preallocate(&self, bytes: u64, throttle: Throttle<'_>) -> StorageResult<()> {
         // Reserve first, so that a full disk fails before anything is written. File systems without
         // `fallocate` get their space from the zeros below.
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) | Ok(()) => {}
+        let is_reserved = match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => false,
+            Ok(()) => true,
             Err(error) => return Err(self.error("reserve space for")(error.into())),
-        }
+        };
         // Reserved blocks are unwritten extents: their first synchronization would also commit file
-        // system metadata. Zeros written now keep that out of the append path.
+        // system metadata. Zeros written now keep that out of the append path. A writer that is
+        // faster than this loses more by the disk's time for the zeros: it gets the blocks as they
+        // are.
         let zeros = vec![0; ZEROS];
-        let (mut offset, mut is_urgent) = (0, false);
-        while offset < bytes {
+        let (mut offset, mut fill) = (0, Fill::Paced);
+        while offset < bytes && !(is_reserved && fill == Fill::Reserved) {
             let length = (bytes - offset).min(ZEROS as u64);
             self.write_all_at(&zeros[..length as usize], offset)?;
             offset += length;
-            if !is_urgent {
+            if fill == Fill::Paced {
                 // Otherwise all zeros reach the disk at once, and a concurrent synchronization
                 // waits for them.
                 self.sync_data()?;
             }
-            is_urgent = throttle(bytes - offset);
+            fill = throttle(bytes - offset);
         }
         Ok(())
     }
@@ -211,5 +214,36 @@ impl StoredFile for DirectoryFile {
 
     fn set_length(&self, bytes: u64) -> StorageResult<()> {
         self.file.set_len(bytes).map_err(self.error("cut"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_preallocation_in_a_hurry_reserves_the_rest() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = Directory::new(place.path());
+        let (bytes, mut steps) = (4 * ZEROS as u64, 0);
+        for fills in [[Fill::Paced; 4], [Fill::AtOnce; 4], [Fill::Reserved; 4]] {
+            let file = directory.create("segment").expect("made");
+            steps = 0;
+            let mut throttle = |left| {
+                steps += 1;
+                assert_eq!(left, bytes - steps as u64 * ZEROS as u64);
+                fills[steps - 1]
+            };
+            file.preallocate(bytes, &mut throttle).expect("preallocated");
+            let metadata = file.file.metadata().expect("there");
+            assert!(metadata.blocks() * 512 >= bytes, "{fills:?}: space for all of it");
+            assert_eq!(file.length(), Ok(bytes));
+            let mut end = [1; 8];
+            assert_eq!(file.read_at(&mut end, bytes - 8), Ok(8));
+            assert_eq!(end, [0; 8]);
+        }
+        // Without `fallocate` the zeros are the reservation.
+        assert!(steps == 1 || steps == 4, "{steps} steps");
     }
 }

@@ -88,6 +88,6 @@ pub use repair::Repair;
 pub use replay::{Replay, ReplayEnd, ReplayPace, ReplayStep};
 pub use start::Start;
 pub use storage::{
-    OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
+    Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
 };
 pub use verify::{JournalReport, SegmentReport, Verdict};

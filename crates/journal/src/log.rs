@@ -15,7 +15,7 @@ use crate::recycler::Recycler;
 use crate::retention::retain;
 use crate::segment::{Format, Segment};
 use crate::start::{Source, Start};
-use crate::storage::{Storage, StorageError, StorageErrorKind, StorageResult};
+use crate::storage::{Fill, Storage, StorageError, StorageErrorKind, StorageResult};
 use crate::writer::{Progress, SegmentSupply, Writer};
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
@@ -61,7 +61,8 @@ struct Preallocator<S: Storage> {
 impl<S: Storage> Preallocator<S> {
     fn make(&mut self) -> StorageResult<()> {
         let Self { storage, recycler, format, next, .. } = self;
-        let made = Segment::make(&storage.storage, recycler, *format, *next, &mut |_| true)?;
+        let made =
+            Segment::make(&storage.storage, recycler, *format, *next, &mut |_| Fill::AtOnce)?;
         self.next += 1;
         self.spares.push_back(made);
         Ok(())

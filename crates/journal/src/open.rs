@@ -10,7 +10,7 @@ use crate::index_file;
 use crate::recovery::{Recovery, contiguous_segments, write_clean_end};
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment, segment_numbers};
-use crate::storage::{OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
+use crate::storage::{Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult};
 use std::collections::VecDeque;
 
 /// Result of the recovery at opening.
@@ -49,7 +49,7 @@ impl<S: Storage> Opened<S> {
         if segment_numbers(storage)?.is_empty() {
             let journal = random(storage)?;
             let format = Format { journal, segment_bytes: settings.segment_bytes };
-            Segment::make(storage, &recycler, format, 1, &mut |_| true)?;
+            Segment::make(storage, &recycler, format, 1, &mut |_| Fill::AtOnce)?;
         }
         let segment_numbers = contiguous_segments(storage)?;
         let mut recovery = Recovery::new(storage, &segment_numbers);

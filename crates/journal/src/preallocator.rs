@@ -5,12 +5,15 @@ use crate::lock::lock;
 use crate::recycler::Recycler;
 use crate::segment::{Format, Segment};
 use crate::start::Source;
-use crate::storage::{Storage, StorageError, StorageResult};
+use crate::storage::{Fill, Storage, StorageError, StorageResult};
 use crate::writer::SegmentSupply;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// Bytes of both sides after which their rates are compared.
+const COMPARED_BYTES: u64 = 8 << 20;
 
 #[derive(Debug)]
 struct State<S: Storage> {
@@ -18,8 +21,10 @@ struct State<S: Storage> {
     next: u64,
     /// Error of the last attempt; the next attempt waits until the writer needs a segment.
     failure: Option<StorageError>,
-    /// Number of threads that wait for a segment.
+    /// Number of threads that wait for spare segments.
     waiting: usize,
+    /// The writer waits for its next segment.
+    is_writer_waiting: bool,
     /// Requests a retention run: the writer has changed segments.
     needs_retention: bool,
     is_closed: bool,
@@ -54,6 +59,7 @@ impl<S: Storage> Preallocator<S> {
             next,
             failure: None,
             waiting: 0,
+            is_writer_waiting: false,
             needs_retention: false,
             is_closed: false,
         });
@@ -97,28 +103,35 @@ impl<S: Storage> Preallocator<S> {
     }
 
     fn make(&self, number: u64) -> StorageResult<Segment<S::File>> {
-        let mut start = Instant::now();
+        // Relaxed, here and below: a stale number costs a pause or a step.
+        let (before, mut start) = (self.left.load(Ordering::Relaxed), Instant::now());
         let mut throttle = |left| {
-            let is_urgent = self.rest(left, start);
+            let fill = self.rest(left, before, start);
             start = Instant::now();
-            is_urgent
+            fill
         };
         Segment::make(&self.source.storage, &self.recycler, self.format, number, &mut throttle)
     }
 
     /// Paces a preallocation: pauses for as long as the step since `start` took, so that half of
-    /// the disk's time is left to the writer. Returns `true` without a pause if the segment is
-    /// urgent: a thread waits for it, or the writer has fewer bytes left than the preallocation.
-    fn rest(&self, left: u64, start: Instant) -> bool {
+    /// the disk's time is left to the writer, unless the rest is urgent. `before` are the writer's
+    /// free bytes when the preallocation began.
+    fn rest(&self, left: u64, before: u64, start: Instant) -> Fill {
         let state = lock(&self.state);
-        let is_urgent = state.waiting > 0 || state.is_closed;
-        // Relaxed: a stale estimate costs at most one pause.
-        if is_urgent || left > self.left.load(Ordering::Relaxed) {
-            return true;
+        let writer = self.left.load(Ordering::Relaxed);
+        let bytes = self.format.segment_bytes;
+        // The writer may have begun its next segment since.
+        let wrapped = || before + bytes.saturating_sub(writer);
+        let (filled, written) = (bytes - left, before.checked_sub(writer).unwrap_or_else(wrapped));
+        if state.is_writer_waiting || state.is_closed || is_late(filled, left, written, writer) {
+            return Fill::Reserved;
+        }
+        if state.waiting > 0 {
+            return Fill::AtOnce;
         }
         // A wakeup (close, or a thread that waits) ends the pause early.
         drop(self.changed.wait_timeout(state, start.elapsed()));
-        false
+        Fill::Paced
     }
 
     fn sleep<'a>(&self, state: MutexGuard<'a, State<S>>) -> MutexGuard<'a, State<S>> {
@@ -175,7 +188,7 @@ impl<S: Storage> SegmentSupply<S::File> for &Preallocator<S> {
         let mut state = lock(&self.state);
         // An earlier failure may be over: try again.
         state.failure = None;
-        state.waiting += 1;
+        state.is_writer_waiting = true;
         let taken = loop {
             self.changed.notify_all();
             // In order of creation, which is the order of the numbers.
@@ -188,7 +201,33 @@ impl<S: Storage> SegmentSupply<S::File> for &Preallocator<S> {
             }
             state = self.sleep(state);
         };
-        state.waiting -= 1;
+        state.is_writer_waiting = false;
         taken
+    }
+}
+
+/// Whether a writer that has written `written` bytes and has `free` ones left needs the next segment
+/// before that, of which `filled` bytes have been filled in the same time and `left` are not, is
+/// ready.
+fn is_late(filled: u64, left: u64, written: u64, free: u64) -> bool {
+    let needed = u128::from(free) * u128::from(filled) < u128::from(left) * u128::from(written);
+    filled + written >= COMPARED_BYTES && needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_late_if_the_writer_is_faster() {
+        let mib = |number: u64| number << 20;
+        let late =
+            |filled, left, written, free| is_late(mib(filled), mib(left), mib(written), mib(free));
+        assert!(late(2, 62, 8, 56), "four times as fast");
+        assert!(!late(8, 56, 2, 62), "slower");
+        assert!(!late(8, 56, 0, 1), "an idle writer at the end of its segment");
+        assert!(late(8, 56, 1, 2), "a slow one at the end of its segment");
+        assert!(!late(1, 63, 2, 62), "too early to say");
+        assert!(!late(64, 0, 64, 0), "ready");
     }
 }

@@ -130,9 +130,19 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     fn sync_directory(&self) -> StorageResult<()>;
 }
 
-/// Paces a preallocation: called after each step with the bytes left. It may pause; it returns
-/// whether the rest is urgent.
-pub type Throttle<'a> = &'a mut dyn FnMut(u64) -> bool;
+/// How the rest of a preallocation is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// In synchronized steps, so that other files get their share of the disk.
+    Paced,
+    /// At once.
+    AtOnce,
+    /// Not filled: its space is reserved, if the file system can do that.
+    Reserved,
+}
+
+/// Paces a preallocation: called after each step with the bytes left. It may pause.
+pub type Throttle<'a> = &'a mut dyn FnMut(u64) -> Fill;
 
 /// An open file of a [`Storage`].
 pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
@@ -142,8 +152,8 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// If the disk refuses.
     fn length(&self) -> StorageResult<u64>;
 
-    /// Allocates the file and fills it with `bytes` zeros, so that later writes need no space. Long
-    /// work is done in steps, paced by `throttle`.
+    /// Allocates the file with `bytes` zeros, so that later writes need no space. Writing them is
+    /// long work, done in steps, paced by `throttle`.
     ///
     /// # Errors
     /// [`StorageErrorKind::NoSpace`], or if the disk refuses.
