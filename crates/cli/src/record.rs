@@ -20,6 +20,8 @@ const POLL_LIMIT: u64 = 256;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Pause until the disk has taken some of what waits for it.
 const DISK_PAUSE: Duration = Duration::from_micros(200);
+/// Bytes of messages that are gathered at most before they go to the journal, the last one left out.
+const BATCH_BYTES: usize = 1 << 20;
 /// Interval at which the progress is shown.
 const REPORT: Duration = Duration::from_millis(500);
 
@@ -81,6 +83,7 @@ pub(crate) fn run(arguments: &RecordArgs) -> anyhow::Result<ExitCode> {
     while !stop() && !is_over() && !recorder.is_done() {
         let limit = recorder.left().min(POLL_LIMIT);
         let work = feed.poll(limit as usize, |event| recorder.handle(event, &stop));
+        recorder.flush(&stop);
         if let Some(error) = recorder.failed.take() {
             if let Err(later) = recorder.finish(start) {
                 warn(&format!("{later:#}"));
@@ -111,11 +114,26 @@ impl RecordArgs {
     }
 }
 
+/// Records on their way to the journal: the names of their topics have to be on disk before.
+#[derive(Default)]
+struct Batch {
+    records: Vec<BatchRecord>,
+    bytes: Vec<u8>,
+}
+
+struct BatchRecord {
+    /// The journal's record, without its body.
+    entry: Entry<'static>,
+    /// Offset behind its body.
+    end: usize,
+}
+
 /// The journal, and what went into it.
 struct Recorder<'a> {
     arguments: &'a RecordArgs,
     recording: Recording,
     journal: Journal<Directory>,
+    batch: Batch,
     /// The message that is being recorded.
     bytes: Vec<u8>,
     messages: u64,
@@ -143,6 +161,7 @@ impl<'a> Recorder<'a> {
             arguments,
             recording,
             journal,
+            batch: Batch::default(),
             bytes: Vec::new(),
             messages: 0,
             body_bytes: 0,
@@ -169,74 +188,84 @@ impl<'a> Recorder<'a> {
         if self.failed.is_some() {
             return;
         }
-        let outcome = match event {
+        match event {
             Event::Message(message) => {
                 let mut bytes = core::mem::take(&mut self.bytes);
                 // Overwritten meanwhile: the loss is told in its turn.
-                let outcome = match message.copy_into(&mut bytes) {
-                    Ok(()) => self.message(message.stream(), message.number(), &bytes, stop),
-                    Err(_) => Ok(()),
-                };
+                if message.copy_into(&mut bytes).is_ok() {
+                    self.add(message.stream(), (message.number(), 0), &bytes);
+                }
                 self.bytes = bytes;
-                outcome
             }
-            Event::Lost(gap) => self.gap(&gap, stop),
+            Event::Lost(gap) => self.gap(&gap),
             Event::Joined(_) => {
                 self.streams += 1;
                 self.has_joined = true;
-                Ok(())
             }
-            Event::Left(..) => {
-                self.streams -= 1;
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        self.failed = outcome.err();
-    }
-
-    fn message(
-        &mut self,
-        stream: &lanecast::Stream,
-        number: u64,
-        body: &[u8],
-        stop: &impl Fn() -> bool,
-    ) -> anyhow::Result<()> {
-        if self.append(stream, (number, 0), body, stop)? {
-            self.messages += 1;
-            self.body_bytes += body.len() as u64;
-        } else {
-            self.lost += 1;
+            Event::Left(..) => self.streams -= 1,
+            _ => {}
         }
-        Ok(())
+        if self.batch.bytes.len() >= BATCH_BYTES {
+            self.flush(stop);
+        }
     }
 
-    fn gap(&mut self, gap: &Gap<'_>, stop: &impl Fn() -> bool) -> anyhow::Result<()> {
+    fn gap(&mut self, gap: &Gap<'_>) {
         let (stream, count, why) = (gap.stream, gap.count, gap.why.describe());
         self.lost = self.lost.saturating_add(count);
         warn(&format!("lost {} of {stream}: {why}", counted(count, "message")));
-        self.append(stream, (gap.first, LOST), &count.to_le_bytes(), stop)?;
-        Ok(())
+        self.add(stream, (gap.first, LOST), &count.to_le_bytes());
     }
 
-    /// Appends a record, waiting for the disk; says whether it was taken.
-    fn append(
+    /// Adds a record to the batch.
+    fn add(
         &mut self,
         stream: &lanecast::Stream,
         (client_sequence, flags): (u64, u16),
         body: &[u8],
-        stop: &impl Fn() -> bool,
-    ) -> anyhow::Result<bool> {
-        let Some(topic) = self.recording.number(&stream.topic)? else {
-            self.refuse("a recording holds no more topics");
-            return Ok(false);
+    ) {
+        let Some(topic) = self.recording.number(&stream.topic) else {
+            self.lost += u64::from(flags & LOST == 0);
+            return self.refuse("a recording holds no more topics");
         };
         // Tells the streams of one recording apart, no more.
         let client = (stream.session.0 ^ stream.session.0 >> 32) as u32;
-        let unix_ns = unix_ns();
-        let entry = Entry { topic, client, client_sequence, unix_ns, flags, body };
+        let entry = Entry { topic, client, client_sequence, unix_ns: unix_ns(), flags, body: &[] };
+        self.batch.bytes.extend_from_slice(body);
+        self.batch.records.push(BatchRecord { entry, end: self.batch.bytes.len() });
+    }
+
+    /// Appends the batch to the journal, the names of new topics before.
+    fn flush(&mut self, stop: &impl Fn() -> bool) {
+        let mut batch = core::mem::take(&mut self.batch);
+        if self.failed.is_none() && !batch.records.is_empty() {
+            self.failed = self.append_all(&batch, stop).err();
+        }
+        batch.records.clear();
+        batch.bytes.clear();
+        self.batch = batch;
+    }
+
+    fn append_all(&mut self, batch: &Batch, stop: &impl Fn() -> bool) -> anyhow::Result<()> {
+        self.recording.save()?;
+        let mut start = 0;
+        for BatchRecord { entry, end } in &batch.records {
+            let body = &batch.bytes[start..*end];
+            start = *end;
+            let is_taken = self.append(&Entry { body, ..*entry }, stop)?;
+            if entry.flags & LOST == 0 {
+                self.messages += u64::from(is_taken);
+                self.lost += u64::from(!is_taken);
+                self.body_bytes += if is_taken { body.len() as u64 } else { 0 };
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a record, waiting for the disk; says whether it was taken.
+    fn append(&mut self, entry: &Entry<'_>, stop: &impl Fn() -> bool) -> anyhow::Result<bool> {
         loop {
-            match self.journal.append(&[entry]) {
+            match self.journal.append(&[*entry]) {
                 Ok(_) => return Ok(true),
                 Err(AppendError::Full) if !stop() => std::thread::sleep(DISK_PAUSE),
                 Err(AppendError::Full) => return Ok(false),

@@ -3,11 +3,12 @@
 
 use anyhow::{Context as _, bail, ensure};
 use lanecast_journal::Record;
+use lanecast_os::{replace_file, replacement_path};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the file with the topics.
@@ -27,6 +28,8 @@ pub(crate) struct Recording {
     directory: PathBuf,
     topics: Vec<String>,
     numbers: HashMap<String, u32>,
+    /// Names that are on disk.
+    written: usize,
 }
 
 /// A record of a recording.
@@ -68,7 +71,8 @@ impl Recording {
 
     fn new(directory: &Path, topics: Vec<String>) -> Self {
         let numbers = (0..).zip(&topics).map(|(number, topic)| (topic.clone(), number)).collect();
-        Self { directory: directory.to_owned(), topics, numbers }
+        let written = topics.len();
+        Self { directory: directory.to_owned(), topics, numbers, written }
     }
 
     /// The recording in `directory`, to add to; a new one if there is nothing in it.
@@ -78,7 +82,7 @@ impl Recording {
         if directory.join(FILE).exists() {
             return Self::open(directory);
         }
-        let new = temporary(directory);
+        let new = replacement_path(&directory.join(FILE));
         // A crash in front of the first record has left no more than that.
         let is_ours = |path: &Path| path == new;
         for entry in fs::read_dir(directory).with_context(at)? {
@@ -89,25 +93,29 @@ impl Recording {
                 );
             }
         }
-        let recording = Self::new(directory, Vec::new());
+        let mut recording = Self::new(directory, Vec::new());
         recording.write()?;
         Ok(recording)
     }
 
-    /// Number of the topic with this name; `None` if there are too many.
-    pub(crate) fn number(&mut self, topic: &str) -> anyhow::Result<Option<u32>> {
+    /// Number of the topic with this name; `None` if there are too many. The first record of a new
+    /// number follows a call of [`save`](Self::save).
+    pub(crate) fn number(&mut self, topic: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(topic) {
-            return Ok(Some(*number));
+            return Some(*number);
         }
         if self.topics.len() >= TOPICS_MAX {
-            return Ok(None);
+            return None;
         }
-        let number = u32::try_from(self.topics.len())?;
+        let number = u32::try_from(self.topics.len()).ok()?;
         self.numbers.insert(topic.to_owned(), number);
         self.topics.push(topic.to_owned());
-        // In front of the first record of this number.
-        self.write()?;
-        Ok(Some(number))
+        Some(number)
+    }
+
+    /// Writes the names to the disk if there are new ones.
+    pub(crate) fn save(&mut self) -> anyhow::Result<()> {
+        if self.written < self.topics.len() { self.write() } else { Ok(()) }
     }
 
     /// The names, by number.
@@ -116,18 +124,13 @@ impl Recording {
     }
 
     /// Writes the names to the disk, all or not at all.
-    fn write(&self) -> anyhow::Result<()> {
-        let (path, new) = (self.directory.join(FILE), temporary(&self.directory));
-        let write = || {
-            let mut options = OpenOptions::new();
-            let mut file =
-                options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-            writeln!(file, "{}", json!({"version": VERSION, "topics": self.topics}))?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&self.directory)?.sync_all()
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))
+    fn write(&mut self) -> anyhow::Result<()> {
+        let path = self.directory.join(FILE);
+        let text = format!("{}\n", json!({"version": VERSION, "topics": self.topics}));
+        replace_file(&path, text.as_bytes(), 0o600)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        self.written = self.topics.len();
+        Ok(())
     }
 
     /// The meaning of a journal's record.
@@ -151,10 +154,6 @@ impl Recording {
     }
 }
 
-fn temporary(directory: &Path) -> PathBuf {
-    directory.join("recording.new")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +162,23 @@ mod tests {
     fn the_topics_of_a_recording_are_bounded() {
         let topics = (0..TOPICS_MAX).map(|number| number.to_string()).collect();
         let mut recording = Recording::new(Path::new("nowhere"), topics);
-        assert_eq!(recording.number("17").unwrap(), Some(17));
-        assert_eq!(recording.number("another").unwrap(), None);
+        assert_eq!(recording.number("17"), Some(17));
+        assert_eq!(recording.number("another"), None);
+    }
+
+    #[test]
+    fn new_names_are_written_once_for_all_of_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut recording = Recording::open_or_create(directory.path()).unwrap();
+        for topic in ["first", "second", "first"] {
+            recording.number(topic);
+        }
+        let named = |path| Recording::open(path).unwrap().topics;
+        assert_eq!(named(directory.path()), Vec::<String>::new());
+        recording.save().unwrap();
+        assert_eq!(named(directory.path()), ["first", "second"]);
+        // Nothing new: a write would need the directory.
+        drop(directory);
+        recording.save().unwrap();
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Sockets: `udp`, `tcp`, `raw_io`, past the stack `xdp`. Sleeping: `poll`, `epoll`, `event`
 //! (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`,
-//! `mirrored_mapping`. Locks: `lock` (files), `biased` with `barrier`. Host and process:
-//! `interface`, `topology`, `affinity`, `priority`, `process`, `directory`, `disk_space`,
-//! `netlink`.
+//! `mirrored_mapping`. Files on disk: `replace`. Locks: `lock` (files), `biased` with `barrier`.
+//! Host and process: `interface`, `topology`, `affinity`, `priority`, `process`, `directory`,
+//! `disk_space`, `netlink`.
 
 pub mod affinity;
 pub mod barrier;
@@ -26,6 +26,7 @@ pub mod poll;
 pub mod priority;
 pub mod process;
 pub mod raw_io;
+mod replace;
 mod socket;
 pub mod tcp;
 pub mod timerfd;
@@ -40,6 +41,7 @@ pub use file::{FileError, NewFile, memory_file, open};
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use mirrored_mapping::MirroredMapping;
+pub use replace::{replace_file, replacement_path};
 
 use std::io;
 use std::time::Duration;

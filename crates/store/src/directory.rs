@@ -3,9 +3,10 @@
 use crate::error::DirectoryError;
 use lanecast_journal::{Directory, Journal, JournalConfig};
 use lanecast_os::event::EventFd;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use lanecast_os::replace_file;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 const JOURNAL: &str = "journal";
 /// File with the incarnation: the identity of the data, as 16 hexadecimal digits.
 const INCARNATION: &str = "incarnation";
+/// Mode of files that only this user can read.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// An open directory.
 pub(crate) struct StoreDirectory {
@@ -48,23 +51,9 @@ impl StoreDirectory {
 /// Draws a new identity, and keeps it before anything is promised under it.
 fn draw_incarnation(directory: &Path) -> io::Result<u64> {
     let incarnation = lanecast_os::process::random()?;
-    write_private(directory, INCARNATION, &format!("{incarnation:016x}\n"))?;
+    let text = format!("{incarnation:016x}\n");
+    replace_file(&directory.join(INCARNATION), text.as_bytes(), PRIVATE)?;
     Ok(incarnation)
-}
-
-/// Writes a file that only this user can read, whole or not at all, to the disk.
-pub(crate) fn write_private(directory: &Path, name: &str, text: &str) -> io::Result<()> {
-    let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
-    // One that a crash has left could have other rights.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, &path)?;
-    File::open(directory)?.sync_all()
 }
 
 fn read_incarnation(directory: &Path) -> Result<u64, DirectoryError> {
