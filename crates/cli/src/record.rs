@@ -20,7 +20,7 @@ const POLL_LIMIT: u64 = 256;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Pause until the disk has taken some of what waits for it.
 const DISK_PAUSE: Duration = Duration::from_micros(200);
-/// Bytes of messages that are gathered at most before they go to the journal, the last one left out.
+/// Bytes of messages after which they go to the journal.
 const BATCH_BYTES: usize = 1 << 20;
 /// Interval at which the progress is shown.
 const REPORT: Duration = Duration::from_millis(500);

@@ -95,6 +95,9 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     for reason in &store.recovery().refused {
         warn(&format!("{}; it was not used", crate::printable::printable(reason)));
     }
+    if let Some(error) = store.key_failure() {
+        warn(&format!("store deregister has no permission until the next start: no key: {error}"));
+    }
     if !arguments.quiet && !arguments.json {
         let kept = store.streams().count();
         print(&format!("store {} in {}, {kept} streams\n", store.name(), directory.display()))?;

@@ -206,9 +206,9 @@ impl<S: Storage> SegmentSupply<S::File> for &Preallocator<S> {
     }
 }
 
-/// Whether a writer that has written `written` bytes and has `free` ones left needs the next segment
-/// before that, of which `filled` bytes have been filled in the same time and `left` are not, is
-/// ready.
+/// Whether a writer that has written `written` bytes and has `free` ones left needs the next
+/// segment before that is ready: `filled` bytes of it were filled in the same time, and `left` are
+/// not.
 fn is_late(filled: u64, left: u64, written: u64, free: u64) -> bool {
     let needed = u128::from(free) * u128::from(filled) < u128::from(left) * u128::from(written);
     filled + written >= COMPARED_BYTES && needed

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::exact_topics::ExactTopics;
 use crate::persistence_settings::PersistenceSettings;
 use lanecast_store::{
-    Acknowledgement, DurableOptions, GroupRule, OpenError, Pacing, PersistentOptions,
+    Acknowledgement, DurableOptions, GroupRule, OpenError, Pacing, PersistentOptions, ReceiverEnd,
     ReceiverStart, StoreError, StoreGroups, StoreOptions,
 };
 use std::path::Path;
@@ -138,6 +138,7 @@ pub struct DurableTopic<'a> {
     settings: PersistenceSettings,
     start: ReceiverStart,
     is_replay: bool,
+    end: ReceiverEnd,
     acknowledgement: Acknowledgement,
 }
 
@@ -148,8 +149,16 @@ impl<'a> DurableTopic<'a> {
         session: u64,
         settings: PersistenceSettings,
     ) -> Self {
-        let (start, acknowledgement) = (ReceiverStart::Oldest, Acknowledgement::OnReturn);
-        Self { transports, topic, session, settings, start, is_replay: false, acknowledgement }
+        Self {
+            transports,
+            topic,
+            session,
+            settings,
+            start: ReceiverStart::Oldest,
+            is_replay: false,
+            end: ReceiverEnd::Never,
+            acknowledgement: Acknowledgement::OnReturn,
+        }
     }
 
     /// As [`PersistentTopic::stores`].
@@ -177,6 +186,45 @@ impl<'a> DurableTopic<'a> {
         self
     }
 
+    /// Where each stream ends: the stores send nothing from there on. The subscriber is done when
+    /// [`has_ended`](DurableSubscriber::has_ended) says so.
+    ///
+    /// ```
+    /// use lanecast::persistence::{ReceiverEnd, ReceiverEvent, ReceiverStart};
+    /// use lanecast::prelude::*;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let place = directory.path().display();
+    /// # let context = Context::builder().set("shm.directory", place)?.build()?;
+    /// # let mut store = context.store("store", &directory.path().join("data"))?;
+    /// # let mut publisher = context.topic("orders").persistent(7).publisher()?;
+    /// # while publisher.stable() < 5 {
+    /// #     if publisher.next() < 5 {
+    /// #         let _ = publisher.try_send(b"hello");
+    /// #     }
+    /// #     publisher.poll(|_| {});
+    /// #     store.poll()?;
+    /// # }
+    ///
+    /// let replay = context.topic("orders").durable(99).replay_from(ReceiverStart::Sequence(1));
+    /// let mut replay = replay.until(ReceiverEnd::Sequence(3)).subscriber()?;
+    /// let mut sequences = Vec::new();
+    /// while !replay.has_ended() {
+    ///     replay.poll(64, |event| {
+    ///         if let ReceiverEvent::Message(message) = event {
+    ///             sequences.push(message.sequence());
+    ///         }
+    ///     });
+    /// #     store.poll()?;
+    /// }
+    /// assert_eq!(sequences, [1, 2]);
+    /// # drop((replay, publisher, store));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn until(mut self, end: ReceiverEnd) -> Self {
+        self.end = end;
+        self
+    }
+
     /// When a message counts as consumed. By default when its handler returns.
     pub const fn acknowledgement(mut self, acknowledgement: Acknowledgement) -> Self {
         self.acknowledgement = acknowledgement;
@@ -192,7 +240,7 @@ impl<'a> DurableTopic<'a> {
         let mut options = DurableOptions::new(store_groups(&self.settings)?);
         let settings = &mut options.settings;
         (settings.start, settings.cache_bytes, settings.retry) = (self.start, cache_bytes, retry);
-        settings.is_replay = self.is_replay;
+        (settings.is_replay, settings.end) = (self.is_replay, self.end);
         options.acknowledgement = self.acknowledgement;
         let Self { transports, topic, session, .. } = self;
         DurableSubscriber::open(transports.clone(), topic, session, options).map_err(not_opened)

@@ -37,7 +37,7 @@ pub use event::SourceEvent;
 pub use log::{LogFull, StoreLog};
 pub use outlet::{ReceiverOutlet, SourceOutlet, StoreOutlet};
 pub use quorum::{GroupRule, GroupsError, StoreGroups};
-pub use receiver::{Receiver, ReceiverSettings, ReceiverStart};
+pub use receiver::{Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart};
 pub use receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 pub use source::{Pacing, SendRefusal, Source, SourceSettings};
 pub use store::{ReplayError, Store, StoreSettings, StreamSummary};

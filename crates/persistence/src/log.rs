@@ -23,6 +23,9 @@ pub trait StoreLog {
     /// is to be asked for again.
     fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64>;
 
+    /// Time of the next record, in nanoseconds since 1970.
+    fn unix_ns(&self) -> u64;
+
     /// Gives the messages of `stream` from sequence `from` on to `visit`, in order and without
     /// gaps, until it returns false or the log ends. Void messages are left out.
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool);

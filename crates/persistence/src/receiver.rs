@@ -4,8 +4,8 @@
 //! was sent while it was away, and passes over to the live messages.
 
 mod incoming;
+mod range;
 mod report;
-mod start;
 mod strays;
 
 use crate::Nanos;
@@ -15,13 +15,15 @@ use crate::receiver_event::ReceiverEvent;
 use crate::silence::Silence;
 use incoming::{Incoming, Limits};
 use lanecast_wire::store::{Consumption, StoreFrame, StoreOffer};
+pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
-pub use start::ReceiverStart;
 use std::collections::{BTreeMap, BTreeSet};
 use strays::Strays;
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
+/// Consumed messages that are reported at once: a receiver-paced publisher may wait for them.
+const REPORT_MESSAGES: u64 = 1_024;
 /// Share of the repetition interval after which stores are asked for a session that is new.
 const SOON: Nanos = 20;
 
@@ -35,13 +37,15 @@ pub struct ReceiverSettings {
     /// Streams begin there even if this receiver has consumed more: messages come again. What it
     /// has acknowledged stays acknowledged.
     pub is_replay: bool,
+    /// Where streams end.
+    pub end: ReceiverEnd,
     /// Most bytes of live messages of a stream that wait for those in front of them.
     pub cache_bytes: usize,
     /// Most bytes of messages in one answer of a store.
     pub fetch_bytes: u32,
     /// Interval of questions to the stores.
     pub retry: Nanos,
-    /// Shortest time between reports of consumption.
+    /// Longest time from a consumption to its report. Many messages are reported before.
     pub report: Nanos,
 }
 
@@ -53,6 +57,7 @@ impl ReceiverSettings {
             stores,
             start: ReceiverStart::Oldest,
             is_replay: false,
+            end: ReceiverEnd::Never,
             cache_bytes: 4 << 20,
             fetch_bytes: 128 << 10,
             retry: 200_000_000,
@@ -145,6 +150,11 @@ impl Receiver {
         self.has_all
     }
 
+    /// Whether enough stores have answered once, and every stream has come to its end.
+    pub fn has_ended(&self) -> bool {
+        self.has_all && self.streams.values().all(|(it, _)| it.has_ended)
+    }
+
     /// The session whose live messages are those of a stream, if its publisher has registered it.
     pub fn session(&self, source: u64) -> Option<u64> {
         let session = self.streams.get(&source)?.0.ballot().session;
@@ -205,10 +215,10 @@ impl Receiver {
         let next = next.min(incoming.next);
         if next > report.consumed {
             report.consumed = next;
-            if report.at == Nanos::MAX {
-                report.at = now + self.settings.report;
-                self.due = self.due.min(report.at);
-            }
+            // Not held up by the answer to the report before: it comes from a disk.
+            let pause = if report.unsent() < REPORT_MESSAGES { self.settings.report } else { 0 };
+            report.at = report.at.min(now + pause);
+            self.due = self.due.min(report.at);
         }
     }
 
@@ -260,7 +270,8 @@ impl Receiver {
             _ => 0,
         };
         let (receiver, token) = (self.id, self.token);
-        let frame = StoreFrame::Attach { receiver, token, since_unix_ns };
+        let until_unix_ns = self.settings.end.unix_ns();
+        let frame = StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns };
         for (index, store) in self.stores.iter_mut().enumerate() {
             out.request(index, 0, &frame);
             if !store.is_lost && store.silence.is_loss(now, self.settings.retry) {
@@ -326,7 +337,7 @@ impl Receiver {
                 }
             }
             StoreFrame::Acknowledged { receiver, consumption } if *receiver == self.id => {
-                self.on_acknowledged(store, source, *consumption, now, out);
+                self.on_acknowledged(store, source, *consumption, out);
             }
             _ => {}
         }
@@ -360,7 +371,8 @@ impl Receiver {
         let before = if known.offered.0 == offer.token { known.offered.1 } else { 0 };
         known.offered = (offer.token, before + 1);
         let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
-        let new = || (Incoming::new(source, count, token, is_early), Report::new(0, count));
+        let end = self.settings.end.sequence();
+        let new = || (Incoming::new(source, (count, token), is_early, end), Report::new(0, count));
         let (incoming, report) = self.streams.entry(source).or_insert_with(new);
         incoming.offers[store] = Some(offer.clone());
         // Promised and never begun: there is nothing to follow yet.
@@ -393,6 +405,11 @@ impl Receiver {
         let ready = waiting.filter_map(|(source, (it, _))| Some((*source, self.position(it)?)));
         for (source, consumption) in ready.collect::<Vec<_>>() {
             self.begin(source, consumption, now, out);
+        }
+        if let ReceiverEnd::Time(_) = self.settings.end {
+            for (incoming, _) in self.streams.values_mut() {
+                incoming.find_end(&self.settings.stores, out);
+            }
         }
         self.has_all |= self.is_complete();
         if self.strays.is_empty() {
@@ -463,6 +480,8 @@ impl Receiver {
         let session = incoming.best().map(|best| best.state.log.session);
         let first_live = session.and_then(|session| self.strays.first(session));
         let consumption = consumption.filter(|_| !self.settings.is_replay);
+        // Before live messages that wait are handed out.
+        incoming.find_end(&self.settings.stores, out);
         incoming.begin(consumption, start, first_live, now, out);
         // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
         (report.consumed, report.told) = (incoming.next, incoming.next);
@@ -490,22 +509,19 @@ impl Receiver {
         store: usize,
         source: u64,
         consumption: Consumption,
-        now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         report.acknowledged[store] = Some(consumption);
         let Some(sent) = report.sent else { return };
-        if !self.settings.stores.is_write_quorum(|store| report.knows(store)) {
-            return;
+        let next = self.settings.stores.reached(|store| report.known(store));
+        if next > report.told {
+            report.told = next;
+            out.event(ReceiverEvent::Acknowledged { source, next });
         }
-        if sent.next > report.told {
-            report.told = sent.next;
-            out.event(ReceiverEvent::Acknowledged { source, next: sent.next });
-        }
-        if report.at != Nanos::MAX {
-            let has_more = incoming.consumption(report.consumed).is_after(&sent);
-            report.at = if has_more { now + self.settings.report } else { Nanos::MAX };
+        let has_all = self.settings.stores.is_write_quorum(|store| report.knows(store));
+        if has_all && !incoming.consumption(report.consumed).is_after(&sent) {
+            report.at = Nanos::MAX;
         }
     }
 }

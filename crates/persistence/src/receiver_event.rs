@@ -47,6 +47,42 @@ impl<'a> PersistentMessage<'a> {
     }
 }
 
+impl ReceiverEvent<'_> {
+    /// The event, with nothing in place of a payload.
+    #[must_use]
+    pub fn without_payload(self) -> ReceiverEvent<'static> {
+        match self {
+            Self::Message(PersistentMessage { source, sequence, is_recovered, .. }) => {
+                let message = PersistentMessage::new(source, sequence, &[], is_recovered);
+                ReceiverEvent::Message(message)
+            }
+            Self::Unkept { session, number, .. } => {
+                ReceiverEvent::Unkept { session, number, bytes: &[] }
+            }
+            Self::Joined { source, next, is_resumed } => {
+                ReceiverEvent::Joined { source, next, is_resumed }
+            }
+            Self::Lost { source, first, count, why } => {
+                ReceiverEvent::Lost { source, first, count, why }
+            }
+            Self::Discarded { source, first, count } => {
+                ReceiverEvent::Discarded { source, first, count }
+            }
+            Self::Recovered { source, next } => ReceiverEvent::Recovered { source, next },
+            Self::Left { source, next } => ReceiverEvent::Left { source, next },
+            Self::Ended { source, next } => ReceiverEvent::Ended { source, next },
+            Self::Acknowledged { source, next } => ReceiverEvent::Acknowledged { source, next },
+            Self::UnkeptLost { session, first, count } => {
+                ReceiverEvent::UnkeptLost { session, first, count }
+            }
+            Self::Waiting { silent } => ReceiverEvent::Waiting { silent },
+            Self::StoreLost { store } => ReceiverEvent::StoreLost { store },
+            Self::StoreBack { store } => ReceiverEvent::StoreBack { store },
+            Self::OtherVersion { store, version } => ReceiverEvent::OtherVersion { store, version },
+        }
+    }
+}
+
 impl fmt::Debug for PersistentMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersistentMessage")
@@ -125,6 +161,14 @@ pub enum ReceiverEvent<'a> {
         /// The publisher's stable id.
         source: u64,
         /// Sequence of the next message.
+        next: u64,
+    },
+    /// Everything up to the receiver's end was handed out: nothing more of this stream comes,
+    /// unless its last messages are discarded.
+    Ended {
+        /// The publisher's stable id.
+        source: u64,
+        /// Sequence of the first message that was not wanted.
         next: u64,
     },
     /// Enough stores know that the messages before `next` are consumed: none of them comes again.

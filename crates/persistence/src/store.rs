@@ -21,6 +21,7 @@ use lanecast_wire::store::{
 pub use replay_error::ReplayError;
 pub use settings::StoreSettings;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use stream::Stream;
 pub use stream::StreamSummary;
 
@@ -169,8 +170,9 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut impl StoreOutlet,
     ) {
-        if let StoreFrame::Attach { receiver, token, since_unix_ns } = frame {
-            return self.offer(address, *receiver, (*token, *since_unix_ns), log, out);
+        if let StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns } = frame {
+            let times = (*since_unix_ns, *until_unix_ns);
+            return self.offer(address, (*receiver, *token), times, log, out);
         }
         let known = self.by_name.get(&(address.topic.to_owned(), address.source)).copied();
         let index = match (known, frame) {
@@ -201,8 +203,8 @@ impl Store {
     fn offer(
         &self,
         address: StoreAddress<'_>,
-        receiver: u64,
-        (token, since_unix_ns): (u64, u64),
+        (receiver, token): (u64, u64),
+        (since_unix_ns, until_unix_ns): (u64, u64),
         log: &impl StoreLog,
         out: &mut impl StoreOutlet,
     ) {
@@ -213,12 +215,12 @@ impl Store {
         if streams().any(|index| self.streams[index].changed_at > persisted) {
             return;
         }
-        let since = |index: usize| match since_unix_ns {
-            0 => Some(0),
-            unix_ns => log.first_since(self.streams[index].number, unix_ns),
+        let range = |index: usize| {
+            let stream = &self.streams[index];
+            Some((stream.since(since_unix_ns, log)?, stream.until(until_unix_ns, log)?))
         };
-        let Some(since) = streams().map(since).collect::<Option<Vec<u64>>>() else { return };
-        for (index, since) in streams().zip(since) {
+        let Some(ranges) = streams().map(range).collect::<Option<Vec<_>>>() else { return };
+        for (index, (since, until)) in streams().zip(ranges) {
             let stream = &self.streams[index];
             let offer = StoreOffer {
                 token,
@@ -226,6 +228,7 @@ impl Store {
                 consumption: stream.receivers.consumption(receiver),
                 number: stream.first_number,
                 since,
+                until,
                 state: stream.state(self.incarnation),
             };
             let frame = StoreFrame::Offer(offer);
@@ -299,9 +302,9 @@ impl Store {
                 stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
                 stream.receivers.owe(*receiver, client);
             }
-            StoreFrame::Detach { receiver } => stream.detach(*receiver, log).map(drop)?,
-            StoreFrame::Fetch { from, limit } => {
-                self.fetch(index, client, *from, *limit, log, out);
+            StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
+            StoreFrame::Fetch { from, until, limit } => {
+                self.fetch(index, client, *from..*until, *limit, log, out);
             }
             StoreFrame::Fetched { log: of, from, first, records, .. } => {
                 // Another answer is one to an earlier request, and would look like a gap.
@@ -371,7 +374,8 @@ impl Store {
                 copying.ask_at = now + self.settings.retry;
                 copying.asked += 1;
                 let limit = u32::try_from(self.settings.longest_frame).unwrap_or(u32::MAX);
-                let frame = StoreFrame::Fetch { from: copying.next, limit };
+                let (from, until) = (copying.next, copying.until);
+                let frame = StoreFrame::Fetch { from, until, limit };
                 out.request(&copying.donor, &stream.topic, stream.source, &frame);
             }
             return Ok(());
@@ -434,7 +438,7 @@ impl Store {
         &self,
         index: usize,
         client: u64,
-        from: u64,
+        Range { start: from, end }: Range<u64>,
         limit: u32,
         log: &impl StoreLog,
         out: &mut impl StoreOutlet,
@@ -443,10 +447,11 @@ impl Store {
         let (first, next) = (from.max(stream.first), stream.durable.next());
         let limit = (limit as usize).min(self.settings.longest_frame);
         let mut writer = RecordsWriter::default();
-        if first < next {
+        let until = next.min(end);
+        if first < until {
             log.read(stream.number, first, &mut |sequence, body| {
                 let fits = writer.is_empty() || writer.len() + body.len() <= limit;
-                if sequence >= next || !fits {
+                if sequence >= until || !fits {
                     return false;
                 }
                 writer.add(body);
@@ -498,7 +503,7 @@ impl Store {
             let frame = StoreFrame::State(stream.state(self.incarnation));
             out.reply(client, &stream.topic, stream.source, &frame);
         }
-        if stream.deregistered_at <= persisted
+        if stream.ended_at <= persisted
             && let Some((client, token)) = stream.owes_deregistered_to.take()
         {
             let frame = StoreFrame::Deregistered { token, outcome: DeregisterOutcome::Done };
@@ -542,8 +547,7 @@ impl Store {
         match self.by_name.get(&(topic.to_owned(), source)) {
             Some(&index) => {
                 let stream = &mut self.streams[index];
-                stream.trim(first.min(stream.durable.next()), log)?;
-                Ok(())
+                stream.trim(first.min(stream.durable.next()), log)
             }
             None => Ok(()),
         }

@@ -1,11 +1,15 @@
 //! The administration of a store: pages of its streams, and the permission to end registrations.
 
-use crate::directory::write_private;
+use crate::directory::PRIVATE;
 use crate::log::JournalLog;
+use crate::proof::is_proven;
 use lanecast_journal::Storage;
+use lanecast_os::{process, replace_file};
 use lanecast_persistence::{Store, StreamSummary};
 use lanecast_wire::store::{StorePage, StreamReport};
 use std::borrow::Cow;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// File with the key, as 32 hexadecimal digits.
@@ -13,32 +17,57 @@ const KEY_FILE: &str = "administration";
 /// Longest page, in bytes.
 const PAGE_MAX: usize = 32 << 10;
 
-/// Permission to end registrations: for all clients, or for those with the key.
+/// Permission to end registrations: for all clients, or for those that prove to know the key.
 #[derive(Debug)]
 pub(crate) struct Administration {
+    store: String,
     permits_all: bool,
-    /// The key; `None` if it could not be kept, as on a full disk.
-    key: Option<u128>,
+    /// The key and the current challenge, neither of them 0.
+    key: io::Result<(u128, u128)>,
     page_bytes: usize,
+}
+
+/// Answer to a request to end a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permission {
+    Granted,
+    Refused,
+    /// The sender has to answer this challenge.
+    Challenged(u128),
 }
 
 impl Administration {
     /// Draws a key for this run of the store, and keeps it in a file that only this user can read.
-    pub(crate) fn open(directory: &Path, permits_all: bool, longest_frame: usize) -> Self {
-        let random = || lanecast_os::process::random().map(u128::from);
-        let draw = || {
-            let key = random()? << 64 | random()?;
-            write_private(directory, KEY_FILE, &format!("{key:032x}\n"))?;
-            std::io::Result::Ok(key)
-        };
+    pub(crate) fn open(
+        directory: &Path,
+        store: &str,
+        permits_all: bool,
+        longest_frame: usize,
+    ) -> Self {
         // Without a key the store serves all the same: it permits less.
-        let key = draw().ok().filter(|key| *key != 0);
-        Self { permits_all, key, page_bytes: longest_frame.min(PAGE_MAX) }
+        let (key, page_bytes) = (draw_key(directory), longest_frame.min(PAGE_MAX));
+        Self { store: store.to_owned(), permits_all, key, page_bytes }
     }
 
-    /// Whether a client with `key` may end registrations.
-    pub(crate) fn permits(&self, key: u128) -> bool {
-        self.permits_all || self.key == Some(key)
+    /// Reason why there is no key, as on a full disk.
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.key.as_ref().err()
+    }
+
+    /// Whether the sender of this Deregister frame may end registrations. A challenge permits one
+    /// request.
+    pub(crate) fn permission(&mut self, frame: &[u8], nonce: u128) -> Permission {
+        match &mut self.key {
+            _ if self.permits_all => Permission::Granted,
+            Err(_) => Permission::Refused,
+            Ok((_, current)) if *current != nonce => Permission::Challenged(*current),
+            Ok((key, _)) if !is_proven(*key, &self.store, frame) => Permission::Refused,
+            Ok((key, _)) => {
+                let key = *key;
+                self.key = draw().map(|nonce| (key, nonce));
+                Permission::Granted
+            }
+        }
     }
 
     /// The streams from number `stream` on, with the receivers of the first from `receiver` on: as
@@ -80,6 +109,25 @@ impl Administration {
     }
 }
 
+/// Draws a key and the first challenge. The file of an earlier run is removed first: its key
+/// permits nothing any more.
+fn draw_key(directory: &Path) -> io::Result<(u128, u128)> {
+    let path = directory.join(KEY_FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let (key, nonce) = (draw()?, draw()?);
+    replace_file(&path, format!("{key:032x}\n").as_bytes(), PRIVATE)?;
+    Ok((key, nonce))
+}
+
+/// A random number that is not 0.
+fn draw() -> io::Result<u128> {
+    let (high, low) = (process::random()?, process::random()?);
+    Ok((u128::from(high) << 64 | u128::from(low)).max(1))
+}
+
 /// A stream without its receivers.
 fn report<'a, S: Storage>(summary: &StreamSummary<'a>, log: &JournalLog<S>) -> StreamReport<'a> {
     let index = log.index(summary.number);
@@ -107,7 +155,49 @@ fn report<'a, S: Storage>(summary: &StreamSummary<'a>, log: &JournalLog<S>) -> S
 ///
 /// # Errors
 /// If the file cannot be read, or has no key.
-pub fn read_administration_key(directory: &Path) -> std::io::Result<u128> {
-    let text = std::fs::read_to_string(directory.join(KEY_FILE))?;
-    u128::from_str_radix(text.trim_end(), 16).map_err(std::io::Error::other)
+pub fn read_administration_key(directory: &Path) -> io::Result<u128> {
+    let text = fs::read_to_string(directory.join(KEY_FILE))?;
+    u128::from_str_radix(text.trim_end(), 16).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::prove;
+
+    const FRAME: &[u8] = b"frame";
+
+    fn proven(key: u128) -> Vec<u8> {
+        [FRAME, &prove(key, "a", FRAME)].concat()
+    }
+
+    #[test]
+    fn a_challenge_permits_one_request() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut administration = Administration::open(directory.path(), "a", false, 1_000);
+        let key = read_administration_key(directory.path()).expect("a key");
+        let nonce = match administration.permission(FRAME, 0) {
+            Permission::Challenged(nonce) => nonce,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(administration.permission(&proven(key ^ 1), nonce), Permission::Refused);
+        assert_eq!(administration.permission(&proven(key), nonce), Permission::Granted);
+        let again = administration.permission(&proven(key), nonce);
+        assert!(matches!(again, Permission::Challenged(other) if other != nonce), "{again:?}");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_kept_permits_nothing_and_leaves_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        drop(Administration::open(directory.path(), "a", false, 1_000));
+        let old = read_administration_key(directory.path()).expect("a key");
+        let in_the_way = directory.path().join(format!("{KEY_FILE}.new"));
+        fs::create_dir(in_the_way).expect("in the way");
+        let mut administration = Administration::open(directory.path(), "a", false, 1_000);
+        assert!(administration.failure().is_some());
+        assert!(read_administration_key(directory.path()).is_err(), "that of the last run");
+        assert_eq!(administration.permission(&proven(old), 0), Permission::Refused);
+        let mut open = Administration::open(directory.path(), "a", true, 1_000);
+        assert_eq!(open.permission(FRAME, 0), Permission::Granted);
+    }
 }

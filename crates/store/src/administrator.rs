@@ -2,8 +2,11 @@
 
 use crate::error::OpenError;
 use crate::links::Links;
+use crate::proof::prove;
 use lanecast_transport::{Event, Subscribe, Transport};
-use lanecast_wire::store::{DeregisterOutcome, Registration, StoreFrame, StorePage, StreamReport};
+use lanecast_wire::store::{
+    DEREGISTER_PROOF, DeregisterOutcome, Registration, StoreFrame, StorePage, StreamReport,
+};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -60,9 +63,7 @@ impl<T: Transport> StoreAdministrator<T> {
     pub fn open(transport: &T, stores: &[&str]) -> Result<Self, OpenError<T::Error>> {
         let client = lanecast_os::process::random().map_err(OpenError::System)?;
         let links = Links::of_stores(transport, "", stores.iter().copied(), client)?;
-        let topics = links.reply_topics();
-        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-        let replies = transport.subscriber(&topics).map_err(OpenError::Transport)?;
+        let replies = links.subscribe(transport, &[]).map_err(OpenError::Transport)?;
         let stores = stores.iter().map(|&name| name.to_owned()).collect();
         Ok(Self { replies, links, stores, token: 0 })
     }
@@ -106,7 +107,7 @@ impl<T: Transport> StoreAdministrator<T> {
     /// Asks all stores to end a registration in the stream of `source` on `topic`, for `timeout` at
     /// most; returns the answer of each, in the order of their names. `keys` are those of the
     /// stores' directories ([`read_administration_key`](crate::read_administration_key)), or 0;
-    /// stores without one in the list get 0.
+    /// stores without one in the list have 0. Keys are proven, not sent.
     pub fn deregister(
         &mut self,
         topic: &str,
@@ -116,33 +117,71 @@ impl<T: Transport> StoreAdministrator<T> {
         timeout: Duration,
     ) -> Vec<Option<DeregisterOutcome>> {
         self.token += 1;
-        let token = self.token;
+        let request = DeregisterRequest { topic, source, token: self.token, registration };
         let mut outcomes = vec![None; self.stores.len()];
+        let mut nonces = vec![0; self.stores.len()];
         let (deadline, mut ask_at) = (Instant::now() + timeout, Instant::now());
         while outcomes.contains(&None) && Instant::now() < deadline {
-            if Instant::now() >= ask_at {
+            let is_due = Instant::now() >= ask_at;
+            if is_due {
                 ask_at += RETRY;
-                for store in (0..outcomes.len()).filter(|&store| outcomes[store].is_none()) {
-                    let key = keys.get(store).copied().unwrap_or(0);
-                    let frame = StoreFrame::Deregister { key, token, registration };
-                    self.links.send_about(store, topic, source, &frame);
-                }
             }
+            let mut are_challenged = vec![false; outcomes.len()];
             let links = &self.links;
             let work = self.replies.poll(POLL_LIMIT, |event| {
-                if let Event::Message(message) = event
-                    && let Some((store, _, StoreFrame::Deregistered { token: it, outcome })) =
-                        links.read_any(&message)
-                    && it == token
-                {
-                    outcomes[store] = Some(outcome);
+                let Event::Message(message) = event else { return };
+                match links.read_any(&message) {
+                    Some((store, _, StoreFrame::Deregistered { token, outcome }))
+                        if token == request.token =>
+                    {
+                        outcomes[store] = Some(outcome);
+                    }
+                    Some((store, _, StoreFrame::Challenge { token, nonce }))
+                        if token == request.token && nonce != nonces[store] =>
+                    {
+                        (nonces[store], are_challenged[store]) = (nonce, true);
+                    }
+                    _ => {}
                 }
             });
+            for store in 0..outcomes.len() {
+                let key = keys.get(store).copied().unwrap_or(0);
+                if are_challenged[store] && key == 0 {
+                    outcomes[store] = Some(DeregisterOutcome::NotPermitted);
+                }
+                if outcomes[store].is_none() && (is_due || are_challenged[store]) {
+                    self.ask(store, &request, key, nonces[store]);
+                }
+            }
             self.links.flush();
             self.replies.wait_at_most(work, LONGEST_WAIT);
         }
         outcomes
     }
+
+    /// Sends a request, with the proof if the store has sent its challenge.
+    fn ask(&mut self, store: usize, request: &DeregisterRequest<'_>, key: u128, nonce: u128) {
+        let DeregisterRequest { topic, source, token, registration } = *request;
+        let without = [0; DEREGISTER_PROOF];
+        let frame = StoreFrame::Deregister { nonce, token, registration, proof: without };
+        if nonce == 0 {
+            return self.links.send_about(store, topic, source, &frame);
+        }
+        let bytes = self.links.write_about(topic, source, &frame);
+        let (covered, _) = bytes.split_at(bytes.len() - DEREGISTER_PROOF);
+        let proof = prove(key, &self.stores[store], covered);
+        let frame = StoreFrame::Deregister { nonce, token, registration, proof };
+        self.links.send_about(store, topic, source, &frame);
+    }
+}
+
+/// A request to end a registration.
+#[derive(Clone, Copy)]
+struct DeregisterRequest<'a> {
+    topic: &'a str,
+    source: u64,
+    token: u64,
+    registration: Registration,
 }
 
 /// The pages of one store so far.

@@ -21,7 +21,9 @@ mod checkpoint;
 mod checkpointer;
 mod clients;
 mod directory;
+mod durable_run;
 mod error;
+mod held_events;
 mod index;
 mod link;
 mod links;
@@ -30,7 +32,9 @@ mod name;
 mod options;
 mod outbox;
 mod peers;
+mod proof;
 mod publisher;
+mod requests;
 mod retention;
 mod server;
 mod stats;
@@ -41,9 +45,10 @@ mod wakeup;
 pub use administration::read_administration_key;
 pub use administrator::{StoreAdministrator, StoreInspection};
 pub use checkpoint::StoreRecovery;
+pub use durable_run::{DurableEvents, DurableRun};
 pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
 pub use lanecast_persistence::{
-    DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEvent,
+    DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEnd, ReceiverEvent,
     ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,
     StoreSettings, StreamSummary,
 };

@@ -48,9 +48,16 @@ impl<P: Publish> Links<P> {
         Ok(Self { topic: topic.to_owned(), client, stores, other_versions, frame: Vec::new() })
     }
 
-    /// Topics of the stores' replies to this client.
-    pub(crate) fn reply_topics(&self) -> Vec<String> {
-        self.stores.iter().map(|(store, _)| name::replies(store, self.client)).collect()
+    /// Subscribes to the stores' replies to this client, and to `topics`.
+    pub(crate) fn subscribe<T: Transport<Publisher = P>>(
+        &self,
+        transport: &T,
+        topics: &[&str],
+    ) -> Result<T::Subscriber, T::Error> {
+        let replies: Vec<String> =
+            self.stores.iter().map(|(store, _)| name::replies(store, self.client)).collect();
+        let replies = replies.iter().map(String::as_str);
+        transport.subscriber(&topics.iter().copied().chain(replies).collect::<Vec<_>>())
     }
 
     pub(crate) fn topic(&self) -> &str {
@@ -77,8 +84,19 @@ impl<P: Publish> Links<P> {
         source: u64,
         frame: &StoreFrame<'_>,
     ) {
-        frame.write(StoreAddress { client: self.client, source, topic }, &mut self.frame);
+        self.write_about(topic, source, frame);
         self.stores[store].1.send(&self.frame);
+    }
+
+    /// Bytes of a frame about a stream of another topic.
+    pub(crate) fn write_about(
+        &mut self,
+        topic: &str,
+        source: u64,
+        frame: &StoreFrame<'_>,
+    ) -> &[u8] {
+        frame.write(StoreAddress { client: self.client, source, topic }, &mut self.frame);
+        &self.frame
     }
 
     /// Sends the frames that wait; returns their number.

@@ -361,6 +361,10 @@ impl<S: Storage> StoreLog for JournalLog<S> {
         self.journal.last_sequence(Durability::Persisted)
     }
 
+    fn unix_ns(&self) -> u64 {
+        self.unix_ns
+    }
+
     fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64> {
         let Some(index) = self.catalog.streams.get(stream as usize) else { return Some(0) };
         let generation = index.generation();

@@ -86,9 +86,7 @@ impl<T: Transport> PersistentPublisher<T> {
         let publisher = transport.publisher(topic).map_err(failed)?;
         let session = publisher.session().0;
         let links = Links::open(transport, topic, &settings.stores, session)?;
-        let topics = links.reply_topics();
-        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-        let replies = transport.subscriber(&topics).map_err(failed)?;
+        let replies = links.subscribe(transport, &[]).map_err(failed)?;
         let longest_frame = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         settings.longest_frame = settings.longest_frame.min(longest_frame);
         // A message has to fit into a frame as well: a store that missed it is sent it again.

@@ -11,18 +11,17 @@ use crate::name;
 use crate::options::StoreOptions;
 use crate::outbox::Outbox;
 use crate::peers::Peers;
+use crate::requests::{Requests, read};
 use crate::retention::RetentionTask;
 use crate::stats::StoreStats;
 use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
 use lanecast_base::clock::Clock;
 use lanecast_journal::Durability;
-use lanecast_persistence::{Nanos, Store, StoreLog, StoreOutlet, StreamSummary};
+use lanecast_persistence::{Nanos, Store, StoreLog, StreamSummary};
 use lanecast_stats::unix_ns;
 use lanecast_transport::{CloseReason, Event, Publish, Subscribe, Transport};
-use lanecast_wire::store::{
-    DeregisterOutcome, StoreAddress, StoreFrame, StoreFrameError, StoreHeader,
-};
+use lanecast_wire::store::StoreFrame;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,9 +30,6 @@ use std::time::Duration;
 
 /// Frames and messages read from one subscriber in one poll.
 const POLL_LIMIT: usize = 256;
-/// Pages of streams that are told in one poll; more requests wait to be repeated, so that
-/// administrators do not hold up messages.
-const PAGES_IN_POLL: u32 = 2;
 /// Bytes of a frame beside the messages in it.
 const FRAME_OVERHEAD: usize = 512;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
@@ -155,7 +151,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         let longest = identity.settings.longest_frame;
         let permits_all = options.permits_deregistration;
         let mut server = Self {
-            administration: Administration::open(directory, permits_all, longest),
+            administration: Administration::open(directory, name, permits_all, longest),
             telemetry: Telemetry::open(options.counters.as_deref(), name, incarnation),
             incarnation,
             persisted: log.persisted(),
@@ -264,45 +260,18 @@ impl<T: Transport + Clone> StoreServer<T> {
     }
 
     fn poll_requests(&mut self, now: Nanos) -> usize {
-        let (mut opened, mut pages) = (Vec::new(), 0);
-        let Self { machine, log, clients, peers, wakeup, topics, stats, administration, .. } = self;
-        let mut out = Outbox { clients, peers, wakeup, now };
+        let mut opened = Vec::new();
+        let Self { machine, log, clients, peers, wakeup, stats, administration, .. } = self;
+        let (topics, incarnation) = (&self.topics, self.incarnation);
+        let out = Outbox { clients, peers, wakeup, now };
+        let mut requests =
+            Requests { machine, log, out, stats, administration, incarnation, now, pages: 0 };
         let work = self.requests.poll(POLL_LIMIT, |event| {
-            let Event::Message(message) = event else { return };
-            let Some((address, frame)) = read(message.bytes(), stats) else {
-                return refuse_version(message.bytes(), &mut out);
-            };
-            if let StoreFrame::Inspect { token, stream, receiver } = frame {
-                pages += 1;
-                if pages <= PAGES_IN_POLL {
-                    let from = (stream, receiver);
-                    let page = administration.page(machine, log, self.incarnation, token, from);
-                    let StoreAddress { client, topic, source } = address;
-                    out.reply(client, topic, source, &StoreFrame::Inspected(page));
-                }
-                return;
-            }
-            if name::check_topic(address.topic).is_err() {
-                return stats.foreign_frames += 1;
-            }
-            if let StoreFrame::Deregister { key, token, registration } = frame {
-                if administration.permits(key) {
-                    machine.deregister(address, token, registration, log, &mut out);
-                } else {
-                    stats.refused += 1;
-                    let outcome = DeregisterOutcome::NotPermitted;
-                    let frame = StoreFrame::Deregistered { token, outcome };
-                    out.reply(address.client, address.topic, address.source, &frame);
-                }
-                return;
-            }
-            // A stream is kept from when its topic is subscribed to: the request is repeated.
-            if let StoreFrame::Open { .. } = frame
-                && !topics.contains_key(address.topic)
+            if let Event::Message(message) = event
+                && requests.handle(message.bytes(), |topic| topics.contains_key(topic))
             {
-                return opened.push(message.bytes().to_vec());
+                opened.push(message.bytes().to_vec());
             }
-            machine.on_frame(address, &frame, now, log, &mut out);
         });
         for bytes in opened {
             self.open_topic(&bytes, now);
@@ -406,6 +375,12 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.log.checkpoint_failure()
     }
 
+    /// Reason why the key of this run could not be kept, as on a full disk: until the next start
+    /// only a store that permits deregistration to all ends registrations.
+    pub fn key_failure(&self) -> Option<&std::io::Error> {
+        self.administration.failure()
+    }
+
     /// Numbers since the start.
     pub fn stats(&self) -> StoreStats {
         StoreStats {
@@ -426,26 +401,5 @@ impl<T: Transport + Clone> StoreServer<T> {
     /// If the disk has failed, or has no space for what is left.
     pub fn close(self) -> Result<(), StoreError<T::Error>> {
         self.log.close().map_err(StoreError::Disk)
-    }
-}
-
-fn read<'a>(bytes: &'a [u8], stats: &mut StoreStats) -> Option<(StoreAddress<'a>, StoreFrame<'a>)> {
-    stats.frames += 1;
-    let read: Result<_, StoreFrameError> = StoreFrame::read(bytes);
-    stats.foreign_frames += u64::from(read.is_err());
-    if let Err(StoreFrameError::Version(version)) = read {
-        stats.other_versions += 1;
-        stats.other_version = Some(version);
-    }
-    read.ok()
-}
-
-/// Answers a request of another version with this store's version; others are not answered.
-#[cold]
-fn refuse_version<T: Transport>(bytes: &[u8], out: &mut Outbox<'_, T>) {
-    if let Err(StoreFrameError::Version(_)) = StoreFrame::read(bytes)
-        && let Some(client) = StoreHeader::client_of_any_version(bytes)
-    {
-        out.clients.reply(client, &StoreHeader::version_refusal(client), out.now);
     }
 }

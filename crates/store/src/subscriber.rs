@@ -1,6 +1,8 @@
 //! A subscriber that gets what it missed, driven by the application's calls.
 
+use crate::durable_run::DurableRun;
 use crate::error::OpenError;
+use crate::held_events::{HeldEvents, position_after};
 use crate::links::Links;
 use crate::options::{Acknowledgement, DurableOptions};
 use lanecast_base::clock::Clock;
@@ -72,6 +74,8 @@ pub struct DurableSubscriber<T: Transport> {
     acknowledgement: Acknowledgement,
     /// Streams and sequences that count as consumed since the last report.
     consumed: Vec<(u64, u64)>,
+    /// Events that a run has taken, or left.
+    held: HeldEvents,
     /// A publisher evicted the subscriber, which is replaced at the end of the poll.
     was_evicted: bool,
     /// The descriptor, if the program asked for one; stays when the subscriber is replaced.
@@ -99,11 +103,7 @@ impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> ReceiverOutlet for Outbox<'_, P, F
 
     #[inline]
     fn event(&mut self, event: ReceiverEvent<'_>) {
-        let next = match &event {
-            ReceiverEvent::Message(message) => Some((message.source(), message.sequence() + 1)),
-            ReceiverEvent::Lost { source, first, count, .. } => Some((*source, first + count)),
-            _ => None,
-        };
+        let next = position_after(&event);
         if self.acknowledgement == Acknowledgement::OnReception {
             self.consume(next);
         }
@@ -149,7 +149,7 @@ impl<T: Transport> DurableSubscriber<T> {
         let DurableOptions { mut settings, acknowledgement } = options;
         let client = lanecast_os::process::random().map_err(OpenError::System)?;
         let links = Links::open(&transport, topic, &settings.stores, client)?;
-        let feed = subscribe(&transport, &links).map_err(OpenError::Transport)?;
+        let feed = links.subscribe(&transport, &[topic]).map_err(OpenError::Transport)?;
         let longest = links.longest_frame().saturating_sub(FRAME_OVERHEAD);
         let longest = u32::try_from(longest).unwrap_or(u32::MAX);
         settings.fetch_bytes = settings.fetch_bytes.min(longest);
@@ -161,6 +161,7 @@ impl<T: Transport> DurableSubscriber<T> {
             links,
             acknowledgement,
             consumed: Vec::new(),
+            held: HeldEvents::default(),
             was_evicted: false,
             wakeup: None,
             clock,
@@ -181,9 +182,78 @@ impl<T: Transport> DurableSubscriber<T> {
     /// Their bytes are valid inside the handler's call. If the handler panics, the messages of this
     /// poll do not count as consumed.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
+        let mut work = 0;
+        while work < limit && self.held.len() > 0 {
+            let event = self.held.get(0);
+            let next = event.as_ref().and_then(position_after);
+            event.into_iter().for_each(&mut handler);
+            self.held.advance(1);
+            self.note_consumed(next);
+            work += 1;
+        }
+        if work == limit && work > 0 {
+            return work;
+        }
+        work + self.poll_feed(limit - work, self.acknowledgement, handler)
+    }
+
+    /// Takes a run of events, from at most `limit` live messages and answers of stores. They stay
+    /// valid until the run is dropped; only then do those that an iterator yielded count as
+    /// consumed, if that is to be on their handler's return. Never blocks. Messages are copied:
+    /// [`poll`](Self::poll) hands them out in place.
+    ///
+    /// ```no_run
+    /// # use lanecast_store::{DurableSubscriber, ReceiverEvent};
+    /// # use lanecast_transport::Transport;
+    /// /// Passes messages to `insert`, many at once; returns their number.
+    /// fn insert_batch<T: Transport>(
+    ///     feed: &mut DurableSubscriber<T>,
+    ///     insert: impl Fn(&[&[u8]]),
+    /// ) -> usize {
+    ///     let run = feed.take(1_000);
+    ///     let bodies: Vec<&[u8]> = run
+    ///         .iter()
+    ///         .filter_map(|event| match event {
+    ///             ReceiverEvent::Message(message) => Some(message.bytes()),
+    ///             _ => None,
+    ///         })
+    ///         .collect();
+    ///     insert(&bodies);
+    ///     bodies.len()
+    /// } // The run is dropped: its messages do not come again.
+    /// ```
+    pub fn take(&mut self, limit: usize) -> DurableRun<'_> {
+        if self.held.len() == 0 {
+            let mut held = std::mem::take(&mut self.held);
+            // The drop of the run says what was consumed.
+            let acknowledgement = match self.acknowledgement {
+                Acknowledgement::OnReturn => Acknowledgement::Explicit,
+                other => other,
+            };
+            self.poll_feed(limit, acknowledgement, |event| held.push(event));
+            self.held = held;
+        }
+        let (now, consumes) = (self.now(), self.acknowledgement == Acknowledgement::OnReturn);
+        let receiver = consumes.then_some(&mut self.machine);
+        DurableRun::new(&mut self.held, receiver, now, limit)
+    }
+
+    fn note_consumed(&mut self, next: Option<(u64, u64)>) {
+        if let (Some((source, next)), Acknowledgement::OnReturn) = (next, self.acknowledgement) {
+            let now = self.now();
+            self.machine.consumed(source, next, now);
+        }
+    }
+
+    fn poll_feed(
+        &mut self,
+        limit: usize,
+        acknowledgement: Acknowledgement,
+        mut handler: impl FnMut(ReceiverEvent<'_>),
+    ) -> usize {
         let now = self.now();
         let Self { feed, machine, links, was_evicted, sessions, foreign_frames, .. } = self;
-        let (acknowledgement, consumed) = (self.acknowledgement, &mut self.consumed);
+        let consumed = &mut self.consumed;
         // Left behind by a handler that panicked.
         if acknowledgement == Acknowledgement::OnReturn {
             consumed.clear();
@@ -242,7 +312,8 @@ impl<T: Transport> DurableSubscriber<T> {
     #[cold]
     fn resubscribe(&mut self) {
         // For lack of memory or descriptors now, perhaps: the next poll tries again.
-        let Ok(mut feed) = subscribe(&self.transport, &self.links) else { return };
+        let topics = [self.links.topic()];
+        let Ok(mut feed) = self.links.subscribe(&self.transport, &topics) else { return };
         let is_watched = self
             .wakeup
             .as_ref()
@@ -259,6 +330,7 @@ impl<T: Transport> DurableSubscriber<T> {
         let due = Duration::from_nanos(self.machine.due().saturating_sub(self.now()));
         let due = if self.links.are_waiting() { due.min(ROOM_WAIT) } else { due };
         let limit = limit.min(due).min(self.feed.longest_wait());
+        let work = work + self.held.len();
         if work > 0 || !limit.is_zero() {
             self.feed.wait_at_most(work, limit);
         }
@@ -296,6 +368,12 @@ impl<T: Transport> DurableSubscriber<T> {
     /// of those that come later no message is missed.
     pub const fn is_registered(&self) -> bool {
         self.machine.has_all()
+    }
+
+    /// Whether enough stores have answered once, and every stream has come to the end of the range
+    /// ([`ReceiverEvent::Ended`]).
+    pub fn has_ended(&self) -> bool {
+        self.machine.has_ended()
     }
 
     /// Whether the publisher of a stream is there, and its messages come without a detour.
@@ -344,15 +422,4 @@ impl<T: Transport> DurableSubscriber<T> {
     pub const fn foreign_frames(&self) -> u64 {
         self.foreign_frames
     }
-}
-
-/// Subscribes to a topic and to the stores' replies.
-fn subscribe<T: Transport>(
-    transport: &T,
-    links: &Links<T::Publisher>,
-) -> Result<T::Subscriber, T::Error> {
-    let replies = links.reply_topics();
-    let topics: Vec<&str> =
-        [links.topic()].into_iter().chain(replies.iter().map(String::as_str)).collect();
-    transport.subscriber(&topics)
 }

@@ -22,7 +22,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use administration::{DeregisterOutcome, Registration, StorePage, StreamReport};
+pub use administration::{
+    DEREGISTER_PROOF, DeregisterOutcome, Registration, StorePage, StreamReport,
+};
 pub use checkpoint::{
     CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, Span, SpanMark, StreamCheckpoint,
     StreamPositions,
@@ -132,6 +134,8 @@ pub enum StoreKind {
     Inspected = 39,
     /// The answer to Deregister.
     Deregistered = 40,
+    /// Asks an administrator to prove that it knows the key.
+    Challenge = 41,
 }
 
 impl StoreKind {
@@ -159,6 +163,7 @@ impl StoreKind {
             38 => Self::Acknowledged,
             39 => Self::Inspected,
             40 => Self::Deregistered,
+            41 => Self::Challenge,
             _ => return None,
         })
     }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Messages after which the stores' answers are read.
 const POLL_EVERY: u32 = 32;
+/// Longest sleep while the transport has no room.
+const ROOM_WAIT: Duration = Duration::from_micros(100);
 /// Times that the end waits for messages in flight: 1, 2 and 3 seconds.
 const DRAINS: u64 = 3;
 
@@ -167,7 +169,9 @@ impl<C: Transport> OutgoingStreams<C> {
             return false;
         }
         let work = self.poll();
-        self.wait(topic, work, SHORT_WAIT);
+        // Readers that make room in the transport wake up no publisher.
+        let is_transport = matches!(error, PersistentSendError::Transport(_));
+        self.wait(topic, work, if is_transport { ROOM_WAIT } else { SHORT_WAIT });
         true
     }
 

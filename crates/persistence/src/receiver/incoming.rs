@@ -1,12 +1,15 @@
 //! A stream at a receiver: from where it goes on, and what comes next.
 
-use super::start::ReceiverStart;
+use super::range::ReceiverStart;
 use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::outlet::ReceiverOutlet;
+use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 use crate::store::copying::consumed_length;
-use lanecast_wire::store::{Ballot, Consumption, Records, Run, StoreFrame, StoreOffer};
+use lanecast_wire::store::{
+    Ballot, Consumption, Records, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer,
+};
 
 /// Share of the repetition interval after which a message that was not durable yet is asked for.
 const SOON: Nanos = 20;
@@ -45,6 +48,10 @@ pub(super) struct Incoming {
     has_left: bool,
     /// `next` when a store last told that it has more.
     stalled_at: Option<u64>,
+    /// Sequence after the last message that is wanted; `None` as long as that is not known.
+    end: Option<u64>,
+    /// The end was reached, and that was told.
+    pub(super) has_ended: bool,
 }
 
 /// A question for messages.
@@ -57,7 +64,13 @@ struct Fetch {
 }
 
 impl Incoming {
-    pub(super) fn new(source: u64, stores: usize, seen: u64, is_early: bool) -> Self {
+    /// A stream that was first heard of with question `seen`.
+    pub(super) fn new(
+        source: u64,
+        (stores, seen): (usize, u64),
+        is_early: bool,
+        end: Option<u64>,
+    ) -> Self {
         Self {
             source,
             offers: vec![None; stores],
@@ -73,6 +86,40 @@ impl Incoming {
             is_recovering: false,
             has_left: false,
             stalled_at: None,
+            end,
+            has_ended: false,
+        }
+    }
+
+    /// Sequence after the last message to hand out, as far as that is known.
+    #[inline]
+    fn limit(&self) -> u64 {
+        self.end.unwrap_or(u64::MAX)
+    }
+
+    /// Takes the end of a time from the offers, if enough stores have passed it.
+    pub(super) fn find_end(&mut self, stores: &StoreGroups, out: &mut impl ReceiverOutlet) {
+        if self.end.is_some() {
+            return;
+        }
+        let Some(log) = self.best().map(|best| best.state.log) else { return };
+        let end = |offer: &Option<StoreOffer>| {
+            let offer = offer.as_ref().filter(|it| it.state.log == log)?;
+            (offer.until < STORE_NUMBER_MAX).then_some(offer.until)
+        };
+        if stores.is_recovery_quorum(|store| self.offers.get(store).and_then(end).is_some()) {
+            self.end = self.offers.iter().filter_map(end).max();
+            self.tell_end(out);
+        }
+    }
+
+    /// Tells once that the end is reached.
+    fn tell_end(&mut self, out: &mut impl ReceiverOutlet) {
+        if self.has_begun && !self.has_ended && self.next >= self.limit() {
+            self.has_ended = true;
+            self.cache.clear();
+            (self.fetch, self.fetch_at) = (None, None);
+            out.event(ReceiverEvent::Ended { source: self.source, next: self.next });
         }
     }
 
@@ -142,9 +189,10 @@ impl Incoming {
             let count = lost.next - next;
             out.event(ReceiverEvent::Discarded { source, first: next, count });
         }
-        if next < state.next {
+        if next < state.next.min(self.limit()) {
             self.recover(now);
         }
+        self.tell_end(out);
     }
 
     /// Follows the log of a later run.
@@ -160,7 +208,9 @@ impl Incoming {
         self.cache.clear();
         (self.fetch, self.stalled_at) = (None, None);
         self.has_left = false;
-        if self.next < offer.state.next {
+        // Messages in front of the end may have been discarded.
+        self.has_ended &= self.next >= self.limit();
+        if self.next < offer.state.next.min(self.limit()) {
             self.recover(now);
         } else if self.is_recovering {
             self.fetch_at = Some(now);
@@ -188,6 +238,9 @@ impl Incoming {
         let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
             return;
         };
+        if sequence >= self.limit() {
+            return;
+        }
         if sequence == self.next {
             self.hand_out(body, false, out);
             self.drain(out);
@@ -209,6 +262,9 @@ impl Incoming {
         while let Some(body) = self.cache.take(self.next) {
             self.hand_out(&body, false, out);
         }
+        if self.next >= self.limit() {
+            self.tell_end(out);
+        }
     }
 
     /// A store has told its state: it may have more than this receiver, which missed the last live
@@ -218,7 +274,7 @@ impl Incoming {
         if offer.state.log != self.ballot() {
             return;
         }
-        if offer.state.next <= self.next {
+        if offer.state.next.min(self.limit()) <= self.next {
             if !self.is_recovering && std::mem::take(&mut self.has_left) {
                 out.event(ReceiverEvent::Left { source: self.source, next: self.next });
             }
@@ -261,7 +317,8 @@ impl Incoming {
     ) {
         self.fetch = Some(Fetch { store, from, until: now + limits.retry });
         self.fetch_at = None;
-        let frame = StoreFrame::Fetch { from, limit: limits.fetch_bytes };
+        let (until, limit) = (self.limit().min(STORE_NUMBER_MAX), limits.fetch_bytes);
+        let frame = StoreFrame::Fetch { from, until, limit };
         out.request(store, self.source, &frame);
     }
 
@@ -281,6 +338,7 @@ impl Incoming {
             .map(|(store, state)| (store, state.first, state.next))
             .collect();
         let oldest = followed.iter().map(|(_, first, _)| *first).min()?;
+        let oldest = oldest.min(self.limit());
         if oldest > self.next {
             if !is_complete {
                 return None;
@@ -319,7 +377,7 @@ impl Incoming {
                 offer.state.first = offer.state.first.max(first);
             }
         }
-        let before = self.next;
+        let (before, durable) = (self.next, durable.min(self.limit()));
         // The next request goes out before these are handed out: store and program work at the
         // same time.
         let after = first + records.iter().count() as u64;
@@ -328,12 +386,12 @@ impl Incoming {
             self.ask(store, after, limits, now, out);
         }
         for (sequence, body) in (first..).zip(records.iter()) {
-            if sequence == self.next {
+            if sequence == self.next && sequence < self.limit() {
                 self.hand_out(body, true, out);
             }
         }
         self.drain(out);
-        if is_next_asked {
+        if is_next_asked || self.has_ended {
             return;
         }
         if self.next < durable || !self.cache.is_empty() {

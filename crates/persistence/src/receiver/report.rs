@@ -42,6 +42,24 @@ impl Report {
         !sent.is_after(known)
     }
 
+    /// Sequence of the first message of which a store does not know that it was consumed.
+    pub(super) fn known(&self, store: usize) -> u64 {
+        let (Some(sent), Some(known)) = (&self.sent, &self.acknowledged[store]) else { return 0 };
+        let is_of_this_run = sent.run.ballot == known.run.ballot;
+        if self.knows(store) {
+            sent.next
+        } else if is_of_this_run {
+            known.next
+        } else {
+            0
+        }
+    }
+
+    /// Consumed messages that the stores were not told of.
+    pub(super) fn unsent(&self) -> u64 {
+        self.consumed.saturating_sub(self.sent.map_or(0, |sent| sent.next))
+    }
+
     /// Whether a store that has told this knows less than was sent.
     pub(super) fn knows_less(&self, told: Option<Consumption>) -> bool {
         let Some(sent) = &self.sent else { return false };

@@ -2,11 +2,28 @@
 
 use super::copying::consumed_length;
 use lanecast_wire::store::{Consumption, Run};
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 /// Receivers of one stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Receivers(BTreeMap<u64, Receiver>);
+pub(super) struct Receivers {
+    by_id: BTreeMap<u64, Receiver>,
+    slowest: Slowest,
+}
+
+/// Sequence of the first message that a receiver has not consumed, the largest number if there is
+/// no receiver; `None` until it is asked for after a change. Follows from the receivers and the
+/// runs, so it is no part of the state.
+#[derive(Clone, Default)]
+struct Slowest(Cell<Option<u64>>);
+
+impl fmt::Debug for Slowest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slowest")
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Receiver {
@@ -20,21 +37,21 @@ struct Receiver {
 
 impl Receivers {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.by_id.len()
     }
 
     pub(super) fn is_known(&self, receiver: u64) -> bool {
-        self.0.contains_key(&receiver)
+        self.by_id.contains_key(&receiver)
     }
 
     /// How far a receiver has come, as far as that is durable.
     pub(super) fn consumption(&self, receiver: u64) -> Option<Consumption> {
-        self.0.get(&receiver)?.durable
+        self.by_id.get(&receiver)?.durable
     }
 
     /// Whether `consumption` is further than what is written.
     pub(super) fn is_news(&self, receiver: u64, consumption: &Consumption) -> bool {
-        let known = self.0.get(&receiver);
+        let known = self.by_id.get(&receiver);
         let last = known.and_then(|it| it.pending.back().map(|(_, it)| *it).or(it.durable));
         last.is_none_or(|last| consumption.is_after(&last))
     }
@@ -42,12 +59,18 @@ impl Receivers {
     /// A report was written at `position`.
     pub(super) fn on_written(&mut self, receiver: u64, consumption: Consumption, position: u64) {
         let new = || Receiver { durable: None, pending: VecDeque::new(), owed_to: None };
-        self.0.entry(receiver).or_insert_with(new).pending.push_back((position, consumption));
+        self.by_id.entry(receiver).or_insert_with(new).pending.push_back((position, consumption));
+        self.on_changed();
+    }
+
+    /// The receivers or the runs of the stream are others now.
+    pub(super) fn on_changed(&mut self) {
+        self.slowest.0.set(None);
     }
 
     /// The client waits for an answer.
     pub(super) fn owe(&mut self, receiver: u64, client: u64) {
-        if let Some(receiver) = self.0.get_mut(&receiver) {
+        if let Some(receiver) = self.by_id.get_mut(&receiver) {
             receiver.owed_to = Some(client);
         }
     }
@@ -55,12 +78,13 @@ impl Receivers {
     /// A durable report, when the log is read again.
     pub(super) fn restore(&mut self, receiver: u64, consumption: Consumption) {
         let durable = Some(consumption);
-        self.0.insert(receiver, Receiver { durable, pending: VecDeque::new(), owed_to: None });
+        self.by_id.insert(receiver, Receiver { durable, pending: VecDeque::new(), owed_to: None });
+        self.on_changed();
     }
 
     /// The receivers, in ascending order.
     pub(super) fn ids(&self) -> Vec<u64> {
-        self.0.keys().copied().collect()
+        self.by_id.keys().copied().collect()
     }
 
     /// Receivers from the id `from` on, each with the sequence of the first message before `next`
@@ -74,42 +98,91 @@ impl Receivers {
         let position = move |it: &Receiver| {
             it.durable.map_or(0, |durable| consumed_length(&durable, runs, next)).min(next)
         };
-        self.0.range(from..).map(move |(id, it)| (*id, position(it)))
+        self.by_id.range(from..).map(move |(id, it)| (*id, position(it)))
     }
 
     /// The receivers, and how far each has come, as far as that is durable.
     pub(super) fn durable(&self) -> impl Iterator<Item = (u64, Consumption)> {
-        self.0.iter().filter_map(|(receiver, it)| Some((*receiver, it.durable?)))
+        self.by_id.iter().filter_map(|(receiver, it)| Some((*receiver, it.durable?)))
     }
 
     pub(super) fn remove(&mut self, receiver: u64) {
-        self.0.remove(&receiver);
+        self.by_id.remove(&receiver);
+        self.on_changed();
     }
 
     /// Everything up to `position` is durable: gives the answers that are due.
     pub(super) fn advance(&mut self, position: u64, mut answer: impl FnMut(u64, u64, Consumption)) {
-        for (id, receiver) in &mut self.0 {
+        let mut has_changed = false;
+        for (id, receiver) in &mut self.by_id {
+            let before = receiver.pending.len();
             while let Some((at, consumption)) = receiver.pending.front()
                 && *at <= position
             {
                 receiver.durable = Some(*consumption);
                 receiver.pending.pop_front();
             }
-            if let (Some(client), Some(durable)) = (receiver.owed_to, receiver.durable) {
+            let has_advanced = receiver.pending.len() < before;
+            has_changed |= has_advanced;
+            // One that waits for the disk was told of the last durable report before.
+            let is_news = has_advanced || receiver.pending.is_empty();
+            if let (Some(client), Some(durable)) = (receiver.owed_to, receiver.durable)
+                && is_news
+            {
                 answer(client, *id, durable);
                 if receiver.pending.is_empty() {
                     receiver.owed_to = None;
                 }
             }
         }
+        if has_changed {
+            self.on_changed();
+        }
     }
 
     pub(super) fn are_settled(&self) -> bool {
-        self.0.values().all(|it| it.pending.is_empty() && it.owed_to.is_none())
+        self.by_id.values().all(|it| it.pending.is_empty() && it.owed_to.is_none())
     }
 
-    /// Sequence of the first message before `next` that a receiver has not consumed.
+    /// Sequence of the first message before `next` that a receiver has not consumed. Looks at the
+    /// receivers only after a change.
     pub(super) fn consumed(&self, runs: &[Run], next: u64) -> u64 {
-        self.positions(0, runs, next).map(|(_, consumed)| consumed).min().unwrap_or(next)
+        let slowest = self.slowest.0.get().unwrap_or_else(|| {
+            let positions = self.positions(0, runs, u64::MAX).map(|(_, consumed)| consumed);
+            positions.min().unwrap_or(u64::MAX)
+        });
+        self.slowest.0.set(Some(slowest));
+        slowest.min(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_wire::store::Ballot;
+
+    #[test]
+    fn the_slowest_receiver_is_known_after_every_change() {
+        let run = |epoch, start| Run { ballot: Ballot { epoch, session: epoch }, start };
+        let at = |next| Consumption { run: run(1, 0), next };
+        let (mut runs, mut receivers) = (vec![run(1, 0)], Receivers::default());
+        assert_eq!(receivers.consumed(&runs, 50), 50, "there is none");
+        receivers.on_written(7, at(10), 1);
+        assert_eq!(receivers.consumed(&runs, 50), 0, "not durable yet");
+        receivers.advance(1, |_, _, _| {});
+        assert_eq!(receivers.consumed(&runs, 50), 10);
+        assert_eq!(receivers.consumed(&runs, 5), 5, "no more than there is");
+        receivers.restore(8, at(4));
+        assert_eq!(receivers.consumed(&runs, 50), 4);
+        receivers.on_written(8, at(20), 2);
+        receivers.advance(2, |_, _, _| {});
+        assert_eq!(receivers.consumed(&runs, 50), 10);
+        // A later run replaced the messages from 6 on.
+        runs.push(run(2, 6));
+        receivers.on_changed();
+        assert_eq!(receivers.consumed(&runs, 50), 6);
+        receivers.remove(7);
+        receivers.remove(8);
+        assert_eq!(receivers.consumed(&runs, 50), 50);
     }
 }

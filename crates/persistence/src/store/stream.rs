@@ -8,8 +8,8 @@ use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
 use lanecast_wire::store::{
-    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Registration, Run, StoreState,
-    StreamCheckpoint,
+    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Registration, Run, STORE_NUMBER_MAX,
+    StoreState, StreamCheckpoint,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -43,8 +43,8 @@ pub(super) struct Stream {
     pub(super) changed_at: u64,
     /// The client that waits for the state, until that record is durable.
     pub(super) owes_state_to: Option<u64>,
-    /// Position of the last record by which an administrator ended a registration.
-    pub(super) deregistered_at: u64,
+    /// Position of the last record that ended a registration, or gave up messages.
+    pub(super) ended_at: u64,
     /// The administrator that waits until that record is durable, and its token.
     pub(super) owes_deregistered_to: Option<(u64, u64)>,
     /// During the replay of the log, from a truncation to the next run: sequence after the copies,
@@ -119,7 +119,7 @@ impl Stream {
             told_consumed: 0,
             changed_at: 0,
             owes_state_to: None,
-            deregistered_at: 0,
+            ended_at: 0,
             owes_deregistered_to: None,
             copied: None,
         }
@@ -152,6 +152,23 @@ impl Stream {
     /// Sequence of the first durable message that a registered receiver has not consumed.
     pub(super) fn consumed(&self) -> u64 {
         self.receivers.consumed(&self.runs, self.durable.next())
+    }
+
+    /// Sequence of the first message that was written at this time or later; 0 for time 0. `None`
+    /// if that has to be looked up.
+    pub(super) fn since(&self, unix_ns: u64, log: &impl StoreLog) -> Option<u64> {
+        if unix_ns == 0 { Some(0) } else { log.first_since(self.number, unix_ns) }
+    }
+
+    /// Sequence after the last message that was written before this time; none for time 0, nor for
+    /// one that has not come. `None` if that has to be looked up, or not all before it is on disk.
+    pub(super) fn until(&self, unix_ns: u64, log: &impl StoreLog) -> Option<u64> {
+        if unix_ns == 0 || unix_ns > log.unix_ns() {
+            return Some(STORE_NUMBER_MAX);
+        }
+        let until = log.first_since(self.number, unix_ns)?;
+        let is_known = until < self.durable.next() || self.durable.is_settled();
+        is_known.then_some(until)
     }
 
     /// Sequence of the message with this number of the current run.
@@ -208,6 +225,7 @@ impl Stream {
     /// Runs that began behind the end of the log are no part of it any more.
     fn forget_runs(&mut self, next: u64) {
         self.runs.retain(|run| run.start <= next);
+        self.receivers.on_changed();
     }
 
     /// Begins a run: everything in front of it is in the log, from `first` on.
@@ -231,6 +249,7 @@ impl Stream {
         self.changed_at = position;
         (self.log, self.first, self.next, self.is_live) = (ballot, first, start, false);
         (self.first_number, self.members, self.runs) = (number, members, runs);
+        self.receivers.on_changed();
         // Copies count from this record on.
         self.durable.push(position, start);
         self.copying = None;
@@ -254,19 +273,13 @@ impl Stream {
     }
 
     /// Gives up the messages before `first`.
-    /// Returns the position of the record that says so, if there was something to give up.
-    pub(super) fn trim(
-        &mut self,
-        first: u64,
-        log: &mut impl StoreLog,
-    ) -> Result<Option<u64>, LogFull> {
-        if first <= self.first {
-            return Ok(None);
+    pub(super) fn trim(&mut self, first: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if first > self.first {
+            let stream = self.number;
+            self.ended_at = log.append(&LogRecord::Trimmed { stream, first })?;
+            self.set_first(first);
         }
-        let stream = self.number;
-        let position = log.append(&LogRecord::Trimmed { stream, first })?;
-        self.set_first(first);
-        Ok(Some(position))
+        Ok(())
     }
 
     fn set_first(&mut self, first: u64) {
@@ -295,19 +308,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends a receiver's registration. Returns the position of the record that says so, if it had
-    /// one.
-    pub(super) fn detach(
-        &mut self,
-        receiver: u64,
-        log: &mut impl StoreLog,
-    ) -> Result<Option<u64>, LogFull> {
-        if !self.receivers.is_known(receiver) {
-            return Ok(None);
+    /// Ends a receiver's registration, if it has one.
+    pub(super) fn detach(&mut self, receiver: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if self.receivers.is_known(receiver) {
+            let stream = self.number;
+            self.ended_at = log.append(&LogRecord::Detached { stream, receiver })?;
+            self.receivers.remove(receiver);
         }
-        let position = log.append(&LogRecord::Detached { stream: self.number, receiver })?;
-        self.receivers.remove(receiver);
-        Ok(Some(position))
+        Ok(())
     }
 
     /// Ends a registration for an administrator, who is told when that is durable.
@@ -316,19 +324,15 @@ impl Stream {
         registration: Registration,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
-        let mut position = None;
         match registration {
-            Registration::Receiver(receiver) => position = self.detach(receiver, log)?,
+            Registration::Receiver(receiver) => self.detach(receiver, log),
             Registration::Source => {
                 for receiver in self.receivers.ids() {
-                    position = self.detach(receiver, log)?.or(position);
+                    self.detach(receiver, log)?;
                 }
-                position = self.trim(self.durable.next(), log)?.or(position);
+                self.trim(self.durable.next(), log)
             }
         }
-        // An answer tells only what is durable; without a record, one before may not be yet.
-        self.deregistered_at = position.unwrap_or(self.deregistered_at);
-        Ok(())
     }
 
     /// Whether nothing waits for the disk.
@@ -360,6 +364,7 @@ impl Stream {
         (self.promised, self.log, self.first, self.next) = (promised, log, first, next);
         (self.copied, self.first_number) = (copied, number);
         (self.members, self.runs) = (checkpoint.members, checkpoint.runs);
+        self.receivers.on_changed();
         for (receiver, consumption) in checkpoint.receivers {
             self.receivers.restore(receiver, consumption);
         }
@@ -389,6 +394,7 @@ impl Stream {
                 (self.log, self.first, self.next) = (run.ballot, *first, run.start);
                 (self.first_number, self.members) = (*number, members.clone());
                 self.runs.clone_from(runs);
+                self.receivers.on_changed();
                 self.copied = None;
             }
             LogRecord::Reconfigured { members, .. } => self.members = members.clone(),

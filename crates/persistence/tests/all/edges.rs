@@ -2,12 +2,12 @@
 
 use crate::parts::{MemoryLog, Outlet, TOPIC};
 use lanecast_persistence::{
-    GroupRule, Receiver, ReceiverSettings, ReceiverStart, SendRefusal, Source, SourceEvent,
-    SourceSettings, Store, StoreGroups, StoreSettings,
+    GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, SendRefusal, Source,
+    SourceEvent, SourceSettings, Store, StoreGroups, StoreSettings,
 };
 use lanecast_wire::store::{
-    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, Records, Registration, Run,
-    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState,
+    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, Records, RecordsWriter,
+    Registration, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState,
 };
 
 const SESSION: u64 = 1;
@@ -156,6 +156,17 @@ fn offer(
     (next, since): (u64, u64),
     out: &mut Outlet,
 ) {
+    offer_until(receiver, store, start, (next, since, STORE_NUMBER_MAX), out);
+}
+
+/// The same with the end of a range.
+fn offer_until(
+    receiver: &mut Receiver,
+    store: usize,
+    start: u64,
+    (next, since, until): (u64, u64, u64),
+    out: &mut Outlet,
+) {
     let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
         Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
         _ => None,
@@ -172,7 +183,8 @@ fn offer(
         runs: vec![Run { ballot: log, start }],
         ..StoreState::default()
     };
-    let offer = StoreOffer { token, is_live: true, consumption: None, number: 0, since, state };
+    let (is_live, consumption, number) = (true, None, 0);
+    let offer = StoreOffer { token, is_live, consumption, number, since, until, state };
     receiver.on_frame(store, 7, &StoreFrame::Offer(offer), NOW, out);
     let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
     receiver.on_frame(store, 0, &streams, NOW, out);
@@ -202,6 +214,113 @@ fn a_store_that_lags_does_not_decide_where_a_time_begins() {
         let joined = format!("Joined {{ source: 7, next: {expected}, is_resumed: false }}");
         assert!(out.receiver_events.contains(&joined), "{answers:?}: {:?}", out.receiver_events);
     }
+}
+
+/// Events of a receiver that begins at the oldest message, and ends in front of `end`.
+fn ending(end: ReceiverEnd) -> (Receiver, Outlet) {
+    let settings = ReceiverSettings { end, ..ReceiverSettings::new(three_stores()) };
+    let (mut receiver, mut out) = (Receiver::new(settings, 1, NOW), Outlet::default());
+    receiver.tick(NOW, &mut out);
+    (receiver, out)
+}
+
+/// The frame with which a receiver asked for messages last.
+fn fetched(out: &Outlet) -> Option<(u64, u64)> {
+    out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Fetch { from, until, .. })) => Some((from, until)),
+        _ => None,
+    })
+}
+
+fn count(out: &Outlet, kind: &str) -> usize {
+    out.receiver_events.iter().filter(|event| event.starts_with(kind)).count()
+}
+
+#[test]
+fn a_range_ends_at_its_sequence_whatever_comes_live() {
+    let (mut receiver, mut out) = ending(ReceiverEnd::Sequence(5));
+    (0..2).for_each(|store| offer(&mut receiver, store, 0, (3, 0), &mut out));
+    receiver.tick(NOW, &mut out);
+    assert_eq!(fetched(&out), Some((0, 5)));
+    let mut writer = RecordsWriter::default();
+    (0..3).for_each(|_| writer.add(b"body"));
+    let (log, records) = (Ballot { epoch: 3, session: SESSION }, writer.records());
+    let frame = StoreFrame::Fetched { log, from: 0, first: 0, next: 3, records };
+    (0..3).for_each(|store| receiver.on_frame(store, 7, &frame, NOW, &mut out));
+    assert_eq!((count(&out, "Message"), count(&out, "Ended")), (3, 0));
+    for number in 3..9 {
+        receiver.on_live(SESSION, number, b"body", NOW, &mut out);
+    }
+    assert!(out.receiver_events.iter().any(|it| it == "Ended { source: 7, next: 5 }"), "{out:?}");
+    assert_eq!((count(&out, "Message"), count(&out, "Ended")), (5, 1));
+    assert!(receiver.has_ended());
+    // Later offers have more, which is not wanted.
+    out.frames.clear();
+    receiver.tick(NOW + 10 * ReceiverSettings::new(groups()).retry, &mut out);
+    (0..3).for_each(|store| offer(&mut receiver, store, 0, (90, 0), &mut out));
+    receiver.tick(NOW + 20 * ReceiverSettings::new(groups()).retry, &mut out);
+    (0..3).for_each(|store| offer(&mut receiver, store, 0, (90, 0), &mut out));
+    assert_eq!((fetched(&out), count(&out, "Message"), count(&out, "Ended")), (None, 5, 1));
+}
+
+/// A copy was written later than the message, so that its store tells an earlier end.
+#[test]
+fn a_range_of_time_ends_where_the_stores_say_that_wrote_it_live() {
+    let open = STORE_NUMBER_MAX;
+    // Next and `until` of the stores that answer, and the end that is asked for.
+    let cases = [
+        ([(9, 4), (9, 4)], Some(4)),
+        ([(9, 0), (9, 6)], Some(6)),
+        ([(3, 3), (9, 6)], Some(6)),
+        ([(9, 9), (9, 9)], Some(9)),
+        // Not passed at one of them.
+        ([(9, open), (9, 9)], Some(open)),
+        // Nothing was written before.
+        ([(9, 0), (9, 0)], None),
+    ];
+    for (answers, expected) in cases {
+        let (mut receiver, mut out) = ending(ReceiverEnd::Time(1));
+        for (store, (next, until)) in answers.into_iter().enumerate() {
+            offer_until(&mut receiver, store, 0, (next, 0, until), &mut out);
+        }
+        receiver.tick(NOW, &mut out);
+        let asked = fetched(&out).map(|(_, until)| until);
+        assert_eq!(asked, expected, "{answers:?}: {:?}", out.receiver_events);
+        assert_eq!(receiver.has_ended(), expected.is_none(), "{answers:?}");
+    }
+}
+
+#[test]
+fn a_store_tells_the_end_of_a_time_when_all_before_is_on_disk() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let mut writer = RecordsWriter::default();
+    (0..4).for_each(|_| writer.add(b"body"));
+    log.unwritten = 2;
+    let resend = StoreFrame::Resend { ballot, first: 0, records: writer.records() };
+    store.on_frame(address, &resend, NOW, &mut log, &mut out);
+    store.on_persisted(&log, &mut out);
+    let until = |store: &mut Store, log: &mut MemoryLog, until_unix_ns| {
+        let mut out = Outlet::default();
+        let attach = StoreFrame::Attach { receiver: 1, token: 2, since_unix_ns: 0, until_unix_ns };
+        store.on_frame(StoreAddress { source: 0, ..address }, &attach, NOW, log, &mut out);
+        out.frames.iter().find_map(|bytes| match StoreFrame::read(bytes) {
+            Ok((_, StoreFrame::Offer(offer))) => Some(offer.until),
+            _ => None,
+        })
+    };
+    // Messages are written at the time of their sequence.
+    log.unix_ns = 3;
+    assert_eq!(until(&mut store, &mut log, 0), Some(STORE_NUMBER_MAX), "none was asked for");
+    assert_eq!(until(&mut store, &mut log, 4), Some(STORE_NUMBER_MAX), "it has not come");
+    log.unix_ns = 100;
+    assert_eq!(until(&mut store, &mut log, 1), Some(1), "a later one is on disk");
+    assert_eq!(until(&mut store, &mut log, 3), None, "an older one is not");
+    log.unwritten = 0;
+    store.on_persisted(&log, &mut out);
+    assert_eq!(until(&mut store, &mut log, 3), Some(3));
 }
 
 /// The stores answer when the messages that came live are durable already.
@@ -301,6 +420,14 @@ fn an_ended_registration_is_confirmed_when_that_is_durable() {
     log.unwritten = 0;
     store.on_persisted(&log, &mut out);
     assert_eq!((told(&out, 40), ids(&store)), (1, vec![3]));
+    // The receiver has ended it itself, and that is not on disk.
+    log.unwritten = 1;
+    store.on_frame(address, &StoreFrame::Detach { receiver: 1 }, NOW, &mut log, &mut out);
+    store.deregister(address, 43, Registration::Receiver(1), &mut log, &mut out);
+    assert_eq!(told(&out, 43), 0, "a crash would bring the registration back");
+    log.unwritten = 0;
+    store.on_persisted(&log, &mut out);
+    assert_eq!(told(&out, 43), 1);
     store.deregister(address, 41, Registration::Source, &mut log, &mut out);
     assert_eq!((told(&out, 41), ids(&store)), (1, vec![]));
     let unknown = StoreAddress { source: 8, ..address };

@@ -13,6 +13,7 @@ pub(crate) struct MemoryLog {
     records: Vec<Vec<u8>>,
     /// Records at the end that are not durable.
     pub(crate) unwritten: u64,
+    pub(crate) unix_ns: u64,
 }
 
 impl StoreLog for MemoryLog {
@@ -31,6 +32,10 @@ impl StoreLog for MemoryLog {
     /// Each message is written at its sequence.
     fn first_since(&self, _: u32, unix_ns: u64) -> Option<u64> {
         Some(unix_ns)
+    }
+
+    fn unix_ns(&self) -> u64 {
+        self.unix_ns
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {

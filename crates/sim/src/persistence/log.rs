@@ -131,6 +131,10 @@ impl StoreLog for SimLog {
         Some(later.next().map_or(end, |((_, sequence), _)| *sequence))
     }
 
+    fn unix_ns(&self) -> u64 {
+        self.records.len() as u64
+    }
+
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
         for (expected, ((_, sequence), index)) in
             (from..).zip(self.messages.range((stream, from)..=(stream, u64::MAX)))

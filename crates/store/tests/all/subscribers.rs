@@ -4,7 +4,7 @@ use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
     Acknowledgement, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
-    PersistentPublisher, ReceiverEvent, ReceiverStart, SourceEvent,
+    PersistentPublisher, ReceiverEnd, ReceiverEvent, ReceiverStart, SourceEvent,
 };
 use lanecast_transport::{Publish, Transport};
 use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame};
@@ -275,6 +275,119 @@ fn unix_ns() -> u64 {
     u64::try_from(now.as_nanos()).expect("before 2554")
 }
 
+/// A moment behind all that was written. Clocks may be coarse: a message of the same moment would
+/// count as later.
+fn later() -> u64 {
+    let (written, mut later) = (unix_ns(), unix_ns());
+    while later <= written {
+        later = unix_ns();
+    }
+    later
+}
+
+#[test]
+fn a_range_ends_at_the_stores_by_sequence_and_by_time() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    until(&mut stores, &mut publisher, "all have all", |stores, _| {
+        stores.next(7) == [Some(100); 3]
+    });
+    let between = later();
+    send(&mut stores, &mut publisher, 50);
+    until_stable(&mut stores, &mut publisher);
+    for round in 0..2_u64 {
+        let mut read = |receiver: u64, start: ReceiverStart, end: ReceiverEnd| {
+            let mut reader = Reader::with(&stores, receiver, |options| {
+                (options.settings.start, options.settings.end) = (start, end);
+            });
+            let publisher = Some(&mut publisher);
+            until_read(&mut stores, publisher, &mut reader, "its end", |it| {
+                it.subscriber.has_ended()
+            });
+            assert!(reader.has("Ended { source: 7"), "{:?}", reader.others);
+            reader.sequences
+        };
+        let ids = 10 * round;
+        let oldest = ReceiverStart::Oldest;
+        assert_eq!(read(ids + 1, oldest, ReceiverEnd::Sequence(30)), sequences(7, 0..30));
+        assert_eq!(read(ids + 2, oldest, ReceiverEnd::Time(between)), sequences(7, 0..100));
+        let from = ReceiverStart::Sequence(90);
+        assert_eq!(read(ids + 3, from, ReceiverEnd::Time(between)), sequences(7, 90..100));
+        let now = later();
+        assert_eq!(read(ids + 4, from, ReceiverEnd::Time(now)), sequences(7, 90..150));
+        assert_eq!(read(ids + 5, oldest, ReceiverEnd::Time(1)), []);
+        let late = ReceiverStart::Time(between);
+        assert_eq!(read(ids + 6, late, ReceiverEnd::Sequence(120)), sequences(7, 100..120));
+        // The second time from their disks.
+        (0..3).for_each(|store| stores.stop(store));
+        (0..3).for_each(|store| stores.start(store));
+    }
+}
+
+#[test]
+fn events_of_a_run_are_consumed_when_it_is_dropped() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 30);
+    until_stable(&mut stores, &mut publisher);
+    let options = DurableOptions::new(stores.groups());
+    let open = |stores: &Stores| {
+        let domain = stores.domain.clone();
+        DurableSubscriber::open(domain, "orders", 1, options.clone()).expect("a subscriber")
+    };
+    let mut subscriber = open(&stores);
+    let mut taken = Vec::new();
+    let sequence = |event: ReceiverEvent<'_>| match event {
+        ReceiverEvent::Message(message) => {
+            assert_eq!(message.bytes(), message.sequence().to_le_bytes());
+            Some(message.sequence())
+        }
+        _ => None,
+    };
+    let take = |subscriber: &mut DurableSubscriber<Domain>, taken: &mut Vec<u64>| {
+        let run = subscriber.take(4);
+        // Several are held at once; each iterator begins anew.
+        let first: Vec<u64> = run.iter().take(2).filter_map(sequence).collect();
+        let all: Vec<u64> = run.iter().filter_map(sequence).collect();
+        assert!(all.starts_with(&first) && run.iter().count() <= 4, "{all:?}");
+        for event in &run {
+            if let ReceiverEvent::Acknowledged { next, .. } = event {
+                assert!(next <= taken.len() as u64, "{next} of {}", taken.len());
+            }
+        }
+        taken.extend(all);
+    };
+    until(&mut stores, &mut publisher, "ten messages", |_, _| {
+        take(&mut subscriber, &mut taken);
+        taken.len() >= 10
+    });
+    // What no iterator has yielded comes again, with a poll too.
+    drop(subscriber.take(4));
+    subscriber.poll(1, |event| taken.extend(sequence(event)));
+    until(&mut stores, &mut publisher, "all of them", |_, _| {
+        take(&mut subscriber, &mut taken);
+        taken.len() == 30
+    });
+    assert_eq!(taken, Vec::from_iter(0..30));
+    until(&mut stores, &mut publisher, "acknowledged", |_, _| {
+        take(&mut subscriber, &mut taken);
+        subscriber.is_acknowledged()
+    });
+    drop(subscriber);
+    let (mut subscriber, mut resumed) = (open(&stores), None);
+    until(&mut stores, &mut publisher, "resumed", |_, _| {
+        for event in &subscriber.take(64) {
+            if let ReceiverEvent::Joined { next, is_resumed, .. } = event {
+                resumed = Some((next, is_resumed));
+            }
+        }
+        resumed.is_some()
+    });
+    assert_eq!(resumed, Some((30, true)));
+}
+
 #[test]
 fn a_subscriber_begins_with_the_first_message_of_a_time() {
     let mut stores = Stores::new(3);
@@ -293,11 +406,7 @@ fn a_subscriber_begins_with_the_first_message_of_a_time() {
         other.poll(|_| {});
         stores.next(7) == [Some(100); 3] && stores.next(8) == [Some(10); 3]
     });
-    let (written, mut since) = (unix_ns(), unix_ns());
-    // Clocks may be coarse: a message of the same moment would count as later.
-    while since <= written {
-        since = unix_ns();
-    }
+    let since = later();
     send(&mut stores, &mut publisher, 50);
     until_stable(&mut stores, &mut publisher);
     drop((publisher, other));

@@ -11,6 +11,9 @@ const IS_LIVE: u8 = 1;
 /// Flag of a [`ReportEntry`]: messages are being copied from another store.
 const IS_COPYING: u8 = 2;
 
+/// Bytes of the proof at the end of a Deregister frame.
+pub const DEREGISTER_PROOF: usize = 32;
+
 /// Registration that an administrator ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
@@ -96,11 +99,19 @@ pub(super) struct InspectBody {
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct DeregisterBody {
-    pub(super) key: [u8; 16],
+    pub(super) nonce: [u8; 16],
     pub(super) token: U64,
     pub(super) receiver: U64,
     pub(super) subject: u8,
     pub(super) reserved: [u8; 7],
+    pub(super) proof: [u8; DEREGISTER_PROOF],
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ChallengeBody {
+    pub(super) token: U64,
+    pub(super) nonce: [u8; 16],
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -167,14 +178,14 @@ impl DeregisterOutcome {
 }
 
 impl DeregisterBody {
-    /// The key, the token and the registration.
-    pub(super) fn read(self) -> Option<(u128, u64, Registration)> {
+    /// The nonce, the token and the registration.
+    pub(super) fn read(&self) -> Option<(u128, u64, Registration)> {
         let registration = match self.subject {
             1 => Registration::Receiver(self.receiver.get()),
             2 => Registration::Source,
             _ => return None,
         };
-        Some((u128::from_le_bytes(self.key), self.token.get(), registration))
+        Some((u128::from_le_bytes(self.nonce), self.token.get(), registration))
     }
 }
 
@@ -192,15 +203,20 @@ pub(super) fn add_inspect(token: u64, stream: u32, receiver: u64, frame: &mut Ve
 }
 
 pub(super) fn add_deregister(
-    key: u128,
-    token: u64,
+    (nonce, token): (u128, u64),
     registration: Registration,
+    proof: [u8; DEREGISTER_PROOF],
     frame: &mut Vec<u8>,
 ) {
     let (receiver, subject) = registration.parts();
-    let (key, token, receiver) = (key.to_le_bytes(), token.into(), receiver.into());
-    let body = DeregisterBody { key, token, receiver, subject, reserved: [0; 7] };
+    let (nonce, token, receiver) = (nonce.to_le_bytes(), token.into(), receiver.into());
+    let body = DeregisterBody { nonce, token, receiver, subject, reserved: [0; 7], proof };
     frame.extend(body.as_bytes());
+}
+
+pub(super) fn add_challenge(token: u64, nonce: u128, frame: &mut Vec<u8>) {
+    let (token, nonce) = (token.into(), nonce.to_le_bytes());
+    frame.extend(ChallengeBody { token, nonce }.as_bytes());
 }
 
 pub(super) fn add_deregistered(token: u64, outcome: DeregisterOutcome, frame: &mut Vec<u8>) {

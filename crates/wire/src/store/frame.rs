@@ -1,7 +1,8 @@
 //! Frames, read from bytes that may be hostile, and written.
 
 use super::administration::{
-    DeregisterBody, DeregisteredBody, InspectBody, add_deregister, add_deregistered, add_inspect,
+    ChallengeBody, DEREGISTER_PROOF, DeregisterBody, DeregisteredBody, InspectBody, add_challenge,
+    add_deregister, add_deregistered, add_inspect,
 };
 use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, members, name, runs};
 use super::offer::{AttachBody, ConsumedBody, StreamsBody};
@@ -88,6 +89,9 @@ pub enum StoreFrame<'a> {
     Fetch {
         /// Sequence of the first.
         from: u64,
+        /// Sequence after the last; [`STORE_NUMBER_MAX`](super::STORE_NUMBER_MAX) for all that
+        /// there are.
+        until: u64,
         /// The most bytes of the answer.
         limit: u32,
     },
@@ -130,6 +134,8 @@ pub enum StoreFrame<'a> {
         token: u64,
         /// Time in nanoseconds since 1970 from which on messages are wanted; 0 for none.
         since_unix_ns: u64,
+        /// Time in nanoseconds since 1970 up to which messages are wanted; 0 for none.
+        until_unix_ns: u64,
     },
     /// A receiver has consumed messages.
     Consumed {
@@ -172,12 +178,15 @@ pub enum StoreFrame<'a> {
     },
     /// An administrator ends a registration.
     Deregister {
-        /// The store's administration key; 0 for none.
-        key: u128,
+        /// The challenge that the proof answers; 0 for none.
+        nonce: u128,
         /// Stands in the answer.
         token: u64,
         /// The registration.
         registration: Registration,
+        /// Proof that the sender knows the store's administration key, over all bytes of the frame
+        /// before it; zeros if there is none yet.
+        proof: [u8; DEREGISTER_PROOF],
     },
     /// Streams of the store.
     Inspected(StorePage<'a>),
@@ -187,6 +196,13 @@ pub enum StoreFrame<'a> {
         token: u64,
         /// The outcome.
         outcome: DeregisterOutcome,
+    },
+    /// The answer to Deregister without a proof, or with one for another challenge.
+    Challenge {
+        /// The question's.
+        token: u64,
+        /// Stands in the request with the proof; holds for one request that is permitted.
+        nonce: u128,
     },
 }
 
@@ -264,8 +280,10 @@ impl<'a> StoreFrame<'a> {
             }
             StoreKind::Fetch => {
                 let (from, rest) = U64::read_from_prefix(body).ok()?;
+                let (until, rest) = U64::read_from_prefix(rest).ok()?;
                 let (limit, rest) = U32::read_from_prefix(rest).ok()?;
-                (Self::Fetch { from: bounded(from)?, limit: limit.get() }, rest)
+                let (from, until) = (bounded(from)?, bounded(until)?);
+                (Self::Fetch { from, until, limit: limit.get() }, rest)
             }
             StoreKind::Attach
             | StoreKind::Consumed
@@ -276,7 +294,8 @@ impl<'a> StoreFrame<'a> {
             StoreKind::Inspect
             | StoreKind::Deregister
             | StoreKind::Inspected
-            | StoreKind::Deregistered => Self::of_administrators(kind, body)?,
+            | StoreKind::Deregistered
+            | StoreKind::Challenge => Self::of_administrators(kind, body)?,
             StoreKind::State => Self::state(body)?,
             StoreKind::Stable => {
                 let (body, rest) = StableBody::read_from_prefix(body).ok()?;
@@ -307,7 +326,8 @@ impl<'a> StoreFrame<'a> {
                 let (body, rest) = AttachBody::read_from_prefix(body).ok()?;
                 let (receiver, token) = (body.receiver.get(), body.token.get());
                 let since_unix_ns = body.since_unix_ns.get();
-                (Self::Attach { receiver, token, since_unix_ns }, rest)
+                let until_unix_ns = body.until_unix_ns.get();
+                (Self::Attach { receiver, token, since_unix_ns, until_unix_ns }, rest)
             }
             StoreKind::Consumed => {
                 let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
@@ -346,14 +366,19 @@ impl<'a> StoreFrame<'a> {
             }
             StoreKind::Deregister => {
                 let (body, rest) = DeregisterBody::read_from_prefix(body).ok()?;
-                let (key, token, registration) = body.read()?;
-                (Self::Deregister { key, token, registration }, rest)
+                let (nonce, token, registration) = body.read()?;
+                (Self::Deregister { nonce, token, registration, proof: body.proof }, rest)
             }
             StoreKind::Inspected => (Self::Inspected(StorePage::read(body)?), [].as_slice()),
             StoreKind::Deregistered => {
                 let (body, rest) = DeregisteredBody::read_from_prefix(body).ok()?;
                 let (token, outcome) = body.read()?;
                 (Self::Deregistered { token, outcome }, rest)
+            }
+            StoreKind::Challenge => {
+                let (body, rest) = ChallengeBody::read_from_prefix(body).ok()?;
+                let nonce = u128::from_le_bytes(body.nonce);
+                (Self::Challenge { token: body.token.get(), nonce }, rest)
             }
             _ => return None,
         })
@@ -402,6 +427,7 @@ impl<'a> StoreFrame<'a> {
             Self::Deregister { .. } => StoreKind::Deregister,
             Self::Inspected(_) => StoreKind::Inspected,
             Self::Deregistered { .. } => StoreKind::Deregistered,
+            Self::Challenge { .. } => StoreKind::Challenge,
         }
     }
 
@@ -435,10 +461,10 @@ impl<'a> StoreFrame<'a> {
                 add_position(*ballot, *next, frame);
                 frame.extend(consumed.to_le_bytes());
             }
-            Self::Attach { receiver, token, since_unix_ns } => {
-                frame.extend(receiver.to_le_bytes());
-                frame.extend(token.to_le_bytes());
-                frame.extend(since_unix_ns.to_le_bytes());
+            Self::Attach { receiver, token, since_unix_ns, until_unix_ns } => {
+                for number in [receiver, token, since_unix_ns, until_unix_ns] {
+                    frame.extend(number.to_le_bytes());
+                }
             }
             Self::Consumed { receiver, consumption }
             | Self::Acknowledged { receiver, consumption } => {
@@ -472,17 +498,19 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(BallotEntry::from(*ballot).as_bytes());
                 add_members(members, frame);
             }
-            Self::Fetch { from, limit } => {
+            Self::Fetch { from, until, limit } => {
                 frame.extend(from.to_le_bytes());
+                frame.extend(until.to_le_bytes());
                 frame.extend(limit.to_le_bytes());
             }
             Self::State(state) => state.write(frame),
             Self::Inspect { token, stream, receiver } => {
                 add_inspect(*token, *stream, *receiver, frame);
             }
-            Self::Deregister { key, token, registration } => {
-                add_deregister(*key, *token, *registration, frame);
+            Self::Deregister { nonce, token, registration, proof } => {
+                add_deregister((*nonce, *token), *registration, *proof, frame);
             }
+            Self::Challenge { token, nonce } => add_challenge(*token, *nonce, frame),
             Self::Inspected(page) => page.write(frame),
             Self::Deregistered { token, outcome } => add_deregistered(*token, *outcome, frame),
             Self::Fetched { log, from, first, next, records } => {

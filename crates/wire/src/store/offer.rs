@@ -19,6 +19,10 @@ pub struct StoreOffer {
     /// Sequence of the first message that the store wrote at the asked time or later, its next
     /// sequence if there is none: before it all are older. 0 if no time was asked for.
     pub since: u64,
+    /// Sequence after the last message that the store wrote before the time up to which messages
+    /// are wanted; [`STORE_NUMBER_MAX`](super::STORE_NUMBER_MAX) if that time has not come, or none
+    /// was asked for.
+    pub until: u64,
     /// The stream's state.
     pub state: StoreState,
 }
@@ -29,6 +33,7 @@ pub(super) struct AttachBody {
     pub(super) receiver: U64,
     pub(super) token: U64,
     pub(super) since_unix_ns: U64,
+    pub(super) until_unix_ns: U64,
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -63,6 +68,7 @@ pub(super) struct OfferBody {
     pub(super) consumption: ConsumptionEntry,
     pub(super) number: U64,
     pub(super) since: U64,
+    pub(super) until: U64,
 }
 
 impl From<Consumption> for ConsumptionEntry {
@@ -98,9 +104,9 @@ impl StoreOffer {
         let consumption = head.consumption.consumption()?;
         let consumption = (head.is_registered != 0).then_some(consumption);
         let (token, number) = (head.token.get(), bounded(head.number)?);
-        let since = bounded(head.since)?;
+        let (since, until) = (bounded(head.since)?, bounded(head.until)?);
         let is_live = head.is_live != 0;
-        Some((Self { token, is_live, consumption, number, since, state }, rest))
+        Some((Self { token, is_live, consumption, number, since, until, state }, rest))
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
@@ -112,6 +118,7 @@ impl StoreOffer {
             consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
             number: self.number.into(),
             since: self.since.into(),
+            until: self.until.into(),
         };
         bytes.extend(head.as_bytes());
         self.state.write(bytes);

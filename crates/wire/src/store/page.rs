@@ -1,7 +1,8 @@
 //! The normative page and the code say the same.
 
 use super::administration::{
-    DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry, ReportEntry,
+    ChallengeBody, DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry,
+    ReportEntry,
 };
 use super::checkpoint::{IndexEntry, MarkEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
@@ -45,12 +46,13 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(BeginBody: ballot, log, start, number);
     same!(StateBody: incarnation, promised, log, first, next, consumed);
     same!(StableBody: position, consumed);
-    same!(AttachBody: receiver, token, since_unix_ns);
+    same!(AttachBody: receiver, token, since_unix_ns, until_unix_ns);
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
     same!(InspectBody: token, receiver, stream, reserved);
-    same!(DeregisterBody: key, token, receiver, subject, reserved);
+    same!(DeregisterBody: nonce, token, receiver, subject, reserved, proof);
+    same!(ChallengeBody: token, nonce);
     same!(DeregisteredBody: token, outcome, reserved);
     same!(InspectedBody: incarnation, token, next_receiver, streams, next_stream);
     same!(ReportEntry: number, flags, topic, receivers, source, run, promised, first, next,
@@ -62,7 +64,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(IndexEntry: bytes, spans, is_open, reserved);
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
-    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number, since);
+    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number, since, until);
 }
 
 #[test]
@@ -73,6 +75,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("STORES_MAX", STORES_MAX as u64),
         ("STORE_NAME_MAX", STORE_NAME_MAX as u64),
         ("RUNS_MAX", RUNS_MAX as u64),
+        ("DEREGISTER_PROOF", DEREGISTER_PROOF as u64),
         ("CHECKPOINT_VERSION", u64::from(CHECKPOINT_VERSION)),
     ];
     let kinds = (0..=u8::MAX).filter_map(StoreKind::from_byte);
