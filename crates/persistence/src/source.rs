@@ -6,6 +6,8 @@
 //! a write quorum has them on disk.
 
 mod known_store;
+mod outbid;
+mod run_list;
 mod settings;
 mod window;
 
@@ -14,8 +16,10 @@ use crate::event::SourceEvent;
 use crate::outlet::SourceOutlet;
 use known_store::KnownStore;
 use lanecast_wire::store::{
-    Ballot, Members, RUNS_MAX, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
+    Ballot, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
 };
+use outbid::Outbid;
+use run_list::shorten;
 pub use settings::{Pacing, SendRefusal, SourceSettings};
 use window::Window;
 
@@ -76,6 +80,7 @@ pub struct Source {
     flight: Flight,
     /// Sequence of the oldest message that a store keeps, as it was told.
     reclaimed: u64,
+    outbid: Outbid,
 }
 
 impl Source {
@@ -98,6 +103,7 @@ impl Source {
             waiting: None,
             flight: Flight::HasRoom,
             reclaimed: 0,
+            outbid: Outbid::default(),
         }
     }
 
@@ -328,7 +334,7 @@ impl Source {
     }
 
     fn open(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
-        if !self.is_recovery_quorum(|_| true) {
+        if !self.is_recovery_quorum(|_| true) || self.outbid.is_waiting(now) {
             return;
         }
         let epoch = self.epoch.max(self.promised().epoch + 1);
@@ -337,12 +343,19 @@ impl Source {
         self.ask_all(now, out);
     }
 
+    /// A store has promised a later run before this one was registered.
+    fn open_again(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+        self.phase = Phase::Querying;
+        let (own, other) = (self.session, self.promised().session);
+        self.outbid.note(own, other, self.settings.retry, now);
+        self.open(now, out);
+    }
+
     fn begin(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
         // A run that has not begun gives way to no one: the dead publisher of a larger ballot would
         // keep the stream for good.
         if self.promised() > ballot {
-            self.phase = Phase::Querying;
-            return self.open(now, out);
+            return self.open_again(now, out);
         }
         if !self.is_recovery_quorum(|state| state.promised == ballot) {
             return;
@@ -367,8 +380,7 @@ impl Source {
 
     fn register(&mut self, run: Beginning, now: Nanos, out: &mut impl SourceOutlet) {
         if self.promised() > run.ballot {
-            self.phase = Phase::Querying;
-            return self.open(now, out);
+            return self.open_again(now, out);
         }
         let has_begun = |store: usize| {
             let store = &self.stores[store];
@@ -581,15 +593,5 @@ impl Source {
             self.waiting = waiting;
             out.event(SourceEvent::Waiting { silent, wiped });
         }
-    }
-}
-
-/// Forgets runs that are too many: those without messages first, since logs are compared by the
-/// others. As long as there is room they stay: receivers know by them that live messages belong to
-/// the stream, though they were never stable.
-fn shorten(runs: &mut Vec<Run>) {
-    while runs.len() > RUNS_MAX {
-        let empty = runs.windows(2).position(|pair| pair[0].start == pair[1].start);
-        runs.remove(empty.unwrap_or(0));
     }
 }

@@ -85,6 +85,38 @@ fn a_stream_ends_with_its_last_sequence() {
     assert_eq!(source.check_room(4), Err(SendRefusal::Exhausted));
 }
 
+/// Each opens a later run before the other's is registered, in an order that never changes.
+#[test]
+fn publishers_that_outbid_each_other_are_registered() {
+    let mut store = Store::new(StoreSettings::default(), 5);
+    let mut log = MemoryLog::default();
+    let open = |session| (session, Source::new(SourceSettings::new(groups()), session, 0, NOW));
+    let mut ends = [1, 2].map(|session| (open(session), Outlet::default()));
+    for round in 0..2_000 {
+        let now = NOW + round * 1_000_000;
+        for ((session, source), out) in &mut ends {
+            source.tick(now, out);
+            for _ in 0..2 {
+                let mut answers = Outlet::default();
+                for bytes in std::mem::take(&mut out.frames) {
+                    let (address, frame) = StoreFrame::read(&bytes).expect("as it was written");
+                    let address = StoreAddress { client: *session, ..address };
+                    store.on_frame(address, &frame, now, &mut log, &mut answers);
+                }
+                for bytes in answers.frames {
+                    let (_, frame) = StoreFrame::read(&bytes).expect("as it was written");
+                    source.on_frame(0, &frame, now, out);
+                }
+            }
+            let is_it = |event: &SourceEvent| matches!(event, SourceEvent::Registered { .. });
+            if out.source_events.iter().any(is_it) {
+                return;
+            }
+        }
+    }
+    panic!("none is registered");
+}
+
 #[test]
 fn a_donor_without_messages_is_asked_again_in_time_only() {
     let mut store = store_at(0);
