@@ -321,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_leaves_room_for_the_envelopes_of_its_datagrams() {
+        for (envelope, count) in [(0, 64), (40, 62)] {
+            let mut window = Window::new(1 << 17, 0).with_envelope(envelope);
+            for _ in 0..70 {
+                assert!(add(&mut window, 1_000, 0));
+            }
+            let run = window.run(0, 70, |_| true);
+            assert_eq!(run.count, count);
+            assert!(run.bytes.len() + run.count * envelope <= GSO_BYTES_MAX);
+        }
+    }
+
+    #[test]
     fn there_are_no_more_datagrams_than_entries() {
         let mut window = Window::new(2_048, 5);
         let capacity = window.slots.len() as u64;
