@@ -262,6 +262,7 @@ impl SendSession {
         if self.batching.is_batching() {
             let clock = self.clock;
             match self.batching.on_commit(bytes, || clock.ns(clock.ticks())) {
+                BatchDecision::Keep if self.batching.is_packing() => self.watch_batch(),
                 BatchDecision::Keep => {}
                 BatchDecision::Send => self.send_batch(),
                 BatchDecision::Flush => {
@@ -331,9 +332,17 @@ impl SendSession {
             return;
         }
         self.batching.pack();
-        // It flushes should the application never do so.
-        self.status.is_batching.store(true, Ordering::Relaxed);
-        self.waker.wake_soon_if_parked();
+        self.watch_batch();
+    }
+
+    /// Lets the conductor flush the batch should the application never do so.
+    #[inline]
+    fn watch_batch(&self) {
+        // It has stepped in since, and the batch goes on.
+        if !self.status.is_batching.load(Ordering::Relaxed) {
+            self.status.is_batching.store(true, Ordering::Relaxed);
+            self.waker.wake_soon_if_parked();
+        }
     }
 
     /// Sends the commits that were packed.
@@ -348,8 +357,11 @@ impl SendSession {
     /// Flushes for an owner that is elsewhere; called by the conductor. Returns the deadline of
     /// the next call.
     pub(crate) fn drive_for_owner(&mut self) -> Nanos {
-        // The owner's next commit may come much later: it must not be kept for company.
-        self.batching.stop();
+        // The owner's next commit may come much later: it must not be kept for company. One that
+        // packs has said that more follow: it may have lost its CPU for a moment.
+        if !self.batching.is_packing() {
+            self.batching.stop();
+        }
         self.status.is_batching.store(false, Ordering::Relaxed);
         self.flush();
         self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.counter_file.due())
