@@ -94,7 +94,7 @@ fn parity(writer: &mut FrameWriter<'_>, script: &mut Script<'_>) -> Option<()> {
     add(writer.add_data_header(script.small(), script.small()))?;
     // Mostly blocks that could be: the first datagram belongs to them, and few others.
     let mut members = 1 | u64::from(script.byte()) << (script.byte() % 57);
-    members ^= u64::from(script.byte() % 8 == 0);
+    members ^= u64::from(script.byte().is_multiple_of(8));
     let row = script.byte() % 40;
     let body = ParityBody {
         members: members.into(),
