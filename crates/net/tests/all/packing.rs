@@ -86,7 +86,7 @@ fn packed_messages_do_not_wait_for_an_absent_program() {
         send_all(&mut publisher);
         read_all(&mut subscriber);
         let datagrams = publisher.counters().sent.datagrams - before;
-        // Fewer than leave one by one before a stream is noticed; the thread may lose its CPU again.
+        // Fewer than leave one by one before a stream is noticed; the thread may lose its CPU.
         assert!(datagrams < MESSAGES as u64 / 10, "{kind}: {datagrams} datagrams");
     }
 }
