@@ -23,9 +23,9 @@ pub(super) type TopicNames = HashMap<(u64, u32), String>;
 pub(super) struct Decoded {
     pub(super) name: &'static str,
     pub(super) flags: Vec<&'static str>,
-    /// Of a sealed datagram: its sender.
+    /// Sender of a sealed datagram.
     pub(super) session: u64,
-    /// Of a sealed datagram: its counter.
+    /// Counter of a sealed datagram.
     pub(super) sequence: u64,
     /// Fields of the body.
     pub(super) body: Map<String, Value>,

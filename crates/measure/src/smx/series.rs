@@ -29,8 +29,8 @@ pub struct Step {
 const OVERHEAD: Duration = Duration::from_millis(250);
 /// Approximate rate of the slow receiver, for the expected duration.
 const SLOW_RATE: u64 = 60_000;
-/// Messages to the slow receiver for each second of a case's time: more than it reads, so that the
-/// publisher is held back even in short runs.
+/// Messages to the slow receiver for each second of a case's time. From 100 ms on they are more
+/// than the window of 1 MiB holds, so that the publisher is held back.
 const SLOW_MESSAGES: u128 = 100_000;
 
 const SIZES: [usize; 11] = [25, 64, 65, 100, 112, 113, 128, 129, 200, 500, 1500];
