@@ -16,6 +16,7 @@ const FLOORS: [&[&str]; 6] = [
         "lanecast-persistence",
         "lanecast-protocol",
         "lanecast-sealing",
+        "lanecast-tls",
     ],
     &[
         "lanecast-content",

@@ -41,8 +41,6 @@ pub use self::config::file::{ConfigFileError, DEFAULTS, parse_config, read_confi
 pub use self::config::offline::OfflineSettings;
 pub use self::config::server_config::{ServerConfig, ServerConfigError};
 pub use self::config::storage::{OnFailure, StorageConfig};
-pub use self::config::tls::{TlsError, TlsFiles};
-pub use self::config::trusted_file::TrustError;
 pub use self::engine::Engine;
 pub use self::ids::ClientId;
 pub use self::open_error::OpenError;
@@ -51,4 +49,6 @@ pub use self::stats::counters::Counters;
 pub use self::stats::latency::Latency;
 pub use self::time::{Nanos, Now};
 pub use self::topic::configured::CatalogError;
+pub use lanecast_os::trusted_file::TrustError;
 pub use lanecast_sow::{TopicDefinition, ViewDefinition};
+pub use lanecast_tls::{TlsError, TlsFiles};

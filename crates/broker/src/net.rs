@@ -4,7 +4,6 @@
 //! In: listeners → connection (frames from a byte stream or WebSocket) → the server's callback.
 //! Out: a send queue's slices → connection → byte stream.
 
-pub(crate) mod byte_stream;
 pub(crate) mod connection;
 pub(crate) mod listeners;
 pub(crate) mod network;

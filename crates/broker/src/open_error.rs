@@ -2,8 +2,8 @@
 
 use crate::auth::users::UsersError;
 use crate::config::server_config::ServerConfigError;
-use crate::config::tls::TlsError;
 use crate::topic::configured::CatalogError;
+use lanecast_tls::TlsError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,7 +2,8 @@
 //!
 //! Sockets: `udp`, `tcp`, `raw_io`, past the stack `xdp`. Sleeping: `poll`, `epoll`, `event`
 //! (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`,
-//! `mirrored_mapping`. Files on disk: `replace`. Locks: `lock` (files), `biased` with `barrier`.
+//! `mirrored_mapping`. Files on disk: `replace`, `trusted_file`. Locks: `lock` (files), `biased`
+//! with `barrier`.
 //! Host and process: `interface`, `topology`, `affinity`, `priority`, `process`, `directory`,
 //! `disk_space`, `netlink`.
 
@@ -31,6 +32,7 @@ mod socket;
 pub mod tcp;
 pub mod timerfd;
 pub mod topology;
+pub mod trusted_file;
 pub mod udp;
 pub mod xdp;
 

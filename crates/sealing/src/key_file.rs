@@ -2,7 +2,8 @@
 
 use crate::keys::{KeyError, SharedKeys};
 use lanecast_os::process::own_user;
-use std::fs::{File, Metadata};
+use lanecast_os::trusted_file::FileStamp;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,9 +40,6 @@ enum Reason {
     Keys(KeyError),
 }
 
-/// State of a file by which a change shows: device, inode, length, and times in nanoseconds.
-pub(crate) type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
-
 impl KeyFile {
     /// The file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -62,11 +60,11 @@ impl KeyFile {
     }
 
     /// Reads the keys, and the state of the file that they are from.
-    pub(crate) fn read_stamped(&self) -> Result<(SharedKeys, Stamp), KeyFileError> {
+    pub(crate) fn read_stamped(&self) -> Result<(SharedKeys, FileStamp), KeyFileError> {
         self.try_read().map_err(|reason| KeyFileError { path: self.0.clone(), reason })
     }
 
-    fn try_read(&self) -> Result<(SharedKeys, Stamp), Reason> {
+    fn try_read(&self) -> Result<(SharedKeys, FileStamp), Reason> {
         let file = File::open(&self.0).map_err(Reason::System)?;
         // Of the open file: the name may lead elsewhere by now.
         let metadata = file.metadata().map_err(Reason::System)?;
@@ -89,18 +87,13 @@ impl KeyFile {
             _ => return Err(Reason::NotText),
         }
         let keys = SharedKeys::parse(&text).map_err(Reason::Keys)?;
-        Ok((keys, stamp(&metadata)))
+        Ok((keys, FileStamp::of(&metadata)))
     }
 
     /// The state of the file; `None` if it is not there.
-    pub(crate) fn stamp(&self) -> Option<Stamp> {
-        self.0.metadata().ok().map(|metadata| stamp(&metadata))
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
+        FileStamp::read(&self.0)
     }
-}
-
-fn stamp(of: &Metadata) -> Stamp {
-    let (written, changed) = ((of.mtime(), of.mtime_nsec()), (of.ctime(), of.ctime_nsec()));
-    (of.dev(), of.ino(), of.len(), written, changed)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The keys of a program's datagrams, which all its sockets share and which change while it runs.
 
-use crate::key_file::{KeyFile, KeyFileError, Stamp};
+use crate::key_file::{KeyFile, KeyFileError};
 use crate::key_schedule::KeySchedule;
 use crate::keys::SharedKeys;
 use lanecast_base::sync::{AtomicU64, Ordering};
+use lanecast_os::trusted_file::FileStamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The purpose of the keys.
@@ -22,7 +23,7 @@ pub struct KeyRing {
 #[derive(Debug)]
 struct State {
     keys: KeySchedule,
-    file: Option<(KeyFile, Stamp)>,
+    file: Option<(KeyFile, FileStamp)>,
 }
 
 impl KeyRing {
@@ -40,7 +41,7 @@ impl KeyRing {
         Ok(Self::of(&keys, Some((file, stamp))))
     }
 
-    fn of(keys: &SharedKeys, file: Option<(KeyFile, Stamp)>) -> Self {
+    fn of(keys: &SharedKeys, file: Option<(KeyFile, FileStamp)>) -> Self {
         let keys = KeySchedule::new(keys, LABEL, &[]);
         Self { version: AtomicU64::new(0), state: Mutex::new(State { keys, file }) }
     }

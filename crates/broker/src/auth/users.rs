@@ -1,10 +1,10 @@
 //! The users file: password hashes and permissions. Read at the start and on reload.
 
 use crate::auth::permissions::{Permissions, TopicPattern, check_filter};
-use crate::config::trusted_file::{self, TrustError};
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 use foldhash::HashMap;
+use lanecast_os::trusted_file::{self, TrustError};
 use serde::Deserialize;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 use crate::config::offline::OfflineSettings;
 use crate::config::server_config::ServerConfig;
 use crate::config::storage::{OnFailure, StorageConfig};
-use crate::config::tls::TlsFiles;
-use crate::config::trusted_file::{self, TrustError};
 use crate::config::value::{
     ANY, Address, Bytes, Count, FieldName, MessageTypeName, Span, WebSocketAddress,
 };
+use lanecast_os::trusted_file::{self, TrustError};
 use lanecast_sow::{TopicDefinition, ViewDefinition};
+use lanecast_tls::TlsFiles;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

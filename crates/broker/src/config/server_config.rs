@@ -3,10 +3,10 @@
 use crate::config::address::PORT;
 use crate::config::offline::OfflineSettings;
 use crate::config::storage::StorageConfig;
-use crate::config::tls::TlsFiles;
 use crate::names::{NAME_MAX, is_name};
 use lanecast_filter::FilterLimits;
 use lanecast_sow::{TopicDefinition, ViewDefinition};
+use lanecast_tls::TlsFiles;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

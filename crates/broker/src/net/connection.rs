@@ -2,13 +2,13 @@
 //! send queue to it. The network owns their table, with memory and time of incomplete frames.
 
 use crate::ids::ClientId;
-use crate::net::byte_stream::ByteStream;
 use crate::net::poller::{Interest, Poller};
 use crate::net::rejection;
 use crate::net::source::Source;
 use crate::net::websocket::{CloseReason, TLS_REQUIRED, WebSocket};
 use crate::time::Nanos;
 use foldhash::HashMap;
+use lanecast_tls::ByteStream;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
@@ -195,7 +195,7 @@ impl Connection {
     #[inline]
     pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.decoder {
-            FrameDecoder::LengthPrefixed { .. } => self.stream.write(slices),
+            FrameDecoder::LengthPrefixed { .. } => self.stream.write_vectored(slices),
             FrameDecoder::WebSocket(socket) => {
                 // Accepted means encoded: the WebSocket keeps them until the socket takes them.
                 let accepted = put_frames(socket, slices)?;
@@ -249,7 +249,7 @@ fn put_frames(socket: &mut WebSocket, slices: &[IoSlice<'_>]) -> io::Result<usiz
 /// Sends WebSocket messages; whether all are sent.
 fn send_messages(stream: &mut ByteStream, socket: &mut WebSocket) -> io::Result<bool> {
     while !socket.unsent().is_empty() {
-        match stream.write(&[IoSlice::new(socket.unsent())]) {
+        match stream.write(socket.unsent()) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => socket.advance(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

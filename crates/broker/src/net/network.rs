@@ -3,7 +3,6 @@
 
 use crate::config::server_config::ServerConfig;
 use crate::ids::ClientId;
-use crate::net::byte_stream::ByteStream;
 use crate::net::connection::{Connection, Connections};
 use crate::net::listeners::{Framing, Listeners};
 use crate::net::pending::PendingConnections;
@@ -11,9 +10,9 @@ use crate::net::poller::{Interest, Poller};
 use crate::net::source::Source;
 use crate::net::websocket::{CloseReason, Origins, WebSocket};
 use crate::time::Nanos;
-use rustls::ServerConfig as TlsConfig;
+use lanecast_tls::{ByteStream, TlsAcceptor, TlsSession};
 use std::io;
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// The longest frame before the logon.
@@ -35,7 +34,7 @@ pub(crate) struct Network {
     pub(crate) connections: Connections,
     pub(crate) pending: PendingConnections,
     /// TLS for new connections.
-    pub(crate) tls: Option<Arc<TlsConfig>>,
+    pub(crate) tls: Option<TlsAcceptor>,
     origins: Origins,
     handshake_ns: Nanos,
     pending_max: usize,
@@ -50,7 +49,7 @@ impl Network {
         config: &ServerConfig,
         poller: Poller,
         listeners: Listeners,
-        tls: Option<Arc<TlsConfig>>,
+        tls: Option<TlsAcceptor>,
     ) -> Self {
         Self {
             listeners,
@@ -74,9 +73,19 @@ impl Network {
         loop {
             let (stream, peer, framing) = self.listeners.accept(now, &self.poller)?;
             // Drops the connection if TLS cannot be set up.
-            if let Ok(stream) = ByteStream::new(stream, self.tls.as_ref()) {
+            if let Ok(stream) = self.byte_stream(stream) {
                 return Some(Accepted { stream, source: Source::of(peer.ip()), framing });
             }
+        }
+    }
+
+    fn byte_stream(&self, stream: TcpStream) -> io::Result<ByteStream> {
+        stream.set_nonblocking(true)?;
+        // The server gathers messages itself; Nagle's algorithm would only delay them.
+        stream.set_nodelay(true)?;
+        match &self.tls {
+            None => Ok(ByteStream::plain(stream)),
+            Some(tls) => TlsSession::accept(tls).map(|tls| ByteStream::encrypted(stream, tls)),
         }
     }
 

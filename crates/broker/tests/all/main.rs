@@ -1,6 +1,6 @@
 //! The integration tests of this crate, in one program.
 
-#[path = "test_server/certificates.rs"]
+#[path = "../../../tls/tests/all/certificates.rs"]
 mod certificates;
 mod doors;
 mod durable;

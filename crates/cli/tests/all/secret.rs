@@ -1,8 +1,8 @@
 //! `lanecast serve` with TLS, and the commands that speak to it.
 
 #[expect(dead_code, reason = "it also makes what servers in a test's own process go by")]
-#[path = "../../../broker/tests/all/test_server/certificates.rs"]
-mod certificates;
+#[path = "../../../tls/tests/all/certificates.rs"]
+pub(crate) mod certificates;
 
 use crate::run::Stage;
 use certificates::Certificates;

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
-#[path = "../../../broker/tests/all/test_server/certificates.rs"]
+#[path = "../../../tls/tests/all/certificates.rs"]
 mod certificates;
 mod cuts;
 mod secrecy;

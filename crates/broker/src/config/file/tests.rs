@@ -1,6 +1,8 @@
 //! The configuration file: defaults, values and errors.
 
 use super::*;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 #[test]
@@ -101,4 +103,14 @@ fn invalid_settings_are_reported_with_their_line() {
     told("[[view]]\nname = 'v'\ntype = 'json'\ntopic = 'a'\n", ["line 1", "projection"]);
     told("[[topic]]\nname = 'a'\ntype = 'fix'\ndurable = 'yes'\n", ["line 4", "boolean"]);
     told("[limits\n", ["line 1", "limits"]);
+}
+
+#[test]
+fn a_file_that_strangers_can_write_says_nothing() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    assert!(read_config(file.path()).is_ok());
+    let mode = Permissions::from_mode(0o606);
+    std::fs::set_permissions(file.path(), mode).expect("a file");
+    let told = read_config(file.path()).expect_err("other users can write it").to_string();
+    assert!(told.contains("chmod go-w"), "{told}");
 }

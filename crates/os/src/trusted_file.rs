@@ -1,7 +1,7 @@
 //! Reads configuration files, and refuses those that other users could change: a user who can write
-//! them controls the server.
+//! them controls the program. State of a file by which a change shows.
 
-use rustix::process::geteuid;
+use crate::process::own_user;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -27,14 +27,14 @@ pub enum TrustError {
     /// The file belongs to another user, who may change it at any time.
     #[error(
         "{path} belongs to user {owner}, who could change it: make it belong to root or to the \
-         user that the server runs as ({user}): chown {user} it first"
+         user that the program runs as ({user}): chown {user} it first"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The file's owner.
         owner: u32,
-        /// The user that the server runs as.
+        /// The user that the program runs as.
         user: u32,
     },
     /// Other users can write the file.
@@ -55,7 +55,10 @@ pub enum TrustError {
 
 /// Reads a trusted file; returns its mode and bytes. Checks the open file, not its path, so that a
 /// replacement between check and read makes no difference.
-pub(crate) fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
+///
+/// # Errors
+/// See [`TrustError`].
+pub fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
     let unreadable = |error| TrustError::Unreadable { path: path.to_owned(), error };
     let mut file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -76,9 +79,9 @@ pub(crate) fn read(path: &Path) -> Result<(u32, Vec<u8>), TrustError> {
     Ok((metadata.mode(), bytes))
 }
 
-/// Refuses a file that others than root and the server's own user can write.
+/// Refuses a file that others than root and the program's own user can write.
 fn check(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
-    let user = geteuid().as_raw();
+    let user = own_user();
     let owner = metadata.uid();
     if owner != user && owner != 0 {
         return Err(TrustError::Foreign { path: path.to_owned(), owner, user });
@@ -89,19 +92,65 @@ fn check(path: &Path, metadata: &Metadata) -> Result<(), TrustError> {
     Ok(())
 }
 
+/// State of a file by which a change shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Time of the last write, and of the last change of the file's state: seconds, nanoseconds.
+    times: [(i64, i64); 2],
+}
+
+impl FileStamp {
+    /// The state of an open file.
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            times: [
+                (metadata.mtime(), metadata.mtime_nsec()),
+                (metadata.ctime(), metadata.ctime_nsec()),
+            ],
+        }
+    }
+
+    /// The state of the file at `path`; `None` if it is not there.
+    pub fn read(path: &Path) -> Option<Self> {
+        path.metadata().ok().map(|metadata| Self::of(&metadata))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::config::file::read_config;
-    use std::fs::Permissions;
+    use super::*;
+    use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_that_strangers_can_write_says_nothing() {
+    fn a_file_that_strangers_can_write_is_refused() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(read_config(file.path()).is_ok());
-        let mode = Permissions::from_mode(0o606);
-        std::fs::set_permissions(file.path(), mode).expect("a file");
-        let told = read_config(file.path()).expect_err("other users can write it").to_string();
+        fs::write(file.path(), "text").expect("written");
+        fs::set_permissions(file.path(), Permissions::from_mode(0o600)).expect("set");
+        let (mode, bytes) = read(file.path()).expect("trusted");
+        assert_eq!((mode & 0o777, &bytes[..]), (0o600, &b"text"[..]));
+        fs::set_permissions(file.path(), Permissions::from_mode(0o606)).expect("set");
+        let told = read(file.path()).expect_err("other users can write it").to_string();
         assert!(told.contains("chmod go-w"), "{told}");
+    }
+
+    #[test]
+    fn a_replaced_file_has_another_stamp() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, new) = (directory.path().join("file"), directory.path().join("new"));
+        assert_eq!(FileStamp::read(&path), None);
+        fs::write(&path, "one").expect("written");
+        let first = FileStamp::read(&path);
+        assert!(first.is_some());
+        assert_eq!(FileStamp::read(&path), first);
+        fs::write(&new, "two").expect("written");
+        fs::rename(&new, &path).expect("renamed");
+        assert_ne!(FileStamp::read(&path), first);
     }
 }

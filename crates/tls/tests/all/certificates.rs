@@ -1,6 +1,6 @@
-//! Certificates that are made for a test.
+//! Certificates that are made for a test. Shared by the tests of several crates.
 
-use lanecast_broker::TlsFiles;
+use lanecast_tls::TlsFiles;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
