@@ -23,6 +23,8 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 #[command(after_help = "Programs find the daemon by their setting net.resolvers, which may name \
     several: any one is enough, and all may be started anew at any time. The daemon keeps \
     nothing; what it knows, its clients tell it again.\n\
+    With the settings net.tls_certificate and net.tls_key (-c FILE, or LANECAST_NET__TLS_KEY) \
+    connections are encrypted, with net.tls_authorities clients have to show a certificate.\n\
     Counters: lanecast stat. Exit status: 0 ended by a signal, 1 error, 2 wrong arguments.")]
 pub(crate) struct ResolveArgs {
     /// Address to listen on: one of this host, and a port if it is not 7331
@@ -30,7 +32,7 @@ pub(crate) struct ResolveArgs {
     #[arg(value_parser = parse_address)]
     listen: SocketAddr,
 
-    /// Listen to other hosts as well; clients are not authenticated
+    /// Listen to other hosts as well; clients are authenticated with net.tls_authorities only
     #[arg(long)]
     allow_remote: bool,
 
@@ -71,6 +73,7 @@ impl ResolveArgs {
             client_topics_max: self.client_topics_max as usize,
             topics_max: self.topics_max as usize,
             grace: self.grace,
+            tls: self.domain.builder()?.config()?.net.tls,
             ..DaemonSettings::at(at)
         })
     }
@@ -120,7 +123,7 @@ struct Complaints {
 impl Complaints {
     fn hear(&mut self, daemon: &mut ResolverDaemon, tally: &Tally) {
         while let Some((from, why)) = daemon.next_rejection() {
-            tally.error(&why.to_string());
+            tally.error(&why);
             if self.last.is_some_and(|last| last.elapsed() < COMPLAIN_EVERY) {
                 self.unsaid += 1;
                 continue;
@@ -131,6 +134,10 @@ impl Complaints {
             };
             self.last = Some(Instant::now());
             print_error(&format!("client {from} is sent away: {why}{others}"));
+        }
+        while let Some(error) = daemon.next_file_error() {
+            tally.error(&error);
+            print_error(&format!("the old certificates stay in use: {error}"));
         }
     }
 }

@@ -45,7 +45,8 @@ impl ConductorHandle {
         // The daemon starts first: discovery connects to its port, which may be any free one.
         let daemon = settings.resolver_port.map(|port| {
             let listen = SocketAddr::new(context.address, port);
-            ResolverDaemon::start(&DaemonSettings::at(listen))
+            let tls = settings.tls.clone();
+            ResolverDaemon::start(&DaemonSettings { tls, ..DaemonSettings::at(listen) })
         });
         let daemon = daemon.transpose()?;
         let discovery = Discovery::open(&context, daemon.as_ref().map(|(_, address)| *address))?;

@@ -10,6 +10,7 @@ use lanecast_os::tcp::TcpOptions;
 use lanecast_os::udp::{UdpOptions, UdpSocket};
 use lanecast_os::xdp::{RING_FRAMES, XdpDevice, XdpOptions, XdpSocket};
 use lanecast_sealing::{KeyFile, KeyRing};
+use lanecast_tls::TlsIdentity;
 use lanecast_wire::net::SEALED_OVERHEAD;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +32,8 @@ pub(crate) struct NetContext {
     pub(crate) telemetry: Telemetry,
     /// Keys of the datagrams, if they are sealed.
     pub(crate) keys: Option<Arc<KeyRing>>,
+    /// TLS of the connections, if they are encrypted.
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// The interface past the kernel's stack, if sessions use it.
     pub(crate) xdp: Option<Arc<XdpDevice>>,
     /// The reason why sessions use sockets although the settings ask for more.
@@ -44,6 +47,7 @@ impl NetContext {
         let telemetry = Telemetry::disabled();
         let keys = settings.key_file.as_ref().map(|path| KeyRing::open(KeyFile::new(path)));
         let keys = keys.transpose().map_err(OpenError::KeyFile)?.map(Arc::new);
+        let tls = TlsIdentity::open(&settings.tls).map_err(OpenError::Tls)?.map(Arc::new);
         let mut context = Self {
             settings,
             interface,
@@ -51,6 +55,7 @@ impl NetContext {
             window_datagrams: 0,
             telemetry,
             keys,
+            tls,
             xdp: None,
             io_fallback: None,
         };
@@ -163,6 +168,32 @@ impl NetContext {
     /// A socket for the datagrams that sessions send to `group`.
     pub(crate) fn session_group_socket(&self, group: SocketAddr) -> io::Result<DatagramSocket> {
         self.group_socket(group).and_then(|socket| self.past_the_stack(socket))
+    }
+
+    /// Whether publishers by TCP are joined: under TLS only with an authority that vouches for
+    /// them; without TLS only if datagrams are not sealed either.
+    pub(crate) fn can_join_by_tcp(&self) -> bool {
+        self.tls.as_ref().map_or(self.keys.is_none(), |tls| tls.can_connect())
+    }
+
+    /// TLS of accepted connections, if they are encrypted.
+    ///
+    /// # Errors
+    /// If they would have to be, and cannot.
+    pub(crate) fn accepting_tls(&self) -> Result<Option<Arc<TlsIdentity>>, OpenError> {
+        match &self.tls {
+            Some(tls) if tls.can_accept() => Ok(Some(Arc::clone(tls))),
+            Some(_) => Err(OpenError::Setting {
+                what: "net.tls_certificate",
+                fix: "a publisher by tcp needs one to show to its subscribers, and net.tls_key",
+            }),
+            None if self.keys.is_some() => Err(OpenError::Setting {
+                what: "net.key_file",
+                fix: "it seals datagrams only, not TCP: publish by rm or ru, or encrypt \
+                      connections with net.tls_certificate",
+            }),
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn tcp_options(&self) -> TcpOptions {

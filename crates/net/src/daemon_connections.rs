@@ -2,14 +2,16 @@
 //! resolver says so.
 
 use crate::context::NetContext;
-use crate::frame_reassembler::version_of;
 use crate::frame_stream::FrameStream;
 use crate::poller::Descriptor;
+use crate::telemetry::Telemetry;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::resolution::{DaemonAction, Resolver};
 use lanecast_protocol::{MILLISECOND, Nanos};
+use lanecast_tls::{ByteStream, TlsIdentity};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Buffers of a daemon's socket, in each direction.
 const SOCKET_BYTES: usize = 256 << 10;
@@ -25,6 +27,8 @@ struct Daemon {
     address: SocketAddr,
     /// Local address to connect from, if the daemon is reachable from it.
     from: Option<IpAddr>,
+    /// TLS of new connections, if they are encrypted.
+    tls: Option<Arc<TlsIdentity>>,
     connection: Connection,
 }
 
@@ -32,6 +36,8 @@ struct Daemon {
 enum Connection {
     Closed,
     Connecting(FrameStream),
+    /// Connected, within the handshake of TLS.
+    Handshaking(FrameStream),
     Established(FrameStream),
 }
 
@@ -50,25 +56,23 @@ impl DaemonConnections {
                 from.is_ipv4() == address.is_ipv4()
                     && from.is_loopback() == address.ip().is_loopback()
             });
-            Daemon { address, from, connection: Connection::Closed }
+            Daemon { address, from, tls: context.tls.clone(), connection: Connection::Closed }
         });
         Self(daemon_connections.collect())
     }
 
-    /// Exchanges frames with all daemons, and passes the versions of those that speak another one
-    /// to `refuse`; returns the number of frames.
+    /// Exchanges frames with all daemons, and tells why a connection fails; returns the number of
+    /// frames.
     pub(crate) fn do_work(
         &mut self,
         resolver: &mut Resolver,
         now: Nanos,
         buffer: &mut [u8],
-        mut refuse: impl FnMut(SocketAddr, u8),
+        telemetry: &Telemetry,
     ) -> usize {
         let each = |(number, daemon): (usize, &mut Daemon)| {
             daemon.exchange(number, resolver, now, buffer).unwrap_or_else(|error| {
-                if let Some(version) = version_of(&error) {
-                    refuse(daemon.address, version);
-                }
+                telemetry.stream_error(daemon.address.ip(), &error);
                 daemon.connection = Connection::Closed;
                 // The resolver times the next attempt; this file only carries it out.
                 resolver.daemon_disconnected(now, number);
@@ -92,13 +96,15 @@ impl DaemonConnections {
             Connection::Closed => None,
             // A socket becomes writable when its connect has ended, well or badly.
             Connection::Connecting(stream) => Some((stream.descriptor().0, true)),
-            Connection::Established(stream) => Some(stream.descriptor()),
+            Connection::Handshaking(stream) | Connection::Established(stream) => {
+                Some(stream.descriptor())
+            }
         }));
     }
 }
 
 impl Daemon {
-    fn connect(&self) -> io::Result<TcpStream> {
+    fn connect(&self) -> io::Result<ByteStream> {
         let stream = tcp::connect(self.from, self.address)?;
         let options = TcpOptions {
             send_buffer_bytes: SOCKET_BYTES,
@@ -106,7 +112,10 @@ impl Daemon {
             ..TcpOptions::default()
         };
         tcp::tune(&stream, &options)?;
-        Ok(stream)
+        match &self.tls {
+            None => Ok(ByteStream::plain(stream)),
+            Some(tls) => tls.connect(stream, self.address.ip()),
+        }
     }
 
     fn is_blocked(&self) -> bool {
@@ -133,9 +142,19 @@ impl Daemon {
         }
         // An error by `?` leaves the connection closed, as it has to be.
         self.connection = match std::mem::replace(&mut self.connection, Connection::Closed) {
-            Connection::Connecting(stream) if tcp::established(stream.stream())? => {
-                resolver.daemon_connected(now, number);
-                Connection::Established(stream)
+            Connection::Connecting(stream) if tcp::established(stream.stream().socket())? => {
+                Connection::Handshaking(stream)
+            }
+            connection => connection,
+        };
+        self.connection = match std::mem::replace(&mut self.connection, Connection::Closed) {
+            Connection::Handshaking(mut stream) => {
+                if stream.shake_hands(buffer)? {
+                    resolver.daemon_connected(now, number);
+                    Connection::Established(stream)
+                } else {
+                    Connection::Handshaking(stream)
+                }
             }
             connection => connection,
         };

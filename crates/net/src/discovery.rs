@@ -7,6 +7,7 @@ use crate::context::NetContext;
 use crate::daemon_connections::DaemonConnections;
 use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
+use crate::frame_stream;
 use crate::peers::Peers;
 use crate::poller::Descriptor;
 use crate::source::{Source, TransportKind};
@@ -24,7 +25,7 @@ use std::net::SocketAddr;
 
 /// The most datagrams that are read from a socket in one turn.
 const READS_MAX: usize = 64;
-const BUFFER_BYTES: usize = 64 << 10;
+const BUFFER_BYTES: usize = frame_stream::READ_BYTES;
 
 /// Finds publishers, and advertises the program's own.
 #[derive(Debug)]
@@ -84,8 +85,7 @@ impl Discovery {
             ..usual
         };
         let mut accept = context.settings.accept.clone();
-        // Connections are not sealed.
-        accept.retain(|kind| context.keys.is_none() || *kind != TransportKind::Tcp);
+        accept.retain(|kind| *kind != TransportKind::Tcp || context.can_join_by_tcp());
         let clock = Clock::host();
         let now = clock.ns(clock.ticks());
         let mut resolver = Resolver::new(settings, now);
@@ -161,9 +161,7 @@ impl Discovery {
             self.peers.iter_mut().for_each(|peers| peers.send(&self.buffer[..length]));
         }
         let Self { daemon_connections, resolver, buffer, telemetry, .. } = self;
-        received += daemon_connections.do_work(resolver, now, buffer, |daemon, version| {
-            telemetry.other_version(daemon.ip(), version);
-        });
+        received += daemon_connections.do_work(resolver, now, buffer, telemetry);
         while let Some(event) = self.resolver.next_event() {
             if let ResolverEvent::Found { announcement, topic } = event
                 // The same host and domain: shared memory brings these messages already.

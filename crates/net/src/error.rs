@@ -3,6 +3,7 @@
 use lanecast_os::interface::InterfaceError;
 use lanecast_protocol::sender::StageError;
 use lanecast_sealing::KeyFileError;
+use lanecast_tls::TlsError;
 use lanecast_transport::{BackPressureReason, ClaimError};
 use std::io;
 use std::net::SocketAddr;
@@ -25,6 +26,9 @@ pub enum OpenError {
     /// The file of keys cannot be used.
     #[error("net.key_file {0}")]
     KeyFile(KeyFileError),
+    /// A file of certificates or keys cannot be used for TLS.
+    #[error("net.tls: {0}")]
+    Tls(TlsError),
     /// A system call failed.
     #[error("cannot {doing}: {error}")]
     System {

@@ -3,10 +3,12 @@
 //! All TCP connections use it: a publisher's to its receivers (`tcp_sender`), a subscriber's to a
 //! publisher (`tcp_receiver`), and those between resolvers and daemons (`frame_stream`).
 
-use lanecast_os::raw_io;
-use lanecast_wire::net::{Frame, VERSION, frame_length, other_version};
+use lanecast_tls::{ByteStream, READ_BYTES_MIN, is_tls};
+use lanecast_wire::net::{FRAME_MAX, Frame, VERSION, frame_length, other_version};
 use std::io::{self, ErrorKind};
-use std::net::TcpStream;
+
+/// The smallest buffer of a read: behind an incomplete frame there is room for TLS.
+pub(crate) const BUFFER_BYTES_MIN: usize = FRAME_MAX + READ_BYTES_MIN;
 
 /// The incomplete frame at the end of the last read.
 #[derive(Debug)]
@@ -29,21 +31,22 @@ impl FrameReassembler {
     }
 
     /// Reads once, behind the incomplete frame of the last read. Returns the bytes in `buffer`, to
-    /// be passed to [`split`](Self::split); `None` if there is nothing to read. `buffer` has to
-    /// hold the longest frame.
+    /// be passed to [`split`](Self::split), none if those that came are TLS's own; `None` if there
+    /// is nothing to read. `buffer` has at least [`BUFFER_BYTES_MIN`].
     ///
     /// # Errors
     /// If the connection has failed, or with [`ErrorKind::UnexpectedEof`] if it has ended.
     pub(crate) fn read<'a>(
         &mut self,
-        stream: &TcpStream,
+        stream: &mut ByteStream,
         buffer: &'a mut [u8],
     ) -> io::Result<Option<&'a [u8]>> {
         let kept = self.partial.len();
         // Room for the rest of the last frame stays in front: the frame is then whole in one piece.
-        match raw_io::read(stream, &mut buffer[kept..]) {
-            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            Ok(length) => {
+        match stream.read(&mut buffer[kept..]) {
+            // The incomplete frame stays where it is.
+            Ok((0, _)) => Ok(Some(&[])),
+            Ok((length, _)) => {
                 buffer[..kept].copy_from_slice(&self.partial);
                 self.partial.clear();
                 Ok(Some(&buffer[..kept + length]))
@@ -57,8 +60,8 @@ impl FrameReassembler {
     /// rest for the next read. Returns the number of frames.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] if `bytes` does not continue with a frame; [`version_of`] names
-    /// its version if it is one of another version.
+    /// [`ErrorKind::InvalidData`] if `bytes` does not continue with a frame: with an
+    /// [`OtherFrames`] if it is clear with what else.
     pub(crate) fn split(
         &mut self,
         bytes: &[u8],
@@ -79,6 +82,10 @@ impl FrameReassembler {
                 None => return Err(ErrorKind::InvalidData.into()),
             }
         }
+        // An alert is shorter than any frame: nothing would follow it.
+        if self.partial.is_empty() && is_tls(rest) {
+            return Err(invalid(rest));
+        }
         // Only the rest is copied: whole frames are handled in the buffer.
         self.partial.extend_from_slice(rest);
         Ok(frames)
@@ -90,22 +97,35 @@ impl FrameReassembler {
     }
 }
 
-/// A connection that carries frames of another version.
-#[derive(Debug, thiserror::Error)]
-#[error("frames of version {0}, this program reads version {VERSION}")]
-struct OtherVersion(u8);
+/// A connection that carries something else than frames of this version: a predicate whose subject
+/// is the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OtherFrames {
+    #[error(
+        "sends frames of version {0}, this program reads version {VERSION}: give both hosts the \
+         same version of lanecast"
+    )]
+    Version(u8),
+    #[error(
+        "speaks TLS, and this program does not: set net.tls_authorities, and net.tls_certificate \
+         with net.tls_key where it publishes or the other side requires it"
+    )]
+    Tls,
+}
 
 /// The error of a connection that continues with `bytes`, which are no frame of this version.
 fn invalid(bytes: &[u8]) -> io::Error {
-    match other_version(bytes) {
-        Some(version) => io::Error::new(ErrorKind::InvalidData, OtherVersion(version)),
-        None => ErrorKind::InvalidData.into(),
-    }
+    let other = match other_version(bytes) {
+        Some(version) => OtherFrames::Version(version),
+        None if is_tls(bytes) => OtherFrames::Tls,
+        None => return ErrorKind::InvalidData.into(),
+    };
+    io::Error::new(ErrorKind::InvalidData, other)
 }
 
-/// The version of the frames, if `error` is that of a connection with those of another version.
-pub(crate) fn version_of(error: &io::Error) -> Option<u8> {
-    error.get_ref()?.downcast_ref::<OtherVersion>().map(|other| other.0)
+/// The frames of a connection with this error, if it is clear what they are.
+pub(crate) fn other_frames(error: &io::Error) -> Option<OtherFrames> {
+    error.get_ref()?.downcast_ref::<OtherFrames>().copied()
 }
 
 /// Whether a non-blocking call failed only for now.
@@ -118,16 +138,16 @@ mod tests {
     use super::*;
     use lanecast_wire::net::{FrameWriter, Kind};
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     /// Two connected sockets; reads of the second do not block.
-    fn pair() -> (TcpStream, TcpStream) {
+    fn pair() -> (TcpStream, ByteStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
         let address = listener.local_addr().expect("an address");
         let sending = TcpStream::connect(address).expect("a connection");
         let (receiving, _) = listener.accept().expect("a connection");
         receiving.set_nonblocking(true).expect("non-blocking");
-        (sending, receiving)
+        (sending, ByteStream::plain(receiving))
     }
 
     /// Sends `bytes` in pieces of `piece`, and gives the sequences of the frames that arrive.
@@ -136,12 +156,12 @@ mod tests {
         bytes: &[u8],
         piece: usize,
     ) -> io::Result<Vec<u64>> {
-        let (mut sending, receiving) = pair();
+        let (mut sending, mut receiving) = pair();
         let (mut buffer, mut got) = (vec![0; 128 << 10], Vec::new());
         for piece in bytes.chunks(piece) {
             sending.write_all(piece).expect("room");
             loop {
-                let Some(read) = frames.read(&receiving, &mut buffer)? else { continue };
+                let Some(read) = frames.read(&mut receiving, &mut buffer)? else { continue };
                 frames.split(read, |frame| {
                     got.push(frame.sequence);
                     true
@@ -189,5 +209,15 @@ mod tests {
         let bytes = [7; 48];
         let rejected = reassemble(FrameReassembler::lenient(), &bytes, bytes.len());
         assert_eq!(rejected.expect_err("no frame").kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn tls_is_told_apart_however_short_it_is() {
+        for bytes in [&[21, 3, 3, 0, 2, 2, 70][..], &[22, 3, 1, 2, 0], &[3; 3]] {
+            let read = reassemble(FrameReassembler::lenient(), bytes, bytes.len());
+            let other = read.as_ref().err().and_then(other_frames);
+            let is_tls = bytes[0] != 3;
+            assert_eq!(other, is_tls.then_some(OtherFrames::Tls), "{bytes:?}");
+        }
     }
 }

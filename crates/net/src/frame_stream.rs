@@ -1,14 +1,14 @@
 //! Frames in both directions over a TCP connection between a resolver and a daemon.
 
-use crate::frame_reassembler::{FrameReassembler, is_transient};
+use crate::frame_reassembler::{BUFFER_BYTES_MIN, FrameReassembler, is_transient};
 use crate::poller::Descriptor;
+use lanecast_tls::ByteStream;
 use lanecast_wire::net::Frame;
-use std::io::{self, ErrorKind, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// Size of read buffers. One read a turn, so that no client keeps the others waiting.
-pub(crate) const READ_BYTES: usize = 64 << 10;
+pub(crate) const READ_BYTES: usize = BUFFER_BYTES_MIN.next_multiple_of(64 << 10);
 /// The longest frame that is written.
 const FRAME_BYTES: usize = 16 << 10;
 /// The most frames that are written in one turn.
@@ -17,7 +17,7 @@ const WRITES_MAX: usize = 64;
 /// A connection, and the incomplete frames in both directions.
 #[derive(Debug)]
 pub(crate) struct FrameStream {
-    stream: Arc<TcpStream>,
+    stream: ByteStream,
     incoming: FrameReassembler,
     unsent: Vec<u8>,
     sent: usize,
@@ -26,9 +26,9 @@ pub(crate) struct FrameStream {
 }
 
 impl FrameStream {
-    pub(crate) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: ByteStream) -> Self {
         Self {
-            stream: Arc::new(stream),
+            stream,
             incoming: FrameReassembler::strict(),
             unsent: Vec::new(),
             sent: 0,
@@ -36,24 +36,40 @@ impl FrameStream {
         }
     }
 
-    pub(crate) fn stream(&self) -> &TcpStream {
+    pub(crate) const fn stream(&self) -> &ByteStream {
         &self.stream
     }
 
     /// The connection alone; `None` while a frame is partly written, as another frame would then
     /// break the stream.
-    pub(crate) fn into_stream(self) -> Option<TcpStream> {
-        if self.unsent.is_empty() { Arc::into_inner(self.stream) } else { None }
+    pub(crate) fn into_stream(self) -> Option<ByteStream> {
+        self.unsent.is_empty().then_some(self.stream)
+    }
+
+    /// Goes on with a TLS handshake; whether it is complete, or none is needed.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub(crate) fn shake_hands(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        if !self.stream.is_open() {
+            self.stream.flush()?;
+            let bytes = self.incoming.read(&mut self.stream, buffer)?;
+            // A daemon has nothing to say before it knows its client.
+            if bytes.is_some_and(|bytes| !bytes.is_empty()) {
+                return Err(ErrorKind::InvalidData.into());
+            }
+        }
+        Ok(self.stream.is_open())
     }
 
     /// The connection, and whether to wait for room to write.
     pub(crate) fn descriptor(&self) -> (Descriptor, bool) {
-        (Descriptor::Tcp(Arc::clone(&self.stream)), self.has_more)
+        (Descriptor::Tcp(Arc::clone(self.stream.socket())), self.has_more())
     }
 
     /// Whether there is more to write than the last turn could.
-    pub(crate) const fn has_more(&self) -> bool {
-        self.has_more
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more || self.stream.has_unsent()
     }
 
     /// Reads once, and calls `each` with each complete frame until it returns false. Returns the
@@ -66,7 +82,7 @@ impl FrameStream {
         buffer: &mut [u8],
         each: impl FnMut(&Frame<'_>) -> bool,
     ) -> io::Result<usize> {
-        match self.incoming.read(&self.stream, buffer)? {
+        match self.incoming.read(&mut self.stream, buffer)? {
             Some(bytes) => self.incoming.split(bytes, each),
             None => Ok(0),
         }
@@ -102,7 +118,7 @@ impl FrameStream {
     /// Writes the rest of the last frame; returns whether all of it is written.
     fn flush(&mut self) -> io::Result<bool> {
         while self.sent < self.unsent.len() {
-            match (&*self.stream).write(&self.unsent[self.sent..]) {
+            match self.stream.write(&self.unsent[self.sent..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => self.sent += length,
                 Err(error) if is_transient(&error) => return Ok(false),
@@ -111,6 +127,6 @@ impl FrameStream {
         }
         self.sent = 0;
         self.unsent.clear();
-        Ok(true)
+        self.stream.flush()
     }
 }

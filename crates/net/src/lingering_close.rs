@@ -4,8 +4,9 @@
 //! the daemon reads until the other side has closed too.
 
 use lanecast_protocol::{Nanos, SECOND};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use lanecast_tls::ByteStream;
+use std::io::ErrorKind;
+use std::net::Shutdown;
 
 /// Time that the other side has to close.
 const LINGER: Nanos = SECOND;
@@ -14,16 +15,17 @@ const LINGERING_MAX: usize = 64;
 
 /// Lingering connections, and the latest time to close each.
 #[derive(Debug, Default)]
-pub(crate) struct LingeringConnections(Vec<(Nanos, TcpStream)>);
+pub(crate) struct LingeringConnections(Vec<(Nanos, ByteStream)>);
 
 impl LingeringConnections {
     /// Writes the last frame, as far as there is room, and starts to close.
-    pub(crate) fn add(&mut self, now: Nanos, stream: TcpStream, frame: &[u8]) {
+    pub(crate) fn add(&mut self, now: Nanos, mut stream: ByteStream, frame: &[u8]) {
         // Once, without waiting: a peer that does not read loses the reason.
-        let written = (&stream).write(frame);
+        let written = stream.write(frame);
+        stream.close(Vec::new);
         if written.is_ok()
             // The peer sees the end after the frame, and closes its side.
-            && stream.shutdown(Shutdown::Write).is_ok()
+            && stream.socket().shutdown(Shutdown::Write).is_ok()
             && self.0.len() < LINGERING_MAX
         {
             self.0.push((now.saturating_add(LINGER), stream));
@@ -32,10 +34,9 @@ impl LingeringConnections {
 
     /// Discards what still comes, and closes connections whose time is over.
     pub(crate) fn poll(&mut self, now: Nanos, buffer: &mut [u8]) {
-        self.0.retain(|(until, stream)| {
-            let mut stream = stream;
+        self.0.retain_mut(|(until, stream)| {
             let is_open = match stream.read(buffer) {
-                Ok(length) => length > 0,
+                Ok(_) => true,
                 // Nothing to read is a peer that has not closed yet.
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
             };
@@ -48,7 +49,7 @@ impl LingeringConnections {
         self.0.iter().map(|(until, _)| *until).min()
     }
 
-    pub(crate) fn streams(&self) -> impl Iterator<Item = &TcpStream> {
+    pub(crate) fn streams(&self) -> impl Iterator<Item = &ByteStream> {
         self.0.iter().map(|(_, stream)| stream)
     }
 }

@@ -151,18 +151,13 @@ impl Network {
         let context = &self.conductor.context;
         let port = context.settings.port;
         if kind == TransportKind::Tcp {
-            if context.keys.is_some() {
-                return Err(OpenError::Setting {
-                    what: "net.key_file",
-                    fix: "it seals datagrams only, not TCP: publish by rm or ru",
-                });
-            }
+            let tls = context.accepting_tls()?;
             let listener = tcp::listen(SocketAddr::new(context.address, port), ACCEPT_BACKLOG)
                 .map_err(system("listen for subscribers"))?;
             let address = listener.local_addr().map_err(system("look at a socket"))?;
             let (options, receivers) = (context.tcp_options(), context.settings.receivers_max);
             let telemetry = context.telemetry.clone();
-            let sender = TcpSender::new(listener, options, receivers, telemetry);
+            let sender = TcpSender::new(listener, options, tls, receivers, telemetry);
             return Ok((SendTransport::Tcp(sender), address));
         }
         let socket = context.session_socket(port).map_err(system("open a UDP socket"))?;
@@ -197,7 +192,10 @@ impl Network {
                 Pacing::None => sender::Pacing::None,
             },
             datagram_bytes,
-            envelope_bytes: self.conductor.context.envelope_bytes(),
+            envelope_bytes: match kind {
+                TransportKind::Tcp => 0,
+                TransportKind::Rm | TransportKind::Ru => self.conductor.context.envelope_bytes(),
+            },
             window_bytes: settings.window_bytes,
             longest_message: settings.longest_message(),
             receivers_max: settings.receivers_max,

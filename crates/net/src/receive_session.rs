@@ -7,7 +7,6 @@ use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
-use crate::frame_reassembler::version_of;
 use crate::ready_streams::ReadyStreams;
 use crate::settings::nanos;
 use crate::source::{Source, TransportKind};
@@ -52,8 +51,6 @@ pub(crate) struct ReceiveSession {
 pub(crate) enum StreamRead {
     /// Bytes came.
     Bytes,
-    /// Bytes came, the last ones of another version: the connection is closed.
-    OtherVersion(u8),
     /// Nothing came.
     Nothing,
     /// The connection has ended: the session connects anew, at a time that is due earlier than any
@@ -179,8 +176,8 @@ impl ReceiveSession {
         let bytes = match tcp.read(now, buffer) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return StreamRead::Nothing,
-            Err(_) => {
-                self.disconnect(now);
+            Err(error) => {
+                self.fail(now, &error);
                 return StreamRead::Broken;
             }
         };
@@ -196,13 +193,10 @@ impl ReceiveSession {
         });
         // Without a valid header the start of the next frame is unknown: only a new connection
         // helps.
-        match split {
-            Ok(()) => StreamRead::Bytes,
-            Err(error) => {
-                self.disconnect(now);
-                version_of(&error).map_or(StreamRead::Bytes, StreamRead::OtherVersion)
-            }
+        if let Err(error) = split {
+            self.fail(now, &error);
         }
+        StreamRead::Bytes
     }
 
     /// Whether the session's connection has to be read unasked.
@@ -395,6 +389,14 @@ impl ReceiveSession {
 
     pub(crate) const fn tcp(&self) -> Option<&TcpReceiver> {
         self.tcp.as_ref()
+    }
+
+    #[cold]
+    fn fail(&mut self, now: Nanos, error: &io::Error) {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.fail(now, error);
+            self.receiver.disconnected();
+        }
     }
 
     fn disconnect(&mut self, now: Nanos) {

@@ -412,11 +412,6 @@ impl ReceiveSessions {
                 session.queue_deliveries(&mut self.deliveries, queued);
                 return true;
             }
-            StreamRead::OtherVersion(version) => {
-                session.queue_deliveries(&mut self.deliveries, queued);
-                self.context.telemetry.other_version(session.source().address.ip(), version);
-                return true;
-            }
             StreamRead::Nothing => {}
             // Not by the next deadline, which may be far: the reconnect sets an earlier one.
             StreamRead::Broken => self.deadline = now,

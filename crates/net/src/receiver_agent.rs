@@ -14,6 +14,7 @@ use lanecast_os::biased::Visitor;
 use lanecast_os::xdp::XdpDevice;
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_sealing::KeyRing;
+use lanecast_tls::TlsIdentity;
 use lanecast_transport::TopicSelection;
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ const OWNERS_REST: Nanos = MILLISECOND;
 /// Time between two looks at next hops and other programs' groups, of sessions that pass the
 /// kernel's stack by.
 const XDP_REFRESH: Nanos = 200 * MILLISECOND;
-/// Time between two looks at the file of keys.
-const KEYS_REFRESH: Nanos = 500 * MILLISECOND;
+/// Time between two looks at the files of keys and certificates.
+const FILES_REFRESH: Nanos = 500 * MILLISECOND;
 /// The most joins of a subscriber that wait for a free session, and the most of them that are
 /// tried in one duty cycle. Further topics of joined sessions do not wait.
 const DEFERRED_MAX: usize = 4_096;
@@ -63,8 +64,10 @@ pub(crate) struct ReceiverAgent {
     only_driver: bool,
     /// The interface past the kernel's stack, and the time of the next look at its surroundings.
     xdp: Option<(Arc<XdpDevice>, Nanos)>,
-    /// The keys of datagrams, and the time of the next look at their file.
-    keys: Option<(Arc<KeyRing>, Nanos)>,
+    /// Keys of datagrams, TLS of connections, and the time of the next look at their files.
+    keys: Option<Arc<KeyRing>>,
+    tls: Option<Arc<TlsIdentity>>,
+    files_due: Nanos,
     telemetry: Telemetry,
 }
 
@@ -81,21 +84,29 @@ impl ReceiverAgent {
             subscribers: Vec::new(),
             only_driver,
             xdp: context.xdp.clone().map(|device| (device, 0)),
-            keys: context.keys.clone().map(|keys| (keys, 0)),
+            keys: context.keys.clone(),
+            tls: context.tls.clone(),
+            files_due: 0,
             telemetry: context.telemetry.clone(),
         }
     }
 
-    /// Reads the file of keys again if it has changed; returns the time of the next look.
-    fn refresh_keys(&mut self, now: Nanos) -> Nanos {
-        let Some((keys, due)) = &mut self.keys else { return Nanos::MAX };
-        if *due <= now {
-            *due = now + KEYS_REFRESH;
-            if let Err(error) = keys.refresh() {
+    /// Reads the files of keys and certificates again if they have changed; returns the time of the
+    /// next look.
+    fn refresh_files(&mut self, now: Nanos) -> Nanos {
+        if self.keys.is_none() && self.tls.is_none() {
+            return Nanos::MAX;
+        }
+        if self.files_due <= now {
+            self.files_due = now + FILES_REFRESH;
+            if let Some(Err(error)) = self.keys.as_ref().map(|keys| keys.refresh()) {
                 self.telemetry.error(&format!("the old keys stay in use: net.key_file {error}"));
             }
+            if let Some(Err(error)) = self.tls.as_ref().map(|tls| tls.refresh()) {
+                self.telemetry.error(&format!("the old certificates stay in use: {error}"));
+            }
         }
-        *due
+        self.files_due
     }
 
     fn run_commands(&mut self) -> usize {
@@ -234,7 +245,7 @@ impl SubAgent for ReceiverAgent {
             }
             wait_set.deadline = wait_set.deadline.min(*due);
         }
-        wait_set.deadline = wait_set.deadline.min(self.refresh_keys(now));
+        wait_set.deadline = wait_set.deadline.min(self.refresh_files(now));
         wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
         self.discovery.descriptors(&mut wait_set.descriptors);
         commands + received

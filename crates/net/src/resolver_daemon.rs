@@ -4,7 +4,7 @@
 //! protocol's state machine and all connections.
 
 use crate::error::{OpenError, system};
-use crate::frame_reassembler::version_of;
+use crate::frame_reassembler::{OtherFrames, other_frames};
 use crate::frame_stream::{FrameStream, READ_BYTES};
 use crate::lingering_close::LingeringConnections;
 use lanecast_base::clock::Clock;
@@ -13,8 +13,9 @@ use lanecast_os::event::EventFd;
 use lanecast_os::poll::PollBuffer;
 use lanecast_os::process;
 use lanecast_os::tcp::{self, TcpOptions};
-use lanecast_protocol::resolver_server::{self, RejectedClient, ResolverServer};
+use lanecast_protocol::resolver_server::{self, RejectReason, RejectedClient, ResolverServer};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use lanecast_tls::{ByteStream, TlsIdentity, TlsSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,9 +23,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use lanecast_protocol::resolver_server::{
-    RejectReason, ResolverServerCounters as DaemonCounters,
-};
+pub use lanecast_protocol::resolver_server::ResolverServerCounters as DaemonCounters;
 
 /// The default port of a daemon.
 pub const RESOLVER_PORT: u16 = 7331;
@@ -32,11 +31,15 @@ pub const RESOLVER_PORT: u16 = 7331;
 const BACKLOG: u32 = 128;
 /// Buffers of a client's socket, in each direction.
 const SOCKET_BYTES: usize = 128 << 10;
+/// The most clients whose TLS handshakes go on in one turn: the others are not kept waiting.
+const HANDSHAKES_MAX: usize = 8;
 /// The longest sleep, and the shortest while a client does not read.
 const REST_MAX: Nanos = SECOND;
 const REST_MIN: Nanos = 10 * MILLISECOND;
 /// Pause of accepts after the system ran out of descriptors.
 const REFUSED_REST: Nanos = 100 * MILLISECOND;
+/// Time between two looks at the files of TLS.
+const FILES_REFRESH: Nanos = 500 * MILLISECOND;
 /// The most unread rejections; older ones are dropped.
 const REJECTIONS_MAX: usize = 64;
 
@@ -53,6 +56,9 @@ pub struct DaemonSettings {
     pub topics_max: usize,
     /// Time for which the publications of a disconnected client are kept.
     pub grace: Duration,
+    /// TLS 1.3 of all connections; by default they are plain. With authorities, clients have to
+    /// show a certificate of one. The files are read again when they change.
+    pub tls: TlsSettings,
 }
 
 impl DaemonSettings {
@@ -66,7 +72,8 @@ impl DaemonSettings {
             ..
         } = resolver_server::ResolverServerSettings::default();
         let grace = Duration::from_nanos(grace);
-        Self { listen, clients_max, client_topics_max, topics_max, grace }
+        let tls = TlsSettings::default();
+        Self { listen, clients_max, client_topics_max, topics_max, grace, tls }
     }
 }
 
@@ -79,9 +86,13 @@ pub struct ResolverDaemon {
     listener: TcpListener,
     /// No connection is accepted before.
     accept_from: Nanos,
+    /// TLS of connections, if they are encrypted, and the time of the next look at its files.
+    tls: Option<(TlsIdentity, Nanos)>,
     clients: BTreeMap<u64, FrameStream>,
     lingering: LingeringConnections,
-    rejections: VecDeque<RejectedClient>,
+    rejections: VecDeque<(SocketAddr, String)>,
+    /// The last error of reading the files of TLS, and whether it is still to be told.
+    file_error: Option<(String, bool)>,
     event: Arc<EventFd>,
     room: PollBuffer,
     /// Clients whose connections are readable.
@@ -93,8 +104,15 @@ impl ResolverDaemon {
     /// Opens the listening socket.
     ///
     /// # Errors
-    /// If the address is taken or not this host's.
+    /// If the address is taken or not this host's, or the files of TLS cannot be used.
     pub fn open(settings: &DaemonSettings) -> Result<Self, OpenError> {
+        let tls = TlsIdentity::open(&settings.tls).map_err(OpenError::Tls)?;
+        if tls.as_ref().is_some_and(|tls| !tls.can_accept()) {
+            return Err(OpenError::Setting {
+                what: "net.tls_certificate",
+                fix: "a resolver daemon needs one to show to its clients, and net.tls_key",
+            });
+        }
         let listener =
             tcp::listen(settings.listen, BACKLOG).map_err(system("listen for resolvers"))?;
         let clock = Clock::host();
@@ -112,9 +130,11 @@ impl ResolverDaemon {
             clock,
             listener,
             accept_from: 0,
+            tls: tls.map(|tls| (tls, 0)),
             clients: BTreeMap::new(),
             lingering: LingeringConnections::default(),
             rejections: VecDeque::new(),
+            file_error: None,
             event: Arc::new(EventFd::new(false).map_err(system("make an event"))?),
             room: PollBuffer::default(),
             ready: Vec::new(),
@@ -164,10 +184,16 @@ impl ResolverDaemon {
         self.server.topics()
     }
 
-    /// Address of a client whose connection the daemon has closed, and the reason. The newest 64
-    /// are kept.
-    pub fn next_rejection(&mut self) -> Option<(SocketAddr, RejectReason)> {
-        self.rejections.pop_front().map(|rejected| (rejected.from, rejected.why))
+    /// Address of a client whose connection the daemon has closed, and the reason in words. The
+    /// newest 64 are kept.
+    pub fn next_rejection(&mut self) -> Option<(SocketAddr, String)> {
+        self.rejections.pop_front()
+    }
+
+    /// The error of reading the files of TLS again, once for each; the old ones stay in use.
+    pub fn next_file_error(&mut self) -> Option<String> {
+        let (error, is_new) = self.file_error.as_mut()?;
+        std::mem::take(is_new).then(|| error.clone())
     }
 
     fn now(&self) -> Nanos {
@@ -206,37 +232,52 @@ impl ResolverDaemon {
         }
         match self.server.connect(now, from) {
             Ok(client) => {
+                let stream = match &self.tls {
+                    None => Ok(ByteStream::plain(stream)),
+                    Some((tls, _)) => tls.accept(stream),
+                };
+                let Ok(stream) = stream else { return self.server.disconnect(now, client) };
                 self.clients.insert(client, FrameStream::new(stream));
                 // Its first frame may have come along with the connect.
                 self.ready.push(client);
             }
             Err(why) => {
-                self.reject(
-                    now,
-                    Some(stream),
-                    RejectedClient { client: 0, from, resolver: 0, why },
-                );
+                // Under TLS nothing can be said before the handshake.
+                let stream = self.tls.is_none().then(|| ByteStream::plain(stream));
+                self.reject(now, stream, RejectedClient { client: 0, from, resolver: 0, why });
             }
         }
     }
 
     /// Sends a client the reason, if its stream is intact, and closes the connection.
-    fn reject(&mut self, now: Nanos, stream: Option<TcpStream>, rejected: RejectedClient) {
+    fn reject(&mut self, now: Nanos, stream: Option<ByteStream>, rejected: RejectedClient) {
         if let Some(stream) = stream {
             let length = self.server.write_eject(rejected.resolver, rejected.why, &mut self.buffer);
             self.lingering.add(now, stream, &self.buffer[..length]);
         }
+        self.note(rejected.from, rejected.why.to_string());
+    }
+
+    /// Notes why a connection is closed.
+    fn note(&mut self, from: SocketAddr, why: String) {
         // The oldest goes: a log that is not read must not grow.
         if self.rejections.len() >= REJECTIONS_MAX {
             self.rejections.pop_front();
         }
-        self.rejections.push_back(rejected);
+        self.rejections.push_back((from, why));
     }
 
     fn read(&mut self, now: Nanos) -> usize {
-        let mut received = 0;
+        let (mut received, mut handshakes) = (0, 0);
         for client in std::mem::take(&mut self.ready) {
             let Some(stream) = self.clients.get_mut(&client) else { continue };
+            if !stream.stream().is_open() {
+                handshakes += 1;
+                // The next sleep finds it ready again.
+                if handshakes > HANDSHAKES_MAX {
+                    continue;
+                }
+            }
             let server = &mut self.server;
             let read = stream.read(&mut self.buffer, |frame| {
                 server.on_frame(now, client, frame);
@@ -245,14 +286,48 @@ impl ResolverDaemon {
             match read {
                 Ok(frames) => received += frames,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    // Stays open for now: `close_rejected` sends the reason, and closes it.
-                    let other = version_of(&error).map(RejectReason::OtherVersion);
-                    self.server.reject(now, client, other.unwrap_or(RejectReason::Malformed));
+                    self.refuse(now, client, &error);
                 }
                 Err(_) => self.leave(now, client),
             }
         }
         received
+    }
+
+    /// Closes the connection of a client that sends something else than frames of this version.
+    fn refuse(&mut self, now: Nanos, client: u64, error: &io::Error) {
+        // For these two the connection stays open for now: `close_rejected` sends the reason.
+        match other_frames(error) {
+            Some(OtherFrames::Version(version)) => {
+                self.server.reject(now, client, RejectReason::OtherVersion(version));
+            }
+            None if error.get_ref().is_none() => {
+                self.server.reject(now, client, RejectReason::Malformed);
+            }
+            _ => {
+                if let Some(from) = self.server.refuse(now, client) {
+                    self.note(from, format!("it {error}"));
+                }
+                self.clients.remove(&client);
+            }
+        }
+    }
+
+    /// Reads the files of TLS again if they have changed.
+    fn refresh_files(&mut self, now: Nanos) {
+        let Some((tls, due)) = self.tls.as_mut().filter(|(_, due)| *due <= now) else { return };
+        *due = now + FILES_REFRESH;
+        match tls.refresh() {
+            Ok(false) => {}
+            Ok(true) => self.file_error = None,
+            Err(error) => {
+                let error = error.to_string();
+                // Tried again and again: told once.
+                if self.file_error.as_ref().is_none_or(|(last, _)| *last != error) {
+                    self.file_error = Some((error, true));
+                }
+            }
+        }
     }
 
     fn leave(&mut self, now: Nanos, client: u64) {
@@ -263,7 +338,12 @@ impl ResolverDaemon {
     fn write(&mut self, now: Nanos) -> usize {
         let (mut written, mut broken) = (0, Vec::new());
         for (&client, stream) in &mut self.clients {
-            match stream.write(|buffer| self.server.next_frame(now, client, buffer)) {
+            // Nothing is said to a client that has not shown who it is.
+            let is_open = stream.stream().is_open();
+            let next = |buffer: &mut [u8]| {
+                is_open.then(|| self.server.next_frame(now, client, buffer)).flatten()
+            };
+            match stream.write(next) {
                 Ok(frames) => written += frames,
                 Err(_) => broken.push(client),
             }
@@ -281,7 +361,9 @@ impl ResolverDaemon {
 
     /// Length of the next sleep.
     fn rest(&self, now: Nanos) -> Duration {
-        let due = self.server.next_deadline().into_iter().chain(self.lingering.deadline()).min();
+        let files = self.tls.as_ref().map(|(_, due)| *due);
+        let due = self.server.next_deadline().into_iter().chain(self.lingering.deadline());
+        let due = due.chain(files).min();
         let rest = due.map_or(REST_MAX, |due| due.saturating_sub(now));
         Duration::from_nanos(rest.clamp(REST_MIN, REST_MAX))
     }
@@ -290,6 +372,7 @@ impl ResolverDaemon {
 impl Agent for ResolverDaemon {
     fn do_work(&mut self) -> usize {
         let now = self.now();
+        self.refresh_files(now);
         let accepted = self.accept(now);
         let received = self.read(now);
         self.server.on_time(now);

@@ -12,7 +12,7 @@ use crate::multicast_loopback::MulticastLoopback;
 use crate::poller::{Descriptor, Poller};
 use crate::room_event::RoomEvent;
 use crate::send_batching::{BatchDecision, SendBatching};
-use crate::tcp_sender::TcpSender;
+use crate::tcp_sender::{self, TcpSender};
 use crate::telemetry::{CounterFile, Telemetry};
 use lanecast_base::clock::Clock;
 use lanecast_base::sync::Ordering;
@@ -33,7 +33,7 @@ const RECEIVE_INTERVAL: Nanos = 4 * MICROSECOND;
 const RECEIVES_MAX: usize = 16;
 /// Longest sleep while waiting for receivers: the conductor may read their frames instead.
 const NAP: Duration = Duration::from_millis(1);
-/// The longest read: a GRO run of datagrams.
+/// The longest read of datagrams: a GRO run.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Sockets that messages leave by.
@@ -82,6 +82,10 @@ impl SendSession {
         wait: WaitStrategy,
         status: Arc<PublisherStatus>,
     ) -> Self {
+        let buffer_bytes = match transport {
+            SendTransport::Udp(..) => BUFFER_BYTES,
+            SendTransport::Tcp(_) => tcp_sender::READ_BYTES,
+        };
         Self {
             sender,
             transport,
@@ -90,7 +94,7 @@ impl SendSession {
             background,
             waker,
             last_receive: 0,
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer: vec![0; buffer_bytes].into_boxed_slice(),
             loss,
             refused: 0,
             wait,

@@ -5,6 +5,7 @@ use crate::peer_names::port;
 use crate::source::TransportKind;
 use lanecast_base::WaitStrategy;
 use lanecast_protocol::fec::FecSettings;
+use lanecast_tls::TlsSettings;
 use lanecast_wire::net::{
     DATAGRAM_MIN, FEC_DATA_MAX, FEC_DATAGRAM_MAX, FEC_PARITY_MAX, SEALED_OVERHEAD,
 };
@@ -61,9 +62,12 @@ pub struct NetSettings {
     pub streams_each: usize,
     /// A file with the keys under which all datagrams are encrypted and authenticated, private to
     /// its owner: 64 hexadecimal digits a line. The first key seals, all open, and the file is read
-    /// again when it changes. Connections are not sealed, so there are none then: neither
-    /// [`TransportKind::Tcp`] nor resolver daemons.
+    /// again when it changes. It does not seal connections: without [`tls`](Self::tls) there are
+    /// none then, neither [`TransportKind::Tcp`] nor resolver daemons.
     pub key_file: Option<PathBuf>,
+    /// TLS 1.3 of all connections, those of [`TransportKind::Tcp`] and those to resolver daemons;
+    /// by default they are plain. The files are read again when they change.
+    pub tls: TlsSettings,
     /// The port of a publisher's control socket; 0: any.
     pub port: u16,
     /// The publisher's window, in bytes: messages kept for repairs and late joiners.
@@ -202,6 +206,7 @@ impl Default for NetSettings {
             foreign_adverts: false,
             streams_each: 256,
             key_file: None,
+            tls: TlsSettings::default(),
             port: 0,
             window_bytes: 4 << 20,
             datagram_bytes: None,
@@ -295,13 +300,6 @@ impl NetSettings {
         if self.key_file.is_some() && self.datagram_bytes.is_some_and(|it| it < sealed_min) {
             return refuse("net.datagram", "take 552 bytes or more with net.key_file, or auto");
         }
-        if self.key_file.is_some() && (!self.resolvers.is_empty() || self.resolver_port.is_some()) {
-            return refuse(
-                "net.key_file",
-                "it seals datagrams only, not connections to resolver daemons: resolve topics by \
-                 net.resolver_group, net.peers or net.peer_names",
-            );
-        }
         if self.longest_message.is_some_and(|longest| longest < 16) {
             return refuse("net.longest_message", "take 16 bytes or more");
         }
@@ -314,7 +312,49 @@ impl NetSettings {
         if self.accept.is_empty() {
             return refuse("net.accept", "take at least one of rm, ru and tcp");
         }
+        self.check_tls()?;
         self.check_addresses()
+    }
+
+    /// Checks that the files of TLS fit together, and serve the connections that there will be.
+    fn check_tls(&self) -> Result<(), OpenError> {
+        let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
+        let TlsSettings { certificate, key, authorities, name } = &self.tls;
+        if certificate.is_some() != key.is_some() {
+            return refuse("net.tls_key", "set it and net.tls_certificate, or neither");
+        }
+        if name.is_some() && authorities.is_none() {
+            return refuse(
+                "net.tls_name",
+                "it is looked for in certificates of net.tls_authorities: \
+                 set these too",
+            );
+        }
+        let (asks, answers) = (!self.resolvers.is_empty(), self.resolver_port.is_some());
+        if self.key_file.is_some() && !self.tls.is_set() && (asks || answers) {
+            return refuse(
+                "net.key_file",
+                "it seals datagrams only, not connections to resolver daemons: encrypt these with \
+                 net.tls_authorities and net.tls_certificate, or resolve topics by \
+                 net.resolver_group, net.peers or net.peer_names",
+            );
+        }
+        if self.tls.is_set() && asks && authorities.is_none() {
+            return refuse(
+                "net.tls_authorities",
+                "resolver daemons have to show a certificate of \
+                 one: set it",
+            );
+        }
+        // The program is a client of its own daemon.
+        if self.tls.is_set() && answers && (authorities.is_none() || certificate.is_none()) {
+            return refuse(
+                "net.resolver_port",
+                "with TLS, a daemon in this program needs \
+                 net.tls_certificate, net.tls_key and net.tls_authorities",
+            );
+        }
+        Ok(())
     }
 
     /// Checks groups, daemons and peers.

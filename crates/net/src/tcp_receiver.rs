@@ -7,12 +7,13 @@ use crate::frame_reassembler::FrameReassembler;
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
 use crate::settings::nanos;
-use lanecast_os::raw_io;
+use crate::telemetry::Telemetry;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::{MILLISECOND, Nanos};
+use lanecast_tls::{ByteStream, TlsIdentity};
 use lanecast_wire::net::Frame;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The longest read.
@@ -37,7 +38,10 @@ pub(crate) struct TcpReceiver {
     local: IpAddr,
     address: SocketAddr,
     options: TcpOptions,
-    stream: Option<Arc<TcpStream>>,
+    /// TLS of new connections, if they are encrypted.
+    tls: Option<Arc<TlsIdentity>>,
+    telemetry: Telemetry,
+    stream: Option<ByteStream>,
     is_connected: bool,
     /// The connection is among those that the system names when they are readable.
     is_registered: bool,
@@ -57,14 +61,13 @@ pub(crate) struct TcpReceiver {
 
 impl TcpReceiver {
     pub(crate) fn open(context: &NetContext, address: SocketAddr, now: Nanos) -> io::Result<Self> {
-        let options = context.tcp_options();
-        let stream = tcp::connect(Some(context.address), address)?;
-        tcp::tune(&stream, &options)?;
-        Ok(Self {
+        let mut receiver = Self {
             local: context.address,
             address,
-            options,
-            stream: Some(Arc::new(stream)),
+            options: context.tcp_options(),
+            tls: context.tls.clone(),
+            telemetry: context.telemetry.clone(),
+            stream: None,
             is_connected: false,
             is_registered: false,
             is_refused: false,
@@ -75,10 +78,23 @@ impl TcpReceiver {
             pause: RETRY,
             connected_at: now,
             acks_delayed_at: 0,
-        })
+        };
+        receiver.stream = Some(receiver.connect()?);
+        Ok(receiver)
     }
 
-    /// Reads once, behind the incomplete frame of the last read; `None` if nothing came.
+    /// Starts to connect.
+    fn connect(&self) -> io::Result<ByteStream> {
+        let stream = tcp::connect(Some(self.local), self.address)?;
+        tcp::tune(&stream, &self.options)?;
+        match &self.tls {
+            None => Ok(ByteStream::plain(stream)),
+            Some(tls) => tls.connect(stream, self.address.ip()),
+        }
+    }
+
+    /// Reads once, behind the incomplete frame of the last read; `None` if nothing came, or only
+    /// bytes of TLS's own, which are no sign of the publisher's life.
     ///
     /// # Errors
     /// If the connection has failed or ended.
@@ -91,15 +107,15 @@ impl TcpReceiver {
             return Ok(None);
         }
         // Each read is a chance to write what found no room.
-        if !self.unsent.is_empty() {
+        if self.has_unsent() {
             self.write(&[]);
         }
-        let Some(stream) = self.stream.as_deref() else { return Ok(None) };
-        let read = self.incoming.read(stream, buffer)?;
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        let read = self.incoming.read(stream, buffer)?.filter(|bytes| !bytes.is_empty());
         if read.is_some() && now.wrapping_sub(self.acks_delayed_at) >= DELAY_ACKS_INTERVAL {
             self.acks_delayed_at = now;
             // A system that refuses acknowledges as it likes.
-            drop(tcp::delay_acks(stream));
+            drop(tcp::delay_acks(stream.socket()));
         }
         Ok(read)
     }
@@ -124,8 +140,8 @@ impl TcpReceiver {
     /// Asks the system whether the connect has succeeded.
     #[cold]
     fn poll_connected(&mut self, now: Nanos) -> io::Result<bool> {
-        let Some(stream) = self.stream.as_deref() else { return Ok(false) };
-        let connected = tcp::established(stream);
+        let Some(stream) = &self.stream else { return Ok(false) };
+        let connected = tcp::established(stream.socket());
         // Kept for the liveness: a host that refuses is up, and its publisher is gone.
         self.is_refused = connected.as_ref().is_err_and(is_refusal);
         self.is_connected = connected?;
@@ -140,14 +156,19 @@ impl TcpReceiver {
 
     /// Whether the connection has to be read unasked: it is not registered, not established, or
     /// has something to write, which a read does as well.
-    pub(crate) const fn is_read_unasked(&self) -> bool {
-        self.stream.is_some() && (!self.is_registered || !self.unsent.is_empty())
+    pub(crate) fn is_read_unasked(&self) -> bool {
+        self.stream.is_some() && (!self.is_registered || self.has_unsent())
+    }
+
+    /// Whether control frames, or TLS, wait to be written.
+    fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty() || self.stream.as_ref().is_some_and(ByteStream::has_unsent)
     }
 
     /// Has the system name the connection by `number` when it is readable, once it is established.
     pub(crate) fn register(&mut self, ready: &mut ReadyStreams, number: u64) {
         if !self.is_registered
-            && let Some(stream) = self.stream.as_deref().filter(|_| self.is_connected)
+            && let Some(stream) = self.stream.as_ref().filter(|_| self.is_connected)
         {
             self.is_registered = ready.add(stream, number);
         }
@@ -159,14 +180,23 @@ impl TcpReceiver {
         if self.unsent.len() + frame.len() <= UNSENT_MAX {
             self.unsent.extend_from_slice(frame);
         }
-        let Some(stream) = self.stream.as_deref().filter(|_| self.is_connected) else { return };
+        let Some(stream) = self.stream.as_mut().filter(|_| self.is_connected) else { return };
         while !self.unsent.is_empty() {
-            match raw_io::write(stream, &self.unsent) {
+            match stream.write(&self.unsent) {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 // The next read notices a broken connection.
-                Err(_) => break,
+                Err(_) => return,
             }
         }
+        // As above.
+        drop(stream.flush());
+    }
+
+    /// Tells why the connection has failed, closes it, and schedules a reconnect.
+    #[cold]
+    pub(crate) fn fail(&mut self, now: Nanos, error: &io::Error) {
+        self.telemetry.stream_error(self.address.ip(), error);
+        self.disconnect(now);
     }
 
     /// Closes the connection, and schedules a reconnect.
@@ -197,9 +227,9 @@ impl TcpReceiver {
 
     /// Whether bytes wait to be read.
     pub(crate) fn has_bytes(&self) -> bool {
-        let stream = self.stream.as_deref().filter(|_| self.is_connected);
+        let stream = self.stream.as_ref().filter(|stream| self.is_connected && stream.is_open());
         // Zero bytes are the end of the connection, and no sign of life.
-        stream.is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|length| length > 0))
+        stream.is_some_and(|stream| stream.socket().peek(&mut [0]).is_ok_and(|length| length > 0))
     }
 
     /// Reconnects when the pause is over; returns whether a connect was started.
@@ -207,11 +237,9 @@ impl TcpReceiver {
         if self.retry_at.is_none_or(|at| at > now) {
             return false;
         }
-        let opened = tcp::connect(Some(self.local), self.address)
-            .and_then(|stream| tcp::tune(&stream, &self.options).map(|()| stream));
-        match opened {
+        match self.connect() {
             Ok(stream) => {
-                self.stream = Some(Arc::new(stream));
+                self.stream = Some(stream);
                 self.retry_at = None;
                 self.connect_deadline = connect_deadline(now, liveness);
                 true
@@ -232,9 +260,9 @@ impl TcpReceiver {
 
     /// The socket, and whether to wait for room to write: a connect ends with that as well.
     pub(crate) fn descriptor(&self) -> Option<(Descriptor, bool)> {
-        let writable = !self.is_connected || !self.unsent.is_empty();
+        let writable = !self.is_connected || self.has_unsent();
         let stream = self.stream.as_ref()?;
-        Some((Descriptor::Tcp(Arc::clone(stream)), writable))
+        Some((Descriptor::Tcp(Arc::clone(stream.socket())), writable))
     }
 }
 

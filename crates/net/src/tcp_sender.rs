@@ -3,16 +3,16 @@
 //! Owned by the publisher's `SendSession`. All connections share the session's window: each keeps
 //! its own position in it, so a message is encoded once for all receivers.
 
-use crate::frame_reassembler::{FrameReassembler, is_transient, version_of};
+use crate::frame_reassembler::{BUFFER_BYTES_MIN, FrameReassembler, is_transient};
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
 use crate::telemetry::Telemetry;
-use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
+use lanecast_tls::{ByteStream, TlsIdentity};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 
 /// The most connections from one address that no receiver has joined by.
@@ -23,6 +23,11 @@ const ACCEPTS_MAX: usize = 16;
 const ACCEPT_INTERVAL: Nanos = MILLISECOND;
 /// Shortest interval between two reads of all connections while the publisher is busy.
 const READ_INTERVAL: Nanos = 20 * MICROSECOND;
+/// Shortest interval between two steps of TLS handshakes: each takes up to a millisecond, and
+/// strangers can ask for any number of them while messages wait.
+const HANDSHAKE_INTERVAL: Nanos = 2 * MILLISECOND;
+/// Buffer of reads.
+pub(crate) const READ_BYTES: usize = BUFFER_BYTES_MIN.next_multiple_of(64 << 10);
 /// The listener's number among the connections.
 const LISTENER: u64 = 0;
 
@@ -31,9 +36,9 @@ const LISTENER: u64 = 0;
 struct Connection {
     number: u64,
     from: IpAddr,
-    stream: Arc<TcpStream>,
+    stream: ByteStream,
     incoming: FrameReassembler,
-    /// The last write found no room.
+    /// The last write found no room, or TLS has something to write.
     is_full: bool,
     /// The system names the connection when it is readable.
     is_registered: bool,
@@ -44,6 +49,8 @@ struct Connection {
 pub(crate) struct TcpSender {
     listener: Arc<TcpListener>,
     options: TcpOptions,
+    /// TLS of new connections, if they are encrypted.
+    tls: Option<Arc<TlsIdentity>>,
     connections: Vec<Connection>,
     connections_max: usize,
     /// Registered connections with something to read, and the listener, once there are several.
@@ -52,6 +59,7 @@ pub(crate) struct TcpSender {
     last_number: u64,
     last_accept: Nanos,
     last_read: Nanos,
+    last_handshake: Nanos,
     telemetry: Telemetry,
 }
 
@@ -60,12 +68,14 @@ impl TcpSender {
     pub(crate) fn new(
         listener: TcpListener,
         options: TcpOptions,
+        tls: Option<Arc<TlsIdentity>>,
         receivers: usize,
         telemetry: Telemetry,
     ) -> Self {
         Self {
             listener: Arc::new(listener),
             options,
+            tls,
             connections: Vec::new(),
             connections_max: receivers + UNJOINED_MAX,
             ready_streams: ReadyStreams::default(),
@@ -73,6 +83,7 @@ impl TcpSender {
             last_number: LISTENER,
             last_accept: 0,
             last_read: 0,
+            last_handshake: 0,
             telemetry,
         }
     }
@@ -124,12 +135,24 @@ impl TcpSender {
             if !is_one(connection) {
                 return true;
             }
-            let Err(error) = connection.read(sender, now, buffer) else { return true };
-            if let Some(version) = version_of(&error) {
-                self.telemetry.other_version(connection.from, version);
+            let is_open = connection.stream.is_open();
+            // Whatever waits for its turn is named again, or read unasked.
+            if !is_open && now.wrapping_sub(self.last_handshake) < HANDSHAKE_INTERVAL {
+                return true;
             }
-            sender.disconnect(connection.number);
-            false
+            match connection.read(sender, now, buffer) {
+                Ok(has_read) => {
+                    if has_read && !is_open {
+                        self.last_handshake = now;
+                    }
+                    true
+                }
+                Err(error) => {
+                    self.telemetry.stream_error(connection.from, &error);
+                    sender.disconnect(connection.number);
+                    false
+                }
+            }
         });
     }
 
@@ -140,7 +163,7 @@ impl TcpSender {
             self.has_registered_listener = ready.add(&*self.listener, LISTENER);
         }
         for connection in self.connections.iter_mut().filter(|it| !it.is_registered) {
-            connection.is_registered = ready.add(&*connection.stream, connection.number);
+            connection.is_registered = ready.add(&connection.stream, connection.number);
         }
     }
 
@@ -164,6 +187,13 @@ impl TcpSender {
             if tcp::tune(&stream, &self.options).is_err() {
                 continue;
             }
+            let stream = match &self.tls {
+                None => ByteStream::plain(stream),
+                Some(tls) => match tls.accept(stream) {
+                    Ok(stream) => stream,
+                    Err(_) => continue,
+                },
+            };
             self.make_room(sender, from.ip());
             // Never used again: a late call for a closed connection meets no other one.
             self.last_number += 1;
@@ -171,7 +201,7 @@ impl TcpSender {
             self.connections.push(Connection {
                 number: self.last_number,
                 from: from.ip(),
-                stream: Arc::new(stream),
+                stream,
                 incoming: FrameReassembler::lenient(),
                 is_full: false,
                 is_registered: false,
@@ -221,33 +251,40 @@ impl TcpSender {
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         into.push((Descriptor::Listener(Arc::clone(&self.listener)), false));
         for connection in &self.connections {
-            into.push((Descriptor::Tcp(Arc::clone(&connection.stream)), connection.is_full));
+            into.push((
+                Descriptor::Tcp(Arc::clone(connection.stream.socket())),
+                connection.is_full,
+            ));
         }
     }
 }
 
 impl Connection {
-    /// Reads once.
-    fn read(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> io::Result<()> {
-        let Some(bytes) = self.incoming.read(&self.stream, buffer)? else { return Ok(()) };
+    /// Reads once; whether something came.
+    fn read(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) -> io::Result<bool> {
+        let Some(bytes) = self.incoming.read(&mut self.stream, buffer)? else { return Ok(false) };
         let number = self.number;
         self.incoming.split(bytes, |frame| {
             sender.on_stream_frame(now, number, frame);
             true
         })?;
-        Ok(())
+        Ok(true)
     }
 
     /// Writes until the socket is full or nothing is left.
     fn write(&mut self, sender: &mut Sender, now: Nanos) -> io::Result<()> {
-        let stream = &*self.stream;
-        self.is_full = false;
+        // Records that found no room come first.
+        self.is_full = !self.stream.flush()?;
+        if self.is_full {
+            return Ok(());
+        }
         loop {
             let bytes = sender.stream_bytes(now, self.number);
             if bytes.is_empty() {
+                self.is_full = self.stream.has_unsent();
                 return Ok(());
             }
-            match raw_io::write(stream, bytes) {
+            match self.stream.write(bytes) {
                 // Never for bytes of a stream socket; taken as broken rather than tried without
                 // end.
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),

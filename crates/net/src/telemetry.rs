@@ -6,11 +6,12 @@
 use crate::counters::{
     CounterColumn, PUBLISHER, PublisherCounters, SUBSCRIBER, SubscriberCounters,
 };
+use crate::frame_reassembler::OtherFrames;
 use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_stats::{CounterLayout, CounterOwner, Counters, Loss, Role};
-use lanecast_wire::net::VERSION;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -102,10 +103,16 @@ impl Telemetry {
     #[cold]
     pub(crate) fn other_version(&self, from: IpAddr, version: u8) {
         // Without the port: programs of one host are one error.
-        self.error(&format!(
-            "{from} sends frames of version {version}, this program reads version {VERSION}: give \
-             both hosts the same version of lanecast"
-        ));
+        self.error(&format!("{from} {}", OtherFrames::Version(version)));
+    }
+
+    /// Reports why a connection with `from` has failed, if it is more than that it is gone.
+    #[cold]
+    pub(crate) fn stream_error(&self, from: IpAddr, error: &io::Error) {
+        // Errors of the system have no words of ours.
+        if error.get_ref().is_some() {
+            self.error(&format!("{from} {error}"));
+        }
     }
 
     /// Counts a datagram that is refused for its seal.

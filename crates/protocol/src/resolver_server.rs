@@ -165,6 +165,16 @@ impl ResolverServer {
         self.disconnect(now, client);
     }
 
+    /// Removes a client that sends no frames at all, and counts it as rejected; returns its
+    /// address. The caller closes the connection: the client would read no Eject.
+    pub fn refuse(&mut self, now: Nanos, client: u64) -> Option<SocketAddr> {
+        let from = self.clients.get(&client)?.from;
+        self.counters.rejected += 1;
+        self.counters.malformed += 1;
+        self.disconnect(now, client);
+        Some(from)
+    }
+
     /// Next client whose connection is to be closed.
     pub fn next_rejected(&mut self) -> Option<RejectedClient> {
         self.rejected.pop_front()

@@ -1,6 +1,7 @@
-//! `pub` and `sub` with a shared key, as the guide's page on encryption shows them.
+//! `pub` and `sub` with a shared key and under TLS, as the guide's page on encryption shows them.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::secret::certificates::Certificates;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -51,4 +52,46 @@ fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
     fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
     let refused = start(&stage, line("sub prices")).finish();
     assert!(refused.err.contains("chmod 600"), "{}", refused.err);
+}
+
+/// Text of the guide's page between `start` and `end`.
+fn between(start: &str, end: &str) -> &'static str {
+    let (_, rest) = GUIDE.split_once(start).expect("a part of the page");
+    rest.split_once(end).expect("its end").0
+}
+
+#[test]
+fn the_guide_s_settings_of_tls_carry_a_topic_and_a_daemon_sends_strangers_away() {
+    let (stage, certificates) = (Stage::new(), Certificates::new());
+    certificates.issue("host", "127.0.0.1", 2100);
+    for name in ["host.pem", "host.key", "ca.pem"] {
+        stage.write(name, fs::read(certificates.path(name)).expect("a file"));
+        let mode = Permissions::from_mode(0o600);
+        fs::set_permissions(stage.path(name), mode).expect("set");
+    }
+    stage.write("tls.toml", between("here `tls.toml`:\n\n```toml\n", "```"));
+    let line = |command: &str| {
+        let start = format!("lanecast {command}");
+        format!("{command}{}", between(&start, "\n"))
+    };
+    let subscriber = start(&stage, &format!("{} --once", line("sub prices -c")));
+    let mut publisher = start(&stage, &line("pub prices -c"));
+    publisher.feed("4012.50\n");
+    publisher.finish().good();
+    assert_eq!(subscriber.finish().good(), "4012.50\n");
+
+    // The same by a daemon, at which a program without TLS finds nothing.
+    let daemon = start(&stage, &format!("{} --listen 127.0.0.1:0", line("resolve -c")));
+    daemon.until_out("\n");
+    let told = daemon.out();
+    let address = told.trim_end().strip_prefix("resolver listening on ").expect("the ready line");
+    let by_daemon = format!("--set net.resolver_group=none --set net.resolvers={address}");
+    let stranger = start(&stage, &format!("sub prices --transports tcp {by_daemon}"));
+    daemon.until_err("is sent away: it does not speak TLS, which is required here");
+    let subscriber = start(&stage, &format!("{} --once {by_daemon}", line("sub prices -c")));
+    let mut publisher = start(&stage, &format!("{} {by_daemon}", line("pub prices -c")));
+    publisher.feed("4013.00\n");
+    publisher.finish().good();
+    assert_eq!(subscriber.finish().good(), "4013.00\n");
+    assert_eq!(stranger.out(), "");
 }

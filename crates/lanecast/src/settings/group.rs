@@ -1,7 +1,7 @@
 //! Settings of groups.
 
 use super::setting::Setting;
-use super::value::{duration, number, optional, size, written};
+use super::value::{duration, number, optional, path, size, written};
 use lanecast_base::format_duration;
 use std::time::Duration;
 
@@ -117,10 +117,7 @@ pub(super) const GROUP: &[Setting] = &[
             config.group_key_file = optional(text, |text| Ok(text.into()))?;
             Ok(())
         },
-        get: |config| {
-            let path = config.group_key_file.as_ref();
-            path.map_or_else(|| "none".into(), |path| path.display().to_string())
-        },
+        get: |config| path(config.group_key_file.as_ref()),
     },
 ];
 

@@ -3,7 +3,7 @@
 use super::setting::Setting;
 use super::value::{
     address, addresses, by_topic, duration, fec, listed, names, names_listed, number, optional,
-    or_none, pacing, parse, size, topics_listed, written,
+    or_none, pacing, parse, path, size, topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
 use lanecast_net::{IoKind, Pacing, ThreadingMode};
@@ -53,16 +53,62 @@ pub(super) const NET: &[Setting] = &[
                 line, such as `openssl rand -hex 32` prints. All datagrams between hosts, rm, ru \
                 and topic resolution, are encrypted and authenticated with the first one; all are \
                 accepted, so that programs can be given a new key one after another. The file is \
-                read again when it changes. Connections are not sealed, so tcp and resolver \
-                daemons cannot be used with it. Programs without a key neither read nor publish.",
+                read again when it changes. It does not seal connections: tcp and resolver daemons \
+                need net.tls_certificate and net.tls_authorities beside it. Programs without a \
+                key neither read nor publish.",
         set: |config, text| {
             config.net.key_file = optional(text, |text| Ok(text.into()))?;
             Ok(())
         },
-        get: |config| {
-            let path = config.net.key_file.as_ref();
-            path.map_or_else(|| "none".into(), |path| path.display().to_string())
+        get: |config| path(config.net.key_file.as_ref()),
+    },
+    Setting {
+        key: "net.tls_certificate",
+        values: "a path, or none",
+        about: "This program's certificate, as PEM, followed by its intermediate certificates. \
+                With it, connections to its publishers by tcp and to its resolver daemon are \
+                TLS 1.3, and others are refused; it is shown to them, and by this program where \
+                it connects and is asked for one. Files of certificates and keys are read again \
+                when they change, for new connections.",
+        set: |config, text| {
+            config.net.tls.certificate = optional(text, |text| Ok(text.into()))?;
+            Ok(())
         },
+        get: |config| path(config.net.tls.certificate.as_ref()),
+    },
+    Setting {
+        key: "net.tls_key",
+        values: "a path, or none",
+        about: "The private key of net.tls_certificate, as PEM, which only its owner may read.",
+        set: |config, text| {
+            config.net.tls.key = optional(text, |text| Ok(text.into()))?;
+            Ok(())
+        },
+        get: |config| path(config.net.tls.key.as_ref()),
+    },
+    Setting {
+        key: "net.tls_authorities",
+        values: "a path, or none",
+        about: "Certificates of authorities, as PEM. With them, connections to publishers by tcp \
+                and to resolver daemons are TLS 1.3, and the other side has to show a certificate \
+                that one of them issued, for net.tls_name; those that connect to this program \
+                have to show one too.",
+        set: |config, text| {
+            config.net.tls.authorities = optional(text, |text| Ok(text.into()))?;
+            Ok(())
+        },
+        get: |config| path(config.net.tls.authorities.as_ref()),
+    },
+    Setting {
+        key: "net.tls_name",
+        values: "a DNS name, an address, or none",
+        about: "The name that certificates of publishers and resolver daemons have to be for; \
+                none: the address that is connected to.",
+        set: |config, text| {
+            config.net.tls.name = optional(text, |text| Ok(text.into()))?;
+            Ok(())
+        },
+        get: |config| or_none(config.net.tls.name.as_ref()),
     },
     Setting {
         key: "net.peers",

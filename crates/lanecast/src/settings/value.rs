@@ -3,6 +3,7 @@
 use lanecast_base::{Size, parse_duration};
 use lanecast_net::Pacing;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
@@ -42,6 +43,10 @@ pub(super) fn optional<T>(
 
 pub(super) fn or_none(value: Option<&impl ToString>) -> String {
     value.map_or_else(|| "none".into(), ToString::to_string)
+}
+
+pub(super) fn path(path: Option<&PathBuf>) -> String {
+    or_none(path.map(|path| path.display()).as_ref())
 }
 
 pub(super) fn pacing(text: &str) -> Result<Pacing, String> {

@@ -1,12 +1,15 @@
 //! Paths that break and come back, over each transport: between publisher and subscriber stands a
 //! relay of the test's own, which discovery names as the publisher's address.
 
+use crate::tls::Sides;
 use crate::transports::groups;
 use lanecast_conformance::interruptions::{
     Path, TOPICS, a_path_that_comes_back_loses_nothing,
     a_path_that_comes_back_too_late_costs_exact_gaps,
 };
-use lanecast_net::{NetSettings, Network, Pacing, Publisher, Subscriber, TransportKind};
+use lanecast_net::{
+    NetSettings, Network, Pacing, Publisher, Subscriber, TlsSettings, TransportKind,
+};
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_transport::Publish;
 use std::io::{self, ErrorKind, Read, Write};
@@ -235,7 +238,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn open(kind: TransportKind, pacing: Pacing) -> (Self, Publisher, Subscriber) {
+    fn open(
+        kind: TransportKind,
+        pacing: Pacing,
+        tls: &TlsSettings,
+    ) -> (Self, Publisher, Subscriber) {
         let (group, other_group) = groups();
         // No discovery but the relay's: to the subscriber alone.
         let unheard = udp();
@@ -250,6 +257,7 @@ impl Stage {
                 liveness: LIMIT,
                 recovery: LIMIT,
                 pacing,
+                tls: tls.clone(),
                 ..NetSettings::default()
             };
             Network::open(settings).expect("a network")
@@ -330,15 +338,16 @@ fn member(group: SocketAddr) -> UdpSocket {
     socket
 }
 
-fn comes_back(kind: TransportKind) {
-    let (stage, publisher, subscriber) = Stage::open(kind, Pacing::Slowest);
+fn comes_back(kind: TransportKind, tls: &TlsSettings) {
+    let (stage, publisher, subscriber) = Stage::open(kind, Pacing::Slowest, tls);
     a_path_that_comes_back_loses_nothing(publisher, subscriber, &stage.relay);
     let connections = stage.relay.state().connections;
     assert!(kind != TransportKind::Tcp || connections > 5, "{connections} connections");
 }
 
 fn comes_back_too_late(kind: TransportKind) {
-    let (stage, publisher, subscriber) = Stage::open(kind, Pacing::None);
+    let tls = TlsSettings::default();
+    let (stage, publisher, subscriber) = Stage::open(kind, Pacing::None, &tls);
     let path = (&stage.relay, WINDOW_BYTES);
     a_path_that_comes_back_too_late_costs_exact_gaps(publisher, subscriber, path);
 }
@@ -350,7 +359,7 @@ macro_rules! suites {
 
             #[test]
             fn a_path_comes_back_and_nothing_is_lost() {
-                comes_back(TransportKind::$kind);
+                comes_back(TransportKind::$kind, &TlsSettings::default());
             }
 
             #[test]
@@ -359,6 +368,12 @@ macro_rules! suites {
             }
         })*
     };
+}
+
+/// Connections under TLS are cut off, so that none ends by its close notification.
+#[test]
+fn an_encrypted_path_comes_back_and_nothing_is_lost() {
+    comes_back(TransportKind::Tcp, &Sides::new().settings(Some("end")));
 }
 
 suites! {

@@ -2,6 +2,9 @@
 
 mod adverts;
 mod allocations;
+#[expect(dead_code, reason = "it also makes what other crates' tests need")]
+#[path = "../../../tls/tests/all/certificates.rs"]
+mod certificates;
 mod groups;
 mod interruptions;
 mod jumbo;
@@ -13,6 +16,7 @@ mod reporting;
 mod resolver;
 mod sealing;
 mod silent;
+mod tls;
 mod transports;
 mod turns;
 mod versions;

@@ -1,6 +1,7 @@
 //! The suite over each transport between hosts, on loopback.
 
 use crate::sealing::key_file;
+use crate::tls::Sides;
 use lanecast_base::WaitStrategy;
 use lanecast_net::{NetSettings, NetTransport, Network, ThreadingMode, TransportKind};
 use std::net::SocketAddr;
@@ -21,8 +22,10 @@ pub(crate) fn groups() -> (SocketAddr, SocketAddr) {
     (SocketAddr::from((address, port)), SocketAddr::from((address, port + 1)))
 }
 
-/// A network of its own, and the directory of its keys if it has some.
-struct Stage(NetTransport, #[expect(dead_code, reason = "removed at the end")] Option<TempDir>);
+/// A network of its own, and the directories of its keys and certificates if it has some.
+struct Stage(NetTransport, #[expect(dead_code, reason = "removed at the end")] Files);
+
+type Files = (Option<TempDir>, Option<Sides>);
 
 impl Stage {
     fn new(
@@ -40,7 +43,7 @@ impl Stage {
             fec,
             ..NetSettings::default()
         };
-        Self::open(kind, settings, None)
+        Self::open(kind, settings, (None, None))
     }
 
     /// The same with sealed datagrams.
@@ -48,10 +51,18 @@ impl Stage {
         let directory = tempfile::tempdir().expect("a directory");
         let key_file = Some(key_file(directory.path(), &[1]));
         let settings = NetSettings { key_file, threading, ..NetSettings::default() };
-        Self::open(kind, settings, Some(directory))
+        Self::open(kind, settings, (Some(directory), None))
     }
 
-    fn open(kind: TransportKind, settings: NetSettings, keys: Option<TempDir>) -> Self {
+    /// The same with connections under TLS.
+    fn encrypted(threading: ThreadingMode) -> Self {
+        let sides = Sides::new();
+        let tls = sides.settings(Some("end"));
+        let settings = NetSettings { tls, threading, ..NetSettings::default() };
+        Self::open(TransportKind::Tcp, settings, (None, Some(sides)))
+    }
+
+    fn open(kind: TransportKind, settings: NetSettings, files: Files) -> Self {
         let (group, resolver_group) = groups();
         let network = Network::open(NetSettings {
             group,
@@ -59,7 +70,7 @@ impl Stage {
             window_bytes: WINDOW_BYTES,
             ..settings
         });
-        Self(NetTransport::new(network.expect("a network"), kind), keys)
+        Self(NetTransport::new(network.expect("a network"), kind), files)
     }
 }
 
@@ -109,6 +120,11 @@ mod rm_sealed {
         TransportKind::Rm,
         ThreadingMode::Caller
     ));
+}
+
+mod tcp_encrypted {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::encrypted(ThreadingMode::Caller));
 }
 
 mod ru_sealed_by_two_threads {

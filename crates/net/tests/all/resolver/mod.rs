@@ -2,4 +2,5 @@
 
 pub(crate) mod client;
 mod daemon;
+mod encrypted;
 mod healing;
