@@ -139,6 +139,25 @@ impl Image {
     /// number of events.
     #[inline(always)]
     pub(crate) fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
+        if self.copy.is_some() {
+            self.poll_copied(limit, handler)
+        } else {
+            self.poll_by::<false, F>(limit, handler)
+        }
+    }
+
+    #[inline(never)]
+    fn poll_copied<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: &mut F) -> usize {
+        self.poll_by::<true, F>(limit, handler)
+    }
+
+    /// [`poll`](Self::poll) by copies, or in place: decided once, not for each message.
+    #[inline(always)]
+    fn poll_by<const COPIES: bool, F: FnMut(Event<'_>)>(
+        &mut self,
+        limit: usize,
+        handler: &mut F,
+    ) -> usize {
         let (mut work, mut skipped) = (0, 0);
         if self.streams.has_events() {
             // Found by a run that was dropped, or the handler panicked.
@@ -164,11 +183,11 @@ impl Image {
                     return work + self.report_after(Self::note_broken, handler);
                 };
                 let stream = &numbered.stream;
-                if let Some(copy) = &mut self.copy {
+                if COPIES && let Some(copy) = &mut self.copy {
                     let body = self.reader.memory().byte(frame.body);
                     let length = frame.length as usize;
                     let Some(bytes) = copy.copy(body, length, &self.reader) else {
-                        numbered.next = number;
+                        numbered.set_next(number);
                         self.reader.unpass(frame.length);
                         return work + self.report_after(Self::note_broken, handler);
                     };
@@ -445,6 +464,6 @@ fn message_in_place<'a>(
     // the return of the handler or the drop of the run does: the borrow of the image ends before
     // it; or after ending the reader's lease.
     let bytes = unsafe { core::slice::from_raw_parts(body.as_ptr(), frame.length as usize) };
-    let lease = Lease::until(&reader.memory().ring().evicted[reader.index()], reader.lease());
+    let lease = Lease::until(reader.last_evicted(), reader.lease());
     Message::new(bytes, stream, number, lease)
 }

@@ -10,17 +10,37 @@ use lanecast_wire::shm::TopicWord;
 pub(crate) struct NumberedStream {
     pub(crate) stream: Stream,
     /// Number of the next message; before the first message the largest that it can have.
-    pub(crate) next: u64,
+    next: u64,
+    /// Topic word of the next message: one comparison finds a new stream and a wrong number. The
+    /// word of another topic, which no message of this one has, before the first message.
+    expected: TopicWord,
     /// Messages from `next` on that the end of the session has lost.
     pub(crate) lost: u64,
-    /// No message was passed yet.
-    is_new: bool,
 }
 
 impl NumberedStream {
     /// A stream whose first message has at most the number `first_max`.
     pub(crate) const fn new(stream: Stream, first_max: u64) -> Self {
-        Self { stream, next: first_max, lost: 0, is_new: true }
+        let expected = TopicWord::new(stream.topic_id.0 ^ 1, 0);
+        Self { stream, next: first_max, expected, lost: 0 }
+    }
+
+    /// Number of the next message; before the first message the largest that it can have.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Passes the messages before number `next`, or undoes a pass.
+    #[inline]
+    pub(crate) const fn set_next(&mut self, next: u64) {
+        self.next = next;
+        self.expected = TopicWord::new(self.stream.topic_id.0, next);
+    }
+
+    /// Whether no message was passed yet.
+    #[inline(always)]
+    const fn is_new(&self) -> bool {
+        self.expected.topic() != self.stream.topic_id.0
     }
 
     /// Passes a message: returns its number, or `None` if it is not the next one.
@@ -31,21 +51,21 @@ impl NumberedStream {
         }
         let number = self.next;
         self.next = number.wrapping_add(1);
+        self.expected = word.next();
         Some(number)
     }
 
     /// Whether a message is the next one, which then has the number `next`.
     #[inline(always)]
     pub(crate) fn accept(&mut self, word: TopicWord) -> bool {
-        if self.is_new { self.accept_first(word) } else { word.fits(self.next) }
+        word == self.expected || self.accept_first(word)
     }
 
     #[cold]
     #[inline(never)]
     fn accept_first(&mut self, word: TopicWord) -> bool {
-        let Some(number) = word.number_up_to(self.next) else { return false };
-        (self.next, self.is_new) = (number, false);
-        true
+        let first = if self.is_new() { word.number_up_to(self.next) } else { None };
+        first.inspect(|number| self.set_next(*number)).is_some()
     }
 }
 
@@ -72,7 +92,7 @@ impl RunNumbers {
         let mut number = self.next;
         if self.topic != word.topic() + 1 {
             let ahead = word.number().wrapping_sub(stream.next as u16);
-            if stream.is_new || usize::from(ahead) >= RUN_MESSAGES_MAX {
+            if stream.is_new() || usize::from(ahead) >= RUN_MESSAGES_MAX {
                 return None;
             }
             number = stream.next.wrapping_add(u64::from(ahead));

@@ -5,10 +5,13 @@
 use crate::memory::Memory;
 use crate::ring_writer::UNCOUNTED_MAX;
 use lanecast_base::Position;
-use lanecast_base::sync::{Ordering, fence, light_fence};
+use lanecast_base::sync::{AtomicU64, Ordering, fence, light_fence};
 use lanecast_wire::shm::{
-    FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, TopicWord, Word, frame_bytes, next_lease,
+    FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, SUBSCRIBERS_MAX, TopicWord, Word, frame_bytes,
+    next_lease,
 };
+
+const _: () = assert!(SUBSCRIBERS_MAX.is_power_of_two());
 
 /// Distance of prefetched headers: in frames, and at least in bytes.
 const AHEAD_FRAMES: u64 = 24;
@@ -55,6 +58,37 @@ impl Walk {
     #[inline(always)]
     pub(crate) const fn at(&self) -> Position {
         self.at
+    }
+
+    #[inline(always)]
+    fn step<M: Memory>(&mut self, memory: &M, length: u32) {
+        let bytes = frame_bytes(u64::from(length));
+        self.prefetch_ahead(memory, bytes);
+        self.at = self.at.plus(bytes);
+        self.messages = self.messages.wrapping_add(1);
+    }
+
+    /// Prefetches a later frame's header while this message is handled, assuming frames of equal
+    /// length, so that several cache lines are fetched at once.
+    ///
+    /// Only bytes that are already written are fetched: taking a line from the writer while it
+    /// fills it costs both sides more than it gains.
+    #[inline(always)]
+    fn prefetch_ahead<M: Memory>(&mut self, memory: &M, bytes: u64) {
+        let ahead = self.at.plus((AHEAD_FRAMES * bytes).max(AHEAD_BYTES));
+        if !ahead.is_past(self.written) {
+            memory.prefetch(ahead);
+        } else if self.at.is_past(self.next_head_read) {
+            self.read_head(memory);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_head<M: Memory>(&mut self, memory: &M) {
+        // Relaxed: only a prefetch depends on it.
+        self.written = Position::new(memory.ring().head.load(Ordering::Relaxed));
+        self.next_head_read = self.at.plus(HEAD_READ_EVERY_BYTES);
     }
 }
 
@@ -172,8 +206,7 @@ impl<M: Memory> RingReader<M> {
         }
         let Some(length) = word.checked_length(self.longest) else { return Next::Broken };
         // Relaxed: `is_evicted`, called after reading the bytes, finds a later eviction.
-        let evicted = self.memory.ring().evicted[self.index].load(Ordering::Relaxed);
-        if evicted == self.lease {
+        if self.last_evicted().load(Ordering::Relaxed) == self.lease {
             return Next::Broken;
         }
         let topic = TopicWord(frame.topic.load(Ordering::Relaxed));
@@ -183,34 +216,13 @@ impl<M: Memory> RingReader<M> {
     /// Passes a message of `length` bytes.
     #[inline(always)]
     pub(crate) fn pass(&mut self, length: u32) {
-        let mut walk = self.walk;
-        self.step(&mut walk, length);
-        self.walk = walk;
+        self.walk.step(&self.memory, length);
     }
 
     /// Steps `walk` over a message of `length` bytes.
     #[inline(always)]
     pub(crate) fn step(&self, walk: &mut Walk, length: u32) {
-        let bytes = frame_bytes(u64::from(length));
-        self.prefetch_ahead(walk, bytes);
-        walk.at = walk.at.plus(bytes);
-        walk.messages = walk.messages.wrapping_add(1);
-    }
-
-    /// Prefetches a later frame's header while this message is handled, assuming frames of equal
-    /// length, so that several cache lines are fetched at once.
-    ///
-    /// Only bytes that are already written are fetched: taking a line from the writer while it
-    /// fills it costs both sides more than it gains.
-    #[inline(always)]
-    fn prefetch_ahead(&self, walk: &mut Walk, bytes: u64) {
-        let ahead = walk.at.plus((AHEAD_FRAMES * bytes).max(AHEAD_BYTES));
-        if !ahead.is_past(walk.written) {
-            self.memory.prefetch(ahead);
-        } else if walk.at.is_past(walk.next_head_read) {
-            walk.written = self.head();
-            walk.next_head_read = walk.at.plus(HEAD_READ_EVERY_BYTES);
-        }
+        walk.step(&self.memory, length);
     }
 
     /// Notes that the reader has caught up: it does not read the head before it has read another
@@ -218,13 +230,6 @@ impl<M: Memory> RingReader<M> {
     #[inline(always)]
     pub(crate) fn note_caught_up(&mut self) {
         self.walk.next_head_read = self.walk.at.plus(HEAD_READ_EVERY_BYTES);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn head(&self) -> Position {
-        // Relaxed: only a prefetch depends on it.
-        Position::new(self.memory.ring().head.load(Ordering::Relaxed))
     }
 
     /// Undoes the last pass, of a message of `length` bytes.
@@ -273,7 +278,14 @@ impl<M: Memory> RingReader<M> {
     pub(crate) fn is_evicted(&self) -> bool {
         // PAIRS(eviction): acquire fence here, full fence in `RingWriter::update_limit`.
         fence(Ordering::Acquire);
-        self.memory.ring().evicted[self.index].load(Ordering::Relaxed) == self.lease
+        self.last_evicted().load(Ordering::Relaxed) == self.lease
+    }
+
+    /// The last evicted lease of this reader's slot, which the writer stores.
+    #[inline(always)]
+    pub(crate) fn last_evicted(&self) -> &AtomicU64 {
+        // Slots are numbered from 0, so the mask changes nothing; it spares a check per message.
+        &self.memory.ring().evicted[self.index & (SUBSCRIBERS_MAX as usize - 1)]
     }
 
     /// Whether the writer has closed the session. Every commit is visible afterwards, so an empty

@@ -182,8 +182,10 @@ impl<M: Memory> RingWriter<M> {
         let next = self.at.plus(bytes);
         let memory = &self.memory;
         memory.prefetch_for_writing(next.plus(AHEAD_BYTES));
-        memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
-        let frame = memory.frame(self.at);
+        // Both addresses before the first store, which the compiler must take for a change of
+        // what they are computed from.
+        let (frame, behind) = (memory.frame(self.at), memory.frame(next));
+        behind.commit.store(Word::EMPTY.0, Ordering::Relaxed);
         frame.topic.store(TopicWord::new(topic, number).0, Ordering::Relaxed);
         // PAIRS(commit): release here, acquire in `RingReader::peek`: the message and the empty
         // word behind it are written before the commit word.

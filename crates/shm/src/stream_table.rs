@@ -88,7 +88,7 @@ impl StreamTable {
     #[inline]
     pub(crate) fn set_next(&mut self, topic: u32, next: u64) {
         if let Some(Some(stream)) = self.get_mut(topic) {
-            stream.next = next;
+            stream.set_next(next);
         }
     }
 
@@ -148,7 +148,7 @@ impl StreamTable {
         if lost.is_some() {
             for (topic, stream) in self.streams.iter_mut().enumerate() {
                 let Some(stream) = stream else { continue };
-                stream.lost = reader.count(topic as u32).saturating_sub(stream.next);
+                stream.lost = reader.count(topic as u32).saturating_sub(stream.next());
             }
         }
         self.end = Some(End { reason, lost });
@@ -227,15 +227,14 @@ fn next_event<'a>(
     loop {
         if let Some(stream) = streams.get(progress.index) {
             progress.index += 1;
-            let Some(NumberedStream { stream, next: first, lost: count, .. }) = stream else {
-                continue;
-            };
+            let Some(numbered) = stream else { continue };
+            let (stream, first, count) = (&numbered.stream, numbered.next(), numbered.lost);
             return match (progress.stage, end) {
                 (Stage::Joined, _) => Some(Event::Joined(stream)),
                 // Nothing came after the stream's last message: the loss is of other streams.
-                (Stage::Lost, _) if *count == 0 => continue,
+                (Stage::Lost, _) if count == 0 => continue,
                 (Stage::Lost, Some(&End { lost: Some(why), .. })) => {
-                    Some(Event::Lost(Gap { stream, first: *first, count: *count, why }))
+                    Some(Event::Lost(Gap { stream, first, count, why }))
                 }
                 (Stage::Left, Some(end)) => Some(Event::Left(stream, end.reason)),
                 _ => None,

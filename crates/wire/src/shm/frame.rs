@@ -84,6 +84,14 @@ impl TopicWord {
         (self.0 >> 16) as u16
     }
 
+    /// The word of the topic's next message.
+    #[inline(always)]
+    #[must_use]
+    pub const fn next(self) -> Self {
+        // A carry out of the number is lost, as it should be.
+        Self(self.0.wrapping_add(1 << 16))
+    }
+
     /// Whether message `number` of the topic may have this word.
     #[inline(always)]
     pub const fn fits(self, number: u64) -> bool {
