@@ -72,7 +72,8 @@ impl ReadBuffer {
         });
         let wanted = length.max(ahead);
         if self.bytes.len() < wanted {
-            self.bytes.resize(wanted, 0);
+            // Anew: nothing of the old block is wanted, and fresh pages are zero already.
+            self.bytes = vec![0; wanted];
         }
         // Invalid until the read has succeeded.
         self.filled = 0;

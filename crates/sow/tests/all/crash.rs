@@ -2,13 +2,14 @@
 //! synchronizations, a full disk, short writes. Every persisted change is found again, and the
 //! recovered state is one that the topics have had.
 
-use crate::topics::{State, change, definitions, settings, world};
+use crate::topics::{State, change, definitions, settings, state, world};
 use lanecast_journal::{Durability, JournalConfig};
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sim::rng::SimRng;
 use lanecast_sow::Topic;
 use lanecast_sow::durable::{SowStore, WriteError};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -21,7 +22,9 @@ struct Life {
     archive: SowStore<SimulatedDisk>,
     topics: Vec<Topic>,
     /// All states of the topics, by journal sequence.
-    history: BTreeMap<u64, Vec<State>>,
+    history: BTreeMap<u64, Vec<Rc<State>>>,
+    /// The topics' own sequences at the last of them.
+    sequences: Vec<u64>,
     first: u64,
 }
 
@@ -29,10 +32,11 @@ impl Life {
     fn begin(disk: &SimulatedDisk, settings: JournalConfig) -> Option<Self> {
         let (archive, topics) = SowStore::open(disk.clone(), settings, definitions()).ok()?;
         let first = archive.journal().recovered().last;
+        let (states, sequences) = world(&topics);
+        let states: Vec<_> = states.into_iter().map(Rc::new).collect();
         // Opening may append definitions, which change no record.
-        let opened = (first..=archive.last()).map(|sequence| (sequence, world(&topics).0));
-        let history = opened.collect();
-        Some(Self { archive, topics, history, first })
+        let history = (first..=archive.last()).map(|sequence| (sequence, states.clone())).collect();
+        Some(Self { archive, topics, history, sequences, first })
     }
 
     fn last(&self) -> u64 {
@@ -41,7 +45,15 @@ impl Life {
 
     fn change(&mut self, dice: &mut SimRng, now_ns: u64) -> Result<(), WriteError> {
         if let Some(sequence) = change(&mut self.archive, &mut self.topics, dice, now_ns)? {
-            self.history.insert(sequence, world(&self.topics).0);
+            let (_, last) = self.history.last_key_value().expect("the opened state");
+            let mut states = last.clone();
+            for (number, topic) in self.topics.iter().enumerate() {
+                if topic.sequence() != self.sequences[number] {
+                    self.sequences[number] = topic.sequence();
+                    states[number] = Rc::new(state(topic));
+                }
+            }
+            self.history.insert(sequence, states);
         }
         Ok(())
     }
@@ -128,7 +140,7 @@ fn trial(seed: u64) -> u64 {
         if let Some((history, said)) = lived {
             lives += 1;
             assert!(life.first >= said, "seed {seed}: {} of {said}", life.first);
-            let found = world(&life.topics).0;
+            let found: Vec<_> = life.topics.iter().map(state).map(Rc::new).collect();
             assert_eq!(Some(&found), history.get(&life.first), "seed {seed}, life {number}");
         }
     }
