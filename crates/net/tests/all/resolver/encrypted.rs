@@ -112,3 +112,40 @@ fn a_daemon_under_tls_needs_a_certificate() {
     let refused = ResolverDaemon::open(&settings).expect_err("none to show").to_string();
     assert!(refused.starts_with("net.tls_certificate: "), "{refused}");
 }
+
+#[test]
+fn a_daemon_takes_renewed_files_and_tells_of_damaged_ones_once() {
+    let sides = Sides::new();
+    let counters = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
+    let settings = DaemonSettings { tls: sides.settings(Some("old")), ..anywhere() };
+    let mut daemon = ResolverDaemon::open(&settings).expect("a daemon");
+    let at = daemon.address().expect("an address");
+    let settings = NetSettings {
+        counters: Some(counters.path().to_owned()),
+        ..network(vec![at], sides.settings(Some("end")))
+    };
+    let network = Network::open(settings).expect("a network");
+    let _subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    let start = Instant::now();
+    let mut until = |what: &str, holds: &mut dyn FnMut(&mut ResolverDaemon) -> bool| {
+        while !holds(&mut daemon) {
+            assert!(start.elapsed() < LIMIT, "{what}: {:?}", errors(counters.path()));
+            daemon.do_work();
+            daemon.idle();
+        }
+    };
+    until("refused", &mut |_| {
+        errors(counters.path()).iter().any(|error| error.contains("has expired"))
+    });
+    sides.own.issue("old", "127.0.0.1", 2100);
+    until("renewed", &mut |daemon| daemon.topics() == 1);
+    sides.own.write("old.key", "no key");
+    let mut told = None;
+    until("damaged", &mut |daemon| {
+        told = daemon.next_file_error();
+        told.is_some()
+    });
+    assert!(told.expect("an error").contains("old.key"));
+    sides.own.issue("old", "127.0.0.1", 2100);
+    assert_eq!(daemon.next_file_error(), None, "told once");
+}
