@@ -5,6 +5,7 @@
 
 use super::child::PART;
 use super::ledger::{Ledger, message};
+use super::network::Loopback;
 use super::{PATIENCE, settings};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_shm::{Domain, SlowConsumerPolicy};
@@ -24,23 +25,30 @@ fn acts() {
     let (role, words) = part.split_once(' ').expect("a role and words");
     let words: HashMap<&str, &str> =
         words.split(' ').filter_map(|word| word.split_once('=')).collect();
-    let number = |key| words.get(key).map_or(0, |word: &&str| word.parse().expect("a number"));
+    let number =
+        |key: &str| words.get(key).map_or(0, |word: &&str| word.parse().expect("a number"));
     println!("began=1");
+    if let Some(loopback) = Loopback::from_words(&words) {
+        return act(&loopback.open(), role, number);
+    }
     let liveness = Duration::from_millis(200);
     let settings = settings(Path::new(words["directory"]), liveness, SlowConsumerPolicy::Wait);
-    let domain = Domain::open(settings).expect("a domain");
+    act(&Domain::open(settings).expect("a domain"), role, number);
+}
+
+fn act(transport: &impl Transport, role: &str, number: impl Fn(&str) -> u64) {
     match role {
-        "publisher" => publish(&domain, number("subscribers") as usize, number("count")),
-        "subscriber" => subscribe(&domain, number("read"), number("streams")),
-        "holder" => hold(&domain),
-        "run_holder" => hold_run(&domain),
+        "publisher" => publish(transport, number("subscribers") as usize, number("count")),
+        "subscriber" => subscribe(transport, number("read"), number("streams")),
+        "holder" => hold(transport),
+        "run_holder" => hold_run(transport),
         other => panic!("no part is called {other}"),
     }
 }
 
 /// Sends `count` messages, or until told to stop.
-fn publish(domain: &Domain, subscribers: usize, count: u64) {
-    let mut publisher = domain.publisher("t").expect("a publisher");
+fn publish(transport: &impl Transport, subscribers: usize, count: u64) {
+    let mut publisher = transport.publisher("t").expect("a publisher");
     println!("session={}", publisher.session().0);
     assert!(publisher.wait_for_subscribers(subscribers, PATIENCE), "nobody came");
     println!("publishing=1");
@@ -57,8 +65,8 @@ fn publish(domain: &Domain, subscribers: usize, count: u64) {
 
 /// Reads until `streams` have left or it is told to stop; if `read` is not 0, reads no more
 /// than so many messages.
-fn subscribe(domain: &Domain, read: u64, streams: u64) {
-    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+fn subscribe(transport: &impl Transport, read: u64, streams: u64) {
+    let mut subscriber = transport.subscriber(&["t"]).expect("a subscriber");
     let stop = stop_on_input();
     println!("listening=1");
     let (mut ledger, mut messages, mut left) = (Ledger::default(), 0, 0);
@@ -93,8 +101,8 @@ fn subscribe(domain: &Domain, read: u64, streams: u64) {
 
 /// Holds the first message in its handler until a line comes in, then says whether it is still
 /// what was sent, and what comes next.
-fn hold(domain: &Domain) {
-    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+fn hold(transport: &impl Transport) {
+    let mut subscriber = transport.subscriber(&["t"]).expect("a subscriber");
     let mut after: Vec<String> = Vec::new();
     while !after.iter().any(|event| event == "left") {
         let work = subscriber.poll(1, |event| match event {
@@ -117,8 +125,8 @@ fn hold(domain: &Domain) {
 
 /// Holds a run of messages until a line comes in, then says whether they are still what was sent,
 /// and what comes next.
-fn hold_run(domain: &Domain) {
-    let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
+fn hold_run(transport: &impl Transport) {
+    let mut subscriber = transport.subscriber(&["t"]).expect("a subscriber");
     let mut after: Vec<&str> = Vec::new();
     let mut held = 0;
     while after.last() != Some(&"left") {

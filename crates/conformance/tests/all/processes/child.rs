@@ -19,12 +19,17 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts an actor: a role and its `key=value` words.
+    /// Starts an actor over shared memory: a role and its `key=value` words.
     pub(crate) fn start(directory: &Path, part: &str) -> Self {
+        Self::start_over(&format!("directory={}", directory.display()), part)
+    }
+
+    /// Starts an actor over a transport, which words tell.
+    pub(crate) fn start_over(transport: &str, part: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut process = Command::new(program)
             .args(["processes::actor::acts", "--exact", "--ignored", "--nocapture"])
-            .env(PART, format!("{part} directory={}", directory.display()))
+            .env(PART, format!("{part} {transport}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

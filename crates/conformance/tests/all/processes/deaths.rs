@@ -1,12 +1,11 @@
 //! Ends, good and bad, of one process as the others see them.
 
 use super::child::Child;
-use super::ledger::{Ledger, message};
+use super::ledger::{Ledger, fill, message};
 use super::{PATIENCE, Scene, until};
-use lanecast_shm::{Domain, Publisher, Subscriber, clean, inspect};
+use lanecast_shm::{Domain, Subscriber, clean, inspect};
 use lanecast_transport::{
-    ClaimError, CloseReason, DepartureReason, IncompleteReason, Publish, PublisherEvent, Subscribe,
-    Transport,
+    CloseReason, DepartureReason, IncompleteReason, Publish, PublisherEvent, Subscribe, Transport,
 };
 use std::time::Duration;
 
@@ -194,15 +193,4 @@ fn a_subscriber_here_outlives_a_publisher_there() {
         account.is_some_and(|account| account.left == Some(CloseReason::Died))
     });
     assert_eq!(subscriber.streams(), 0);
-}
-
-/// Offers until there is no room.
-fn fill(publisher: &mut Publisher, number: &mut u64) {
-    loop {
-        match publisher.try_send(&message(*number)) {
-            Ok(()) => *number += 1,
-            Err(ClaimError::BackPressured(_)) => return,
-            Err(other) => panic!("{other}"),
-        }
-    }
 }

@@ -4,13 +4,14 @@
 //! The moments follow from a seed, printed on failure; `LANECAST_TEST_SEED` sets it.
 
 use super::child::{Child, delay};
-use super::ledger::{Ledger, message};
+use super::ledger::message;
+use super::witness::Witness;
 use super::{PATIENCE, Scene, until};
 use lanecast_base::sync::{AtomicBool, AtomicU64, Ordering};
-use lanecast_shm::{Domain, inspect};
-use lanecast_transport::{CloseReason, Publish, Subscribe, Transport};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use lanecast_shm::inspect;
+use lanecast_transport::{CloseReason, Publish, Transport};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 const SUBSCRIBER_KILLS: u64 = 120;
@@ -39,55 +40,6 @@ impl Dice {
     /// A moment of 0 to 3 ms, passed on a busy core.
     fn moment(&mut self) {
         delay(Duration::from_nanos(self.below(3_000_000)));
-    }
-}
-
-/// A subscriber on a thread of this process that lives through it all.
-struct Witness {
-    ledger: Arc<Mutex<Ledger>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Witness {
-    fn new(domain: &Domain) -> Self {
-        let mut subscriber = domain.subscriber(&["t"]).expect("a subscriber");
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (kept, stopped) = (Arc::clone(&ledger), Arc::clone(&stop));
-        let thread = thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let work = subscriber.poll(16, |event| {
-                    let mut ledger = kept.lock().expect("no panic yet");
-                    ledger.enter(&event).expect("in order, whole, once");
-                });
-                subscriber.wait(work);
-            }
-        });
-        Self { ledger, stop, thread: Some(thread) }
-    }
-
-    /// The session's end, if it has been told: first, next, why.
-    fn end(&self, session: u64) -> Option<(u64, u64, CloseReason)> {
-        let ledger = self.ledger.lock().expect("the witness found nothing wrong");
-        let account = ledger.account(session)?;
-        assert!(!account.lost, "a witness is never behind for good");
-        account.left.map(|why| (account.first.unwrap_or(0), account.next, why))
-    }
-
-    /// Whether every session that joined has left.
-    fn is_done(&self) -> bool {
-        self.ledger.lock().expect("the witness found nothing wrong").is_done()
-    }
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let result = self.thread.take().map(JoinHandle::join);
-        if !thread::panicking() {
-            assert!(result.is_none_or(|result| result.is_ok()), "the witness found nothing wrong");
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages of a subscriber by session, checked on arrival.
 
 use lanecast_conformance::Body;
-use lanecast_transport::{CloseReason, Event};
+use lanecast_transport::{ClaimError, CloseReason, Event, Publish};
 use std::collections::BTreeMap;
 
 /// The longest body behind a message's number.
@@ -92,6 +92,17 @@ pub(crate) fn message(number: u64) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.extend(Body::new(number, BODY_MAX).bytes());
     bytes
+}
+
+/// Offers messages from `number` on until there is no room.
+pub(crate) fn fill(publisher: &mut impl Publish, number: &mut u64) {
+    loop {
+        match publisher.try_send(&message(*number)) {
+            Ok(()) => *number += 1,
+            Err(ClaimError::BackPressured(_)) => return,
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
 
 /// The number of a message whose every byte is right.

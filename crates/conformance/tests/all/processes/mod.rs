@@ -1,4 +1,5 @@
-//! Shared memory between real processes: order, life, and death at any instruction.
+//! Transports between real processes: order, life, and death at any instruction. Most is about
+//! shared memory, whose processes share more; `network_runs` is about the transports between hosts.
 //!
 //! The test executable plays the other processes itself: see `actor`.
 
@@ -8,9 +9,12 @@ mod deaths;
 mod doors;
 mod killer;
 mod ledger;
+mod network;
+mod network_runs;
 mod runs;
 mod shortage;
 mod stalls;
+mod witness;
 
 use lanecast_shm::{Domain, DomainSettings, SessionReport, SlowConsumerPolicy, inspect};
 use std::path::{Path, PathBuf};

@@ -1,22 +1,11 @@
 //! Runs that are held while a process dies, or is evicted.
 
 use super::child::Child;
-use super::ledger::{Ledger, message};
+use super::ledger::{Ledger, fill, message};
 use super::{PATIENCE, Scene, until};
-use lanecast_shm::{Publisher, SlowConsumerPolicy};
+use lanecast_shm::SlowConsumerPolicy;
 use lanecast_transport::{ClaimError, CloseReason, Event, Publish, Run, Subscribe, Transport};
 use std::time::Duration;
-
-/// Offers until there is no room.
-fn fill(publisher: &mut Publisher, number: &mut u64) {
-    loop {
-        match publisher.try_send(&message(*number)) {
-            Ok(()) => *number += 1,
-            Err(ClaimError::BackPressured(_)) => return,
-            Err(other) => panic!("{other}"),
-        }
-    }
-}
 
 #[test]
 fn a_subscriber_killed_with_a_run_in_hand_frees_the_publisher() {
