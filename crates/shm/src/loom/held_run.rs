@@ -1,7 +1,17 @@
 //! A held run in the model: its messages are not overwritten, and those it did not yield come
 //! again. If the publisher evicts its holder, no byte that it overwrites passes for a message.
+//!
+//! `ShmRun` and `CopiedRun` share memory with the publisher through `RingReader` alone, whose code
+//! these models run: `walk`, `peek_at` and `step` while a run is held, `pass_to` and `release` when
+//! it is dropped, `is_evicted` after copying, and the lease that each message carries. All else in
+//! them is cells of the subscriber's thread (what was yielded, numbers, limits), which the
+//! conformance suite tests. The drop's release hands the cursor over as that of a poll: with a
+//! sleeping writer here, with the descriptor of a refused claim in `descriptor`. The death of a
+//! holder is that of any reader (`a_slot_gets_a_new_owner`).
 
-use super::{LENGTH, LONGEST, Reader, Writer, check, publish, read, start};
+use super::{
+    LENGTH, LONG, LONGEST, Reader, Writer, check, check_sleep, publish, read, read_all, start,
+};
 use crate::memory::Memory;
 use crate::ring_reader::{Next, RingReader, Walk};
 use crate::ring_writer::Eviction;
@@ -39,6 +49,31 @@ fn a_held_run_is_not_overwritten() {
         reader.pass_to(yielded);
         reader.release();
         assert_eq!(read(&mut reader, &model.bodies), Some(2), "it comes again");
+        sender.join().unwrap();
+    });
+}
+
+/// A writer that sleeps until there is room is woken by the drop of the run, and writes over its
+/// messages only then.
+#[test]
+fn a_dropped_run_wakes_a_sleeping_writer() {
+    check_sleep(|| {
+        let (model, mut writer) = start(3, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        assert!(publish(&mut writer, 1) && publish(&mut writer, 2));
+        let sender = thread::spawn(move || {
+            let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
+            while !writer.has_space(end) {
+                writer.sleep(LONG, |writer| writer.has_space(end));
+            }
+            assert!(publish(&mut writer, 3));
+        });
+        let mut walk = reader.walk();
+        let held = [(); 2].map(|()| step(&reader, &mut walk).expect("both are committed"));
+        assert_eq!(held.map(|body| model.bodies.read(body)), [1, 2]);
+        reader.pass_to(walk);
+        reader.release();
+        read_all(&mut reader, &model.bodies, 3, 1);
         sender.join().unwrap();
     });
 }
