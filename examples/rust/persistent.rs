@@ -77,5 +77,7 @@ fn read(feed: &mut DurableSubscriber, count: usize) {
         feed.wait_at_most(work, NAP);
     }
     feed.acknowledge(SOURCE, last);
-    feed.wait_acknowledged(Duration::from_secs(10), |_| {});
+    if !feed.wait_acknowledged(Duration::from_secs(10), |_| {}) {
+        println!("too few stores know of it: it may come again");
+    }
 }

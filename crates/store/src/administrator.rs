@@ -1,6 +1,6 @@
 //! Looks at stores from outside, and ends registrations.
 
-use crate::error::OpenError;
+use crate::error::{NoAnswer, OpenError};
 use crate::links::Links;
 use crate::proof::prove;
 use lanecast_transport::{Event, Subscribe, Transport};
@@ -79,7 +79,7 @@ impl<T: Transport> StoreAdministrator<T> {
                     self.links.send_about(store, "", 0, &frame);
                 }
             }
-            let links = &mut self.links;
+            let links = &self.links;
             let work = self.replies.poll(POLL_LIMIT, |event| {
                 let Event::Message(message) = event else { return };
                 match links.read_any(&message) {
@@ -88,10 +88,7 @@ impl<T: Transport> StoreAdministrator<T> {
                     }
                     Some(_) => {}
                     None => {
-                        let store = links.store(&message.stream().topic);
-                        if let Some(store) = store
-                            && let Some((_, version)) = links.other_version(&message)
-                        {
+                        if let Some((store, version)) = links.foreign_version(&message) {
                             readings[store].on_other_version(version);
                         }
                     }
@@ -105,9 +102,10 @@ impl<T: Transport> StoreAdministrator<T> {
     }
 
     /// Asks all stores to end a registration in the stream of `source` on `topic`, for `timeout` at
-    /// most; returns the answer of each, in the order of their names. `keys` are those of the
-    /// stores' directories ([`read_administration_key`](crate::read_administration_key)), or 0;
-    /// stores without one in the list have 0. Keys are proven, not sent.
+    /// most; returns the answer of each, or why there is none, in the order of their names. `keys`
+    /// are those of the stores' directories
+    /// ([`read_administration_key`](crate::read_administration_key)), or 0; stores without one in
+    /// the list have 0. Keys are proven, not sent.
     pub fn deregister(
         &mut self,
         topic: &str,
@@ -115,18 +113,18 @@ impl<T: Transport> StoreAdministrator<T> {
         registration: Registration,
         keys: &[u128],
         timeout: Duration,
-    ) -> Vec<Option<DeregisterOutcome>> {
+    ) -> Vec<Result<DeregisterOutcome, NoAnswer>> {
         self.token += 1;
         let request = DeregisterRequest { topic, source, token: self.token, registration };
-        let mut outcomes = vec![None; self.stores.len()];
+        let mut answers = vec![None; self.stores.len()];
         let mut nonces = vec![0; self.stores.len()];
         let (deadline, mut ask_at) = (Instant::now() + timeout, Instant::now());
-        while outcomes.contains(&None) && Instant::now() < deadline {
+        while answers.contains(&None) && Instant::now() < deadline {
             let is_due = Instant::now() >= ask_at;
             if is_due {
                 ask_at += RETRY;
             }
-            let mut are_challenged = vec![false; outcomes.len()];
+            let mut are_challenged = vec![false; answers.len()];
             let links = &self.links;
             let work = self.replies.poll(POLL_LIMIT, |event| {
                 let Event::Message(message) = event else { return };
@@ -134,29 +132,34 @@ impl<T: Transport> StoreAdministrator<T> {
                     Some((store, _, StoreFrame::Deregistered { token, outcome }))
                         if token == request.token =>
                     {
-                        outcomes[store] = Some(outcome);
+                        answers[store] = Some(Ok(outcome));
                     }
                     Some((store, _, StoreFrame::Challenge { token, nonce }))
                         if token == request.token && nonce != nonces[store] =>
                     {
                         (nonces[store], are_challenged[store]) = (nonce, true);
                     }
-                    _ => {}
+                    Some(_) => {}
+                    None => {
+                        if let Some((store, version)) = links.foreign_version(&message) {
+                            answers[store] = Some(Err(NoAnswer::OtherVersion(version)));
+                        }
+                    }
                 }
             });
-            for store in 0..outcomes.len() {
+            for store in 0..answers.len() {
                 let key = keys.get(store).copied().unwrap_or(0);
                 if are_challenged[store] && key == 0 {
-                    outcomes[store] = Some(DeregisterOutcome::NotPermitted);
+                    answers[store] = Some(Ok(DeregisterOutcome::NotPermitted));
                 }
-                if outcomes[store].is_none() && (is_due || are_challenged[store]) {
+                if answers[store].is_none() && (is_due || are_challenged[store]) {
                     self.ask(store, &request, key, nonces[store]);
                 }
             }
             self.links.flush();
             self.replies.wait_at_most(work, LONGEST_WAIT);
         }
-        outcomes
+        answers.into_iter().map(|answer| answer.unwrap_or(Err(NoAnswer::TimedOut))).collect()
     }
 
     /// Sends a request, with the proof if the store has sent its challenge.

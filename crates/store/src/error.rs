@@ -4,6 +4,7 @@ use crate::name::NameError;
 use lanecast_journal::{OpenError as JournalError, ReadError, StorageError};
 use lanecast_persistence::{ReplayError, SendRefusal};
 use lanecast_transport::ClaimError;
+use lanecast_wire::store::STORE_VERSION;
 use std::io;
 use std::path::PathBuf;
 
@@ -97,6 +98,25 @@ pub enum OpenError<E> {
     /// The system has no descriptor, or no random number.
     #[error("opening: {0}")]
     System(io::Error),
+}
+
+/// Reasons why a store has given an administrator no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// No answer came in time.
+    #[error("did not answer in time")]
+    TimedOut,
+    /// The store speaks another version of the protocol.
+    #[error(
+        "speaks version {0} of the stores' protocol, this program version {own}: give both the \
+         same version of lanecast",
+        own = STORE_VERSION
+    )]
+    OtherVersion(
+        /// The store's version.
+        u8,
+    ),
 }
 
 /// Reasons why a message cannot be sent.

@@ -46,7 +46,9 @@ pub use administration::read_administration_key;
 pub use administrator::{StoreAdministrator, StoreInspection};
 pub use checkpoint::StoreRecovery;
 pub use durable_run::{DurableEvents, DurableRun};
-pub use error::{DirectoryError, OpenError, PersistentSendError, RecordError, StoreError};
+pub use error::{
+    DirectoryError, NoAnswer, OpenError, PersistentSendError, RecordError, StoreError,
+};
 pub use lanecast_persistence::{
     DurableLoss, GroupRule, GroupsError, Pacing, PersistentMessage, ReceiverEnd, ReceiverEvent,
     ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,

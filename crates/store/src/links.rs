@@ -125,12 +125,18 @@ impl<P: Publish> Links<P> {
     /// version: once for each store and version.
     #[cold]
     pub(crate) fn other_version(&mut self, message: &Message<'_>) -> Option<(String, u8)> {
+        let (store, version) = self.foreign_version(message)?;
+        let is_new = self.other_versions[store].replace(version) != Some(version);
+        is_new.then(|| (self.stores[store].0.clone(), version))
+    }
+
+    /// The index of the store that has sent `message`, and its version, if that is another one.
+    #[cold]
+    pub(crate) fn foreign_version(&self, message: &Message<'_>) -> Option<(usize, u8)> {
         let Err(StoreFrameError::Version(version)) = StoreFrame::read(message.bytes()) else {
             return None;
         };
-        let store = self.store(&message.stream().topic)?;
-        let is_new = self.other_versions[store].replace(version) != Some(version);
-        is_new.then(|| (self.stores[store].0.clone(), version))
+        Some((self.store(&message.stream().topic)?, version))
     }
 
     /// A reply to this client about a stream of any topic.

@@ -388,6 +388,7 @@ impl<T: Transport> DurableSubscriber<T> {
 
     /// Waits until enough stores know of all that was consumed, at most `timeout`; returns whether
     /// that is so. Events that come meanwhile go to `handler`.
+    #[must_use = "messages may come again"]
     pub fn wait_acknowledged(
         &mut self,
         timeout: Duration,

@@ -6,7 +6,7 @@ use crate::printable::printable;
 use anyhow::{Context as _, bail};
 use lanecast::StoreAdministrator;
 use lanecast::persistence::{
-    DeregisterOutcome, Registration, StoreInspection, read_administration_key,
+    DeregisterOutcome, NoAnswer, Registration, StoreInspection, read_administration_key,
 };
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -67,6 +67,11 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
     let looks = administrator.inspect(arguments.which.time);
     let sources = arguments.sources(&looks);
     if sources.is_empty() {
+        for store in &looks {
+            if let Some(version) = store.other_version {
+                warn(&format!("store {} {}", store.store, NoAnswer::OtherVersion(version)));
+            }
+        }
         let silent = looks.iter().any(|store| !store.is_complete);
         let silent = if silent { ", and not all answered" } else { "" };
         bail!("no store of {} has such a registration{silent}", names.join(", "));
@@ -120,20 +125,21 @@ impl DeregisterArgs {
         registration: Registration,
     ) -> anyhow::Result<bool> {
         let (topic, time) = (&self.topic, self.which.time);
-        let outcomes = administrator.deregister(topic, source, registration, keys, time);
+        let answers = administrator.deregister(topic, source, registration, keys, time);
         let subject = match registration {
             Registration::Receiver(receiver) => format!("receiver {receiver} of source {source}"),
             Registration::Source => format!("source {source}"),
         };
         let mut is_done = true;
-        for (name, outcome) in names.iter().zip(outcomes) {
-            let failure = match outcome {
-                Some(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => continue,
-                Some(DeregisterOutcome::NotPermitted) => {
+        for (name, answer) in names.iter().zip(answers) {
+            let failure = match answer {
+                Ok(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => continue,
+                Ok(DeregisterOutcome::NotPermitted) => {
                     "does not permit it: give its directory with --data, or start it with \
                      --permit-deregistration"
+                        .to_owned()
                 }
-                None => "did not answer in time",
+                Err(none) => none.to_string(),
             };
             is_done = false;
             warn(&format!("store {name} {failure}"));

@@ -5,7 +5,7 @@ use super::which::WhichArgs;
 use crate::output::{print, print_json, warn};
 use crate::printable::printable;
 use crate::table::{grouped, render, size, utc};
-use lanecast::persistence::{STORE_VERSION, StoreInspection, StreamReport};
+use lanecast::persistence::{NoAnswer, StoreInspection, StreamReport};
 use lanecast_report::TextTable;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -50,12 +50,9 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     for store in missing {
         is_any_missing = true;
         let how = match (store.other_version, store.incarnation) {
-            (Some(version), _) => format!(
-                "speaks version {version} of the stores' protocol, this program version \
-                 {STORE_VERSION}: give both the same version of lanecast"
-            ),
+            (Some(version), _) => NoAnswer::OtherVersion(version).to_string(),
             (None, Some(_)) => "told only a part in time".to_owned(),
-            (None, None) => "did not answer in time".to_owned(),
+            (None, None) => NoAnswer::TimedOut.to_string(),
         };
         warn(&format!("store {} {how}", store.store));
     }

@@ -1,9 +1,10 @@
 //! `lanecast store ls` and `store deregister`, and the counters of a store.
 
-use crate::run::{Run, Stage, wait_for};
-use lanecast::persistence::ReceiverEvent;
-use lanecast::{Context, PersistentPublisher};
+use crate::run::{Done, Run, Stage, wait_for};
+use lanecast::persistence::{ReceiverEvent, STORE_VERSION};
+use lanecast::{Context, Event, PersistentPublisher, Publish, Publisher, Subscribe};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 fn start(stage: &Stage, name: &str) -> Run {
     let store = stage.start(&format!("store {name} --data {name}.data"));
@@ -119,6 +120,50 @@ fn messages_of_a_source_are_given_up_only_when_that_is_confirmed() {
     assert_eq!((&report["first"], &report["next"]), (&20.into(), &20.into()), "{look}");
     store.signal("TERM");
     store.finish().good();
+}
+
+/// Answers the clients of the store `a` as one of the next version does, until `command` ends.
+fn refuse_as_the_next_version(context: &Context, command: Run) -> Done {
+    let mut requests = context.subscriber("_store.a").unwrap();
+    let mut clients: BTreeMap<u64, Publisher> = BTreeMap::new();
+    let done = std::thread::spawn(move || command.finish());
+    wait_for("the end of the command", || {
+        let mut asking = Vec::new();
+        requests.poll(64, |event| {
+            if let Event::Message(message) = event {
+                asking.push(u64::from_le_bytes(message.bytes()[8..16].try_into().unwrap()));
+            }
+        });
+        for client in asking {
+            let topic = format!("_store.a.{client:016x}");
+            let replies = clients.entry(client);
+            let replies = replies.or_insert_with(|| context.publisher(&topic).unwrap());
+            let mut frame = [0; 24];
+            frame[0] = STORE_VERSION + 1;
+            frame[8..16].copy_from_slice(&client.to_le_bytes());
+            // Requests are repeated: one that comes before the client has joined is not lost.
+            let _ = replies.try_send(&frame);
+        }
+        done.is_finished().then_some(())
+    });
+    done.join().unwrap()
+}
+
+#[test]
+fn a_store_of_another_version_is_refused_in_words() {
+    let stage = Stage::new();
+    let context = context(&stage);
+    let words = format!(
+        "store a speaks version {} of the stores' protocol, this program version {STORE_VERSION}: \
+         give both the same version of lanecast",
+        STORE_VERSION + 1
+    );
+    for line in ["ls a", "deregister a --topic t --receiver 1"] {
+        let command = stage.start(&format!("store {line} --for 60s"));
+        let done = refuse_as_the_next_version(&context, command);
+        assert!(done.refused(1).contains(&words), "{line}: {done:?}");
+        assert!(!done.err.contains("in time"), "{line}: {done:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
-    DeregisterOutcome, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
+    DeregisterOutcome, DurableOptions, DurableSubscriber, NoAnswer, Pacing, PersistentOptions,
     PersistentPublisher, ReceiverEvent, Registration, StoreAdministrator, StoreInspection,
     StoreOptions, read_administration_key,
 };
@@ -40,7 +40,7 @@ fn deregister(
     source: u64,
     registration: Registration,
     keys: Vec<u128>,
-) -> Vec<Option<DeregisterOutcome>> {
+) -> Vec<Result<DeregisterOutcome, NoAnswer>> {
     administer(stores, move |it| it.deregister("orders", source, registration, &keys, TIMEOUT))
 }
 
@@ -124,7 +124,7 @@ fn a_receiver_that_never_returns_is_deregistered_with_permission_only() {
     let mut stores = Stores::new(2);
     let mut publisher = held_back(&mut stores);
     let receiver = Registration::Receiver(99);
-    let refused = [Some(DeregisterOutcome::NotPermitted); 2];
+    let refused = [Ok(DeregisterOutcome::NotPermitted); 2];
     for wrong in [vec![], vec![0, 0], vec![1, 1]] {
         assert_eq!(deregister(&mut stores, 7, receiver, wrong), refused);
     }
@@ -135,7 +135,7 @@ fn a_receiver_that_never_returns_is_deregistered_with_permission_only() {
     };
     assert_eq!((mode(0), mode(1)), (0o600, 0o600));
     assert!(publisher.try_send(b"more").is_err(), "held back all the same");
-    let done = [Some(DeregisterOutcome::Done); 2];
+    let done = [Ok(DeregisterOutcome::Done); 2];
     assert_eq!(deregister(&mut stores, 7, receiver, keys_of_run.clone()), done);
     until(&mut stores, &mut publisher, "free", |_, publisher| {
         let body = publisher.next().to_le_bytes();
@@ -147,7 +147,7 @@ fn a_receiver_that_never_returns_is_deregistered_with_permission_only() {
     assert_ne!(keys(&stores)[0], keys_of_run[0]);
     let none = |look: &StoreInspection| look.streams[0].receivers.is_empty();
     assert!(inspect(&mut stores).iter().all(none));
-    let unknown = [Some(DeregisterOutcome::UnknownStream); 2];
+    let unknown = [Ok(DeregisterOutcome::UnknownStream); 2];
     let keys = keys(&stores);
     assert_eq!(deregister(&mut stores, 8, receiver, keys), unknown);
 }
@@ -160,7 +160,7 @@ fn a_source_that_is_deregistered_has_no_messages_and_goes_on_with_its_numbers() 
     stores.add(options);
     let mut publisher = held_back(&mut stores);
     let done = deregister(&mut stores, 7, Registration::Source, Vec::new());
-    assert_eq!(done, [Some(DeregisterOutcome::Done)], "permitted to all");
+    assert_eq!(done, [Ok(DeregisterOutcome::Done)], "permitted to all");
     let check = |stores: &mut Stores, next: u64| {
         let look = inspect(stores);
         let stream = &look[0].streams[0];

@@ -2,8 +2,9 @@
 
 use lanecast_shm::{Domain, DomainSettings, Visibility};
 use lanecast_store::{
-    DurableOptions, DurableSubscriber, PersistentOptions, PersistentPublisher, ReceiverEvent,
-    STORE_VERSION, SourceEvent, StoreAdministrator, StoreOptions, StoreServer,
+    DurableOptions, DurableSubscriber, NoAnswer, PersistentOptions, PersistentPublisher,
+    ReceiverEvent, Registration, STORE_VERSION, SourceEvent, StoreAdministrator, StoreOptions,
+    StoreServer,
 };
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
 use std::time::{Duration, Instant};
@@ -160,18 +161,31 @@ fn a_subscriber_learns_once_that_its_store_is_of_the_next_version() {
     assert_eq!(told, [("a".to_owned(), NEXT)], "once");
 }
 
+/// Each time that it asks: an administrator has no events that tell it once.
 #[test]
 fn an_administrator_learns_that_a_store_is_of_the_next_version() {
     let root = tempfile::tempdir().expect("a directory");
     let domain = domain(&root);
     let mut administrator = StoreAdministrator::open(&domain, &["a"]).expect("an administrator");
-    let looking = std::thread::spawn(move || administrator.inspect(LIMIT));
+    let asking = std::thread::spawn(move || {
+        let reports = [(); 2].map(|()| administrator.inspect(LIMIT));
+        let receiver = Registration::Receiver(9);
+        (reports, administrator.deregister("orders", 7, receiver, &[1], LIMIT))
+    });
     let topic = client_topic(&domain, || {});
     let mut store = NextStore::open(&domain, &topic);
-    until("its report", || {
+    until("its answers", || {
         store.poll();
-        looking.is_finished()
+        asking.is_finished()
     });
-    let reports = looking.join().expect("reports");
-    assert_eq!((reports[0].other_version, reports[0].is_complete), (Some(NEXT), false));
+    let (reports, answers) = asking.join().expect("answers");
+    for report in &reports {
+        assert_eq!((report[0].other_version, report[0].is_complete), (Some(NEXT), false));
+    }
+    assert_eq!(answers, [Err(NoAnswer::OtherVersion(NEXT))]);
+    let words = format!(
+        "speaks version {NEXT} of the stores' protocol, this program version {STORE_VERSION}: give \
+         both the same version of lanecast"
+    );
+    assert_eq!(NoAnswer::OtherVersion(NEXT).to_string(), words);
 }
