@@ -4,6 +4,7 @@ mod input;
 mod join;
 mod join_args;
 pub(crate) mod ls;
+mod other_version;
 mod report;
 
 use std::process::ExitCode;

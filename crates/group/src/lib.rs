@@ -41,6 +41,7 @@ pub use lanecast_membership::{
     SendError, SettingsError, StateError, View, ViewChange, ViewId,
 };
 pub use lanecast_sealing::{KeyError, SharedKeys};
+pub use lanecast_wire::group::GROUP_VERSION;
 pub use name::group_of_topic;
 pub use observer::{GroupObserver, MemberActivity, ObservedMember};
 pub use options::GroupOptions;

@@ -6,7 +6,7 @@ use crate::turn::Turn;
 use lanecast_membership::{MemberId, View};
 use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Claim, Publish, Stream, Transport};
-use lanecast_wire::group::group_hash;
+use lanecast_wire::group::{GROUP_VERSION, group_hash};
 use std::time::Duration;
 
 /// The most links at once: each takes a publisher's memory and descriptors, and a stranger may name
@@ -65,7 +65,8 @@ impl<T: Transport> Links<T> {
     }
 
     /// The frame in `bytes` that came from the stream of `from`, or to this member alone. None if
-    /// another sender is named in it, or it is not under the group's key.
+    /// another sender is named in it, or it is not under the group's key. Bytes of another version
+    /// are given as they are: the member refuses them, and tells of it.
     #[inline]
     pub(crate) fn unseal<'a>(
         &mut self,
@@ -74,6 +75,9 @@ impl<T: Transport> Links<T> {
         is_mine: bool,
         buffer: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
+        if bytes.first() != Some(&GROUP_VERSION) {
+            return Some(bytes);
+        }
         let Some(sealing) = &mut self.sealing else {
             return (is_mine || sender_of(bytes) == Some(from)).then_some(bytes);
         };

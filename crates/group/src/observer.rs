@@ -7,7 +7,9 @@ use lanecast_membership::{MemberId, MemberInfo, ViewId};
 use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Event, Subscribe, Transport};
 use lanecast_wire::group::views::MemberState;
-use lanecast_wire::group::{GROUP_MEMBERS_MAX, GroupFrame, group_hash};
+use lanecast_wire::group::{
+    GROUP_MEMBERS_MAX, GROUP_VERSION, GroupFrame, GroupFrameError, group_hash,
+};
 use std::fmt;
 use std::time::Duration;
 
@@ -51,6 +53,7 @@ pub struct GroupObserver<T: Transport> {
     opened: Vec<u8>,
     members: Vec<ObservedMember>,
     unreadable: u64,
+    other_version: Option<u8>,
 }
 
 impl<T: Transport> GroupObserver<T> {
@@ -70,18 +73,22 @@ impl<T: Transport> GroupObserver<T> {
         // An observer seals nothing, so its id is never used.
         let sealing = keys.map(|keys| Box::new(Sealing::new(keys, name, group, 0)));
         let (opened, members) = (Vec::new(), Vec::new());
-        Ok(Self { subscriber, group, sealing, opened, members, unreadable: 0 })
+        let (unreadable, other_version) = (0, None);
+        Ok(Self { subscriber, group, sealing, opened, members, unreadable, other_version })
     }
 
     /// Reads at most `limit` frames; returns their number. Never blocks.
     pub fn poll(&mut self, limit: usize) -> usize {
-        let Self { subscriber, group, sealing, opened, members, unreadable } = self;
+        let Self { subscriber, group, sealing, opened, members, unreadable, other_version } = self;
         subscriber.poll(limit, |event| match event {
             Event::Message(message) => {
                 let from = message.stream().session.0;
+                let bytes = message.bytes();
                 let frame = match sealing {
-                    None => Some(message.bytes()),
-                    Some(sealing) => sealing.open(message.bytes(), opened).ok().map(|it| it.1),
+                    Some(sealing) if bytes.first() == Some(&GROUP_VERSION) => {
+                        sealing.open(bytes, opened).ok().map(|it| it.1)
+                    }
+                    _ => Some(bytes),
                 };
                 match frame.map(GroupFrame::read) {
                     Some(Ok((header, frame)))
@@ -91,7 +98,12 @@ impl<T: Transport> GroupObserver<T> {
                             note(members, member);
                         }
                     }
-                    _ => *unreadable += 1,
+                    refused => {
+                        *unreadable += 1;
+                        if let Some(Err(GroupFrameError::Version(version))) = refused {
+                            *other_version = Some(version);
+                        }
+                    }
                 }
             }
             Event::Left(stream, _) => {
@@ -116,6 +128,12 @@ impl<T: Transport> GroupObserver<T> {
     /// version, or damaged.
     pub const fn unreadable_frames(&self) -> u64 {
         self.unreadable
+    }
+
+    /// The version of the protocol that a member speaks, if that is another one than this
+    /// program's; of several the latest that was heard.
+    pub const fn other_version(&self) -> Option<u8> {
+        self.other_version
     }
 
     /// Frames that `member` has not received yet, but another member of its view has.

@@ -5,9 +5,10 @@
 //! group's name: ids are never used again, so a counter from 0 is a nonce that never repeats.
 
 use lanecast_sealing::{KeySchedule, Opener, Refusal, SealMark, Sealer, SharedKeys, TAG_BYTES};
+use lanecast_wire::group::GROUP_VERSION;
 
 /// Version and kind of a sealed frame.
-const MARK: [u8; 2] = [1, 255];
+const MARK: [u8; 2] = [GROUP_VERSION, 255];
 /// Mark, key id (2), group (4), sender (8), counter (8).
 const HEADER: usize = 24;
 /// The purpose of the keys.

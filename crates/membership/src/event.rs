@@ -125,7 +125,8 @@ pub enum Event<'a> {
     StateLost,
     /// Sending is possible again after a refusal.
     Writable,
-    /// A member speaks another version of the protocol; it is left alone.
+    /// A member speaks another version of the protocol; it is left alone. Told once for each
+    /// version.
     OtherVersion {
         /// The version it speaks.
         version: u8,

@@ -29,8 +29,8 @@ pub struct Member {
     group: u32,
     agreement: Agreement,
     delivery: Delivery,
-    /// Another version of the protocol, reported once.
-    other_version: Option<u8>,
+    /// Other versions of the protocol that were told of: a bit each.
+    told_versions: [u64; 4],
     /// Frames that were none of this group's.
     foreign: u64,
 }
@@ -58,7 +58,15 @@ impl Member {
         let group = group_hash(group);
         let delivery = Delivery::new(&settings, me.id, group);
         let agreement = Agreement::new(settings, me, group, seed, now);
-        Ok(Self { group, agreement, delivery, other_version: None, foreign: 0 })
+        Ok(Self { group, agreement, delivery, told_versions: [0; 4], foreign: 0 })
+    }
+
+    /// Whether no frame of this other version has come before.
+    const fn is_first_of(&mut self, version: u8) -> bool {
+        let (word, bit) = (version as usize / 64, 1 << (version % 64));
+        let is_first = self.told_versions[word] & bit == 0;
+        self.told_versions[word] |= bit;
+        is_first
     }
 
     /// A frame arrived, from whatever source: bytes that are no frame of this group are counted and
@@ -69,9 +77,8 @@ impl Member {
             Err(error) => {
                 self.foreign += 1;
                 if let GroupFrameError::Version(version) = error
-                    && self.other_version != Some(version)
+                    && self.is_first_of(version)
                 {
-                    self.other_version = Some(version);
                     out.event(Event::OtherVersion { version });
                 }
                 return;

@@ -1,9 +1,10 @@
 //! `lanecast group ls`: the members and views of groups, from their heartbeats.
 
+use super::other_version;
 use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
 use crate::printable::printable;
-use crate::table::render;
+use crate::table::{counted, render};
 use lanecast::group::{MemberActivity, ObservedMember, group_of_topic};
 use lanecast::shm::DomainSnapshot;
 use lanecast::{Context, GroupObserver, parse_duration};
@@ -57,12 +58,12 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
     listen(&mut groups, arguments.time);
     for group in groups.iter().filter(|group| group.observer.unreadable_frames() > 0) {
-        warn(&format!(
-            "group {}: {} frames cannot be read: the group has a key (group.key_file), or another \
-             version",
-            group.name,
-            group.observer.unreadable_frames()
-        ));
+        let reason = match group.observer.other_version() {
+            Some(version) => other_version::explain(version),
+            None => "the group has a key (group.key_file)".to_owned(),
+        };
+        let frames = counted(group.observer.unreadable_frames(), "frame");
+        warn(&format!("group {}: {frames} cannot be read: {reason}", group.name));
     }
     let is_any = groups.iter().any(|group| !group.observer.members().is_empty());
     if arguments.json {

@@ -1,5 +1,6 @@
 //! Events of a group as lines, for people or as JSON.
 
+use super::other_version;
 use crate::output::{print_json, print_line};
 use crate::printable::printable;
 use crate::table::{counted, grouped};
@@ -44,7 +45,7 @@ impl Report {
                 },
             ),
             Event::OtherVersion { version } => self.note(
-                || format!("a member speaks version {version} of the protocol, and is left alone"),
+                || other_version::explain(version),
                 || json!({"event": "other_version", "version": version}),
             ),
             Event::Left => self.note(|| "left".into(), || json!({"event": "left"})),

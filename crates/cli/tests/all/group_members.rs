@@ -1,6 +1,8 @@
 //! `lanecast group join`: members that talk, leave, and die.
 
 use crate::run::{Run, Stage, wait_for};
+use lanecast::group::GROUP_VERSION;
+use lanecast::{Context, Publish};
 
 /// Members of the group `lunch`, each with its options, once they are together.
 fn members<const N: usize>(stage: &Stage, names: [(&str, &str); N]) -> [Run; N] {
@@ -131,4 +133,34 @@ fn names_that_cannot_be_are_refused() {
         ],
     );
     stage.refuses(2, "group", &[("join", "<GROUP>"), ("join g --order any", "'any'")]);
+}
+
+#[test]
+fn a_member_of_another_version_is_told_of_in_words() {
+    let stage = Stage::new();
+    let ann = stage.start("group join lunch --name ann");
+    let context = Context::builder().set("shm.directory", stage.path("domain").display());
+    let context = context.unwrap().build().unwrap();
+    let mut other = context.publisher("_group.lunch").unwrap();
+    let mut frame = [0; 24];
+    frame[0] = GROUP_VERSION + 1;
+    let words = format!(
+        "a member speaks version {} of the groups' protocol, this program version \
+         {GROUP_VERSION}: give both the same version of lanecast",
+        GROUP_VERSION + 1
+    );
+    wait_for("the words", || {
+        let _ = other.try_send(&frame);
+        ann.out().contains(&words).then_some(())
+    });
+    wait_for("the words of an observer", || {
+        let command = stage.start("group ls lunch --for 300ms");
+        let listed = std::thread::spawn(move || command.finish());
+        while !listed.is_finished() {
+            let _ = other.try_send(&frame);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        listed.join().unwrap().err.contains(&words).then_some(())
+    });
+    assert!(ann.finish().good().ends_with("left\n"));
 }

@@ -5,3 +5,4 @@ mod eight;
 mod names;
 mod processes;
 mod transports;
+mod versions;

@@ -239,15 +239,18 @@ fn a_member_that_returns_before_the_view_changes_misses_nothing() {
 }
 
 #[test]
-fn another_version_is_told_once() {
+fn other_versions_are_told_once_each() {
     let mut world = World::group(1);
-    for version in [9, 9, 9] {
+    for version in [9, 9, 0, 9, 255, 0, 64] {
         let mut frame = vec![version; 24];
         frame[1] = 1;
         world.call(0, |member, now, out| member.on_frame(now, &frame, out));
     }
-    let told = world.processes[0].seen.iter();
-    assert_eq!(told.filter(|seen| matches!(seen, Seen::OtherVersion(9))).count(), 1);
+    let told = world.processes[0].seen.iter().filter_map(|seen| match seen {
+        Seen::OtherVersion(version) => Some(*version),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [9, 0, 255, 64], "each once, also in turns");
 }
 
 #[test]
