@@ -281,7 +281,7 @@ export class Connection {
     const [header, at] = readHeader(message);
     const { cmd, topic = "", query_id = "", sow_key = "" } = header;
     if (cmd === "p" || cmd === "publish" || cmd === "oof") {
-      const kind = cmd === "oof" ? "left" : "message";
+      const kind = cmd === "oof" ? "outOfFocus" : "message";
       const event = new Event(kind, topic, sow_key, message.slice(at), header.reason);
       for (const name of (header.sids ?? header.sub_id ?? "").split(",")) this.deliver(name, event);
     } else if (cmd === "sow") {

@@ -10,11 +10,11 @@ const decoder = new TextDecoder();
 /** An event of a subscription. */
 export class Event {
   /**
-   * @param {"record"|"message"|"left"|"current"|"resumed"} kind  A stored record; a published
+   * @param {"record"|"message"|"outOfFocus"|"current"|"resumed"} kind  A stored record; a published
    *   message; a record out of focus; all stored records were delivered; the connection was lost and
    *   is established again: a query starts anew, discard its records.
    * @param {string} topic @param {string} key  The record's key, if the topic stores records.
-   * @param {Uint8Array} body @param {string} reason  Why the record left, or why the connection was lost.
+   * @param {Uint8Array} body @param {string} reason  Why the record is out of focus, or why the connection was lost.
    */
   constructor(kind, topic = "", key = "", body = new Uint8Array(), reason = "") {
     this.kind = kind;

@@ -112,13 +112,13 @@ export class Client extends Connection {
 
   /**
    * Delivers the stored records as `record` events, then `current`, then changes without a gap;
-   * records that no longer match are `left` events.
+   * records that no longer match are `outOfFocus` events.
    * @param {string} topic
-   * @param {Query & {left?: boolean, conflation?: string, delta?: boolean}} [more]
+   * @param {Query & {outOfFocus?: boolean, conflation?: string, delta?: boolean}} [more]
    */
   async queryAndSubscribe(topic, more = {}) {
     const cmd = more.delta ? "sow_and_delta_subscribe" : "sow_and_subscribe";
-    const optionList = [more.left === false ? "" : "oof",
+    const optionList = [more.outOfFocus === false ? "" : "oof",
       more.conflation ? `conflation=${more.conflation}` : "", more.options ?? ""];
     return this.placeSubscription({ ...queryHeader(cmd, topic, more), opts: options(optionList) }, true);
   }

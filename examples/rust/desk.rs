@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 println!("changes   {}", String::from_utf8_lossy(&message.body));
                 table.insert(message.key.unwrap_or_default(), message.body);
             }
-            Event::Left { message, reason } => {
+            Event::OutOfFocus { message, reason } => {
                 println!("leaves    {} ({reason})", String::from_utf8_lossy(&message.body));
                 table.remove(&message.key.unwrap_or_default());
                 break;

@@ -13,7 +13,7 @@ const body = /** @type {HTMLElement} */ (document.getElementById("rows"));
 /** Most rows shown; more would slow the browser down. */
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 40;
-/** For how long a row that has left is still seen, in milliseconds. */
+/** For how long a row that is out of focus is still seen, in milliseconds. */
 const FAREWELL = 600;
 
 /** @type {string[]} */
@@ -84,9 +84,9 @@ function remove(key) {
 
 function show(event) {
   if (event.kind === "record" || event.kind === "message") put(event);
-  else if (event.kind === "left") remove(event.key);
+  else if (event.kind === "outOfFocus") remove(event.key);
   else if (event.kind === "resumed") clear();
-  if (event.kind === "message" || event.kind === "left") changes += 1;
+  if (event.kind === "message" || event.kind === "outOfFocus") changes += 1;
   const full = rows.size === ROWS_MAX ? " (no more are shown)" : "";
   state.textContent = `${rows.size} rows${full}, ${changes} changes`;
 }

@@ -106,11 +106,11 @@ test("records, then changes", async () => {
   const events = [];
   for await (const event of orders) {
     events.push([event.kind, event.key, event.text, event.reason]);
-    if (event.kind === "left") break;
+    if (event.kind === "outOfFocus") break;
     if (event.kind === "message") assert.deepEqual(event.json(), { a: 1 });
   }
   assert.deepEqual(events, [["record", "8", "{}", ""], ["record", "9", "x", ""],
-    ["current", "", "", ""], ["message", "8", '{"a":1}', ""], ["left", "9", "y", "match"]]);
+    ["current", "", "", ""], ["message", "8", '{"a":1}', ""], ["outOfFocus", "9", "y", "match"]]);
   const waits = orders.next();
   orders.unsubscribe();
   assert.equal(await waits, null);

@@ -18,10 +18,10 @@ from lanecast import (
     ConnectError,
     Current,
     LanecastError,
-    Left,
     Message,
     NoAnswer,
     OtherVersion,
+    OutOfFocus,
     Overrun,
     ProtocolError,
     Refused,
@@ -81,14 +81,16 @@ class Served(unittest.IsolatedAsyncioTestCase):
                     break
             self.assertEqual(await self.client.delete("stock", "/id = 7"), 1)
             left = await follow.next(PATIENCE)
-            assert isinstance(left, Left)
+            assert isinstance(left, OutOfFocus)
             self.assertEqual((left.json()["id"], left.reason), (7, "deleted"))
         self.assertIsNone(await follow.next())
 
     async def test_deltas(self) -> None:
         await self.client.publish("stock", body(1, qty=1, note="a"))
         await self.client.flush()
-        changes = await self.client.subscribe("stock", delta=True, left=True, select="-/note")
+        changes = await self.client.subscribe(
+            "stock", delta=True, out_of_focus=True, select="-/note"
+        )
         await self.client.delta_publish("stock", body(1, qty=2), correlation="c", expiration=60)
         message = await changes.next(PATIENCE)
         assert isinstance(message, Message)
@@ -97,7 +99,7 @@ class Served(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(record.json(), {"note": "a"})
         self.assertEqual(await self.client.delete("stock", like=body(1, qty=0)), 1)
         left = await changes.next(PATIENCE)
-        assert isinstance(left, Left)
+        assert isinstance(left, OutOfFocus)
         self.assertEqual((left.json()["id"], left.reason), (1, "deleted"))
 
     async def test_waiting_can_be_cancelled(self) -> None:

@@ -24,10 +24,10 @@ from lanecast import (
     ConnectError,
     ConnectionLost,
     Current,
-    Left,
     Message,
     NoAnswer,
     OtherVersion,
+    OutOfFocus,
     ProtocolError,
     Record,
     Refused,
@@ -109,7 +109,7 @@ class Served(unittest.TestCase):
         self.client.publish("stock", body(4, even=True, qty=1))
         self.client.publish("stock", body(6, even=False))
         changed, left = follow.next(PATIENCE), follow.next(PATIENCE)
-        assert isinstance(changed, Message) and isinstance(left, Left)
+        assert isinstance(changed, Message) and isinstance(left, OutOfFocus)
         self.assertEqual((changed.key, changed.json()["qty"]), (records[2].key, 1))
         self.assertEqual((left.key, left.reason), (records[3].key, "match"))
 
@@ -117,7 +117,7 @@ class Served(unittest.TestCase):
         self.assertEqual(self.client.delete("stock", keys=[records[4].key]), 1)
         self.assertEqual(self.client.delete("stock", like=body(10)), 1)
         gone = [follow.next(PATIENCE) for _ in range(4)]
-        self.assertEqual([e.reason for e in gone if isinstance(e, Left)], ["deleted"] * 4)
+        self.assertEqual([e.reason for e in gone if isinstance(e, OutOfFocus)], ["deleted"] * 4)
         self.assertEqual(len(self.client.query("stock")), 494)
 
     def test_deltas(self) -> None:
@@ -128,7 +128,7 @@ class Served(unittest.TestCase):
         self.assertEqual(len(until_current(whole)), 1)
         records = [record.json() for record in until_current(changes)]
         self.assertEqual(records, [{"id": 1, "qty": 1}])
-        passing = self.client.subscribe("stock", delta=True, left=True, conflation="10ms")
+        passing = self.client.subscribe("stock", delta=True, out_of_focus=True, conflation="10ms")
         self.client.delta_publish("stock", body(1, qty=2))
         self.client.flush()
         for follow, expected in (
@@ -141,7 +141,7 @@ class Served(unittest.TestCase):
             self.assertEqual(message.json(), expected)
         self.assertEqual(self.client.delete("stock", like=body(1)), 1)
         left = passing.next(PATIENCE)
-        assert isinstance(left, Left)
+        assert isinstance(left, OutOfFocus)
         self.assertEqual(left.reason, "deleted")
         self.client.delta_publish("passing", body(1))
         with self.assertRaises(Refused):

@@ -11,7 +11,7 @@ from lanecast import commands, wire
 from lanecast.session import Session, EventQueue, Request
 from lanecast.errors import ConnectionLost, LanecastError, OtherVersion, Overrun
 from lanecast.errors import ProtocolError, Refused
-from lanecast.events import Current, Left, Message, Record, Resumed
+from lanecast.events import Current, Message, OutOfFocus, Record, Resumed
 from lanecast.settings import Address, Backoff, Settings, addresses
 
 
@@ -184,7 +184,7 @@ class Heard(unittest.TestCase):
                 Record("orders", b'{"id":1}', "88"),
                 Record("orders", b'{"id":2}', "90"),
                 Current(),
-                Left("orders", b'{"id":2,"st":"filled"}', key, ("2",), "match"),
+                OutOfFocus("orders", b'{"id":2,"st":"filled"}', key, ("2",), "match"),
                 Message("orders", b"x", "5", ("1", "2")),
             ],
         )

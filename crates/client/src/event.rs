@@ -44,8 +44,8 @@ pub enum Event {
         /// The subscription.
         subscription: String,
     },
-    /// A record is out of focus: it no longer matches (AMPS `oof`).
-    Left {
+    /// A record is out of focus (AMPS `oof`): it no longer matches, or is gone.
+    OutOfFocus {
         /// The record and its subscriptions.
         message: Message,
         /// `match`, `deleted` or `expired`.
@@ -70,7 +70,7 @@ impl Event {
     /// Names of the affected subscriptions.
     pub fn subscriptions(&self) -> &[String] {
         match self {
-            Self::Message(message) | Self::Left { message, .. } => &message.subscriptions,
+            Self::Message(message) | Self::OutOfFocus { message, .. } => &message.subscriptions,
             Self::Record { subscription, .. }
             | Self::Current { subscription }
             | Self::Resumed { subscription }
@@ -81,7 +81,7 @@ impl Event {
     /// Approximate memory of the event.
     pub(crate) fn bytes(&self) -> usize {
         let contents = match self {
-            Self::Message(message) | Self::Left { message, .. } => {
+            Self::Message(message) | Self::OutOfFocus { message, .. } => {
                 message.topic.len() + message.body.len()
             }
             Self::Record { record, .. } => record.body.len(),

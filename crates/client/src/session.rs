@@ -361,7 +361,7 @@ impl Session {
             Command::Oof => {
                 if let Some(message) = self.subscriptions.message(&header)? {
                     let reason = text(&header, Field::Reason).unwrap_or_default();
-                    self.events.push(Event::Left { message, reason });
+                    self.events.push(Event::OutOfFocus { message, reason });
                 }
             }
             Command::Sow => self.records(&header)?,

@@ -25,7 +25,7 @@ from .errors import (
     Refused,
 )
 from .session import VERSION as __version__
-from .events import Current, Event, Left, Message, Record, Resumed
+from .events import Current, Event, Message, OutOfFocus, Record, Resumed
 from .settings import Settings
 
 __all__ = [
@@ -36,10 +36,10 @@ __all__ = [
     "Current",
     "Event",
     "LanecastError",
-    "Left",
     "Message",
     "NoAnswer",
     "OtherVersion",
+    "OutOfFocus",
     "Overrun",
     "ProtocolError",
     "Record",

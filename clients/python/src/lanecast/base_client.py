@@ -77,7 +77,7 @@ class BaseClient(ABC, Generic[Done, Subscribed, Records, Count]):
         topic: str,
         filter: Optional[str] = None,
         *,
-        left: bool = False,
+        out_of_focus: bool = False,
         conflation: Optional[str] = None,
         select: Optional[str] = None,
         delta: bool = False,
@@ -85,13 +85,13 @@ class BaseClient(ABC, Generic[Done, Subscribed, Records, Count]):
     ) -> Subscribed:
         """Subscribes to the messages of a topic, or of all topics that match a pattern such as
         `^orders`, that match the filter. `delta` delivers only changed fields and key fields, for
-        topics that store records; `left`, `conflation` and `select` are as in
+        topics that store records; `out_of_focus`, `conflation` and `select` are as in
         `query_and_subscribe`."""
         request = commands.subscription(
             self._session,
             topic,
             filter,
-            send_oof=left,
+            send_oof=out_of_focus,
             conflation=conflation,
             select=select,
             is_delta=delta,
@@ -106,23 +106,23 @@ class BaseClient(ABC, Generic[Done, Subscribed, Records, Count]):
         *,
         order_by: Optional[str] = None,
         top: Optional[int] = None,
-        left: bool = True,
+        out_of_focus: bool = True,
         conflation: Optional[str] = None,
         select: Optional[str] = None,
         delta: bool = False,
         options: str = "",
     ) -> Subscribed:
         """Delivers the stored records, each as a `Record`, then `Current`, then changes, without a
-        gap. `left` also reports records that no longer match. `conflation` (`100ms`) delivers a
-        record at most once in that time. `delta` reduces changes to changed fields and key fields,
-        `select` (`-/,+/price`) to the given fields."""
+        gap. `out_of_focus` also reports records that no longer match. `conflation` (`100ms`)
+        delivers a record at most once in that time. `delta` reduces changes to changed fields and
+        key fields, `select` (`-/,+/price`) to the given fields."""
         request = commands.query_and_subscription(
             self._session,
             topic,
             filter,
             order_by=order_by,
             top=top,
-            send_oof=left,
+            send_oof=out_of_focus,
             conflation=conflation,
             select=select,
             is_delta=delta,

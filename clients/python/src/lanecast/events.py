@@ -43,7 +43,7 @@ class Message(_Body):
 
 
 @dataclass(frozen=True)
-class Left(_Body):
+class OutOfFocus(_Body):
     """A record is out of focus: it no longer matches the subscription (AMPS `oof`)."""
 
     key: Optional[str]
@@ -69,4 +69,4 @@ class Resumed:
     """Why the connection was lost."""
 
 
-Event = Union[Record, Message, Left, Current, Resumed]
+Event = Union[Record, Message, OutOfFocus, Current, Resumed]

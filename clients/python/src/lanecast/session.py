@@ -11,7 +11,7 @@ from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from . import wire
 from .errors import ConnectionLost, LanecastError, OtherVersion, Overrun, ProtocolError, Refused
-from .events import Current, Event, Left, Message, Record, Resumed
+from .events import Current, Event, Message, OutOfFocus, Record, Resumed
 from .settings import Settings
 
 VERSION = "0.1.0"
@@ -95,7 +95,7 @@ class EventQueue:
 
 
 def _bytes(event: Event) -> int:
-    if isinstance(event, (Record, Message, Left)):
+    if isinstance(event, (Record, Message, OutOfFocus)):
         return EVENT_BYTES + len(event.body)
     return EVENT_BYTES
 
@@ -325,7 +325,7 @@ class Session:
         elif command == "sow":
             self._records(header, payload[at:])
         elif command == "oof":
-            self._left(header, payload[at:])
+            self._out_of_focus(header, payload[at:])
         elif command == "group_end":
             queue = self._queues.get(header.get("query_id", ""))
             if queue is not None:
@@ -345,12 +345,12 @@ class Session:
         for queue in self._subscribers(header):
             self._deliver(queue, message)
 
-    def _left(self, header: Mapping[str, str], body: bytes) -> None:
+    def _out_of_focus(self, header: Mapping[str, str], body: bytes) -> None:
         subscriptions = tuple(wire.names(header.get("sids") or header.get("sub_id", "")))
         topic, key = header.get("topic", ""), header.get("sow_key")
-        left = Left(topic, body, key, subscriptions, header.get("reason", ""))
+        event = OutOfFocus(topic, body, key, subscriptions, header.get("reason", ""))
         for queue in self._subscribers(header):
-            self._deliver(queue, left)
+            self._deliver(queue, event)
 
     def _records(self, header: Mapping[str, str], body: bytes) -> None:
         query, topic = header.get("query_id", ""), header.get("topic", "")

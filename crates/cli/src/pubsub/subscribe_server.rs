@@ -67,7 +67,7 @@ fn item(event: Event, topics: &Topics) -> Result<Option<Item>, ClientError> {
     };
     Ok(match event {
         Event::Message(message) => Some(of("p", message, None)),
-        Event::Left { message, reason } => Some(of("oof", message, Some(reason))),
+        Event::OutOfFocus { message, reason } => Some(of("oof", message, Some(reason))),
         Event::Record { subscription, record } => {
             let topic = topics.get(&subscription).cloned().unwrap_or_default();
             Some(Item { key: Some(record.key), ..Item::new("sow", topic, record.body) })

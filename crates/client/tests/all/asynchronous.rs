@@ -81,7 +81,8 @@ fn records_are_asked_for_changed_in_part_and_removed() {
         assert!(records.iter().any(|it| it.body == br#"{"id":2,"qty":5,"side":"buy"}"#));
         assert_eq!(client.delete("stock", "/id = 2").await.expect("an answer"), 1);
         let event = followed.next().await.expect("connected");
-        assert!(matches!(&event, Event::Left { reason, .. } if reason == "deleted"), "{event:?}");
+        let Event::OutOfFocus { reason, .. } = &event else { panic!("{event:?}") };
+        assert_eq!(reason, "deleted");
     });
 }
 

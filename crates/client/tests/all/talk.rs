@@ -138,7 +138,7 @@ fn records_are_followed_from_the_question_on() {
         let Event::Message(message) = event else { panic!("{event:?}") };
         assert_eq!((message.key, message.subscriptions), (Some(keys[7]), vec![name]));
         let event = next();
-        let Event::Left { message, reason } = event else { panic!("{event:?}") };
+        let Event::OutOfFocus { message, reason } = event else { panic!("{event:?}") };
         assert_eq!((message.key, &*reason), (Some(keys[8]), "match"));
     });
 }

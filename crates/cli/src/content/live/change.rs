@@ -37,7 +37,7 @@ pub(super) fn read_update(event: Event, known: impl Fn(u64) -> bool) -> anyhow::
     Ok(match event {
         Event::Record { record, .. } => put(record.key, record.body),
         Event::Message(message) => put(message.key.unwrap_or_default(), message.body),
-        Event::Left { message, reason } => {
+        Event::OutOfFocus { message, reason } => {
             let (key, body) = (message.key.unwrap_or_default(), message.body);
             Update::Change(Change { kind: ChangeKind::Removed, key, body, reason: Some(reason) })
         }
