@@ -228,4 +228,31 @@ mod tests {
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
     }
+
+    /// A command's own options stand under no heading, those of the connection under the server's:
+    /// clap puts each that follows a heading under it.
+    #[test]
+    fn options_stand_under_one_heading() {
+        let of_commands = [
+            ("pub", &["from-file", "binary", "rate", "count"][..]),
+            ("sub", &["filter", "count"]),
+            ("query", &["filter", "order-by", "top", "select"]),
+            ("watch", &["filter", "order-by", "columns"]),
+            ("delete", &["filter", "keys", "like"]),
+        ];
+        let all = Arguments::command();
+        for (name, options) in of_commands {
+            let command = all.find_subcommand(name).expect("a command");
+            let heading = |option: &str| {
+                let found = command.get_arguments().find(|it| it.get_long() == Some(option));
+                found.expect(option).get_help_heading()
+            };
+            for option in options {
+                assert_eq!(heading(option), None, "{name} --{option}");
+            }
+            for option in ["server", "user", "ca"] {
+                assert_eq!(heading(option), Some("Content server"), "{name} --{option}");
+            }
+        }
+    }
 }

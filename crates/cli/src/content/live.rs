@@ -15,7 +15,7 @@ use lanecast_client::{Query, SubscribeOptions};
 use std::process::ExitCode;
 
 pub(crate) fn run(arguments: &WatchArgs) -> anyhow::Result<ExitCode> {
-    let mut client = arguments.records.connect()?;
+    let mut client = arguments.records.connect(&arguments.server)?;
     let question = Query {
         filter: arguments.records.filter.clone(),
         order_by: arguments.order_by.as_ref().map(|orders| orders.text.clone()),

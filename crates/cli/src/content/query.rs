@@ -2,7 +2,7 @@
 
 use super::form::{Form, FormArgs, Item};
 use super::order::{Orders, parse_orders};
-use super::server::RecordsArgs;
+use super::server::{RecordsArgs, ServerArgs};
 use crate::output::print_error;
 use crate::table::counted;
 use clap::ArgGroup;
@@ -12,12 +12,15 @@ use std::process::ExitCode;
 
 /// Arguments of `query`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Records are kept of topics that the server was told to keep: \
+#[command(
+    override_usage = "lanecast query <TOPIC> [OPTIONS]",
+    after_help = "Records are kept of topics that the server was told to keep: \
     lanecast serve --keep orders:json:/id.\n\
     Examples:\n  \
     lanecast query orders -f \"/qty > 100\" --order-by \"/qty DESC\" --top 10\n  \
     lanecast query orders --format json | jq .qty\n\
-    Exit status: 0 done, 1 error, 2 wrong arguments.")]
+    Exit status: 0 done, 1 error, 2 wrong arguments."
+)]
 pub(crate) struct QueryArgs {
     #[command(flatten)]
     records: RecordsArgs,
@@ -39,6 +42,9 @@ pub(crate) struct QueryArgs {
     select: Option<String>,
 
     #[command(flatten)]
+    server: ServerArgs,
+
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -46,6 +52,8 @@ pub(crate) struct QueryArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     group = ArgGroup::new("what").required(true).args(["filter", "keys", "like"]),
+    override_usage = "lanecast delete <TOPIC> <--filter FILTER|--keys KEYS|--like MESSAGE> \
+    [OPTIONS]",
     after_help = "Examples:\n  \
     lanecast delete orders -f \"/qty = 0\"\n  \
     lanecast delete orders --like '{\"id\":1}'\n\
@@ -62,10 +70,13 @@ pub(crate) struct DeleteArgs {
     /// The record that has the key of this message
     #[arg(long, value_name = "MESSAGE")]
     like: Option<String>,
+
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 pub(crate) fn query(arguments: &QueryArgs) -> anyhow::Result<ExitCode> {
-    let mut client = arguments.records.connect()?;
+    let mut client = arguments.records.connect(&arguments.server)?;
     let question = Query {
         filter: arguments.records.filter.clone(),
         order_by: arguments.order_by.as_ref().map(|orders| orders.text.clone()),
@@ -93,7 +104,7 @@ pub(crate) fn delete(arguments: &DeleteArgs) -> anyhow::Result<ExitCode> {
         None if arguments.keys.is_empty() => Deletion::Like(&like),
         None => Deletion::Keys(&arguments.keys),
     };
-    let mut client = arguments.records.connect()?;
+    let mut client = arguments.records.connect(&arguments.server)?;
     let deleted = client.delete_with(arguments.records.topic(), &deletion)?;
     print_error(&format!("{} deleted", counted(deleted, "record")));
     Ok(ExitCode::SUCCESS)

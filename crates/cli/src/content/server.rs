@@ -44,9 +44,6 @@ pub(super) struct RecordsArgs {
 
     #[command(flatten)]
     pub(super) kind: KindArgs,
-
-    #[command(flatten)]
-    server: ServerArgs,
 }
 
 impl RecordsArgs {
@@ -55,11 +52,11 @@ impl RecordsArgs {
     }
 
     /// Connects to the server that was named, or to the default one.
-    pub(super) fn connect(&self) -> anyhow::Result<Client> {
+    pub(super) fn connect(&self, server: &ServerArgs) -> anyhow::Result<Client> {
         if self.old_topic.is_some() {
             warn_old_topic();
         }
-        connect(self.server.settings(self.kind)?)
+        connect(server.settings(self.kind)?)
     }
 }
 

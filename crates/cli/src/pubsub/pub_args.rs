@@ -31,9 +31,6 @@ pub(crate) struct PubArgs {
     #[arg(value_name = "MESSAGE")]
     messages: Vec<String>,
 
-    #[command(flatten)]
-    pub(super) shared: SharedArgs,
-
     /// Read messages from a file instead of standard input
     #[arg(long, value_name = "FILE")]
     pub(super) from_file: Option<PathBuf>,
@@ -46,6 +43,10 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "PER_SECOND")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(super) rate: Option<u64>,
+
+    // After the options without a heading: those that follow a heading stand under it.
+    #[command(flatten)]
+    pub(super) shared: SharedArgs,
 
     /// Publish deltas: messages with the key fields and the changed fields of a record
     #[arg(long, help_heading = "Content server")]

@@ -32,12 +32,13 @@ pub(crate) struct SubArgs {
     #[arg(conflicts_with = "old_topic")]
     topics: Vec<String>,
 
-    #[command(flatten)]
-    pub(super) shared: SharedArgs,
-
     /// Only messages that match, such as "/symbol = 'IBM' and /qty >= 5000"
     #[arg(short, long, value_name = "FILTER")]
     pub(super) filter: Option<String>,
+
+    // After the options without a heading: those that follow a heading stand under it.
+    #[command(flatten)]
+    pub(super) shared: SharedArgs,
 
     #[command(flatten)]
     pub(super) form: FormArgs,

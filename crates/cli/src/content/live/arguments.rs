@@ -2,7 +2,7 @@
 
 use crate::content::form::{Form, parse_path};
 use crate::content::order::{Orders, parse_orders};
-use crate::content::server::RecordsArgs;
+use crate::content::server::{RecordsArgs, ServerArgs};
 use crate::watch::parse_interval;
 use lanecast_filter::path::Path;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 /// Arguments of `watch`.
 #[derive(Debug, clap::Args)]
 #[command(
+    override_usage = "lanecast watch <TOPIC> [OPTIONS]",
     after_help = "On a terminal the records are a table that is drawn again and again, with \
     what has changed since the last time in bold. Elsewhere each change is a line: + for a record \
     that is new, ~ for one that has changed, - for one that is gone.\n\
@@ -49,6 +50,9 @@ pub(crate) struct WatchArgs {
     /// Short for --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
 }
 
 impl WatchArgs {
