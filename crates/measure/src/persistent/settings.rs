@@ -99,15 +99,16 @@ impl Shared {
                 return Err(StoreBackedError::Stopped);
             }
             let now = Instant::now();
+            // Before the error: a program that had no CPU meanwhile has not said it yet.
+            if now >= notice_at {
+                notice_at = now + NOTICE_EVERY;
+                (self.hooks.notify)(&StoreNotice::Waiting { stores: silent.len().max(1) });
+            }
             if now - start >= patience {
                 return Err(match wiped.is_empty() || !silent.is_empty() {
                     true => StoreBackedError::NoStore { stores: silent, patience },
                     false => StoreBackedError::Wiped { wiped },
                 });
-            }
-            if now >= notice_at {
-                notice_at = now + NOTICE_EVERY;
-                (self.hooks.notify)(&StoreNotice::Waiting { stores: silent.len().max(1) });
             }
             rest(work);
         }
