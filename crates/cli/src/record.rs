@@ -230,7 +230,8 @@ impl<'a> Recorder<'a> {
         };
         // Tells the streams of one recording apart, no more.
         let client = (stream.session.0 ^ stream.session.0 >> 32) as u32;
-        let entry = Entry { topic, client, client_sequence, unix_ns: unix_ns(), flags, body: &[] };
+        let unix_ns = unix_ns();
+        let entry = Entry { topic, client, client_sequence, unix_ns, flags, ..Entry::default() };
         self.batch.bytes.extend_from_slice(body);
         self.batch.records.push(BatchRecord { entry, end: self.batch.bytes.len() });
     }

@@ -414,6 +414,46 @@ where
     drop(writer.join().expect("the writer"));
 }
 
+/// Runs of a durable subscriber: events that were not yielded come again, and those that were count
+/// as consumed when the run is dropped.
+pub fn a_run_of_messages_is_consumed_when_it_is_dropped<T>(transport: &T)
+where
+    T: Transport<Publisher: Send, Error: std::fmt::Debug> + Clone + Send + 'static,
+{
+    const YIELDED: usize = 5;
+    let stores = Stores::new(transport, 1);
+    let mut publisher = stores.publisher();
+    publisher.send_until(60, 100);
+    publisher.until_stable();
+    let mut reader = stores.reader(1);
+    let (mut next, deadline) = (0, Instant::now() + PATIENCE);
+    while !(next == 120 && reader.subscriber.is_acknowledged()) {
+        assert!(Instant::now() < deadline, "in vain: at {next}");
+        // The second half comes live, or from the store.
+        if next == 60 {
+            publisher.send_until(120, 100);
+        }
+        publisher.publisher.poll(|_| {});
+        let run = reader.subscriber.take(16);
+        let events: Vec<ReceiverEvent<'_>> = run.iter().take(YIELDED).collect();
+        let work = events.len();
+        for event in &events {
+            if let ReceiverEvent::Message(message) = event {
+                assert_eq!((message.source(), message.sequence()), (SOURCE, next));
+                Body::new(next, 100).check(message.bytes());
+                next += 1;
+            }
+        }
+        drop(events);
+        drop(run);
+        reader.subscriber.wait_at_most(work, NAP);
+    }
+    drop(reader);
+    let mut reader = stores.reader(1);
+    reader.until(Some(&mut publisher), "joined", |it| it.joined.is_some());
+    assert_eq!(reader.joined, Some(120));
+}
+
 /// Makes a test of every case of persistence; the argument is a value that derefs to an unused
 /// transport, whose handles are cloned for the threads of stores.
 #[macro_export]
@@ -426,6 +466,7 @@ macro_rules! persistence_tests {
             a_store_that_was_away_copies_what_it_missed
             receivers_pace_a_publisher
             a_durable_subscriber_wakes_its_loop
+            a_run_of_messages_is_consumed_when_it_is_dropped
         }
     };
     (@each $stage:expr => $($case:ident)*) => {

@@ -168,7 +168,7 @@ impl AppendQueue {
         if state.batch.bytes.len() >= self.max_pending_bytes {
             return Err(AppendError::Full);
         }
-        entries.iter().try_for_each(|entry| state.encoder.check(entry.body))?;
+        entries.iter().try_for_each(|entry| state.encoder.check(entry))?;
         let first = state.encoder.next();
         // Relaxed: an older value only makes `unsynced` larger, which is safe.
         let durable = self.persisted.load(Ordering::Relaxed);

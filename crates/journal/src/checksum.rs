@@ -21,6 +21,12 @@ impl Seed {
         crc32c::crc32c_append(self.0, bytes)
     }
 
+    /// Checksum of a body in two pieces: that of the whole.
+    #[inline]
+    pub(crate) fn parts(self, [head, rest]: [&[u8]; 2]) -> u32 {
+        crc32c::crc32c_append(self.body(head), rest)
+    }
+
     /// Checksum of a record's header.
     #[inline]
     pub(crate) fn header(self, header: &RecordHeader) -> u32 {
@@ -53,6 +59,10 @@ mod tests {
         bytes.extend_from_slice(&3_u64.to_le_bytes());
         bytes.extend_from_slice(b"body");
         assert_eq!(seed.body(b"body"), crc32c::crc32c(&bytes));
+        for at in 0..=4 {
+            let (head, rest) = b"body".split_at(at);
+            assert_eq!(seed.parts([head, rest]), seed.body(b"body"));
+        }
         let others = [Seed::new(1, 3), Seed::new(0x0123_4567_89ab_cdef, 4)];
         assert!(others.iter().all(|other| other.body(b"body") != seed.body(b"body")));
     }

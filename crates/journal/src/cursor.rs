@@ -92,6 +92,23 @@ impl<S: Storage> Cursor<S> {
         Ok(cursor)
     }
 
+    /// Moves to another position of the journal.
+    ///
+    /// # Errors
+    /// If the position was removed or cannot be read; the cursor stays where it is.
+    pub fn move_to(&mut self, from: Start) -> Result<(), ReadError> {
+        let (source, pins) = (Arc::clone(&self.source), self.pin.as_ref().map(RetentionPin::pins));
+        *self = Self::new(source, self.limit.clone(), pins, from)?;
+        Ok(())
+    }
+
+    /// Sequence of the last record that may be read by now; `u64::MAX` if only the files' end is
+    /// the limit.
+    pub fn end(&self) -> u64 {
+        let last = |limit: &Limit| limit.append_queue.last_sequence(limit.durability);
+        self.limit.as_ref().map_or(u64::MAX, last)
+    }
+
     /// Sequence of the next record; `None` if it is not known yet.
     pub const fn position(&self) -> Option<u64> {
         match &self.peeked {
@@ -198,10 +215,8 @@ impl<S: Storage> Cursor<S> {
     fn is_readable(&mut self) -> bool {
         let next = self.scanner.sequence_check.next.unwrap_or(1);
         // One atomic load per refill, not per record.
-        if next > self.readable
-            && let Some(limit) = &self.limit
-        {
-            self.readable = limit.append_queue.last_sequence(limit.durability);
+        if next > self.readable {
+            self.readable = self.end();
         }
         next <= self.readable
     }
@@ -335,8 +350,7 @@ impl<S: Storage> Cursor<S> {
             return Ok(());
         }
         // Read once: records appended during the search must not move its end.
-        let limit =
-            self.limit.as_ref().map(|limit| limit.append_queue.last_sequence(limit.durability));
+        let end = self.end();
         let interval = index.and_then(|index| match from {
             Start::Sequence(requested) => index.before_sequence(requested),
             Start::Time(unix_ns) => index.before_time(unix_ns),
@@ -349,7 +363,7 @@ impl<S: Storage> Cursor<S> {
                 Start::Sequence(requested) => next.is_some_and(|next| next >= requested),
                 _ => false,
             };
-            let is_behind = next.is_some_and(|next| limit.is_some_and(|limit| next > limit));
+            let is_behind = next.is_some_and(|next| next > end);
             if is_there || is_behind {
                 break;
             }

@@ -8,8 +8,8 @@ use crate::record::Entry;
 use crate::segment::Format;
 use crate::sequence_check::SequenceCheck;
 use lanecast_wire::journal::{
-    BODY_MAX, INDEX_STRIDE, KIND_ENTRY, KIND_SEAL, RECORD_ALIGN, RECORD_HEADER, RECORDS_OFFSET,
-    RecordHeader, record_bytes,
+    BODY_MAX, INDEX_STRIDE, KIND_ENTRY, KIND_SEAL, RECORD_HEADER, RECORDS_OFFSET, RecordHeader,
+    record_bytes,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -57,31 +57,33 @@ impl Encoder {
         self.sequence
     }
 
-    /// Checks that `body` fits into an empty segment.
-    pub(crate) fn check(&self, body: &[u8]) -> Result<(), AppendError> {
+    /// Checks that `entry` fits into an empty segment.
+    pub(crate) fn check(&self, entry: &Entry<'_>) -> Result<(), AppendError> {
         let room = self.format.segment_bytes - RECORDS_OFFSET - RECORD_HEADER;
-        let fits = body.len() as u64 <= u64::from(BODY_MAX) && needs(body) <= room;
+        let length = entry.length() as u64;
+        let fits = length <= u64::from(BODY_MAX) && record_bytes(length) <= room;
         if fits { Ok(()) } else { Err(AppendError::TooLong) }
     }
 
     /// Encodes a checked `entry` into `batch`; `durable` is the last persisted sequence.
     pub(crate) fn encode(&mut self, entry: &Entry<'_>, durable: u64, batch: &mut CommitBatch) {
         // Room for the seal is always left.
-        if self.offset + needs(entry.body) + RECORD_HEADER > self.segment_bytes {
+        let length = entry.length();
+        if self.offset + record_bytes(length as u64) + RECORD_HEADER > self.segment_bytes {
             self.seal(durable, batch);
         }
         // Times never decrease, so that cursors can search by time.
         self.unix_ns = self.unix_ns.max(entry.unix_ns);
         let mut header = self.header(KIND_ENTRY, durable);
-        header.body_crc = self.seed.body(entry.body).into();
-        header.length = (entry.body.len() as u32).into();
+        header.body_crc = self.seed.parts([entry.head, entry.body]).into();
+        header.length = (length as u32).into();
         header.topic = entry.topic.into();
         header.client = entry.client.into();
         header.client_sequence = entry.client_sequence.into();
         header.flags = entry.flags.into();
         let offset = self.offset;
         let mark = Mark { sequence: self.sequence, unix_ns: self.unix_ns, offset };
-        self.put(&mut header, entry.body, batch);
+        self.put(&mut header, [entry.head, entry.body], batch);
         self.sequence += 1;
         let Some(part) = batch.parts.last_mut() else { return };
         part.last = mark.sequence;
@@ -100,7 +102,7 @@ impl Encoder {
     fn seal(&mut self, durable: u64, batch: &mut CommitBatch) {
         let mut header = self.header(KIND_SEAL, durable);
         header.body_crc = self.seed.body(&[]).into();
-        self.put(&mut header, &[], batch);
+        self.put(&mut header, [&[]; 2], batch);
         self.segment += 1;
         self.seed = Seed::new(self.format.journal, self.segment);
         self.segment_bytes = self.format.segment_bytes;
@@ -121,7 +123,7 @@ impl Encoder {
         }
     }
 
-    fn put(&mut self, header: &mut RecordHeader, body: &[u8], batch: &mut CommitBatch) {
+    fn put(&mut self, header: &mut RecordHeader, parts: [&[u8]; 2], batch: &mut CommitBatch) {
         // The checksum covers `previous`, which makes the records a chain.
         self.previous = self.seed.header(header);
         header.crc = self.previous.into();
@@ -137,20 +139,15 @@ impl Encoder {
                 index: Index::default(),
             });
         }
-        let length = needs(body);
-        // Padding keeps headers aligned, and the tail scan looks at aligned offsets only.
-        let padding = length as usize - size_of::<RecordHeader>() - body.len();
+        let length = header.bytes();
         batch.bytes.reserve(length as usize);
         batch.bytes.extend_from_slice(header.as_bytes());
-        batch.bytes.extend_from_slice(body);
-        batch.bytes.extend_from_slice(&[0; RECORD_ALIGN as usize][..padding]);
+        parts.iter().for_each(|part| batch.bytes.extend_from_slice(part));
+        // Padding keeps headers aligned, and the tail scan looks at aligned offsets only.
+        batch.bytes.resize(start + length as usize, 0);
         if let Some(part) = batch.parts.last_mut() {
             part.range.end = batch.bytes.len();
         }
         self.offset += length;
     }
-}
-
-fn needs(body: &[u8]) -> u64 {
-    record_bytes(body.len() as u64)
 }

@@ -133,7 +133,7 @@ impl<S: Storage> Log<S> {
         if self.batch.is_stalled {
             return Err(AppendError::NoSpace);
         }
-        entries.iter().try_for_each(|entry| self.encoder.check(entry.body))?;
+        entries.iter().try_for_each(|entry| self.encoder.check(entry))?;
         let first = self.encoder.next();
         for entry in entries {
             self.encoder.encode(entry, self.persisted, &mut self.batch);

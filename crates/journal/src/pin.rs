@@ -40,6 +40,11 @@ pub struct RetentionPin {
 }
 
 impl RetentionPin {
+    /// The pins that it is one of.
+    pub(crate) const fn pins(&self) -> &RetentionPins {
+        &self.pins
+    }
+
     /// Moves the pin to `sequence`.
     pub fn move_to(&self, sequence: u64) {
         lock(&self.pins.0).held.insert(self.key, sequence);

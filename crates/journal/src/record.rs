@@ -13,8 +13,17 @@ pub struct Entry<'a> {
     pub unix_ns: u64,
     /// Flags of the application, stored as they are.
     pub flags: u16,
-    /// Payload.
+    /// First bytes of the payload, for a program that has it in two pieces.
+    pub head: &'a [u8],
+    /// The rest of the payload, or all of it.
     pub body: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// Length of the payload, in bytes.
+    pub(crate) const fn length(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
 }
 
 /// A record read from the journal.

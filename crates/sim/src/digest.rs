@@ -2,7 +2,7 @@
 
 use foldhash::quality::FixedState;
 use std::fmt::{Debug, Write};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Digest of the whole text of `state`. Hashed in one piece: a hasher that is fed each of the
 /// formatter's small pieces costs more than the formatting.
@@ -12,6 +12,11 @@ pub(crate) fn digest(state: &impl Debug) -> u64 {
     let mut hasher = FixedState::default().build_hasher();
     hasher.write(text.as_bytes());
     hasher.finish()
+}
+
+/// Digest of a state that is made of digests and a few values.
+pub(crate) fn hash(state: &impl Hash) -> u64 {
+    FixedState::default().hash_one(state)
 }
 
 #[cfg(test)]

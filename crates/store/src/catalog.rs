@@ -49,10 +49,18 @@ impl Catalog {
         };
         match record {
             LogRecord::Message { sequence, .. } => index.on_message(at(*sequence)),
-            LogRecord::Moved { sequence, .. } => index.on_moved(at(*sequence)),
+            LogRecord::Moved { sequence, unix_ns: first, .. } => {
+                let unix_ns = moved_time(*first, unix_ns);
+                index.on_moved(MessageRecord { unix_ns, ..at(*sequence) });
+            }
             LogRecord::Truncated { next, .. } => index.on_truncated(*next),
             LogRecord::Trimmed { first, .. } => index.on_trimmed(*first),
             _ => {}
         }
     }
+}
+
+/// Time of a moved message: that of its first record, or of this one if it does not tell.
+pub(crate) const fn moved_time(first: u64, this: u64) -> u64 {
+    if first == 0 { this } else { first }
 }

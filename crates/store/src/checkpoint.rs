@@ -2,12 +2,14 @@
 //! that a store which starts again reads only the records behind it.
 //!
 //! A [`Replica`] is made of durable records alone. The server's thread has one made at the start
-//! and goes on with its parts; a copy stays with the `checkpointer`, which reads on behind the
-//! server on a thread of its own and writes it from time to time. So nothing that was not durable
-//! can be in a checkpoint, and every record is read back and checked once.
+//! and goes on with its parts; a copy stays with the `checkpointer`, which follows the server on a
+//! thread of its own by the heads of the records that have become durable, and writes it from time
+//! to time. So nothing that was not durable can be in a checkpoint. Only the last record of each
+//! checkpoint is read back, for the checksum that identifies the journal up to it.
 
 use crate::catalog::Catalog;
 use crate::error::{DirectoryError, RecordError};
+use crate::record_heads::RecordHead;
 use lanecast_journal::{Cursor, OpenMode, ReadError, Start, Storage, StorageResult, StoredFile};
 use lanecast_persistence::{Store, StoreSettings};
 use lanecast_wire::store::{
@@ -69,22 +71,43 @@ impl Replica {
         self.position
     }
 
-    /// Reads at most `limit` records; returns their count.
+    /// Reads the records up to the end; returns their count.
     pub(crate) fn advance<S: Storage>(
         &mut self,
         cursor: &mut Cursor<S>,
-        limit: u64,
     ) -> Result<u64, DirectoryError> {
-        for count in 0..limit {
-            let Some(record) = cursor.read()? else { return Ok(count) };
-            let position = record.sequence;
-            let refused = |error| DirectoryError::Record { position, error };
-            let read = LogRecord::read(record.body).ok_or(refused(RecordError::Unknown))?;
-            self.machine.replay(&read).map_err(|error| refused(error.into()))?;
-            self.catalog.note(&read, position, record.body.len(), record.unix_ns);
-            (self.position, self.checksum) = (position, record.checksum);
+        let mut count = 0;
+        while let Some(record) = cursor.read()? {
+            let (position, unix_ns, bytes) = (record.sequence, record.unix_ns, record.body);
+            self.follow(RecordHead { position, unix_ns, length: bytes.len(), bytes })?;
+            self.checksum = record.checksum;
+            count += 1;
         }
-        Ok(limit)
+        Ok(count)
+    }
+
+    /// Takes over the next record, which is durable.
+    pub(crate) fn follow(&mut self, head: RecordHead<'_>) -> Result<(), DirectoryError> {
+        let RecordHead { position, unix_ns, length, bytes } = head;
+        let refused = |error| DirectoryError::Record { position, error };
+        let read = LogRecord::read(bytes).ok_or(refused(RecordError::Unknown))?;
+        self.machine.replay(&read).map_err(|error| refused(error.into()))?;
+        self.catalog.note(&read, position, length, unix_ns);
+        self.position = position;
+        Ok(())
+    }
+
+    /// Reads the last record back, and takes its checksum.
+    pub(crate) fn read_back<S: Storage>(
+        &mut self,
+        cursor: &mut Cursor<S>,
+    ) -> Result<(), DirectoryError> {
+        let position = self.position;
+        cursor.move_to(Start::Sequence(position))?;
+        let found = cursor.read()?.filter(|record| record.sequence == position);
+        let missing = DirectoryError::Record { position, error: RecordError::Missing };
+        self.checksum = found.ok_or(missing)?.checksum;
+        Ok(())
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -222,7 +245,7 @@ impl Checkpoints {
             Some(found) => found,
             None => (Replica::new(identity), open(Start::Oldest)?),
         };
-        recovery.records = match replica.advance(&mut cursor, u64::MAX) {
+        recovery.records = match replica.advance(&mut cursor) {
             // Without a checkpoint the records that retention has left say nothing.
             Err(DirectoryError::Record { position, .. })
                 if replica.position == 0 && position > 1 =>

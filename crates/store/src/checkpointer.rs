@@ -1,21 +1,24 @@
-//! The thread that reads a store's journal behind the server and writes checkpoints.
+//! The thread that follows a store's log behind the server and writes checkpoints.
 
 use crate::checkpoint::{Checkpoints, Recovered, Replica};
 use crate::error::DirectoryError;
+use crate::record_heads::{RecordHead, RecordHeads};
 use lanecast_journal::{Cursor, RetentionPin, Storage};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Interval at which new records are read. They are in the page cache still.
+/// Interval at which new records are taken over. Their heads wait in memory until then.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Records between two looks at whether to end.
-const STEP: u64 = 4_096;
+/// Records between two looks at whether to end, and whether a checkpoint is due.
+const STEP: usize = 4_096;
 
 #[derive(Debug, Default)]
 struct State {
     /// To end, and whether with a last checkpoint.
     ends: Option<bool>,
+    /// Records since the thread last looked.
+    heads: RecordHeads,
     written: u64,
     /// The journal cannot be read: the store has to end.
     error: Option<DirectoryError>,
@@ -48,6 +51,8 @@ struct Task<S: Storage> {
     shared: Arc<Shared>,
     storage: S,
     replica: Replica,
+    /// Records that are not durable yet, or were not when the thread last looked.
+    heads: RecordHeads,
     cursor: Cursor<S>,
     checkpoints: Checkpoints,
     /// Keeps the records behind the older one of the checkpoints.
@@ -83,6 +88,7 @@ impl Checkpointer {
             },
             covered: recovery.checkpoint.unwrap_or(0),
             replica,
+            heads: RecordHeads::default(),
             cursor,
             checkpoints,
             pin: Arc::clone(&pin),
@@ -95,6 +101,11 @@ impl Checkpointer {
     /// Pin of the records that the checkpoints need, to be held until the journal has ended.
     pub(crate) fn pin(&self) -> Arc<RetentionPin> {
         Arc::clone(&self.pin)
+    }
+
+    /// The log has appended a record.
+    pub(crate) fn add(&self, head: RecordHead<'_>) {
+        self.shared.lock().heads.add(head);
     }
 
     /// Number of checkpoints written.
@@ -137,22 +148,18 @@ impl Drop for Checkpointer {
 impl<S: Storage> Task<S> {
     fn run(&mut self) {
         loop {
+            // Before the records: all of them are there when the thread is to end.
             let ends = self.shared.lock().ends;
             if ends == Some(false) {
                 return;
             }
-            let read = match self.replica.advance(&mut self.cursor, STEP) {
-                Ok(read) => read,
+            let is_at_end = match self.follow(ends.is_some()) {
+                Ok(is_at_end) => is_at_end,
                 Err(error) => {
                     self.shared.lock().error = Some(error);
                     return;
                 }
             };
-            let new = self.replica.catalog.journal_bytes - self.last_bytes;
-            let is_at_end = read < STEP;
-            if new >= self.interval_bytes || (ends.is_some() && is_at_end) {
-                self.write();
-            }
             if is_at_end {
                 if ends.is_some() {
                     return;
@@ -162,13 +169,40 @@ impl<S: Storage> Task<S> {
         }
     }
 
-    fn write(&mut self) {
+    /// Takes over records that are durable by now, and writes a checkpoint if one is due; returns
+    /// whether those were all.
+    fn follow(&mut self, is_ending: bool) -> Result<bool, DirectoryError> {
+        let (end, mut count) = (self.cursor.end(), 0);
+        // Those that are left from the last time, and then the new ones: no more, since the server
+        // goes on adding.
+        for is_new in [false, true] {
+            if is_new && self.heads.is_empty() {
+                // The empty queue goes back for its memory.
+                std::mem::swap(&mut self.heads, &mut self.shared.lock().heads);
+            }
+            while count < STEP
+                && let Some(head) = self.heads.take(end)
+            {
+                self.replica.follow(head)?;
+                count += 1;
+            }
+        }
+        let new = self.replica.catalog.journal_bytes - self.last_bytes;
+        let is_at_end = count < STEP;
+        if new >= self.interval_bytes || (is_ending && is_at_end) {
+            self.write()?;
+        }
+        Ok(is_at_end)
+    }
+
+    fn write(&mut self) -> Result<(), DirectoryError> {
         // After a failure the next attempt comes an interval later: a full disk is not tried again
         // and again.
         self.last_bytes = self.replica.catalog.journal_bytes;
         if self.replica.position() == self.covered {
-            return;
+            return Ok(());
         }
+        self.replica.read_back(&mut self.cursor)?;
         let outcome = self.checkpoints.write(&self.storage, &self.replica);
         self.pin.move_to(self.checkpoints.needed());
         let mut state = self.shared.lock();
@@ -180,6 +214,7 @@ impl<S: Storage> Task<S> {
             }
             Err(error) => state.failure = Some(error.to_string()),
         }
+        Ok(())
     }
 
     fn sleep(&self) {

@@ -56,6 +56,9 @@ pub enum RecordError {
     /// Not a store's, or of another version.
     #[error("no record of a store of this version")]
     Unknown,
+    /// Durable, and not found again.
+    #[error("it was durable, and is not there any more")]
+    Missing,
     /// A contradiction to those before it.
     #[error(transparent)]
     Contradiction(#[from] ReplayError),

@@ -1,12 +1,13 @@
 //! The log of a store, in a journal.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, moved_time};
 use crate::checkpointer::Checkpointer;
 use crate::error::DirectoryError;
 use crate::index::{Place, StreamIndex};
+use crate::record_heads::RecordHead;
 use lanecast_journal::{
-    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, RetentionPin,
-    Start, Storage, StorageError,
+    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, Record,
+    RetentionPin, Start, Storage, StorageError,
 };
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
@@ -41,7 +42,8 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
-    record: Vec<u8>,
+    /// Head of the last record.
+    head: Vec<u8>,
     /// Time of the next records, in nanoseconds since 1970.
     unix_ns: u64,
     readings: RefCell<Vec<Reading<S>>>,
@@ -75,8 +77,43 @@ struct Reading<S: Storage> {
     place: Place,
     cursor: Cursor<S>,
     /// The message that was read and not taken, and whether there is one.
-    ahead: (u64, Vec<u8>),
+    ahead: MessageAhead,
     has_ahead: bool,
+}
+
+#[derive(Debug)]
+struct MessageAhead {
+    sequence: u64,
+    unix_ns: u64,
+    body: Vec<u8>,
+}
+
+/// A message in the journal.
+#[derive(Clone, Copy, Debug)]
+struct StoredMessage<'a> {
+    sequence: u64,
+    unix_ns: u64,
+    is_moved: bool,
+    body: &'a [u8],
+}
+
+impl<'a> StoredMessage<'a> {
+    /// The message of a record of `stream`, if it is one.
+    fn of(record: &Record<'a>, stream: u32) -> Option<Self> {
+        if record.topic != stream {
+            return None;
+        }
+        match LogRecord::read(record.body)? {
+            LogRecord::Message { sequence, body, .. } => {
+                Some(Self { sequence, unix_ns: record.unix_ns, is_moved: false, body })
+            }
+            LogRecord::Moved { sequence, unix_ns, body, .. } => {
+                let unix_ns = moved_time(unix_ns, record.unix_ns);
+                Some(Self { sequence, unix_ns, is_moved: true, body })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl<S: Storage> JournalLog<S> {
@@ -94,7 +131,7 @@ impl<S: Storage> JournalLog<S> {
             appended: journal.recovered().last,
             journal,
             catalog,
-            record: Vec::new(),
+            head: Vec::new(),
             unix_ns: 0,
             readings: RefCell::default(),
             read_error: RefCell::default(),
@@ -102,9 +139,9 @@ impl<S: Storage> JournalLog<S> {
         }
     }
 
-    /// Sets the time of the next records.
+    /// Sets the time of the next records; times never decrease in a journal.
     pub(crate) fn set_time(&mut self, unix_ns: u64) {
-        self.unix_ns = unix_ns;
+        self.unix_ns = self.unix_ns.max(unix_ns);
         self.sought.get_mut().bytes_left = SOUGHT_BYTES;
     }
 
@@ -190,7 +227,7 @@ impl<S: Storage> JournalLog<S> {
         let generation = self.catalog.streams.get(stream as usize)?.generation();
         let mut readings = self.readings.borrow_mut();
         let is_it = |it: &Reading<S>| {
-            it.stream == stream && it.ahead.0 == from && it.generation == generation
+            it.stream == stream && it.ahead.sequence == from && it.generation == generation
         };
         let at = readings.iter().position(is_it)?;
         Some(readings.swap_remove(at))
@@ -214,7 +251,8 @@ impl<S: Storage> JournalLog<S> {
             Some(cursor) => cursor,
             None => self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)?,
         };
-        let (generation, ahead) = (index.generation(), (from, Vec::new()));
+        let generation = index.generation();
+        let ahead = MessageAhead { sequence: from, unix_ns: 0, body: Vec::new() };
         Ok(Some(Reading { stream, generation, place, cursor, ahead, has_ahead: false }))
     }
 
@@ -233,17 +271,13 @@ impl<S: Storage> JournalLog<S> {
             while sequence < place.end.min(among.end) {
                 let Some(record) = cursor.read()? else { return Ok((sequence, false)) };
                 *bytes_left = bytes_left.saturating_sub(record.body.len());
-                let of_message = match LogRecord::read(record.body) {
-                    Some(
-                        LogRecord::Message { sequence, .. } | LogRecord::Moved { sequence, .. },
-                    ) => Some(sequence),
-                    _ => None,
-                };
-                let is_it = record.topic == stream && of_message == Some(sequence);
-                if is_it && record.unix_ns >= unix_ns {
-                    return Ok((sequence, true));
+                let message = StoredMessage::of(&record, stream);
+                if let Some(message) = message.filter(|it| it.sequence == sequence) {
+                    if message.unix_ns >= unix_ns {
+                        return Ok((sequence, true));
+                    }
+                    sequence += 1;
                 }
-                sequence += u64::from(is_it);
             }
             if sequence >= among.end {
                 break;
@@ -261,16 +295,29 @@ impl<S: Storage> JournalLog<S> {
         readings.push(reading);
     }
 
+    /// As [`StoreLog::read`], with the time of each message, in nanoseconds since 1970.
+    pub(crate) fn read_with_times(
+        &self,
+        stream: u32,
+        from: u64,
+        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
+    ) {
+        if let Err(error) = self.try_read(stream, from, visit) {
+            *self.read_error.borrow_mut() = Some(error);
+        }
+    }
+
     fn try_read(
         &self,
         stream: u32,
         from: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
     ) -> Result<(), ReadError> {
         let mut expected = from;
         let mut next = match self.remembered(stream, from) {
             Some(mut reading) => {
-                if !visit(reading.ahead.0, &reading.ahead.1) {
+                let MessageAhead { sequence, unix_ns, body } = &reading.ahead;
+                if !visit(*sequence, *unix_ns, body) {
                     self.remember(reading);
                     return Ok(());
                 }
@@ -305,28 +352,21 @@ impl<S: Storage> JournalLog<S> {
         &self,
         reading: &mut Reading<S>,
         expected: &mut u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
     ) -> Result<bool, ReadError> {
         let Reading { stream, place, cursor, ahead, has_ahead, .. } = reading;
         while *expected < place.end {
             let Some(record) = cursor.read()? else { return Ok(false) };
-            if record.topic != *stream {
+            let is_next =
+                |it: &StoredMessage<'_>| it.is_moved == place.is_moved && it.sequence == *expected;
+            let Some(message) = StoredMessage::of(&record, *stream).filter(is_next) else {
                 continue;
-            }
-            let (sequence, body) = match LogRecord::read(record.body) {
-                Some(LogRecord::Message { sequence, body, .. }) if !place.is_moved => {
-                    (sequence, body)
-                }
-                Some(LogRecord::Moved { sequence, body, .. }) if place.is_moved => (sequence, body),
-                _ => continue,
             };
-            if sequence != *expected {
-                continue;
-            }
-            if !visit(sequence, body) {
-                ahead.0 = sequence;
-                ahead.1.clear();
-                ahead.1.extend_from_slice(body);
+            let StoredMessage { sequence, unix_ns, body, .. } = message;
+            if !visit(sequence, unix_ns, body) {
+                (ahead.sequence, ahead.unix_ns) = (sequence, unix_ns);
+                ahead.body.clear();
+                ahead.body.extend_from_slice(body);
                 *has_ahead = true;
                 return Ok(false);
             }
@@ -338,7 +378,8 @@ impl<S: Storage> JournalLog<S> {
 
 impl<S: Storage> StoreLog for JournalLog<S> {
     fn append(&mut self, record: &LogRecord<'_>) -> Result<u64, LogFull> {
-        record.write(&mut self.record);
+        let body = record.write_head(&mut self.head);
+        let length = self.head.len() + body.len();
         let client_sequence = match record {
             LogRecord::Message { sequence, .. } => *sequence,
             _ => 0,
@@ -347,13 +388,18 @@ impl<S: Storage> StoreLog for JournalLog<S> {
             topic: record.stream(),
             client_sequence,
             unix_ns: self.unix_ns,
-            body: &self.record,
+            head: &self.head,
+            body,
             ..Entry::default()
         };
         let appended = self.journal.append(&[entry]);
         let position = *appended.map_err(|_: AppendError| LogFull)?.end();
         self.appended = position;
-        self.catalog.note(record, position, self.record.len(), self.unix_ns);
+        self.catalog.note(record, position, length, self.unix_ns);
+        if let Some(checkpointer) = &self.checkpointer {
+            let (unix_ns, bytes) = (self.unix_ns, self.head.as_slice());
+            checkpointer.add(RecordHead { position, unix_ns, length, bytes });
+        }
         Ok(position)
     }
 
@@ -407,8 +453,6 @@ impl<S: Storage> StoreLog for JournalLog<S> {
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
-        if let Err(error) = self.try_read(stream, from, visit) {
-            *self.read_error.borrow_mut() = Some(error);
-        }
+        self.read_with_times(stream, from, &mut |sequence, _, body| visit(sequence, body));
     }
 }

@@ -210,18 +210,19 @@ fn move_on<S: Storage>(
     log: &mut JournalLog<S>,
 ) -> Result<u64, LogFull> {
     let (mut messages, mut bytes) = (Vec::new(), 0);
-    log.read(it.number, range.start, &mut |sequence, body| {
+    log.read_with_times(it.number, range.start, &mut |sequence, unix_ns, body| {
         let is_wanted = sequence < range.end && bytes < limit;
         if is_wanted {
             bytes += body.len() as u64;
-            messages.push((sequence, body.to_vec()));
+            messages.push((sequence, unix_ns, body.to_vec()));
         }
         is_wanted
     });
     // The reader's place would hold the segment that is to go.
     log.forget_readings();
-    for (sequence, body) in messages {
-        log.append(&LogRecord::Moved { stream: it.number, sequence, body: &body })?;
+    for (sequence, unix_ns, body) in messages {
+        let stream = it.number;
+        log.append(&LogRecord::Moved { stream, sequence, unix_ns, body: &body })?;
     }
     Ok(bytes)
 }

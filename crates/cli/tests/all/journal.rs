@@ -21,7 +21,8 @@ fn fill(stage: &Stage) -> Log<Directory> {
         let body = if number == 2 { b"\xff\x00\x1b[2J".as_slice() } else { body.as_bytes() };
         let topic = 1 + number as u32 % 2;
         let (client, client_sequence, unix_ns) = (7, number, number * 1_000_000_000);
-        log.append(&[Entry { topic, client, client_sequence, unix_ns, flags: 3, body }]).unwrap();
+        let entry = Entry { topic, client, client_sequence, unix_ns, flags: 3, head: b"", body };
+        log.append(&[entry]).unwrap();
         log.commit().unwrap();
     }
     log

@@ -18,7 +18,7 @@ fn settings() -> JournalConfig {
 }
 
 fn entry(body: &[u8]) -> Entry<'_> {
-    Entry { topic: 1, client: 2, client_sequence: 3, unix_ns: 4, flags: 5, body }
+    Entry { topic: 1, client: 2, client_sequence: 3, unix_ns: 4, flags: 5, head: b"", body }
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -229,6 +229,50 @@ fn retention_by_age_keeps_the_newest_segment() {
     assert_eq!(log.apply_retention(), Ok(0));
     assert_eq!(log.append(&[entry(b"next")]), Ok(301..=301));
     log.commit().unwrap();
+}
+
+#[test]
+fn a_payload_in_two_pieces_is_one_in_the_journal() {
+    let payload: Vec<u8> = (0..100).collect();
+    let open = || Log::open(SimulatedDisk::new(1, 4 << 20), settings()).unwrap();
+    let (mut log, mut whole) = (open(), open());
+    for at in 0..=payload.len() {
+        let (head, body) = payload.split_at(at);
+        log.append(&[Entry { head, ..entry(body) }]).unwrap();
+        whole.append(&[entry(&payload)]).unwrap();
+    }
+    log.commit().unwrap();
+    whole.commit().unwrap();
+    let records = |log: &Log<SimulatedDisk>| {
+        let (mut cursor, mut bodies) = (log.cursor(Start::Oldest).unwrap(), Vec::new());
+        while let Some(record) = cursor.read().unwrap() {
+            bodies.push(record.body.to_vec());
+        }
+        bodies
+    };
+    assert_eq!(records(&log), vec![payload.clone(); 101]);
+    assert_eq!(records(&log), records(&whole));
+    // The limit counts both pieces.
+    let half = vec![0; SEGMENT as usize / 2];
+    let long = Entry { head: &half, ..entry(&half) };
+    assert_eq!(log.append(&[long]), Err(AppendError::TooLong));
+}
+
+#[test]
+fn a_cursor_moves_to_another_record() {
+    let journal = Journal::open(SimulatedDisk::new(1, 64 << 20), settings()).unwrap();
+    let last = journal.persist(&[entry(&[7; 3_000]); 40], LONG).unwrap();
+    let mut cursor = journal.cursor(Start::Oldest, Durability::Persisted).unwrap();
+    assert_eq!(cursor.end(), last);
+    for sequence in [1, last, 20, 2, 40] {
+        cursor.move_to(Start::Sequence(sequence)).unwrap();
+        assert_eq!(cursor.read().unwrap().map(|record| record.sequence), Some(sequence));
+    }
+    assert!(cursor.move_to(Start::Sequence(last + 2)).is_err());
+    assert_eq!(cursor.read().unwrap().map(|record| record.sequence), None, "it stays");
+    journal.persist(&[entry(b"next")], LONG).unwrap();
+    assert_eq!(cursor.read().unwrap().map(|record| record.sequence), Some(last + 1));
+    assert_eq!(cursor.end(), last + 1);
 }
 
 #[test]

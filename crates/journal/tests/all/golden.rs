@@ -22,6 +22,7 @@ fn entry(number: u64, body: &[u8]) -> Entry<'_> {
         client_sequence: number * 2,
         unix_ns: 1_700_000_000_000_000_000 + number * 1_000_000_000,
         flags: (number % 5) as u16,
+        head: b"",
         body,
     }
 }
@@ -67,7 +68,7 @@ fn check(path: &Path, records: u64) {
         let expected = entry(number, &body);
         assert_eq!(record.sequence, number);
         let fields = (record.topic, record.client, record.client_sequence, record.unix_ns);
-        let Entry { topic, client, client_sequence, unix_ns, flags, body } = expected;
+        let Entry { topic, client, client_sequence, unix_ns, flags, body, .. } = expected;
         assert_eq!(fields, (topic, client, client_sequence, unix_ns));
         assert_eq!((record.flags, record.body), (flags, body));
     }

@@ -2,24 +2,43 @@
 //! few crashes and stores that lose their data, and messages sent at any moment.
 //!
 //! Frames of one sender to one receiver keep their order. Time passes only when nothing is under
-//! way. A state that was seen before is not explored again; it is known by the text of its parts.
+//! way. A state that was seen before is not explored again; it is known by the digests of its
+//! parts.
+//!
+//! Parts meet in frames only, and are deterministic: the step of one part depends on its state, the
+//! time and its input, whatever the others are doing. So each such step is computed once, and a
+//! state of the whole is a few digests. Two more savings leave out no behaviour:
+//!
+//! - **A store that cannot fail any more has a fast disk.** Its frames can wait on their way, which
+//!   a caller sees as it would see a slow disk.
+//! - **Frames that change nothing are delivered at once.** A reply of a store that cannot fail any
+//!   more: the publisher's knowledge of a store comes from that store's frames, which keep their
+//!   order, so the reply would change nothing at any later moment either. Time, which could make a
+//!   difference, waits until all is delivered; and a change of members, after which the publisher
+//!   looks for the next one when any reply comes, happens once if one store loses its data once:
+//!   other scopes go without this saving. And frames that a publisher which has crashed left under
+//!   way to a store that cannot fail any more: a store takes less of an old run as it goes on,
+//!   never more. A test compares the ends of small scopes with and without this saving.
+//!
+//! A scope in which any one of several stores may fail is explored as one scope for each of them.
 
-use super::collected::{Collected, FIRST_SESSION, SOURCE, TOPIC};
-use super::log::SimLog;
+mod parts;
+
+use super::collected::{FIRST_SESSION, SOURCE, TOPIC};
 use super::oracle::Oracle;
-use crate::digest::digest;
+use crate::digest::{digest, hash};
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
-use lanecast_persistence::{
-    GroupRule, Source, SourceEvent, SourceSettings, Store, StoreGroups, StoreLog, StoreSettings,
-};
+use lanecast_persistence::{Source, SourceEvent, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
-use lanecast_wire::store::{StoreFrame, StoreState};
-use std::collections::HashSet;
+use lanecast_wire::store::StoreState;
+use parts::{Flying, Part, SourceInput, Steps, StoreInput, StorePart};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::rc::Rc;
 
 /// Most steps to bring a state to its end, once its choices are exhausted.
-const TAIL_MAX: u32 = 5_000;
+const TAIL_MAX: usize = 5_000;
 
 /// Budgets of an exploration.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -28,6 +47,8 @@ pub struct StoreScope {
     pub stores: usize,
     /// Messages.
     pub messages: u8,
+    /// The only store that may fail; `None` if any may.
+    pub failing: Option<usize>,
     /// Stores that may crash, with what they have not synchronized; they come back at any time.
     pub store_crashes: u8,
     /// Stores that may lose their data.
@@ -36,12 +57,14 @@ pub struct StoreScope {
     pub publisher_crashes: u8,
     /// Times at which requests are repeated, before the state goes to its end without choices.
     pub ticks: u8,
+    /// Frames that change nothing are delivered at once, where that leaves out no behaviour.
+    pub saves_idle: bool,
     /// Most states to explore.
     pub states: usize,
 }
 
 /// Findings of an exploration without violations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoresExplored {
     /// Different states.
     pub states: usize,
@@ -49,8 +72,17 @@ pub struct StoresExplored {
     pub ends: usize,
     /// Ends at which all messages are stable.
     pub drained: usize,
+    /// Different ends: digests of what is on the disks, and of the messages that were stable.
+    pub outcomes: BTreeSet<u64>,
     /// Whether no state was left out.
     pub is_complete: bool,
+}
+
+/// The end of a state.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    is_drained: bool,
+    outcome: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,69 +97,63 @@ enum Choice {
     Tick,
 }
 
-/// Under way between two parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Flying {
-    Frame { from: u64, to: u64, bytes: Rc<[u8]> },
-    Message { session: u64, store: usize, number: u64, body: Rc<[u8]> },
-}
-
-impl Flying {
-    /// Sender and receiver; messages travel apart from frames.
-    const fn way(&self) -> (u64, u64, bool) {
-        match *self {
-            Self::Frame { from, to, .. } => (from, to, false),
-            Self::Message { session, store, .. } => (session, store as u64, true),
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct StorePart {
-    store: Option<Store>,
-    log: SimLog,
-    incarnation: u64,
-}
-
 #[derive(Clone, Debug)]
 struct State {
     now: Nanos,
-    stores: Vec<StorePart>,
-    source: Source,
+    stores: Vec<Part<StorePart>>,
+    source: Part<Source>,
     session: u64,
     start: u64,
     bodies: Vec<Rc<[u8]>>,
     flying: Vec<Flying>,
-    oracle: Oracle,
+    oracle: Part<Oracle>,
     left: StoreScope,
+    saves_idle: bool,
     path: Option<Rc<Path>>,
 }
 
 /// Steps of a path, the latest first.
 #[derive(Debug)]
-struct Path(Option<Rc<Path>>, String);
+struct Path {
+    before: Option<Rc<Path>>,
+    at: Nanos,
+    choice: Choice,
+    delivered: Option<Flying>,
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.delivered {
+            Some(flying) => write!(f, "deliver {flying}"),
+            None => write!(f, "{:?} at {} ms", self.choice, self.at / MILLISECOND),
+        }
+    }
+}
 
 /// Explores `scope` from a publisher that is registered.
 ///
 /// # Errors
 /// The violation, with the steps that lead to it.
 pub fn explore(scope: StoreScope) -> Verdict<StoresExplored> {
-    let start = State::registered(scope)?;
-    let (mut seen, mut explored) = (HashSet::new(), StoresExplored::default());
+    let mut steps = Steps::default();
+    let start = State::registered(scope, &mut steps)?;
+    let (mut seen, mut tails) = (HashSet::new(), HashMap::new());
+    let mut explored = StoresExplored { is_complete: true, ..StoresExplored::default() };
     seen.insert(start.digest());
     let mut stack = vec![start];
-    explored.is_complete = true;
     while let Some(state) = stack.pop() {
         let choices = state.choices();
         if choices.is_empty() {
+            let end = state.finish(&mut steps, &mut tails)?;
             explored.ends += 1;
-            explored.drained += usize::from(state.finish()?);
+            explored.drained += usize::from(end.is_drained);
+            explored.outcomes.insert(end.outcome);
             continue;
         }
         for choice in choices {
             let mut next = state.clone();
-            next.step(choice).map_err(|violation| next.told(&violation))?;
-            next.sort_flying();
+            next.step(choice, &mut steps).map_err(|violation| next.told(&violation))?;
+            next.settle(&mut steps)?;
             if seen.len() >= scope.states {
                 explored.is_complete = false;
             } else if seen.insert(next.digest()) {
@@ -139,290 +165,282 @@ pub fn explore(scope: StoreScope) -> Verdict<StoresExplored> {
     Ok(explored)
 }
 
-fn source(stores: usize, session: u64, now: Nanos) -> Verdict<Source> {
-    let names = (0..stores).map(|store| store.to_string()).collect();
-    let groups = StoreGroups::new(vec![names], GroupRule::Any);
-    let groups = groups.map_err(|error| Violation(error.to_string()))?;
-    let settings = SourceSettings {
-        flight_messages: 8,
-        flight_bytes: 64,
-        retry: 100 * MILLISECOND,
-        ..SourceSettings::new(groups)
-    };
-    Ok(Source::new(settings, session, 0, now))
-}
-
-fn store_settings() -> StoreSettings {
-    // Requests of stores are due whenever those of the publisher are.
-    StoreSettings { retry: 50 * MILLISECOND, ..StoreSettings::default() }
-}
-
 impl State {
-    fn registered(scope: StoreScope) -> Verdict<Self> {
-        let part = |index: usize| StorePart {
-            store: Some(Store::new(store_settings(), index as u64 + 1)),
-            log: SimLog::new(1_000),
-            incarnation: index as u64 + 1,
-        };
+    fn registered(scope: StoreScope, steps: &mut Steps) -> Verdict<Self> {
+        let stores = (0..scope.stores).map(|index| Part::new(StorePart::new(index)));
         let mut state = Self {
             now: SECOND,
-            stores: (0..scope.stores).map(part).collect(),
-            source: source(scope.stores, FIRST_SESSION, SECOND)?,
+            stores: stores.collect(),
+            source: Part::new(parts::source(scope.stores, FIRST_SESSION, SECOND)?),
             session: FIRST_SESSION,
             start: 0,
             bodies: Vec::new(),
             flying: Vec::new(),
-            oracle: Oracle::default(),
+            oracle: Part::new(Oracle::default()),
+            saves_idle: scope.saves_idle
+                && (scope.wipes == 0 || (scope.failing.is_some() && scope.wipes == 1)),
             left: scope,
             path: None,
         };
-        state.run_to_end()?;
+        while state.go_on(steps)? {}
         ensure!(state.is_drained(), "no run is registered at first");
         state.path = None;
         Ok(state)
     }
 
     fn is_drained(&self) -> bool {
-        self.source.is_registered() && self.source.stable() == self.source.next()
+        self.source.it.is_registered() && self.source.it.stable() == self.source.it.next()
     }
 
     fn told(&self, violation: &Violation) -> Violation {
-        let (mut steps, mut path) = (Vec::new(), self.path.clone());
+        let (mut steps, mut path) = (Vec::new(), self.path.as_ref());
         while let Some(step) = path {
-            steps.push(step.1.clone());
-            path = step.0.clone();
+            steps.push(step.to_string());
+            path = step.before.as_ref();
         }
         steps.reverse();
         Violation(format!("{}\n{violation}", steps.join("\n")))
     }
 
-    /// Frames on different ways have no order: states that differ in it only are the same.
-    fn sort_flying(&mut self) {
-        self.flying.sort_by_key(Flying::way);
+    fn digest(&self) -> u64 {
+        let Self { now, stores, source, session, start, bodies, flying, oracle, left, .. } = self;
+        let left = (left.messages, left.store_crashes, left.wipes, left.publisher_crashes);
+        let ticks = self.left.ticks;
+        hash(&(now, stores, source, session, start, bodies, flying, oracle, left, ticks))
     }
 
-    fn digest(&self) -> u64 {
-        let Self { now, stores, source, session, start, bodies, flying, oracle, left, path: _ } =
-            self;
-        let disks: Vec<_> = stores.iter().map(|part| (&part.log, part.incarnation)).collect();
-        let machines: Vec<_> = stores.iter().map(|part| &part.store).collect();
-        let all = (now, disks, machines, source, session, start, bodies, flying, oracle, left);
-        digest(&all)
+    /// Whether a store may crash or lose its data from here on.
+    fn may_fail(&self, store: usize) -> bool {
+        let StoreScope { failing, store_crashes, wipes, .. } = self.left;
+        store_crashes + wipes > 0 && failing.is_none_or(|it| it == store)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.flying.is_empty() && !self.stores.iter().any(|part| part.it.log.is_pending())
+    }
+
+    /// Indexes of the frames and messages that are next on their ways.
+    fn next_flying(&self) -> impl Iterator<Item = usize> {
+        let ways: Vec<_> = self.flying.iter().map(Flying::way).collect();
+        (0..ways.len()).filter(move |index| *index == 0 || ways[*index - 1] != ways[*index])
     }
 
     fn choices(&self) -> Vec<Choice> {
         let mut choices = Vec::new();
-        let quiet = self.flying.is_empty() && !self.stores.iter().any(|it| it.log.is_pending());
+        let quiet = self.is_quiet();
         if self.left.ticks == 0 && quiet {
             return choices;
         }
-        let mut ways = HashSet::new();
-        for (index, flying) in self.flying.iter().enumerate() {
-            if ways.insert(flying.way()) {
-                choices.push(Choice::Deliver(index));
-            }
-        }
+        choices.extend(self.next_flying().map(Choice::Deliver));
         for (index, part) in self.stores.iter().enumerate() {
-            match &part.store {
-                None => choices.push(Choice::StartStore(index)),
-                Some(_) => {
-                    if part.log.is_pending() {
-                        choices.push(Choice::Synchronize(index));
-                    }
-                    if self.left.store_crashes > 0 {
-                        choices.push(Choice::CrashStore(index));
-                    }
-                    if self.left.wipes > 0 {
-                        choices.push(Choice::Wipe(index));
-                    }
-                }
+            if part.it.store.is_none() {
+                choices.push(Choice::StartStore(index));
+                continue;
+            }
+            if part.it.log.is_pending() {
+                choices.push(Choice::Synchronize(index));
+            }
+            let may_fail = self.may_fail(index);
+            if may_fail && self.left.store_crashes > 0 {
+                choices.push(Choice::CrashStore(index));
+            }
+            if may_fail && self.left.wipes > 0 {
+                choices.push(Choice::Wipe(index));
             }
         }
-        if self.left.messages > 0 && self.source.room(8).is_ok() {
+        if self.left.messages > 0 && self.source.it.room(8).is_ok() {
             choices.push(Choice::Send);
         }
         if self.left.publisher_crashes > 0 {
             choices.push(Choice::CrashPublisher);
         }
-        if quiet && self.left.ticks > 0 {
+        if quiet {
             choices.push(Choice::Tick);
         }
         choices
     }
 
-    fn step(&mut self, choice: Choice) -> Verdict {
-        let told = match choice {
-            Choice::Deliver(index) => format!("deliver {}", describe(&self.flying[index])),
-            _ => format!("{choice:?} at {} ms", self.now / MILLISECOND),
-        };
-        self.path = Some(Rc::new(Path(self.path.take(), told)));
-        match choice {
-            Choice::Deliver(index) => {
-                let flying = self.flying.remove(index);
-                self.deliver(&flying)
-            }
-            Choice::Synchronize(index) => {
-                self.stores[index].log.synchronize_all();
-                self.with_store(index, |store, log, _, out| store.on_persisted(log, out))
-            }
-            Choice::Send => {
-                self.left.messages -= 1;
-                self.send();
-                Ok(())
-            }
-            Choice::CrashStore(index) => {
-                self.left.store_crashes -= 1;
-                self.stop_store(index);
-                Ok(())
-            }
-            Choice::Wipe(index) => {
-                self.left.wipes -= 1;
-                self.stop_store(index);
-                self.stores[index].log.wipe();
-                self.stores[index].incarnation += 100;
-                Ok(())
-            }
-            Choice::StartStore(index) => {
-                let part = &mut self.stores[index];
-                let store = Store::new(store_settings(), part.incarnation);
-                part.store = Some(part.log.restore(store));
-                Ok(())
-            }
-            Choice::CrashPublisher => {
-                self.left.publisher_crashes -= 1;
-                self.session += 1;
-                self.source = source(self.stores.len(), self.session, self.now)?;
-                self.bodies.clear();
-                // What it has sent is under way still; what was sent to it is lost.
-                self.flying.retain(|flying| flying.way().1 < FIRST_SESSION);
-                self.tick_source()
-            }
-            Choice::Tick => {
-                self.left.ticks -= 1;
-                self.tick()
-            }
-        }
-    }
-
-    fn stop_store(&mut self, index: usize) {
-        let part = &mut self.stores[index];
-        part.store = None;
-        part.log.crash_unwritten();
-        self.source.on_disconnected(index);
-        self.flying.retain(|flying| flying.way().1 != index as u64);
-    }
-
-    fn send(&mut self) {
-        let body: Rc<[u8]> = (self.session * 1_000 + self.source.next()).to_le_bytes().into();
-        let sequence = self.source.sent(&body);
-        self.oracle.on_sent(sequence, &body);
-        let number = self.bodies.len() as u64;
-        self.bodies.push(Rc::clone(&body));
-        let session = self.session;
-        let is_up = |store: &usize| self.stores[*store].store.is_some();
-        let flying = (0..self.stores.len()).filter(is_up).map(|store| {
-            let body = Rc::clone(&body);
-            Flying::Message { session, store, number, body }
-        });
-        self.flying.extend(flying.collect::<Vec<_>>());
-    }
-
-    /// Time goes on to the next repetition of requests.
-    fn tick(&mut self) -> Verdict {
-        self.now += 100 * MILLISECOND;
-        for index in 0..self.stores.len() {
-            self.with_store(index, |store, log, now, out| {
-                store.tick(now, log, out);
-            })?;
-        }
-        self.tick_source()
-    }
-
-    fn tick_source(&mut self) -> Verdict {
-        self.with_source(|source, now, out| {
-            source.tick(now, out);
-        })
-    }
-
-    fn deliver(&mut self, flying: &Flying) -> Verdict {
-        match flying {
-            Flying::Message { session, store, number, body } => {
-                self.with_store(*store, |it, log, now, out| {
-                    it.on_message(*session, *number, body, now, log, out);
-                })
-            }
-            Flying::Frame { from, to, bytes } => {
-                let Ok((address, frame)) = StoreFrame::read(bytes) else {
-                    return Err(Violation("a frame that cannot be read".to_owned()));
-                };
-                if *to < FIRST_SESSION {
-                    return self.with_store(*to as usize, |it, log, now, out| {
-                        it.on_frame(address, &frame, now, log, out);
-                    });
-                }
-                self.with_source(|it, now, out| it.on_frame(*from as usize, &frame, now, out))
-            }
-        }
-    }
-
-    fn with_store(
-        &mut self,
-        index: usize,
-        call: impl FnOnce(&mut Store, &mut SimLog, Nanos, &mut Collected),
-    ) -> Verdict {
-        let part = &mut self.stores[index];
-        let Some(store) = &mut part.store else { return Ok(()) };
-        let from = index as u64;
-        let mut out = Collected { client: from, ..Collected::default() };
-        call(store, &mut part.log, self.now, &mut out);
-        // While no store can crash, a slow disk is the same as a slow answer.
-        if self.left.store_crashes == 0 && self.left.wipes == 0 {
-            part.log.synchronize_all();
-            store.on_persisted(&part.log, &mut out);
-        }
-        let replies = out.replies.into_iter();
-        let others = out.others.into_iter().map(|(name, bytes)| {
-            let to = name.parse().map_err(|_| Violation(format!("no store is called {name}")))?;
-            Ok((to, bytes))
-        });
-        for sent in replies.map(Ok).chain(others) {
-            let (to, bytes) = sent?;
-            self.fly(from, to, bytes);
+    /// Orders what is under way, and delivers what changes nothing.
+    fn settle(&mut self, steps: &mut Steps) -> Verdict {
+        // On different ways there is no order: states that differ in it only are the same.
+        self.flying.sort_by_key(Flying::way);
+        // The second of a way becomes the next one.
+        while self.saves_idle
+            && let Some(index) = self.next_idle(steps)?
+        {
+            self.flying.remove(index);
         }
         Ok(())
     }
 
-    fn fly(&mut self, from: u64, to: u64, bytes: Vec<u8>) {
-        let is_there = match usize::try_from(to).ok().and_then(|index| self.stores.get(index)) {
-            Some(part) => part.store.is_some(),
-            None => to == self.session,
-        };
-        if is_there {
-            self.flying.push(Flying::Frame { from, to, bytes: bytes.into() });
+    /// The next of a way that changes nothing, now or later.
+    fn next_idle(&self, steps: &mut Steps) -> Verdict<Option<usize>> {
+        for index in self.next_flying() {
+            if self.is_idle(&self.flying[index], steps)? {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_idle(&self, flying: &Flying, steps: &mut Steps) -> Verdict<bool> {
+        let (from, to, _) = flying.way();
+        let is_from_dead = from >= FIRST_SESSION && from != self.session;
+        match flying {
+            Flying::Frame { bytes, .. } if to >= FIRST_SESSION => {
+                let input = SourceInput::Frame { from, bytes: Rc::clone(bytes) };
+                if self.may_fail(from as usize) {
+                    return Ok(false);
+                }
+                let step = steps.source(&self.source, self.session, self.now, &input)?;
+                let says_nothing = step.sent.is_empty() && step.events.is_empty();
+                Ok(says_nothing && step.part.digest == self.source.digest)
+            }
+            _ if is_from_dead && !self.may_fail(to as usize) => {
+                let (index, input) = (to as usize, StoreInput::Deliver(flying.clone()));
+                let part = &self.stores[index];
+                let step = steps.store(part, index, self.now, &input, true)?;
+                let reaches_none = step.sent.iter().all(|sent| sent.way().1 == from);
+                Ok(reaches_none && step.part.digest == part.digest)
+            }
+            _ => Ok(false),
         }
     }
 
-    fn with_source(&mut self, call: impl FnOnce(&mut Source, Nanos, &mut Collected)) -> Verdict {
-        let mut out = Collected { client: self.session, ..Collected::default() };
-        call(&mut self.source, self.now, &mut out);
-        for (store, bytes) in out.requests {
-            self.fly(self.session, store as u64, bytes);
+    fn step(&mut self, choice: Choice, steps: &mut Steps) -> Verdict {
+        let delivered = match choice {
+            Choice::Deliver(index) => Some(self.flying.remove(index)),
+            _ => None,
+        };
+        let (before, at) = (self.path.take(), self.now);
+        self.path = Some(Rc::new(Path { before, at, choice, delivered: delivered.clone() }));
+        match choice {
+            Choice::Deliver(_) => match delivered {
+                Some(flying) => self.deliver(flying, steps),
+                None => Ok(()),
+            },
+            Choice::Synchronize(index) => self.store(index, &StoreInput::Synchronize, steps),
+            Choice::Send => {
+                self.left.messages -= 1;
+                self.send(steps)
+            }
+            Choice::CrashStore(index) => {
+                self.left.store_crashes -= 1;
+                self.stop_store(index, &StoreInput::Crash, steps)
+            }
+            Choice::Wipe(index) => {
+                self.left.wipes -= 1;
+                self.stop_store(index, &StoreInput::Wipe, steps)
+            }
+            Choice::StartStore(index) => self.store(index, &StoreInput::Start, steps),
+            Choice::CrashPublisher => {
+                self.left.publisher_crashes -= 1;
+                self.session += 1;
+                let source = parts::source(self.stores.len(), self.session, self.now)?;
+                self.source = Part::new(source);
+                self.bodies.clear();
+                // What it has sent is under way still; what was sent to it is lost.
+                self.flying.retain(|flying| flying.way().1 < FIRST_SESSION);
+                self.source(&SourceInput::Tick, steps)
+            }
+            Choice::Tick => {
+                self.left.ticks -= 1;
+                self.tick(steps)
+            }
         }
-        out.events.iter().try_for_each(|event| self.on_event(event))
+    }
+
+    fn stop_store(&mut self, index: usize, input: &StoreInput, steps: &mut Steps) -> Verdict {
+        self.store(index, input, steps)?;
+        self.flying.retain(|flying| flying.way().1 != index as u64);
+        self.source(&SourceInput::Disconnected(index), steps)
+    }
+
+    fn send(&mut self, steps: &mut Steps) -> Verdict {
+        let sequence = self.source.it.next();
+        let body: Rc<[u8]> = (self.session * 1_000 + sequence).to_le_bytes().into();
+        self.source(&SourceInput::Send(Rc::clone(&body)), steps)?;
+        self.change_oracle(|oracle| {
+            oracle.on_sent(sequence, &body);
+            Ok(())
+        })?;
+        let (session, number) = (self.session, self.bodies.len() as u64);
+        for store in (0..self.stores.len()).filter(|it| self.stores[*it].it.store.is_some()) {
+            let body = Rc::clone(&body);
+            self.flying.push(Flying::Message { session, store, number, body });
+        }
+        self.bodies.push(body);
+        Ok(())
+    }
+
+    fn change_oracle(&mut self, change: impl FnOnce(&mut Oracle) -> Verdict) -> Verdict {
+        let mut oracle = Oracle::clone(&self.oracle.it);
+        change(&mut oracle)?;
+        self.oracle = Part::new(oracle);
+        Ok(())
+    }
+
+    /// Time goes on to the next repetition of requests.
+    fn tick(&mut self, steps: &mut Steps) -> Verdict {
+        self.now += 100 * MILLISECOND;
+        for index in 0..self.stores.len() {
+            self.store(index, &StoreInput::Tick, steps)?;
+        }
+        self.source(&SourceInput::Tick, steps)
+    }
+
+    fn deliver(&mut self, flying: Flying, steps: &mut Steps) -> Verdict {
+        match flying {
+            Flying::Frame { from, to, bytes } if to >= FIRST_SESSION => {
+                self.source(&SourceInput::Frame { from, bytes }, steps)
+            }
+            to_store => {
+                let index = to_store.way().1 as usize;
+                self.store(index, &StoreInput::Deliver(to_store), steps)
+            }
+        }
+    }
+
+    fn store(&mut self, index: usize, input: &StoreInput, steps: &mut Steps) -> Verdict {
+        // While it cannot fail, a slow disk is the same as a slow answer.
+        let is_synchronous = !self.may_fail(index);
+        let step = steps.store(&self.stores[index], index, self.now, input, is_synchronous)?;
+        self.stores[index] = step.part.clone();
+        step.sent.iter().for_each(|sent| self.fly(sent));
+        Ok(())
+    }
+
+    fn source(&mut self, input: &SourceInput, steps: &mut Steps) -> Verdict {
+        let step = steps.source(&self.source, self.session, self.now, input)?;
+        self.source = step.part.clone();
+        step.sent.iter().for_each(|sent| self.fly(sent));
+        step.events.iter().try_for_each(|event| self.on_event(event))
+    }
+
+    fn fly(&mut self, flying: &Flying) {
+        let to = flying.way().1;
+        let is_there = match usize::try_from(to).ok().and_then(|index| self.stores.get(index)) {
+            Some(part) => part.it.store.is_some(),
+            None => to == self.session,
+        };
+        if is_there {
+            self.flying.push(flying.clone());
+        }
     }
 
     fn on_event(&mut self, event: &SourceEvent) -> Verdict {
         match event {
             SourceEvent::Registered { next } => {
                 self.start = *next;
-                self.oracle.on_registered(*next)?;
+                self.oracle.it.on_registered(*next)?;
                 self.check_logs(*next)
             }
             SourceEvent::Stable { next } => {
-                for sequence in self.oracle.stable().max(self.start)..*next {
-                    let body = self.bodies.get((sequence - self.start) as usize);
+                for sequence in self.oracle.it.stable().max(self.start)..*next {
+                    let body = self.bodies.get((sequence - self.start) as usize).cloned();
                     let unsent = || Violation(format!("message {sequence} is stable, not sent"));
-                    self.oracle.on_stable(sequence, body.ok_or_else(unsent)?)?;
+                    let body = body.ok_or_else(unsent)?;
+                    self.change_oracle(|oracle| oracle.on_stable(sequence, &body))?;
                 }
                 Ok(())
             }
@@ -435,70 +453,79 @@ impl State {
 
     /// The stores of this run have kept what was sent; all before `next` is stable now.
     fn check_logs(&mut self, next: u64) -> Verdict {
+        let mut kept = Vec::new();
         for part in &self.stores {
-            let state = disk_state(part);
-            let Some(state) = state.filter(|state| state.log.session == self.session) else {
+            let part = &part.it;
+            let Some(state) = disk_state(part).filter(|it| it.log.session == self.session) else {
                 continue;
             };
-            let mut kept = Vec::new();
             part.log.read(0, state.first, &mut |sequence, body| {
-                kept.push((sequence, body.to_vec()));
-                sequence + 1 < next
-            });
-            for (sequence, body) in kept.iter().filter(|(sequence, _)| *sequence < next) {
-                self.oracle.on_kept(*sequence, body)?;
-                if *sequence >= self.oracle.stable() {
-                    self.oracle.on_stable(*sequence, body)?;
+                let is_before = sequence < next;
+                if is_before {
+                    kept.push((sequence, body.to_vec()));
                 }
-            }
+                is_before
+            });
         }
-        Ok(())
+        self.change_oracle(|oracle| {
+            kept.iter().try_for_each(|(sequence, body)| {
+                oracle.on_kept(*sequence, body)?;
+                if *sequence >= oracle.stable() {
+                    oracle.on_stable(*sequence, body)?;
+                }
+                Ok(())
+            })
+        })
     }
 
-    /// Everything comes back, and nothing else happens. Returns whether all is stable then.
-    fn finish(mut self) -> Verdict<bool> {
-        self.run_to_end().map_err(|violation| self.told(&violation))?;
-        let (drained, stores) = (self.is_drained(), self.stores.len());
+    /// Everything comes back, and nothing else happens. `tails` has the ends of the states that
+    /// were passed before.
+    fn finish(mut self, steps: &mut Steps, tails: &mut HashMap<u64, End>) -> Verdict<End> {
+        let mut passed = Vec::new();
+        let end = loop {
+            self.flying.sort_by_key(Flying::way);
+            let digest = self.digest();
+            if let Some(end) = tails.get(&digest) {
+                break *end;
+            }
+            passed.push(digest);
+            let is_over = passed.len() > TAIL_MAX;
+            if is_over || !self.go_on(steps).map_err(|violation| self.told(&violation))? {
+                break End { is_drained: self.is_drained(), outcome: self.outcome() };
+            }
+        };
+        tails.extend(passed.into_iter().map(|digest| (digest, end)));
         // Fewer than half may lose their data.
-        let lost = self.stores.iter().enumerate().filter(|(i, it)| it.incarnation != *i as u64 + 1);
-        if 2 * lost.count() < stores && !drained {
+        let lost = self.stores.iter().enumerate().filter(|(index, it)| it.it.is_wiped(*index));
+        if 2 * lost.count() < self.stores.len() && !end.is_drained {
             return Err(self.told(&Violation("not all is stable at the end".to_owned())));
         }
-        Ok(drained)
+        Ok(end)
     }
 
-    fn run_to_end(&mut self) -> Verdict {
-        for _ in 0..TAIL_MAX {
-            if let Some(index) = self.stores.iter().position(|part| part.store.is_none()) {
-                self.step(Choice::StartStore(index))?;
-            } else if !self.flying.is_empty() {
-                self.step(Choice::Deliver(0))?;
-            } else if let Some(index) = self.stores.iter().position(|it| it.log.is_pending()) {
-                self.step(Choice::Synchronize(index))?;
-            } else if self.is_drained() || self.now > 20 * SECOND {
-                return Ok(());
-            } else {
-                self.tick()?;
-            }
+    fn outcome(&self) -> u64 {
+        let disks: Vec<u64> = self.stores.iter().map(|part| digest(&part.it.log)).collect();
+        hash(&(&self.oracle, disks))
+    }
+
+    /// Does the next step to the end; returns whether there was one.
+    fn go_on(&mut self, steps: &mut Steps) -> Verdict<bool> {
+        if let Some(index) = self.stores.iter().position(|part| part.it.store.is_none()) {
+            self.step(Choice::StartStore(index), steps)?;
+        } else if !self.flying.is_empty() {
+            self.step(Choice::Deliver(0), steps)?;
+        } else if let Some(index) = self.stores.iter().position(|it| it.it.log.is_pending()) {
+            self.step(Choice::Synchronize(index), steps)?;
+        } else if self.is_drained() || self.now > 20 * SECOND {
+            return Ok(false);
+        } else {
+            self.tick(steps)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
 /// The state that a store's disk holds.
 fn disk_state(part: &StorePart) -> Option<StoreState> {
-    let store = part.log.restore(Store::new(store_settings(), part.incarnation));
-    store.state(TOPIC, SOURCE)
-}
-
-fn describe(flying: &Flying) -> String {
-    match flying {
-        Flying::Message { session, store, number, .. } => {
-            format!("message {number} of {session} to {store}")
-        }
-        Flying::Frame { from, to, bytes } => match StoreFrame::read(bytes) {
-            Ok((_, frame)) => format!("{from} -> {to}: {frame:?}"),
-            Err(error) => format!("{from} -> {to}: {error:?}"),
-        },
-    }
+    part.restored().state(TOPIC, SOURCE)
 }

@@ -6,19 +6,34 @@ use lanecast_sim::persistence::explore::{StoreScope, StoresExplored, explore};
 const QUIET: StoreScope = StoreScope {
     stores: 3,
     messages: 0,
+    failing: None,
     store_crashes: 0,
     wipes: 0,
     publisher_crashes: 0,
     ticks: 2,
+    saves_idle: true,
     states: 5_000,
 };
 
 #[track_caller]
 fn explores(scope: StoreScope) -> StoresExplored {
     let explored = explore(scope).unwrap_or_else(|violation| panic!("{scope:?}: {violation}"));
-    println!("{scope:?}: {explored:?}");
-    assert!(explored.ends > 0 && explored.drained > 0, "{explored:?}");
+    let StoresExplored { states, ends, drained, ref outcomes, is_complete } = explored;
+    let found = outcomes.len();
+    println!("{scope:?}: {states} states, {ends} ends, {found} outcomes, complete: {is_complete}");
+    assert!(ends > 0 && drained > 0, "{scope:?}");
     explored
+}
+
+/// Any one store of three crashes, or loses its data, at any moment: each scope is complete.
+#[track_caller]
+fn explores_any_store(scope: StoreScope) {
+    for store in 0..scope.stores {
+        let explored = explores(StoreScope { failing: Some(store), ..scope });
+        assert!(explored.is_complete, "{} states are too few", scope.states);
+        // A single store that fails keeps nothing from becoming stable.
+        assert_eq!(explored.drained, explored.ends);
+    }
 }
 
 /// One message, requests that are repeated once, and any one fault at any moment.
@@ -35,8 +50,33 @@ fn every_order_of_events_at_one_and_two_stores() {
 }
 
 #[test]
-fn a_store_that_crashes_at_any_moment_of_a_message() {
-    explores(StoreScope { messages: 1, store_crashes: 1, ..QUIET });
+fn a_store_of_three_that_crashes_at_any_moment_of_a_message() {
+    let one = StoreScope { messages: 1, ticks: 1, states: 100_000, ..QUIET };
+    explores_any_store(StoreScope { store_crashes: 1, ..one });
+}
+
+#[test]
+fn a_store_of_three_that_loses_its_data_at_any_moment_of_a_message() {
+    let one = StoreScope { messages: 1, ticks: 1, states: 100_000, ..QUIET };
+    explores_any_store(StoreScope { wipes: 1, ..one });
+}
+
+/// Delivering frames at once that change nothing makes no end impossible.
+#[test]
+fn savings_leave_out_no_outcome() {
+    let small = StoreScope { ticks: 1, messages: 1, states: 300_000, ..QUIET };
+    let failing = Some(1);
+    for scope in [
+        StoreScope { stores: 3, failing, store_crashes: 1, ..small },
+        StoreScope { stores: 2, failing, wipes: 1, ..small },
+        StoreScope { stores: 2, publisher_crashes: 1, ..small },
+    ] {
+        let saving = explores(scope);
+        let whole = explores(StoreScope { saves_idle: false, ..scope });
+        assert!(saving.is_complete && whole.is_complete);
+        assert_eq!(saving.outcomes, whole.outcomes, "{scope:?}");
+        assert!(saving.states < whole.states && saving.outcomes.len() > 1, "{scope:?}");
+    }
 }
 
 #[test]
@@ -45,8 +85,17 @@ fn a_publisher_that_crashes_at_any_moment_of_a_message() {
 }
 
 #[test]
-fn a_store_that_loses_its_data_at_any_moment_of_a_message() {
-    explores(StoreScope { messages: 1, wipes: 1, ..QUIET });
+#[ignore = "takes minutes: make test-long"]
+fn a_store_of_three_that_crashes_at_any_moment_of_two_messages() {
+    let two = StoreScope { messages: 2, states: 10_000_000, ..QUIET };
+    explores_any_store(StoreScope { store_crashes: 1, ..two });
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn a_store_of_three_that_loses_its_data_at_any_moment_of_two_messages() {
+    let two = StoreScope { messages: 2, states: 10_000_000, ..QUIET };
+    explores_any_store(StoreScope { wipes: 1, ..two });
 }
 
 #[test]
@@ -54,8 +103,7 @@ fn a_store_that_loses_its_data_at_any_moment_of_a_message() {
 fn larger_scopes_of_stores() {
     let one = StoreScope { messages: 1, states: 3_000_000, ticks: 1, ..QUIET };
     explores(StoreScope { stores: 2, publisher_crashes: 1, ..one });
-    explores(StoreScope { store_crashes: 1, ..one });
-    explores(StoreScope { wipes: 1, ..one });
+    explores(StoreScope { publisher_crashes: 1, ..one });
     let long = StoreScope { messages: 2, states: 300_000, ticks: 3, ..QUIET };
     explores(StoreScope { store_crashes: 1, publisher_crashes: 1, ..long });
     explores(StoreScope { wipes: 1, publisher_crashes: 1, ..long });

@@ -1,7 +1,10 @@
 //! Checkpoints on a simulated disk that forgets what was not synchronized.
 
 use super::*;
-use lanecast_journal::{Entry, JournalConfig, Log, Retention};
+use crate::checkpointer::Checkpointer;
+use crate::log::JournalLog;
+use lanecast_journal::{Durability, Entry, Journal, JournalConfig, Log, Retention};
+use lanecast_persistence::StoreLog;
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sim::rng::SimRng;
 use lanecast_wire::store::{Ballot, Consumption, Members, Run};
@@ -83,7 +86,8 @@ impl Writer {
                     self.append(&LogRecord::Trimmed { stream, first: first + 1 });
                 }
                 4 if first < next => {
-                    self.append(&LogRecord::Moved { stream, sequence: first, body: &[1; 100] });
+                    let (sequence, body) = (first, &[1; 100]);
+                    self.append(&LogRecord::Moved { stream, sequence, unix_ns: 7, body });
                 }
                 _ => {
                     self.streams[stream as usize].1 += 1;
@@ -110,7 +114,7 @@ fn try_recover(
 fn replayed(log: &Log<SimulatedDisk>) -> Replica {
     let mut replica = Replica::new(&identity());
     let mut cursor = log.cursor(Start::Oldest).expect("a cursor");
-    replica.advance(&mut cursor, u64::MAX).expect("whole");
+    replica.advance(&mut cursor).expect("whole");
     replica
 }
 
@@ -123,6 +127,35 @@ fn assert_same(found: &Replica, expected: &Replica) {
         (replica.catalog.journal_bytes, all.collect::<Vec<_>>())
     };
     assert_eq!(positions(found), positions(expected));
+}
+
+/// The state that the checkpointer follows by the heads of records is the one that all records say.
+#[test]
+fn a_checkpoint_behind_a_log_is_the_state_of_its_records() {
+    let (model, disk) = (SimulatedDisk::new(1, ROOM), SimulatedDisk::new(2, ROOM));
+    let mut writer = Writer::open(&model);
+    writer.add(1_000);
+    let journal = Journal::open(disk.clone(), config()).expect("a journal");
+    let open = |start| journal.cursor(start, Durability::Persisted);
+    let recovered = Checkpoints::recover(&disk, &identity(), open).expect("recovered");
+    let catalog = recovered.replica.catalog.clone();
+    let checkpointer = Checkpointer::start(disk.clone(), recovered, journal.pin(1), 1 << 40);
+    let checkpointer = checkpointer.expect("a thread");
+    let mut log = JournalLog::new(journal, catalog, Some(checkpointer));
+    let mut cursor = writer.log.cursor(Start::Oldest).expect("a cursor");
+    while let Some(record) = cursor.read().expect("whole") {
+        // A clock that was set back: times never decrease in a journal.
+        log.set_time(1_000 * (record.sequence ^ 1));
+        let read = LogRecord::read(record.body).expect("a store's record");
+        log.append(&read).expect("room");
+    }
+    let last = log.appended();
+    log.close().expect("closed");
+    let log = Log::open(disk.clone(), config()).expect("a journal");
+    let found = recover(&disk, &log);
+    assert_eq!((found.recovery.checkpoint, found.recovery.records), (Some(last), 0));
+    assert_same(&found.replica, &replayed(&log));
+    assert_eq!(found.replica.position, replayed(&writer.log).position);
 }
 
 /// Checkpoints of the journal at its present end.

@@ -153,7 +153,9 @@ fn the_oldest_messages_go_and_the_others_are_read() {
 fn a_slow_topic_is_moved_forward_and_holds_no_segments() {
     let mut keeper = Keeper::new(StoreRetention::default(), &["orders", "alarms"]);
     keeper.consume(1, 0);
+    let time = |sequence: u64| 1_000 * (sequence + 1);
     for round in 0..40 {
+        keeper.log.set_time(time(round));
         (0..100).for_each(|_| keeper.send(0));
         keeper.send(1);
         keeper.retain();
@@ -167,6 +169,10 @@ fn a_slow_topic_is_moved_forward_and_holds_no_segments() {
     assert_eq!(keeper.task.given_up(), 0);
     keeper.check(0);
     keeper.check(1);
+    // They are found by the time at which they were published, wherever they are now.
+    for sequence in first..40 {
+        assert_eq!(keeper.log.first_since(1, time(sequence)), Some(sequence));
+    }
     // A start finds them where they are now.
     let Keeper { disk, log, next, .. } = keeper;
     log.close().expect("closed");

@@ -91,6 +91,9 @@ pub enum LogRecord<'a> {
         stream: u32,
         /// Its sequence.
         sequence: u64,
+        /// Time of the message's first record, in nanoseconds since 1970; 0 in records of kind 10,
+        /// which do not tell it.
+        unix_ns: u64,
         /// Its bytes.
         body: &'a [u8],
     },
@@ -107,7 +110,9 @@ mod kind {
     pub(super) const TRIMMED: u8 = 7;
     pub(super) const CONSUMED: u8 = 8;
     pub(super) const DETACHED: u8 = 9;
-    pub(super) const MOVED: u8 = 10;
+    /// Read, and not written any more.
+    pub(super) const MOVED_WITHOUT_TIME: u8 = 10;
+    pub(super) const MOVED: u8 = 11;
 }
 
 impl<'a> LogRecord<'a> {
@@ -155,8 +160,14 @@ impl<'a> LogRecord<'a> {
                 (Self::Message { stream, sequence, body }, [].as_slice())
             }
             kind::MOVED => {
+                let (sequence, rest) = number()?;
+                let (unix_ns, body) = U64::read_from_prefix(rest).ok()?;
+                let unix_ns = unix_ns.get();
+                (Self::Moved { stream, sequence, unix_ns, body }, [].as_slice())
+            }
+            kind::MOVED_WITHOUT_TIME => {
                 let (sequence, body) = number()?;
-                (Self::Moved { stream, sequence, body }, [].as_slice())
+                (Self::Moved { stream, sequence, unix_ns: 0, body }, [].as_slice())
             }
             kind::BEGAN => {
                 let (number, rest) = number()?;
@@ -193,6 +204,13 @@ impl<'a> LogRecord<'a> {
 
     /// Writes the record into `bytes`; what was in there is dropped.
     pub fn write(&self, bytes: &mut Vec<u8>) {
+        let body = self.write_head(bytes);
+        bytes.extend_from_slice(body);
+    }
+
+    /// Writes the record but for a message's bytes, which are its end and are returned; they are
+    /// empty for other records. A head can be read alone, as the record of an empty message.
+    pub fn write_head(&self, bytes: &mut Vec<u8>) -> &'a [u8] {
         bytes.clear();
         let mut head = |kind: u8| {
             bytes.push(kind);
@@ -212,15 +230,16 @@ impl<'a> LogRecord<'a> {
                 head(kind::TRUNCATED);
                 bytes.extend(next.to_le_bytes());
             }
-            Self::Moved { sequence, body, .. } => {
+            Self::Moved { sequence, unix_ns, body, .. } => {
                 head(kind::MOVED);
                 bytes.extend(sequence.to_le_bytes());
-                bytes.extend_from_slice(body);
+                bytes.extend(unix_ns.to_le_bytes());
+                return body;
             }
             Self::Message { sequence, body, .. } => {
                 head(kind::MESSAGE);
                 bytes.extend(sequence.to_le_bytes());
-                bytes.extend_from_slice(body);
+                return body;
             }
             Self::Began { number, first, members, runs, .. } => {
                 head(kind::BEGAN);
@@ -246,5 +265,6 @@ impl<'a> LogRecord<'a> {
                 bytes.extend(receiver.to_le_bytes());
             }
         }
+        &[]
     }
 }

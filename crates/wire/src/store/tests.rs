@@ -234,12 +234,17 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Trimmed { stream, first: 4 },
         LogRecord::Consumed { stream, receiver: 11, consumption: consumption() },
         LogRecord::Detached { stream, receiver: 11 },
-        LogRecord::Moved { stream, sequence: 5, body: b"body" },
+        LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
     ];
     let mut bytes = Vec::new();
     for record in records {
         record.write(&mut bytes);
         assert_eq!(LogRecord::read(&bytes), Some(record.clone()));
+        let mut head = Vec::new();
+        let body = record.write_head(&mut head);
+        assert_eq!([&head, body].concat(), bytes);
+        let read = LogRecord::read(&head).expect("a record");
+        assert_eq!(read.write_head(&mut Vec::new()), b"", "{read:?}");
         let cut = LogRecord::read(&bytes[..bytes.len() - 1]);
         let has_open_end = matches!(
             record,
@@ -249,6 +254,16 @@ fn records_are_read_as_they_were_written() {
         bytes[0] = 99;
         assert_eq!(LogRecord::read(&bytes), None);
     }
+}
+
+#[test]
+fn messages_that_were_moved_without_their_time_are_read() {
+    let (stream, sequence, body) = (3, 5, b"body".as_slice());
+    let mut bytes = Vec::new();
+    LogRecord::Message { stream, sequence, body }.write(&mut bytes);
+    bytes[0] = 10;
+    let expected = LogRecord::Moved { stream, sequence, unix_ns: 0, body };
+    assert_eq!(LogRecord::read(&bytes), Some(expected));
 }
 
 fn stream() -> StreamCheckpoint<'static> {
