@@ -68,7 +68,8 @@ impl PersistenceArgs {
             return Ok(None);
         };
         let patience = Duration::from_millis(self.store_patience_ms);
-        Ok(Some(PersistenceRequest { mode, id, stores: self.stores.clone(), patience }))
+        let (resumes, stores) = (false, self.stores.clone());
+        Ok(Some(PersistenceRequest { mode, id, resumes, stores, patience }))
     }
 }
 
@@ -86,6 +87,8 @@ pub(super) const fn application(mode: Option<PersistMode>) -> &'static str {
 pub(crate) struct PersistenceRequest {
     pub(super) mode: PersistMode,
     pub(super) id: u64,
+    /// Subscribers go on where one that was killed had come to.
+    pub(super) resumes: bool,
     /// Stores of the command line, in place of those of the configuration.
     pub(super) stores: Vec<String>,
     pub(super) patience: Duration,

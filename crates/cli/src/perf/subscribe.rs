@@ -25,7 +25,8 @@ const DEFAULT_CPU: usize = 0;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Runs until interrupted (Ctrl-C), and then prints its result.\n\
     Exit status: 0 every message arrived once, 1 error, 2 wrong arguments, \
-    3 messages were lost, repeated or damaged.")]
+    3 messages were lost, repeated or damaged.\n\
+    With -p, a subscriber that was killed goes on where it had come to when it is started again.")]
 pub(crate) struct SubArgs {
     /// CPU of the receiving thread, from the first stream on; -1 for any [default: 0]
     #[arg(short = 'a', long = "cpu", value_name = "CPU", value_parser = parse_cpu)]
@@ -105,7 +106,10 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let head = Head::now();
     let place = Pinning::on_this_host(arguments.cpu, DEFAULT_CPU)?;
     let raise = arguments.priority.apply()?;
-    let context = arguments.um.context(&arguments.context, persistence::RECEIVER)?;
+    let mut context = arguments.um.context(&arguments.context, persistence::RECEIVER)?;
+    if let Some(persistence) = &mut context.persistence {
+        persistence.resumes = true;
+    }
     let context = ContextArgs { receiver_loss: arguments.loss, ..context };
     let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, subscribing)?;

@@ -1,7 +1,8 @@
 //! `lanecast perf` with `-p`: real publishers, subscribers and stores, with a store killed in the
 //! middle.
 
-use crate::run::{BINARY, Run, Stage};
+use crate::run::{BINARY, Run, Stage, wait_for};
+use lanecast::{Context, PersistentPublisher};
 use serde_json::Value;
 use std::process::Command;
 
@@ -152,6 +153,62 @@ fn a_publisher_goes_on_with_two_stores_of_three_and_ends_without_the_only_one() 
     let _again = stores(&stage, &["a"]);
     let done = stage.run("perf pub -p s --stores a -t one -n 100 -r 1000 -a -1 --resolution-ms 1");
     assert!(done.good().contains("left_in_flight=0, "), "{done:?}");
+}
+
+/// Sends messages of a measuring publisher, numbered from 0 on, and waits until they are consumed.
+fn send(publisher: &mut PersistentPublisher, count: u64, is_read: bool) {
+    let until = publisher.next() + count;
+    wait_for("consumed messages", || {
+        publisher.poll(|_| {});
+        while publisher.next() < until {
+            let mut body = [7; 64];
+            body[..8].copy_from_slice(&publisher.next().to_le_bytes());
+            if publisher.try_send(&body).is_err() {
+                return None;
+            }
+        }
+        let done = if is_read { publisher.consumed() } else { publisher.stable() };
+        (done == until).then_some(())
+    });
+}
+
+#[test]
+fn a_killed_subscriber_goes_on_where_it_had_come_to() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["a"]);
+    let sub = "perf sub -p r --stores a -E -t trades -a -1";
+    let first = stage.start(sub);
+    first.until_err("subscriber registered with its stores");
+    let context = Context::builder().set("shm.directory", stage.path("domain").display());
+    let context = context.unwrap().build().unwrap();
+    let topic = context.topic("trades").persistent(6).stores(["a"]);
+    let mut publisher = topic.receiver_paced(1_000).publisher().unwrap();
+    // The stream is new to the topic, so it begins with its first message.
+    send(&mut publisher, 300, false);
+    wait_for("the store knows that the subscriber has consumed them", || {
+        publisher.poll(|_| {});
+        let look: Value = serde_json::from_str(&stage.run("store ls a --json").good()).unwrap();
+        let receivers = &look["streams"][0]["receivers"];
+        let consumed = serde_json::json!([{"receiver": 7, "position": 300, "lag": 0}]);
+        (*receivers == consumed).then_some(())
+    });
+    first.signal("KILL");
+    drop(first);
+    send(&mut publisher, 200, false);
+    assert_eq!((publisher.consumed(), publisher.in_flight()), (300, 200), "it is waited for");
+    let second = stage.start(&format!("{sub} --json"));
+    second.until_err("trades: subscriber goes on at message 300");
+    send(&mut publisher, 100, true);
+    drop(publisher);
+    let text = second.finish().good();
+    let line: Value = serde_json::from_str(&text).expect("a line of JSON");
+    let counts = ["first_number", "received", "lost", "reported_lost", "duplicated", "unchecked"];
+    assert_eq!(
+        counts.map(|it| line[it].clone()),
+        [300, 300, 0, 0, 0, 0].map(Value::from),
+        "{line}"
+    );
+    assert!(line["recovered"].as_u64().is_some_and(|it| (200..=300).contains(&it)), "{line}");
 }
 
 #[test]

@@ -19,6 +19,13 @@ pub enum StoreNotice {
         /// `publisher` or `subscriber`.
         end: &'static str,
     },
+    /// A subscriber goes on where one with its id had come to.
+    Resumed {
+        /// The topic.
+        topic: String,
+        /// Sequence of the first message that was not consumed.
+        next: u64,
+    },
     /// A store no longer answers.
     StoreLost {
         /// Name of the store.
@@ -97,6 +104,9 @@ impl fmt::Display for StoreNotice {
             Self::Waiting { stores } => write!(f, "Waiting for {stores} store registrations."),
             Self::Registered { topics, end } => {
                 write!(f, "{topics}: {end} registered with its stores")
+            }
+            Self::Resumed { topic, next } => {
+                write!(f, "{topic}: subscriber goes on at message {next}")
             }
             Self::StoreLost { store } => write!(f, "store {store} does not answer"),
             Self::StoreBack { store } => write!(f, "store {store} answers again"),

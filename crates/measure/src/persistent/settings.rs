@@ -20,6 +20,9 @@ pub struct Settings {
     pub mode: PersistMode,
     /// Stable id of this program's publishers and subscribers.
     pub id: u64,
+    /// A subscriber goes on where one with the same id that was killed had come to; otherwise it
+    /// skips what the stores have kept.
+    pub resumes: bool,
     /// The stores.
     pub stores: StoreGroups,
     /// Most messages in flight: not stable, or, receiver-paced, not consumed.

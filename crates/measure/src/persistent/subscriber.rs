@@ -72,7 +72,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
             let mut options = DurableOptions::new(shared.settings.stores.clone());
             // Skip messages that stores kept from earlier runs.
             options.settings.start = ReceiverStart::End;
-            options.settings.is_replay = true;
+            options.settings.is_replay = !shared.settings.resumes;
             options.settings.cache_bytes = shared.settings.cache_bytes;
             options.settings.retry = shared.settings.retry;
             let id = shared.settings.id;
@@ -151,8 +151,11 @@ impl<C: Transport> Topic<C> {
                 let message = Message::new(bytes, &known.stream, sequence, Lease::FOR_GOOD);
                 handler(Event::Message(message));
             }
-            ReceiverEvent::Joined { source, .. } => {
+            ReceiverEvent::Joined { source, next, is_resumed } => {
                 at(streams, source, name, *id);
+                if is_resumed {
+                    (shared.hooks.notify)(&StoreNotice::Resumed { topic: name.clone(), next });
+                }
             }
             ReceiverEvent::Lost { source, first, count, .. } => {
                 let known = at(streams, source, name, *id);

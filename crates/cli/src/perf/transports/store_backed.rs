@@ -25,6 +25,7 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
         let settings = Settings {
             mode: request.mode,
             id: request.id,
+            resumes: request.resumes,
             stores: StoreGroups::new(configured.stores.clone(), configured.groups)?,
             flight_messages: configured.flight_messages,
             flight_bytes: configured.flight_bytes,
