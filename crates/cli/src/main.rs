@@ -7,6 +7,7 @@ mod config;
 mod content;
 mod context;
 mod counters;
+mod delivery;
 mod demo;
 mod descriptors;
 mod doctor;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod losses;
+mod session_losses;
 
 pub(crate) use arguments::StatArgs;
 

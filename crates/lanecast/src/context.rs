@@ -16,7 +16,7 @@ use crate::transports::Transports;
 use lanecast_base::WaitStrategy;
 use lanecast_content::ContentSettings;
 use lanecast_group::GroupSettings;
-use lanecast_net::NetSettings;
+use lanecast_net::{DeliverySettings, NetSettings};
 use lanecast_shm::DomainSettings;
 use lanecast_store::StoreOptions;
 use lanecast_transport::{SessionId, Stream, TopicSelection, Transport};
@@ -42,6 +42,8 @@ const TOPIC_NAME_MAX: usize = 252;
 #[derive(Clone, Debug)]
 pub struct Context {
     transports: ExactTopics,
+    /// The same, for what needs every stream in order.
+    in_order: ExactTopics,
     config: Config,
 }
 
@@ -97,10 +99,38 @@ impl Context {
         self.transports.subscriber(&joined(topics, &unfiltered))
     }
 
+    /// The same context, whose subscribers deliver the messages of network transports by `delivery`
+    /// instead of the settings `net.order` and `net.give_up_after`: for one subscriber in a program
+    /// that must not wait behind a gap.
+    ///
+    /// It concerns [`subscriber`](Self::subscriber), [`subscriber_to`](Self::subscriber_to) and
+    /// those of a [`pattern`](Self::pattern) without a filter. Filtered and durable subscribers,
+    /// groups and stores need their streams whole and in order; for them neither setting counts.
+    ///
+    /// ```
+    /// use lanecast::net::{DeliveryOrder, DeliverySettings};
+    /// use std::time::Duration;
+    /// # let context = lanecast::Context::builder().set("shm.visibility", "process")?.build()?;
+    /// let freshest = context.with_delivery(DeliverySettings {
+    ///     order: DeliveryOrder::Arrival,
+    ///     give_up_after: Some(Duration::from_millis(1)),
+    /// });
+    /// let feed = freshest.subscriber("prices")?;
+    /// # drop(feed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_delivery(&self, delivery: DeliverySettings) -> Self {
+        let mut context = self.clone();
+        context.transports = self.transports.with_delivery(delivery);
+        context.config.net.delivery = delivery;
+        context
+    }
+
     /// A topic, to open publishers that serve filters and subscribers with one, publishers whose
     /// messages stores keep, and subscribers that get what they missed.
     pub fn topic<'a>(&'a self, name: &'a str) -> Topic<'a> {
-        Topic::new(&self.transports, name, &self.config)
+        Topic::new(&self.in_order, name, &self.config)
     }
 
     /// The topics that the wildcard pattern `text` matches, present and future, to open one
@@ -117,7 +147,7 @@ impl Context {
 
     /// A group of programs that agree who is there, and send messages to all of them.
     pub fn group<'a>(&'a self, name: &'a str) -> GroupBuilder<'a> {
-        GroupBuilder::new(&self.transports, &self.config, name)
+        GroupBuilder::new(&self.in_order, &self.config, name)
     }
 
     /// Opens the store `name` with its data in `directory`, which only one process may use.
@@ -139,7 +169,7 @@ impl Context {
         directory: &Path,
         options: StoreOptions,
     ) -> Result<StoreServer, Error> {
-        persistent_topic::open_store(&self.transports, name, directory, options)
+        persistent_topic::open_store(&self.in_order, name, directory, options)
     }
 
     /// A client that looks at the stores with these names, and ends registrations where that is
@@ -148,7 +178,7 @@ impl Context {
     /// # Errors
     /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
     pub fn store_administrator(&self, stores: &[&str]) -> Result<StoreAdministrator, Error> {
-        persistent_topic::open_administrator(&self.transports, stores)
+        persistent_topic::open_administrator(&self.in_order, stores)
     }
 }
 
@@ -385,6 +415,7 @@ impl Builder {
     pub fn build(self) -> Result<Context, Error> {
         let config = self.config()?;
         let transports = ExactTopics::open(&config)?;
-        Ok(Context { transports, config })
+        let in_order = transports.in_order();
+        Ok(Context { transports, in_order, config })
     }
 }

@@ -7,7 +7,7 @@ use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use lanecast_base::WaitStrategy;
 use lanecast_group::GroupSettings;
-use lanecast_net::{NetTransport, Network, Pacing};
+use lanecast_net::{DeliverySettings, NetTransport, Network, Pacing};
 use lanecast_os::private_directory;
 use lanecast_shm::{Domain, SlowConsumerPolicy, Visibility};
 use lanecast_transport::{SessionId, TopicSelection, Transport};
@@ -45,6 +45,23 @@ impl ExactTopics {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
         let name = config.transports.name();
         Ok(Self { open: Open::new(config)?, name, both_wait: config.shm.subscriber_wait })
+    }
+
+    /// The same transports, whose subscribers deliver messages of the network otherwise.
+    pub(crate) fn with_delivery(&self, delivery: DeliverySettings) -> Self {
+        let open = match &self.open {
+            Open::Shm(domain) => Open::Shm(domain.clone()),
+            Open::Net(network) => Open::Net(network.clone().with_delivery(delivery)),
+            Open::Both(domain, network) => {
+                Open::Both(domain.clone(), network.clone().with_delivery(delivery))
+            }
+        };
+        Self { open, ..self.clone() }
+    }
+
+    /// The same transports for protocols that need every stream in order, and no bound on repairs.
+    pub(crate) fn in_order(&self) -> Self {
+        self.with_delivery(DeliverySettings::default())
     }
 
     /// The same transports, for members of a group: in shared memory a crash is noticed at once,

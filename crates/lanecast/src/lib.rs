@@ -43,6 +43,7 @@ mod context;
 mod delegate;
 mod error;
 mod exact_topics;
+pub mod failover;
 mod group_builder;
 mod layers;
 mod locality;
@@ -118,7 +119,7 @@ pub mod persistence {
 pub mod prelude {
     pub use crate::{
         Batch, Claim, ClaimError, CloseReason, Completion, Context, DepartureReason, Event,
-        FilterablePublisher, FilteredSubscriber, Group, MessageType, Publish, Publisher,
+        FilterablePublisher, FilteredSubscriber, Group, Message, MessageType, Publish, Publisher,
         PublisherEvent, Run, Shared, Subscribe, Subscriber, TopicId, WaitSet, WaitStrategy,
     };
 }

@@ -135,7 +135,8 @@ impl FilteredMatchingTopics<'_> {
         let MatchingTopics { transports, settings, patterns, topics_max } = self.topics;
         let patterns = patterns.map_err(Error::Pattern)?;
         let wanted = (patterns, topics_max);
-        Ok(FilteredSubscriber::of_patterns(transports, wanted, self.filter, &settings)?)
+        let transports = transports.in_order();
+        Ok(FilteredSubscriber::of_patterns(&transports, wanted, self.filter, &settings)?)
     }
 }
 

@@ -26,6 +26,7 @@ mod expected;
 pub mod fanout;
 mod flags;
 pub mod group;
+mod holes;
 mod host;
 mod interference;
 pub mod jitter;

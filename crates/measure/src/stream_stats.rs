@@ -3,6 +3,7 @@
 //! The path of a message is a load, a compare and two additions. Exceptions (the first message,
 //! the end of the warm-up, a gap) take a separate, slow path.
 
+use crate::holes::Holes;
 use crate::latency::LatencyRecorder;
 use crate::linear::{Linear, LinearShape};
 use crate::record::{self, FILLED, TIMESTAMPED, WARM_UP};
@@ -23,6 +24,9 @@ pub(crate) struct StreamStats {
     /// Messages without a number, or with one that no measuring publisher writes.
     pub(crate) unchecked: u64,
     pub(crate) first_number: Option<u64>,
+    /// Numbers that may still come, of a subscriber in order of arrival: those before the first
+    /// message, and those counted as lost.
+    holes: Option<[Holes; 2]>,
     /// Messages received before the first measured one, and its time.
     measured_from: Option<(u64, u64)>,
     /// Latest count of messages and the time it was noted.
@@ -48,12 +52,18 @@ impl StreamStats {
             damaged: 0,
             unchecked: 0,
             first_number: None,
+            holes: None,
             measured_from: None,
             last: None,
             latency: LatencyRecorder::default(),
             linear: linear.map(Linear::new),
             clock,
         }
+    }
+
+    /// Expects messages in order of arrival: a number passed over may come later, once.
+    pub(crate) fn in_order_of_arrival(self) -> Self {
+        Self { holes: Some(Default::default()), ..self }
     }
 
     /// Counts a message and checks that it is the next one; returns its word, if it has one.
@@ -125,18 +135,34 @@ impl StreamStats {
         let number = record::number(word);
         if self.expected == NONE_SEEN {
             self.first_number = Some(number);
+            if let Some([before, _]) = &mut self.holes {
+                before.pass_over(0, number);
+            }
         } else {
             let expected = record::number(self.expected);
             if number < expected {
-                self.duplicated += 1;
+                self.count_overtaken(number);
                 return;
             }
             self.lost = self.lost.saturating_add(number - expected);
+            if let Some([_, lost]) = &mut self.holes {
+                lost.pass_over(expected, number);
+            }
         }
         self.expected = word.wrapping_add(1);
         if word & WARM_UP == 0 && self.measured_from.is_none() {
             self.measured_from = Some((self.received - 1, self.clock.ticks()));
         }
+    }
+
+    /// Counts a message behind a later one.
+    fn count_overtaken(&mut self, number: u64) {
+        let [before, lost] = match &mut self.holes {
+            None => [false, false],
+            Some([before, lost]) => [before.fill(number), lost.fill(number)],
+        };
+        self.lost -= u64::from(lost);
+        self.duplicated += u64::from(!before && !lost);
     }
 
     /// Notes the time if messages have come since the last note. Called when there was nothing to
@@ -203,6 +229,16 @@ mod tests {
     fn gaps_and_repetitions_are_counted_and_counting_goes_on() {
         let stats = counted(&[0, 1, 5, 6, 6, 5, 7, 9]);
         assert_eq!((stats.received, stats.lost, stats.duplicated), (8, 3 + 1, 2));
+    }
+
+    #[test]
+    fn in_order_of_arrival_a_number_may_come_later_but_once() {
+        let mut stats = stats().in_order_of_arrival();
+        for word in [3, 4, 9, 5, 6, 2, 10, 5, 2, 12] {
+            stats.count(&u64::to_le_bytes(word));
+        }
+        assert_eq!((stats.received, stats.first_number), (10, Some(3)));
+        assert_eq!((stats.lost, stats.duplicated), (2 + 1, 2), "7, 8 and 11; 5 and 2 again");
     }
 
     #[test]

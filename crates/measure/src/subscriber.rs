@@ -35,6 +35,8 @@ pub struct Settings {
     pub spin: u64,
     /// Part of each message that is read.
     pub touch: Touch,
+    /// Messages come in order of arrival: one behind a later one is no fault.
+    pub unordered: bool,
     /// End with the first publisher whose streams have ended.
     pub once: bool,
     /// Conditions known before the run.
@@ -87,6 +89,7 @@ pub fn run<C: Transport>(
     let reader = Reader {
         spin: settings.spin,
         linear: settings.linear.filter(|_| !settings.fast),
+        unordered: settings.unordered,
         is_warming_up: true,
         current: 0,
         session: SessionId(0),
@@ -112,6 +115,7 @@ type Run<'a, S> = (&'a Settings, fn(&mut S) -> Option<u64>, &'a dyn Fn() -> bool
 struct Reader<'a> {
     spin: u64,
     linear: Option<LinearShape>,
+    unordered: bool,
     /// Whether no measured message has come yet.
     is_warming_up: bool,
     /// Index of the latest message's stream, and its session and topic.
@@ -245,7 +249,8 @@ impl Reader<'_> {
             |known: &Stream| (known.session, known.topic_id) == (stream.session, stream.topic_id);
         let known = self.stats.iter().position(|tally| is_it(&tally.stream));
         self.current = known.unwrap_or_else(|| {
-            self.stats.push(StreamStats::new(stream.clone(), self.monitor.clock(), self.linear));
+            let stats = StreamStats::new(stream.clone(), self.monitor.clock(), self.linear);
+            self.stats.push(if self.unordered { stats.in_order_of_arrival() } else { stats });
             self.ended.push(None);
             self.stats.len() - 1
         });

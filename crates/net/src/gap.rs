@@ -59,7 +59,7 @@ impl GapReport {
             count: record.count,
             state: match record.end {
                 GapEnd::Open => GapState::Noticed,
-                GapEnd::Recovered | GapEnd::Rebuilt => GapState::Recovered { after },
+                GapEnd::Late | GapEnd::Repaired | GapEnd::Rebuilt => GapState::Recovered { after },
                 GapEnd::Lost(why) => GapState::GivenUp { after, why },
             },
         }

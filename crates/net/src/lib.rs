@@ -63,11 +63,14 @@ pub use counters::{PublisherCounters, SubscriberCounters};
 pub use error::{OpenError, TopicError};
 pub use gap::{GapReport, GapState};
 pub use lanecast_os::xdp::XdpMode;
+pub use lanecast_protocol::receiver::DeliveryOrder;
 pub use lanecast_tls::TlsSettings;
 pub use network::{NetTransport, Network};
 pub use publisher::Publisher;
 pub use resolver_daemon::{DaemonCounters, DaemonSettings, RESOLVER_PORT, ResolverDaemon};
 pub use run::{NetEvents, NetRun};
-pub use settings::{IoKind, NetSettings, Pacing, ThreadingMode, WINDOW_MAX, WINDOW_MIN};
+pub use settings::{
+    DeliverySettings, IoKind, NetSettings, Pacing, ThreadingMode, WINDOW_MAX, WINDOW_MIN,
+};
 pub use source::TransportKind;
 pub use subscriber::Subscriber;

@@ -11,7 +11,7 @@ use crate::receive_sessions::ReceiveSessions;
 use crate::receiver_agent::SubscriberEntry;
 use crate::send_session::{SendSession, SendTransport};
 use crate::sender_agent::PublisherEntry;
-use crate::settings::{NetSettings, Pacing, ThreadingMode, nanos};
+use crate::settings::{DeliverySettings, NetSettings, Pacing, ThreadingMode, nanos};
 use crate::source::{Source, TransportKind};
 use crate::subscriber::Subscriber;
 use crate::tcp_sender::TcpSender;
@@ -221,13 +221,15 @@ impl Network {
     /// # Errors
     /// See [`OpenError`].
     pub fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
-        self.subscribe(&TopicSelection::of_names(topics), None)
+        let delivery = self.settings().delivery;
+        self.subscribe(&TopicSelection::of_names(topics), None, delivery)
     }
 
     fn subscribe(
         &self,
         topics: &TopicSelection,
         except: Option<SessionId>,
+        delivery: DeliverySettings,
     ) -> Result<Subscriber, OpenError> {
         if topics.is_empty() {
             return Err(OpenError::NoTopics);
@@ -241,7 +243,7 @@ impl Network {
         let sessions = ReceiveSessions::new(
             Arc::clone(context),
             topics.clone(),
-            except,
+            (except, delivery),
             socket,
             rng,
             Arc::clone(&owner_state),
@@ -279,19 +281,26 @@ pub struct NetTransport {
     network: Network,
     kind: TransportKind,
     pacing: Pacing,
+    delivery: DeliverySettings,
 }
 
 impl NetTransport {
     /// Publishers of `network` over `kind`.
     pub fn new(network: Network, kind: TransportKind) -> Self {
-        let pacing = network.settings().pacing;
-        Self { network, kind, pacing }
+        let NetSettings { pacing, delivery, .. } = *network.settings();
+        Self { network, kind, pacing, delivery }
     }
 
     /// The same with another pacing of its publishers.
     #[must_use]
     pub fn with_pacing(self, pacing: Pacing) -> Self {
         Self { pacing, ..self }
+    }
+
+    /// The same with another delivery of its subscribers.
+    #[must_use]
+    pub fn with_delivery(self, delivery: DeliverySettings) -> Self {
+        Self { delivery, ..self }
     }
 
     /// The network.
@@ -322,11 +331,11 @@ impl Transport for NetTransport {
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {
-        self.network.subscriber(topics)
+        self.subscriber_of(&TopicSelection::of_names(topics))
     }
 
     fn subscriber_of(&self, selection: &TopicSelection) -> Result<Subscriber, OpenError> {
-        self.network.subscribe(selection, None)
+        self.network.subscribe(selection, None, self.delivery)
     }
 
     fn subscriber_except(
@@ -334,6 +343,7 @@ impl Transport for NetTransport {
         topics: &[&str],
         session: SessionId,
     ) -> Result<Subscriber, OpenError> {
-        self.network.subscribe(&TopicSelection::of_names(topics), Some(session))
+        let topics = TopicSelection::of_names(topics);
+        self.network.subscribe(&topics, Some(session), self.delivery)
     }
 }

@@ -8,7 +8,7 @@ use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
 use crate::ready_streams::ReadyStreams;
-use crate::settings::nanos;
+use crate::settings::{DeliverySettings, nanos};
 use crate::source::{Source, TransportKind};
 use crate::tcp_receiver::TcpReceiver;
 use crate::telemetry::CounterFile;
@@ -63,7 +63,7 @@ impl ReceiveSession {
         context: &NetContext,
         index: u32,
         source: &Source,
-        (topics, mut admitted): (&[&str], AdmittedTopics),
+        (topics, mut admitted, delivery): (&[&str], AdmittedTopics, DeliverySettings),
         seed: u64,
         now: Nanos,
     ) -> io::Result<Self> {
@@ -79,6 +79,8 @@ impl ReceiveSession {
                 window_datagrams: context.window_datagrams,
                 reorder_bytes_max: settings.window_bytes,
                 recovery: nanos(settings.recovery),
+                give_up_after: delivery.give_up_after.map(nanos),
+                order: delivery.order,
                 liveness: nanos(settings.liveness),
                 tag: settings.tag,
                 late_join: settings.late_join,
@@ -426,12 +428,19 @@ impl ReceiveSession {
         self.counter_file.due() != Nanos::MAX || self.counter_file.logs_losses()
     }
 
+    /// Whether gap records have to be read soon.
+    #[inline]
+    pub(crate) fn has_gap_backlog(&self) -> bool {
+        self.receiver.has_gap_backlog()
+    }
+
     /// The oldest unread gap record. Recovered and lost gaps are logged.
     pub(crate) fn next_gap(&mut self, now: Nanos) -> Option<GapRecord> {
         let record = self.receiver.next_gap_record()?;
         let end = match record.end {
             GapEnd::Open => return Some(record),
-            GapEnd::Recovered => LossOutcome::Recovered,
+            GapEnd::Late => LossOutcome::Late,
+            GapEnd::Repaired => LossOutcome::Repaired,
             GapEnd::Rebuilt => LossOutcome::Rebuilt,
             GapEnd::Lost(why) => LossOutcome::GivenUp(loss_reason(why)),
         };

@@ -16,7 +16,7 @@ use crate::ready_streams::ReadyStreams;
 use crate::receive_session::{ReceiveSession, StreamRead};
 use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
-use crate::settings::ThreadingMode;
+use crate::settings::{DeliverySettings, ThreadingMode};
 use crate::source::Source;
 use crate::tcp_receiver::{self, TcpReceiver};
 use crate::telemetry::RefusedDatagrams;
@@ -56,6 +56,7 @@ pub(crate) struct ReceiveSessions {
     topics: TopicSelection,
     /// The session that is not joined.
     except: Option<SessionId>,
+    delivery: DeliverySettings,
     sockets: ReceiveSockets,
     sessions: Vec<ReceiveSession>,
     /// Connections with something to read, of those that are registered.
@@ -93,7 +94,7 @@ impl ReceiveSessions {
     pub(crate) fn new(
         context: Arc<NetContext>,
         topics: TopicSelection,
-        except: Option<SessionId>,
+        (except, delivery): (Option<SessionId>, DeliverySettings),
         socket: DatagramSocket,
         rng: Rng,
         owner_state: Arc<OwnerState>,
@@ -103,6 +104,7 @@ impl ReceiveSessions {
             context,
             topics,
             except,
+            delivery,
             sockets: ReceiveSockets::new(socket),
             sessions: Vec::new(),
             ready_streams: ReadyStreams::default(),
@@ -200,7 +202,7 @@ impl ReceiveSessions {
         let others = self.topics.names().filter(|other| *other != topic);
         let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
         let seed = self.rng.next_u64();
-        let wanted = (&topics[..], self.topics.admission());
+        let wanted = (&topics[..], self.topics.admission(), self.delivery);
         let session =
             ReceiveSession::open(&self.context, self.next_index, source, wanted, seed, now)?;
         self.next_index = self.next_index.wrapping_add(1);
@@ -491,7 +493,7 @@ impl ReceiveSessions {
     /// Sends the sessions' control frames, and removes sessions that have ended.
     #[inline]
     fn send_control(&mut self, now: Nanos) {
-        let mut deadline = self.reporting.due();
+        let mut deadline = Nanos::MAX;
         let mut has_ended = false;
         (self.streams, self.has_unasked) = (0, false);
         for session in &mut self.sessions {
@@ -500,8 +502,11 @@ impl ReceiveSessions {
             session.send_control(now, &mut self.sockets.own, &mut self.control);
             deadline = deadline.min(session.next_deadline().unwrap_or(Nanos::MAX));
             has_ended |= session.is_over();
+            if session.has_gap_backlog() {
+                self.reporting.hurry();
+            }
         }
-        self.deadline = deadline;
+        self.deadline = deadline.min(self.reporting.due());
         if has_ended {
             self.remove_ended(now);
         }

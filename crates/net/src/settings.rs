@@ -5,6 +5,7 @@ use crate::peer_names::port;
 use crate::source::TransportKind;
 use lanecast_base::WaitStrategy;
 use lanecast_protocol::fec::FecSettings;
+use lanecast_protocol::receiver::DeliveryOrder;
 use lanecast_tls::TlsSettings;
 use lanecast_wire::net::{
     DATAGRAM_MIN, FEC_DATA_MAX, FEC_DATAGRAM_MAX, FEC_PARITY_MAX, SEALED_OVERHEAD,
@@ -88,6 +89,8 @@ pub struct NetSettings {
     pub late_join: bool,
     /// Time after which a missing message counts as lost.
     pub recovery: Duration,
+    /// Order and patience of subscribers.
+    pub delivery: DeliverySettings,
     /// Silence after which the other side counts as dead.
     pub liveness: Duration,
     /// Longest interval between two heartbeats.
@@ -154,6 +157,17 @@ pub enum Pacing {
     None,
 }
 
+/// The order in which a subscriber delivers messages, and how long it waits for missing ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliverySettings {
+    /// Order of the messages of one publisher on one topic.
+    pub order: DeliveryOrder,
+    /// Longest time that later messages wait for a missing one, if that is shorter than
+    /// [`NetSettings::recovery`]; `None`: the recovery time. Then the missing one counts as lost.
+    /// [`TransportKind::Tcp`] has no such bound: there the kernel repairs, and tells of nothing.
+    pub give_up_after: Option<Duration>,
+}
+
 /// Threads that send and receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadingMode {
@@ -217,6 +231,7 @@ impl Default for NetSettings {
             tag: 0,
             late_join: false,
             recovery: Duration::from_secs(10),
+            delivery: DeliverySettings::default(),
             liveness: Duration::from_secs(5),
             heartbeat: Duration::from_millis(100),
             data_rate: None,
@@ -253,15 +268,6 @@ impl NetSettings {
         let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
         if !(WINDOW_MIN..=WINDOW_MAX).contains(&self.window_bytes) {
             return refuse("net.window", "take 64KiB to 1GiB");
-        }
-        if self.heartbeat.is_zero() || self.heartbeat * 3 > self.liveness {
-            return refuse(
-                "net.heartbeat",
-                "take at most a third of net.liveness, or one lost heartbeat looks like a death",
-            );
-        }
-        if self.recovery < Duration::from_millis(1) {
-            return refuse("net.recovery", "take 1ms or more, or nothing is ever repaired");
         }
         if !(1..=100).contains(&self.repair_share) {
             return refuse("net.repair_share", "take 1 to 100 (percent)");
@@ -312,6 +318,7 @@ impl NetSettings {
         if self.accept.is_empty() {
             return refuse("net.accept", "take at least one of rm, ru and tcp");
         }
+        self.check_times()?;
         self.check_tls()?;
         self.check_addresses()
     }
@@ -353,6 +360,24 @@ impl NetSettings {
                 "with TLS, a daemon in this program needs \
                  net.tls_certificate, net.tls_key and net.tls_authorities",
             );
+        }
+        Ok(())
+    }
+
+    /// Checks times that have to fit together.
+    fn check_times(&self) -> Result<(), OpenError> {
+        let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
+        if self.heartbeat.is_zero() || self.heartbeat * 3 > self.liveness {
+            return refuse(
+                "net.heartbeat",
+                "take at most a third of net.liveness, or one lost heartbeat looks like a death",
+            );
+        }
+        if self.recovery < Duration::from_millis(1) {
+            return refuse("net.recovery", "take 1ms or more, or nothing is ever repaired");
+        }
+        if self.delivery.give_up_after.is_some_and(|after| after < Duration::from_micros(1)) {
+            return refuse("net.give_up_after", "take 1us or more, or none");
         }
         Ok(())
     }

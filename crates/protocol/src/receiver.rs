@@ -4,7 +4,8 @@
 //! `reassembly` knows which fragment is next, so that a missing datagram delays only the topics in
 //! it. `joining` performs the handshake, `parity` rebuilds missing datagrams and `nak` requests
 //! them, `status` reports the application's progress, and `liveness` detects a dead sender.
-//! `session` holds their common state.
+//! `session` holds their common state. In order of arrival, `early_delivery` delivers what a gap
+//! would delay.
 //!
 //! A receiver belongs to one thread, which passes it frames and the time, sends what it writes, and
 //! hands its deliveries to the application.
@@ -14,6 +15,7 @@ mod config;
 mod control;
 mod counters;
 mod delivery;
+mod early_delivery;
 mod gap_tracker;
 mod joining;
 mod liveness;
@@ -26,7 +28,7 @@ mod session;
 mod status;
 mod topics;
 
-pub use config::ReceiverSettings;
+pub use config::{DeliveryOrder, ReceiverSettings};
 pub use counters::{GapEnd, GapRecord, ReceiverCounters};
 pub use delivery::{Delivery, Phase};
 pub use reassembly::TopicReassembly;
@@ -35,7 +37,7 @@ use crate::Nanos;
 use crate::round_trip::RoundTrip;
 use gap_tracker::Gap;
 use lanecast_transport::{CloseReason, LossReason};
-use lanecast_wire::net::{DataHeader, Frame, FrameHeader, Kind};
+use lanecast_wire::net::{DataHeader, Frame, FrameHeader, Kind, flag};
 use liveness::{Goodbye, LEAVES, Liveness};
 use nak::Nak;
 use session::Session;
@@ -128,6 +130,11 @@ impl Receiver {
         self.session.log.take()
     }
 
+    /// Whether so many gap records wait that the next ones may replace them.
+    pub fn has_gap_backlog(&self) -> bool {
+        self.session.log.is_filling()
+    }
+
     /// Handles a frame whose body is at offset `at` in the caller's buffer.
     #[inline]
     pub fn on_frame(&mut self, now: Nanos, frame: &Frame<'_>, at: usize, out: &mut Vec<Delivery>) {
@@ -181,7 +188,9 @@ impl Receiver {
                 session.finish_if_drained(now, out);
             }
         } else {
-            session.take_other_data(now, frame, header, (bytes, at), GapEnd::Recovered, out);
+            let is_repair = frame.flags & flag::AGAIN != 0;
+            let end = if is_repair { GapEnd::Repaired } else { GapEnd::Late };
+            session.take_other_data(now, frame, header, (bytes, at), end, out);
             // It may be what the parity of its block still lacked.
             if session.parity.as_ref().is_some_and(|parity| parity.is_waiting()) {
                 parity::rebuild(session, now, out);
@@ -217,9 +226,9 @@ impl Receiver {
         if session.joining.ends_pause(now) {
             session.topics.request_again();
         }
-        let recovery = session.settings.recovery;
+        let times = session.settings.gap_times();
         let mut any = false;
-        while let Some(Gap { first, count, .. }) = session.tracker.expired(now, recovery) {
+        while let Some(Gap { first, count, .. }) = session.tracker.expired(now, times) {
             session.lose(now, first, count, LossReason::GaveUp);
             any = true;
         }
@@ -248,7 +257,7 @@ impl Receiver {
             }
             Phase::Live => {
                 let nak = connected(Nak::next_due(&session.tracker));
-                let expiry = session.tracker.next_expiry(session.settings.recovery);
+                let expiry = session.tracker.next_expiry(session.settings.gap_times());
                 let status = connected(Some(session.status.next_due()));
                 let status = status.filter(|_| !session.joining.is_resuming());
                 let times = [joining, nak, expiry, status, silent, session.liveness.next_due()];

@@ -215,9 +215,15 @@ impl CheckedReceiver {
         self.ledgers[slot as usize].read_message(truth, (number, bytes), more)
     }
 
+    /// Time after which a gap is given up.
+    fn patience(&self) -> Nanos {
+        let Self { settings, .. } = self;
+        settings.give_up_after.map_or(settings.recovery, |after| after.min(settings.recovery))
+    }
+
     /// Checks that the reason of a loss is possible.
     fn check_reason(&self, now: Nanos, why: LossReason) -> Verdict {
-        let old_enough = now >= self.began + self.settings.recovery;
+        let old_enough = now >= self.began + self.patience();
         let broken_off = self.receiver.phase() == Phase::Closed;
         let possible = match why {
             LossReason::GaveUp => old_enough || broken_off,
@@ -241,11 +247,14 @@ impl CheckedReceiver {
             ensure!(false, "half a batch on topic {topic}, after {read} messages");
         }
         while let Some(gap) = self.receiver.next_gap_record() {
-            let most = self.settings.recovery + self.absence + TARDY;
+            // History has the recovery time.
+            let is_late = self.settings.late_join;
+            let most = if is_late { self.settings.recovery } else { self.patience() };
+            let most = most + self.absence + TARDY;
             let over = gap.after <= most;
             ensure!(over, "a gap lasted {} ns, not {most}: {gap:?}", gap.after);
             let gave_up = gap.end == GapEnd::Lost(LossReason::GaveUp);
-            let early = gap.after < self.settings.recovery;
+            let early = gap.after < self.patience();
             let broken_off = self.receiver.phase() == Phase::Closed;
             ensure!(!gave_up || !early || broken_off, "given up too early: {gap:?}");
         }

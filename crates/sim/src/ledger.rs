@@ -4,11 +4,14 @@ use crate::ensure;
 use crate::payload::Payloads;
 use crate::truth::{TopicTruth, Truth};
 use crate::violation::Verdict;
+use lanecast_protocol::receiver::DeliveryOrder;
+use std::collections::BTreeSet;
 
 /// Ledger of one topic: contracts 1 and 2 of `lanecast-transport`.
 ///
 /// Each message and each loss has the publisher's own numbers: every one continues the last, and
-/// the first lies among those that a subscriber that joined then may begin with.
+/// the first lies among those that a subscriber that joined then may begin with. In order of
+/// arrival they may come in any order, but each once, and none is missing at the end.
 #[derive(Debug)]
 pub struct Ledger {
     topic: usize,
@@ -19,8 +22,12 @@ pub struct Ledger {
     newest: u64,
     /// Number of the next message, from the first delivery on.
     next: Option<u64>,
+    /// Numbers accounted for, in order of arrival.
+    told: Option<BTreeSet<u64>>,
     read: u64,
     lost: u64,
+    /// Messages read after a later one.
+    overtaken: u64,
     /// The batch of the last message continues.
     is_amid: bool,
     /// Left was delivered, with another reason than closing.
@@ -36,9 +43,11 @@ enum Stage {
 
 impl Ledger {
     /// Creates the ledger of a topic, whose first message is not older than `oldest`.
-    pub const fn new(topic: usize, oldest: u64) -> Self {
+    pub fn new(topic: usize, oldest: u64, order: DeliveryOrder) -> Self {
         Self {
             topic,
+            told: (order == DeliveryOrder::Arrival).then(BTreeSet::new),
+            overtaken: 0,
             stage: Stage::Waiting,
             oldest,
             newest: 0,
@@ -68,6 +77,11 @@ impl Ledger {
     /// Number of messages reported as lost.
     pub const fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Number of messages read after a later one.
+    pub const fn overtaken(&self) -> u64 {
+        self.overtaken
     }
 
     /// Whether Joined was delivered, and Left was not.
@@ -124,7 +138,9 @@ impl Ledger {
         );
         let goes_on = topic.goes_on[number as usize];
         ensure!(more.is_none_or(|more| more == goes_on), "MORE is wrong at {number}: {goes_on}");
-        (self.is_amid, self.next) = (goes_on, Some(number + 1));
+        // In order of arrival batches come in pieces.
+        self.is_amid = goes_on && self.told.is_none();
+        self.account(number, 1);
         self.read += 1;
         Ok(())
     }
@@ -139,9 +155,25 @@ impl Ledger {
             published.checked_sub(first).is_some_and(|most| count <= most),
             "lost {count} from {first}, but there are only {published}"
         );
-        (self.is_amid, self.next) = (false, Some(first + count));
+        if let Some(told) = &self.told {
+            let twice = told.range(first..first + count).next();
+            ensure!(twice.is_none(), "lost {count} from {first}, but {twice:?} was accounted for");
+        }
+        self.is_amid = false;
+        self.account(first, count);
         self.lost += count;
         Ok(())
+    }
+
+    /// Accounts for numbers from `first` on.
+    fn account(&mut self, first: u64, count: u64) {
+        match &mut self.told {
+            None => self.next = Some(first + count),
+            Some(told) => {
+                self.overtaken += u64::from(told.last().is_some_and(|last| first < *last));
+                told.extend(first..first + count);
+            }
+        }
     }
 
     /// Left was delivered; after a close, nothing may be missing.
@@ -149,6 +181,7 @@ impl Ledger {
         ensure!(self.stage == Stage::Joined, "Left, but it is {:?}", self.stage);
         self.stage = Stage::Left;
         (self.is_amid, self.may_return) = (false, !was_closed);
+        ensure!(self.has_no_holes(), "Left, but neither read nor lost: {}", self.holes());
         if was_closed {
             ensure!(truth.is_closed, "told that it closed, but it has not");
             self.check_whole(truth)?;
@@ -158,7 +191,36 @@ impl Ledger {
 
     /// Checks that every published message was delivered or reported as lost.
     pub fn check_whole(&self, truth: &Truth) -> Verdict {
-        self.check_next(self.truth(truth).published(), "the end")
+        let published = self.truth(truth).published();
+        let Some((first, last)) = self.range() else {
+            return self.check_next(published, "the end");
+        };
+        ensure!(self.has_no_holes(), "neither read nor lost: {}", self.holes());
+        ensure!(last + 1 == published, "the end at {published}, but {} is due", last + 1);
+        let (oldest, newest) = (self.oldest, self.newest);
+        let begins = (oldest..=newest).contains(&first);
+        ensure!(begins, "{first} is the first, which is not in {oldest}..={newest}");
+        Ok(())
+    }
+
+    /// First and last number accounted for, in order of arrival.
+    fn range(&self) -> Option<(u64, u64)> {
+        let told = self.told.as_ref()?;
+        Some((*told.first()?, *told.last()?))
+    }
+
+    /// Whether every number between the first and the last was accounted for.
+    fn has_no_holes(&self) -> bool {
+        let count = self.told.as_ref().map_or(0, |told| told.len() as u64);
+        self.range().is_none_or(|(first, last)| last - first + 1 == count)
+    }
+
+    fn holes(&self) -> String {
+        let (Some((first, last)), Some(told)) = (self.range(), &self.told) else {
+            return String::new();
+        };
+        let holes: Vec<u64> = (first..last).filter(|number| !told.contains(number)).collect();
+        format!("{holes:?}")
     }
 
     /// Whether every published message was delivered or reported as lost.
@@ -169,8 +231,15 @@ impl Ledger {
     /// Checks that `number` is the next one, or one that the subscriber may begin with.
     fn check_next(&self, number: u64, what: &str) -> Verdict {
         let (oldest, newest) = (self.oldest, self.newest);
+        if let Some(told) = self.told.as_ref().filter(|told| !told.is_empty()) {
+            ensure!(number >= oldest, "{what} at {number}, which is older than {oldest}");
+            ensure!(!told.contains(&number), "{what} at {number}, which was accounted for");
+            return Ok(());
+        }
         match self.next {
             Some(next) => ensure!(number == next, "{what} at {number}, but {next} is due"),
+            // Behind a gap the first may come later.
+            None if self.told.is_some() => ensure!(number >= oldest, "{what} at {number}"),
             None => ensure!(
                 (oldest..=newest).contains(&number),
                 "{what} at {number} is the first, which is not in {oldest}..={newest}"
@@ -202,7 +271,7 @@ mod tests {
     }
 
     fn joined(truth: &Truth) -> Ledger {
-        let mut ledger = Ledger::new(0, 0);
+        let mut ledger = Ledger::new(0, 0, DeliveryOrder::Publication);
         ledger.join(truth).expect("joins");
         ledger
     }
@@ -237,7 +306,10 @@ mod tests {
         assert!(after(&[1, 2]).lose(&truth, 3, 9).is_err(), "more than there are");
         assert!(after(&[1, 2]).leave(&truth, true).is_err(), "before the end");
         assert!(after(&[1, 2]).join(&truth).is_err(), "joined twice");
-        assert!(read(&mut Ledger::new(0, 0), &truth, 0).is_err(), "before Joined");
+        assert!(
+            read(&mut Ledger::new(0, 0, DeliveryOrder::Publication), &truth, 0).is_err(),
+            "before Joined"
+        );
         assert!(read(&mut Ledger { oldest: 2, ..after(&[]) }, &truth, 1).is_err(), "too old");
         let mut joined = Ledger { oldest: 2, ..after(&[]) };
         joined.reach_back(0);
@@ -256,6 +328,32 @@ mod tests {
         truth.topics[0].speech.write(3, &mut bytes);
         let misnumbered = after(&[1, 2]).read_message(&truth, (4, &bytes), None);
         assert!(misnumbered.is_err(), "another message's number");
+    }
+
+    #[test]
+    fn in_order_of_arrival_each_number_comes_once_and_none_is_missing() -> Verdict {
+        let truth = truth(6);
+        let arriving = || {
+            let mut ledger = Ledger::new(0, 0, DeliveryOrder::Arrival);
+            ledger.join(&truth).expect("joins");
+            ledger
+        };
+        let mut ledger = arriving();
+        for number in [2, 5, 3] {
+            read(&mut ledger, &truth, number)?;
+        }
+        assert_eq!(ledger.overtaken(), 1);
+        assert!(read(&mut ledger, &truth, 5).is_err(), "twice");
+        assert!(ledger.lose(&truth, 4, 2).is_err(), "5 was read");
+        assert!(ledger.check_whole(&truth).is_err(), "4 is missing");
+        ledger.lose(&truth, 4, 1)?;
+        ledger.leave(&truth, true)?;
+        let mut ledger = arriving();
+        read(&mut ledger, &truth, 1)?;
+        assert!(!ledger.is_whole(&truth), "not the end");
+        read(&mut ledger, &truth, 3)?;
+        assert!(ledger.leave(&truth, false).is_err(), "2 is missing");
+        Ok(())
     }
 
     #[test]

@@ -32,6 +32,7 @@ const NAK_INTERVAL: Nanos = 5 * MILLISECOND;
 pub struct Outcome {
     pub read: u64,
     pub lost: u64,
+    pub overtaken: u64,
     pub repairs: u64,
     pub naks: u64,
     pub refusals: u64,
@@ -58,6 +59,7 @@ impl Outcome {
     pub fn add(&mut self, other: &Self) {
         self.read += other.read;
         self.lost += other.lost;
+        self.overtaken += other.overtaken;
         self.repairs += other.repairs;
         self.naks += other.naks;
         self.refusals += other.refusals;
@@ -340,6 +342,7 @@ impl Run {
                 let topics = &self.world.scenario.topics;
                 let is_late = |it: &&Ledger| it.read() > 0 && topics[it.topic()].1 > 0;
                 outcome.late_topics += checked.ledgers.iter().filter(is_late).count() as u64;
+                outcome.overtaken += checked.ledgers.iter().map(Ledger::overtaken).sum::<u64>();
                 outcome.lost += checked.ledgers.iter().map(Ledger::lost).sum::<u64>();
                 match checked.left {
                     Some((_, CloseReason::Closed)) => outcome.closed += 1,

@@ -15,6 +15,7 @@ use crate::payload::Sizes;
 use crate::rng::SimRng;
 use fault_schedule::FaultSchedule;
 use lanecast_protocol::fec::FecSettings;
+use lanecast_protocol::receiver::DeliveryOrder;
 use lanecast_protocol::sender::{Distribution, Pacing};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver, sender};
 
@@ -97,8 +98,9 @@ impl Scenario {
         let load = draw_load(&mut rng, &topics, span);
         let count = if rng.percent(10) { rng.within(5..=8) } else { rng.within(1..=4) };
         let recovery = rng.pick(&[20, 100, 500, 2_000, 5_000, 5_000, 5_000, 5_000]) * MILLISECOND;
-        let subscribers: Vec<Plan> =
+        let mut subscribers: Vec<Plan> =
             (0..count).map(|_| draw_plan(&mut rng, &sender, topics.len(), recovery)).collect();
+        draw_delivery(&mut SimRng::new(seed ^ 0xde11), &mut subscribers);
         let mut conditions = draw_weather(&mut rng);
         if focus == Focus::LateTopics {
             conditions.detours = rng.within(10_000..=200_000) as u32;
@@ -161,6 +163,7 @@ impl Scenario {
             && steady(&self.conditions)
             && steady(&self.back)
             && self.can_repair(recovery)
+            && self.subscribers.iter().all(|plan| plan.receiver.give_up_after.is_none())
     }
 
     /// Whether each receiver's share of the repair budget is enough for the whole window several
@@ -302,6 +305,19 @@ fn draw_plan(
         reads_inline: rng.percent(50),
         socket_bytes: rng.spread(64 << 10..=1 << 20) as usize,
         stays: true,
+    }
+}
+
+/// Orders and bounds of delivery, from numbers of their own: a seed has the same faults with them
+/// and without.
+fn draw_delivery(rng: &mut SimRng, subscribers: &mut [Plan]) {
+    let is_bounded = rng.percent(10);
+    for plan in subscribers {
+        if rng.percent(30) {
+            plan.receiver.order = DeliveryOrder::Arrival;
+        }
+        let bound = rng.pick(&[200, 2_000, 20_000]) * MICROSECOND;
+        plan.receiver.give_up_after = is_bounded.then_some(bound);
     }
 }
 

@@ -143,7 +143,7 @@ impl Subscriber {
                 let truth = &truths[checked.session].topics[topic];
                 checked.receiver.subscribe(&truth.name);
                 let oldest = if checked.is_late { 0 } else { truth.published() };
-                checked.ledgers.push(Ledger::new(topic, oldest));
+                checked.ledgers.push(Ledger::new(topic, oldest, self.plan.receiver.order));
             }
         }
         self.poll(fabric, truths)
@@ -207,7 +207,8 @@ impl Subscriber {
             CheckedReceiver::new(receiver, settings, (session, truth), self.socket(), began);
         checked.is_late = is_late;
         let oldest = |topic: usize| if is_late { 0 } else { truth.topics[topic].published() };
-        let ledgers = self.topics.iter().map(|topic| Ledger::new(*topic, oldest(*topic)));
+        let order = self.plan.receiver.order;
+        let ledgers = self.topics.iter().map(|topic| Ledger::new(*topic, oldest(*topic), order));
         checked.ledgers = ledgers.collect();
         if self.plan.receiver.stream {
             checked.receiver.disconnected();
@@ -230,7 +231,7 @@ impl Subscriber {
                 let truth = &truth.topics[*topic];
                 checked.receiver.subscribe(&truth.name);
                 let oldest = if checked.is_late { 0 } else { truth.published() };
-                checked.ledgers.push(Ledger::new(*topic, oldest));
+                checked.ledgers.push(Ledger::new(*topic, oldest, self.plan.receiver.order));
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) fn write(file: &File, layout: &CounterLayout<'_>, shape: Shape) -> io
         transport: padded(owner.transport),
         address: padded(owner.address),
         group: padded(owner.group),
+        totals: U32::new(shape.totals),
+        reserved: U32::ZERO,
     };
     file.write_all_at(header.as_bytes(), 0)?;
     for (index, label) in layout.labels.iter().enumerate() {

@@ -11,6 +11,9 @@ pub const EXTENSION: &str = "stats";
 /// Distinct errors kept in a process's file.
 const ERRORS: u32 = 32;
 
+/// Sums of losses kept in a file with a loss log: one for each session and topic.
+const TOTALS: u32 = 64;
+
 /// Layout of a new counters file.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterLayout<'a> {
@@ -18,7 +21,7 @@ pub struct CounterLayout<'a> {
     pub labels: &'a [&'a str],
     /// Number of distinct errors kept.
     pub errors: u32,
-    /// Number of losses kept.
+    /// Number of losses kept in the log; their sums are kept if it is not 0.
     pub losses: u32,
     /// Process or session that the counters belong to.
     pub owner: CounterOwner<'a>,
@@ -44,7 +47,8 @@ impl<'a> CounterLayout<'a> {
             && counters <= COUNTERS_MAX
             && self.errors <= ERRORS_MAX
             && self.losses <= LOSSES_MAX;
-        fits.then_some(Shape { counters, errors: self.errors, losses: self.losses })
+        let totals = if self.losses > 0 { TOTALS } else { 0 };
+        fits.then_some(Shape { counters, errors: self.errors, losses: self.losses, totals })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use lanecast_base::sync::Ordering::Relaxed;
 use lanecast_wire::stats::{
-    COUNT_UNKNOWN, LOSS_GIVEN_UP, LOSS_REBUILT, LOSS_RECOVERED, LOSS_TOLD, LossEntry, WHY_DAMAGED,
-    WHY_EVICTED, WHY_GAVE_UP, WHY_GONE, WHY_NONE, WHY_SKIPPED,
+    COUNT_UNKNOWN, LOSS_GIVEN_UP, LOSS_LATE, LOSS_REBUILT, LOSS_REPAIRED, LOSS_TOLD, LossEntry,
+    WHY_DAMAGED, WHY_EVICTED, WHY_GAVE_UP, WHY_GONE, WHY_NONE, WHY_SKIPPED,
 };
 
 /// An entry for the loss log.
@@ -30,8 +30,10 @@ pub struct Loss<'a> {
 /// Outcome of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossOutcome {
-    /// The datagrams arrived late, or a repair replaced them.
-    Recovered,
+    /// The datagrams arrived late by themselves.
+    Late,
+    /// The publisher sent the datagrams again, for a NAK of this receiver or of another.
+    Repaired,
     /// The receiver rebuilt the datagrams from parity.
     Rebuilt,
     /// The receiver stopped asking for the datagrams.
@@ -74,7 +76,8 @@ impl LossCause {
 impl LossOutcome {
     const fn code(self) -> (u32, u32) {
         match self {
-            Self::Recovered => (LOSS_RECOVERED, WHY_NONE),
+            Self::Late => (LOSS_LATE, WHY_NONE),
+            Self::Repaired => (LOSS_REPAIRED, WHY_NONE),
             Self::Rebuilt => (LOSS_REBUILT, WHY_NONE),
             Self::GivenUp(why) => (LOSS_GIVEN_UP, why as u32),
             Self::Reported(why) => (LOSS_TOLD, why as u32),
@@ -85,7 +88,8 @@ impl LossOutcome {
     pub(crate) fn from_code(what: u32, why: u32) -> Option<Self> {
         let why = LossCause::ALL.into_iter().find(|known| *known as u32 == why);
         match what {
-            LOSS_RECOVERED => Some(Self::Recovered),
+            LOSS_LATE => Some(Self::Late),
+            LOSS_REPAIRED => Some(Self::Repaired),
             LOSS_REBUILT => Some(Self::Rebuilt),
             LOSS_GIVEN_UP => why.map(Self::GivenUp),
             LOSS_TOLD => why.map(Self::Reported),

@@ -2,12 +2,13 @@
 
 use crate::layout::{EXTENSION, Role};
 use crate::loss::{LossOutcome, LossReport};
+use crate::loss_totals::{LossCount, LossTotals};
 use lanecast_os::process::Identity;
 use lanecast_os::{is_locked, open};
 use lanecast_wire::stats::{
     COUNT_UNKNOWN, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ErrorEntry, LABEL_MAX,
-    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LossEntry, Shape, StatsError, StatsHeader, TOPICS_OFFSET,
-    TOPICS_TEXT_MAX, TopicList,
+    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LossEntry, LossSum, LossTotal, Shape, StatsError, StatsHeader,
+    TOPICS_OFFSET, TOPICS_TEXT_MAX, TopicList,
 };
 use std::fs::File;
 use std::io;
@@ -46,6 +47,8 @@ pub struct StatsReport {
     pub errors: Vec<ErrorReport>,
     /// Latest losses, oldest first.
     pub losses: Vec<LossReport>,
+    /// Sums of losses by session and topic, in the order of their first losses.
+    pub loss_totals: Vec<LossTotals>,
 }
 
 impl StatsReport {
@@ -105,6 +108,7 @@ pub fn read_file(path: &Path) -> io::Result<StatsReport> {
         counters: header.counters.get(),
         errors: header.errors.get(),
         losses: header.losses.get(),
+        totals: header.totals.get(),
     };
     if file.metadata()?.len() != shape.file_bytes() {
         return Err(damaged());
@@ -132,6 +136,7 @@ pub fn read_file(path: &Path) -> io::Result<StatsReport> {
         counters: counters.collect::<io::Result<_>>()?,
         errors: errors?.into_iter().flatten().collect(),
         losses: read_losses(&file, shape)?,
+        loss_totals: read_totals(&file, shape)?,
     })
 }
 
@@ -158,24 +163,67 @@ fn read_losses(file: &File, shape: Shape) -> io::Result<Vec<LossReport>> {
     Ok(losses)
 }
 
-/// Reads one entry; `None` if it is free, being written, or damaged.
-fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
+fn read_totals(file: &File, shape: Shape) -> io::Result<Vec<LossTotals>> {
+    let mut totals = Vec::new();
+    for index in 0..shape.totals as usize {
+        let offset = shape.totals_offset() + index * size_of::<LossTotal>();
+        totals.extend(read_total(file, offset as u64)?);
+    }
+    totals.sort_by_key(|(number, _)| *number);
+    Ok(totals.into_iter().map(|(_, total)| total).collect())
+}
+
+/// Reads the sums of one session and topic, with their number.
+fn read_total(file: &File, offset: u64) -> io::Result<Option<(u64, LossTotals)>> {
+    // The acquire side of PAIRS(total-number).
+    let read = read_numbered::<{ size_of::<LossTotal>() }>(file, offset)?;
+    let Some((number, bytes)) = read else { return Ok(None) };
+    let small = |offset| u32_at(&bytes, offset);
+    let sum = |at: usize| LossCount {
+        count: u64_at(&bytes, at + offset_of!(LossSum, count)),
+        first_unix_ns: u64_at(&bytes, at + offset_of!(LossSum, first_unix_ns)),
+        last_unix_ns: u64_at(&bytes, at + offset_of!(LossSum, last_unix_ns)),
+        longest_ns: u64_at(&bytes, at + offset_of!(LossSum, longest_ns)),
+    };
+    let (source, topic) = (offset_of!(LossTotal, source), offset_of!(LossTotal, topic));
+    let source_length = small(offset_of!(LossTotal, source_length));
+    let topic_length = small(offset_of!(LossTotal, topic_length));
+    let totals = LossTotals {
+        session: u64_at(&bytes, offset_of!(LossTotal, session)),
+        source: text(&bytes[source..source + LOSS_SOURCE_MAX], source_length),
+        topic: text(&bytes[topic..topic + LOSS_TOPIC_MAX], topic_length),
+        late: sum(offset_of!(LossTotal, late)),
+        repaired: sum(offset_of!(LossTotal, repaired)),
+        rebuilt: sum(offset_of!(LossTotal, rebuilt)),
+        given_up: sum(offset_of!(LossTotal, given_up)),
+        reported: sum(offset_of!(LossTotal, told)),
+    };
+    Ok(Some((number, totals)))
+}
+
+/// Reads an entry that begins with its number; `None` if it is free, or being written.
+fn read_numbered<const N: usize>(file: &File, offset: u64) -> io::Result<Option<(u64, [u8; N])>> {
     let number = || {
         let mut number = [0; 8];
-        file.read_exact_at(&mut number, offset + offset_of!(LossEntry, number) as u64)?;
+        file.read_exact_at(&mut number, offset)?;
         io::Result::Ok(u64::from_le_bytes(number))
     };
     // The number, the entry, then the number again: a change means that the entry was rewritten
-    // in the meantime. The acquire side of PAIRS(loss-number): system calls are ordered.
+    // in the meantime. System calls are ordered.
     let before = number()?;
     if before == 0 {
         return Ok(None);
     }
-    let mut bytes = [0; size_of::<LossEntry>()];
+    let mut bytes = [0; N];
     file.read_exact_at(&mut bytes, offset)?;
-    if number()? != before {
-        return Ok(None);
-    }
+    Ok((number()? == before).then_some((before, bytes)))
+}
+
+/// Reads one entry of the log; `None` if it is free, being written, or damaged.
+fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
+    // The acquire side of PAIRS(loss-number).
+    let read = read_numbered::<{ size_of::<LossEntry>() }>(file, offset)?;
+    let Some((number, bytes)) = read else { return Ok(None) };
     let small = |offset| u32_at(&bytes, offset);
     let large = |offset| u64_at(&bytes, offset);
     let what = small(offset_of!(LossEntry, what));
@@ -187,7 +235,7 @@ fn read_loss(file: &File, offset: u64) -> io::Result<Option<LossReport>> {
     let topic = &bytes[topic..topic + LOSS_TOPIC_MAX];
     let count = large(offset_of!(LossEntry, count));
     Ok(Some(LossReport {
-        number: before,
+        number,
         unix_ns: large(offset_of!(LossEntry, unix_ns)),
         after_ns: large(offset_of!(LossEntry, after_ns)),
         session: large(offset_of!(LossEntry, session)),

@@ -2,14 +2,15 @@
 
 use crate::layout::{CounterLayout, EXTENSION};
 use crate::loss::Loss;
+use crate::loss_totals::{self, LossKeys};
 use crate::{clock, header};
 use lanecast_base::sync::{AtomicU64, Ordering, fence};
 use lanecast_os::process::random;
 use lanecast_os::{FileError, LockByte, MapMode, Mapping, NewFile};
 use lanecast_wire::stats::{
     COUNTERS_MAX, COUNTERS_OFFSET, CounterEntry, ERROR_TEXT_MAX, ERRORS_MAX, ErrorEntry, LABEL_MAX,
-    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LOSSES_MAX, LossEntry, Shape, TOPICS_OFFSET, TOPICS_TEXT_MAX,
-    TopicList,
+    LOSS_SOURCE_MAX, LOSS_TOPIC_MAX, LOSSES_MAX, LossEntry, LossTotal, Shape, TOPICS_OFFSET,
+    TOPICS_TEXT_MAX, TopicList,
 };
 use std::io;
 use std::mem::offset_of;
@@ -47,12 +48,18 @@ pub struct Counters {
     shape: Shape,
     /// Error texts already in the file, by entry.
     texts: Mutex<Vec<String>>,
-    /// Losses logged so far.
-    losses: Mutex<u64>,
+    losses: Mutex<LossLog>,
     /// Bytes of topic names in the file.
     topics: Mutex<usize>,
     path: PathBuf,
     _lock: LockByte,
+}
+
+/// Losses logged so far, and the owners of their sums.
+#[derive(Debug, Default)]
+struct LossLog {
+    count: u64,
+    keys: LossKeys,
 }
 
 impl Counters {
@@ -164,14 +171,21 @@ impl Counters {
         entry.first_unix_ns.store(now, Ordering::Relaxed);
     }
 
-    /// Logs a loss; in a full log it replaces the oldest.
+    /// Logs a loss, and adds it to the sums of its session and topic; in a full log it replaces the
+    /// oldest.
     pub fn loss(&self, loss: &Loss<'_>) {
         if self.shape.losses == 0 {
             return;
         }
-        let mut number = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = (*number % u64::from(self.shape.losses)) as usize;
-        *number += 1;
+        let mut log = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = (log.count % u64::from(self.shape.losses)) as usize;
+        log.count += 1;
+        self.write_loss(loss, index, log.count);
+        self.add_loss(loss, &mut log.keys);
+    }
+
+    /// Writes the log's entry `index`. The caller holds the lock on the log.
+    fn write_loss(&self, loss: &Loss<'_>, index: usize, number: u64) {
         let place = self.shape.losses_offset() + index * size_of::<LossEntry>();
         let entry: NonNull<LossEntry> = self.entry(place, 0);
         // SAFETY: the entry lies within the mapping; only atomics are touched.
@@ -186,7 +200,29 @@ impl Counters {
         self.write_bytes(place + offset_of!(LossEntry, topic), topic);
         loss.store(entry, source.len(), topic.len());
         // PAIRS(loss-number): release here, acquire in `read_file`: the entry before its number.
-        entry.number.store(*number, Ordering::Release);
+        entry.number.store(number, Ordering::Release);
+    }
+
+    /// Adds a loss to its sums. The caller holds the lock on the log.
+    fn add_loss(&self, loss: &Loss<'_>, keys: &mut LossKeys) {
+        let topic = truncate(loss.topic, LOSS_TOPIC_MAX);
+        let Some(slot) = keys.slot(loss, topic, self.shape.totals as usize) else { return };
+        let place = self.shape.totals_offset() + slot.index * size_of::<LossTotal>();
+        let total: NonNull<LossTotal> = self.entry(place, 0);
+        // SAFETY: the entry lies within the mapping; only atomics are touched.
+        let total = unsafe { total.as_ref() };
+        let Some(number) = slot.number else { return loss_totals::add(loss, total) };
+        total.number.store(0, Ordering::Relaxed);
+        // PAIRS(total-number): the entry is marked free before it changes; readers read the number
+        // before and after the entry.
+        fence(Ordering::Release);
+        let source = truncate(loss.source, LOSS_SOURCE_MAX);
+        self.write_bytes(place + offset_of!(LossTotal, source), source);
+        self.write_bytes(place + offset_of!(LossTotal, topic), topic);
+        loss_totals::clear(total, loss.session, source.len(), topic.len());
+        loss_totals::add(loss, total);
+        // PAIRS(total-number): release here, acquire in `read_file`: the entry before its number.
+        total.number.store(number, Ordering::Release);
     }
 
     /// Writes `text` to bytes that readers ignore so far; the caller is their only writer.

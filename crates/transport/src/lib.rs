@@ -6,7 +6,9 @@
 //! Every transport keeps these contracts:
 //!
 //! 1. **Order.** One publisher's messages arrive in order, each at most once; [`Event::Lost`]
-//!    reports missing ones before any later message. Nothing is lost silently.
+//!    reports missing ones before any later message. Nothing is lost silently. A transport between
+//!    hosts may deliver in order of arrival where a subscriber asks for it: each message then comes
+//!    once, or is reported.
 //! 2. **Life cycle.** Exactly one [`Event::Joined`] and one [`Event::Left`] per stream and
 //!    subscriber; pending messages and losses come before `Left`.
 //!    A message is valid during its handler's call ([`Subscribe::poll`]) or until the drop of its

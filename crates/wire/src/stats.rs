@@ -7,6 +7,7 @@
 //! 4096   CounterEntry[]  a value and its label
 //! then   ErrorEntry[]    distinct errors, each with a count and two times
 //! then   LossEntry[]     a ring: the latest losses
+//! then   LossTotal[]     sums of the losses of one session on one topic
 //! ```
 
 use lanecast_base::sync::{AtomicU32, AtomicU64};
@@ -16,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first bytes of a counters file.
 pub const STATS_MAGIC: [u8; 8] = *b"LANESTAT";
 /// The version of the layout.
-pub const STATS_VERSION: u32 = 2;
+pub const STATS_VERSION: u32 = 3;
 /// Offset of the names of topics.
 pub const TOPICS_OFFSET: usize = 512;
 /// Offset of the counters.
@@ -27,6 +28,8 @@ pub const COUNTERS_MAX: u32 = 1024;
 pub const ERRORS_MAX: u32 = 1024;
 /// The most entries of a loss log.
 pub const LOSSES_MAX: u32 = 1024;
+/// The most sums of losses of one file.
+pub const TOTALS_MAX: u32 = 1024;
 /// The longest label, in bytes of UTF-8.
 pub const LABEL_MAX: usize = 112;
 /// The longest error text, in bytes of UTF-8; longer ones are cut.
@@ -47,14 +50,16 @@ pub const ROLE_SUBSCRIBER: u32 = 2;
 pub const ROLE_MEMBER: u32 = 3;
 /// The file is about a store.
 pub const ROLE_STORE: u32 = 4;
-/// Datagrams that were missing and came after all.
-pub const LOSS_RECOVERED: u32 = 1;
+/// Datagrams that were missing, and were sent again.
+pub const LOSS_REPAIRED: u32 = 1;
 /// Datagrams that were given up.
 pub const LOSS_GIVEN_UP: u32 = 2;
 /// Datagrams that were missing, and were rebuilt from parity.
 pub const LOSS_REBUILT: u32 = 4;
 /// Messages that a subscriber was told it will not get.
 pub const LOSS_TOLD: u32 = 3;
+/// Datagrams that seemed to be missing, and came late by themselves.
+pub const LOSS_LATE: u32 = 5;
 /// Why something was given up: nothing was.
 pub const WHY_NONE: u32 = 0;
 /// No repair came in time.
@@ -104,6 +109,10 @@ pub struct StatsHeader {
     pub address: [u8; 64],
     /// The group that the session is sent to, padded with zeros.
     pub group: [u8; 64],
+    /// Number of sums of losses after the loss log.
+    pub totals: U32,
+    /// Zero.
+    pub reserved: U32,
 }
 
 /// Fault of a counters file's header.
@@ -142,7 +151,8 @@ impl StatsHeader {
         }
         let is_sane = header.counters.get() <= COUNTERS_MAX
             && header.errors.get() <= ERRORS_MAX
-            && header.losses.get() <= LOSSES_MAX;
+            && header.losses.get() <= LOSSES_MAX
+            && header.totals.get() <= TOTALS_MAX;
         if is_sane { Ok(header) } else { Err(StatsError::Damaged) }
     }
 }
@@ -156,6 +166,8 @@ pub struct Shape {
     pub errors: u32,
     /// Entries of the loss log.
     pub losses: u32,
+    /// Sums of losses.
+    pub totals: u32,
 }
 
 impl Shape {
@@ -169,9 +181,14 @@ impl Shape {
         self.errors_offset() + self.errors as usize * size_of::<ErrorEntry>()
     }
 
+    /// Offset of the sums of losses.
+    pub const fn totals_offset(self) -> usize {
+        self.losses_offset() + self.losses as usize * size_of::<LossEntry>()
+    }
+
     /// The file's length.
     pub const fn file_bytes(self) -> u64 {
-        self.losses_offset() as u64 + self.losses as u64 * size_of::<LossEntry>() as u64
+        self.totals_offset() as u64 + self.totals as u64 * size_of::<LossTotal>() as u64
     }
 }
 
@@ -247,13 +264,58 @@ pub struct LossEntry {
     pub topic: [u8; LOSS_TOPIC_MAX],
 }
 
+/// Losses of one outcome: how many, and when.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LossSum {
+    /// Number of datagrams, or of messages as far as it is known.
+    pub count: AtomicU64,
+    /// When the first was noticed, in nanoseconds since 1970.
+    pub first_unix_ns: AtomicU64,
+    /// When the last was noticed, in nanoseconds since 1970.
+    pub last_unix_ns: AtomicU64,
+    /// The longest time until the end, in nanoseconds.
+    pub longest_ns: AtomicU64,
+}
+
+/// Sums of the losses of one session on one topic. `number` is 0 while the entry gets another
+/// session and topic; the sums change one by one.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct LossTotal {
+    /// The how-manieth session and topic of the file it is, from 1; 0: the entry is free, or being
+    /// given to another.
+    pub number: AtomicU64,
+    /// The session.
+    pub session: AtomicU64,
+    /// The source's length in bytes.
+    pub source_length: AtomicU32,
+    /// The topic's length in bytes; 0: of no one topic.
+    pub topic_length: AtomicU32,
+    /// Datagrams that came late.
+    pub late: LossSum,
+    /// Datagrams that were sent again.
+    pub repaired: LossSum,
+    /// Datagrams that were rebuilt from parity.
+    pub rebuilt: LossSum,
+    /// Datagrams that were given up.
+    pub given_up: LossSum,
+    /// Messages that a subscriber was told it will not get.
+    pub told: LossSum,
+    /// Source of the session, UTF-8.
+    pub source: [u8; LOSS_SOURCE_MAX],
+    /// The topic, UTF-8.
+    pub topic: [u8; LOSS_TOPIC_MAX],
+}
+
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<StatsHeader>() == 224);
+    assert!(size_of::<StatsHeader>() == 232);
     assert!(TOPICS_OFFSET + size_of::<TopicList>() <= COUNTERS_OFFSET);
     assert!(size_of::<CounterEntry>() == 128);
     assert!(size_of::<ErrorEntry>() == 512);
     assert!(size_of::<LossEntry>() == 256);
+    assert!(size_of::<LossTotal>() == 384);
 };
 
 #[cfg(all(test, not(loom)))]

@@ -101,6 +101,14 @@ fn topics_of_a_pattern_join_by_themselves() {
 }
 
 #[test]
+fn failover_reads_each_order_once() {
+    let text = run("failover");
+    let orders: String = (0..8).map(|number| format!("order {number}\n")).collect();
+    assert!(text.starts_with(&orders), "{text}");
+    assert!(text.ends_with("has left: closed\n8 orders, 6 copies dropped\n"), "{text}");
+}
+
+#[test]
 fn tape_keeps_order_across_topics() {
     let text = run("tape");
     assert!(text.starts_with("a batch of 3 messages"), "{text}");

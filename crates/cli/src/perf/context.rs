@@ -3,6 +3,7 @@
 use super::arguments::PerMille;
 use super::persistence::{PersistenceArgs, PersistenceRequest};
 use super::transport_name::TransportName;
+use crate::delivery::DeliveryArgs;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
@@ -47,6 +48,10 @@ pub(crate) struct ContextArgs {
     /// Share of the subscribers' datagrams dropped on purpose.
     #[arg(skip)]
     pub(crate) receiver_loss: PerMille,
+
+    /// Order and patience of its subscribers.
+    #[arg(skip)]
+    pub(crate) delivery: DeliveryArgs,
 
     /// Whether its subscribers belong to a context of their own.
     #[arg(skip)]

@@ -60,6 +60,7 @@ pub(super) fn settings<C: Transport>(
         linear: None,
         spin: 0,
         touch,
+        unordered: false,
         once: true,
         setup: opened.setup(opened.subscriber_wait, raise),
     };

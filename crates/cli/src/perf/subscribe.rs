@@ -8,6 +8,7 @@ use super::persistence;
 use super::priority::PriorityArgs;
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
+use crate::delivery::DeliveryArgs;
 use crate::output::{INCOMPLETE, print, print_line};
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
@@ -65,6 +66,9 @@ pub(crate) struct SubArgs {
     once: bool,
 
     #[command(flatten)]
+    delivery: DeliveryArgs,
+
+    #[command(flatten)]
     um: UmArgs,
 
     /// Print the result as one JSON object, and nothing else
@@ -86,7 +90,7 @@ impl SubArgs {
         if self.fast { Times::None("-f records no latencies: leave it out") } else { Times::One }
     }
 
-    fn settings(&self, place: Pinning, setup: Setup) -> Settings {
+    fn settings(&self, place: Pinning, setup: Setup, unordered: bool) -> Settings {
         Settings {
             topics: self.topic.clone(),
             place,
@@ -94,6 +98,7 @@ impl SubArgs {
             linear: self.histogram,
             spin: self.spin,
             touch: self.touch,
+            unordered,
             once: self.once,
             setup,
         }
@@ -110,7 +115,8 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     if let Some(persistence) = &mut context.persistence {
         persistence.resumes = true;
     }
-    let context = ContextArgs { receiver_loss: arguments.loss, ..context };
+    let (receiver_loss, delivery) = (arguments.loss, arguments.delivery);
+    let context = ContextArgs { receiver_loss, delivery, ..context };
     let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
@@ -141,7 +147,8 @@ impl TransportWork for SubscribeWork<'_> {
 
     fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<SubscriberResult> {
         let Self { arguments, context, place, raise, stop } = self;
-        let settings = arguments.settings(place, opened.setup(opened.subscriber_wait, raise));
+        let setup = opened.setup(opened.subscriber_wait, raise);
+        let settings = arguments.settings(place, setup, opened.is_unordered);
         if !arguments.json {
             print_line(&report::subscriber_options(&settings, &context.config_names()))?;
         }

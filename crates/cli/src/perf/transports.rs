@@ -81,6 +81,9 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
     if arguments.loses() {
         bail!("-L: nothing can be lost in memory: leave it out, or use --transport rm or ru");
     }
+    if let Some(option) = arguments.delivery.first_given() {
+        bail!("{option}: in memory nothing is missing: leave it out, or use --transport rm or ru");
+    }
     let Config { shm: settings, persistence, .. } = config(arguments)?;
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
@@ -94,6 +97,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
         },
         persistence,
         flight: None,
+        is_unordered: false,
     })
 }
 
@@ -104,7 +108,19 @@ fn open_net(
     if arguments.loses() && kind == net::TransportKind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
+    let given = arguments.delivery.first_given();
+    if let Some(option) = given.filter(|_| kind == net::TransportKind::Tcp) {
+        bail!("{option}: the kernel repairs a stream, in order: use --transport rm or ru");
+    }
+    if let Some(option) = given.filter(|_| arguments.persistence.is_some()) {
+        bail!("{option}: messages that stores keep come whole and in order: leave -p or this out");
+    }
     let Config { shm, net: mut settings, persistence, .. } = config(arguments)?;
+    settings.delivery = match arguments.persistence {
+        Some(_) => net::DeliverySettings::default(),
+        None => arguments.delivery.over(settings.delivery),
+    };
+    let is_unordered = settings.delivery.order == net::DeliveryOrder::Arrival;
     settings.counters = shm.directory.is_dir().then_some(shm.directory);
     let share = |asked: PerMille, set: u32| if asked.0 > 0 { asked.0 } else { set };
     settings.artificial_source_loss = share(arguments.source_loss, settings.artificial_source_loss);
@@ -133,5 +149,6 @@ fn open_net(
         },
         persistence,
         flight: None,
+        is_unordered,
     })
 }

@@ -2,6 +2,7 @@
 
 use super::shared_args::SharedArgs;
 use crate::content::{FormArgs, StreamArgs};
+use crate::delivery::DeliveryArgs;
 use lanecast::parse_duration;
 use std::time::Duration;
 
@@ -73,6 +74,14 @@ pub(crate) struct SubArgs {
     #[arg(long, help_heading = "Transports")]
     exact: bool,
 
+    #[command(flatten)]
+    pub(super) delivery: DeliveryArgs,
+
+    /// Hot failover: several publishers send the same messages, numbered alike from their first
+    /// one on; the first copy of each is received, in order
+    #[arg(long, help_heading = "Transports")]
+    pub(super) failover: bool,
+
     /// End when the last publisher has left
     #[arg(long, help_heading = "Transports")]
     pub(super) once: bool,
@@ -103,8 +112,41 @@ impl SubArgs {
             (self.conflate.is_some(), "--conflate"),
             (self.select.is_some(), "--select"),
         ];
-        let of_transports = [(self.once, "--once"), (self.exact, "--exact")];
-        self.shared.misfit(of_transports, of_servers).or_else(|| self.internal_topic())
+        let [order, give_up_after] = self.delivery.options();
+        let of_transports = [
+            (self.once, "--once"),
+            (self.exact, "--exact"),
+            (self.failover, "--failover"),
+            order,
+            give_up_after,
+        ];
+        let misfit = self.shared.misfit(of_transports, of_servers);
+        misfit
+            .or_else(|| self.internal_topic())
+            .or_else(|| self.filtered_delivery())
+            .or_else(|| self.failover_misfit())
+    }
+
+    /// Why the arguments do not fit --failover.
+    fn failover_misfit(&self) -> Option<String> {
+        let several = self.topics().len() > 1 || self.has_pattern();
+        let reason = match () {
+            () if !self.failover => return None,
+            () if several => "--failover is for one topic: each has numbers of its own",
+            () if self.filter.is_some() => "--failover does not fit --filter, which leaves holes",
+            () if self.delivery.is_unordered() => "--failover has the order of publication",
+            () => return None,
+        };
+        Some(reason.to_owned())
+    }
+
+    /// Why an option of delivery does not fit a filter.
+    fn filtered_delivery(&self) -> Option<String> {
+        let option = self.delivery.first_given().filter(|_| self.filter.is_some())?;
+        Some(format!(
+            "{option} does not fit --filter: filtered messages come whole and in the order of \
+             publication"
+        ))
     }
 
     /// Why a topic of lanecast itself does not fit patterns.

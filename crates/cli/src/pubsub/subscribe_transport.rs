@@ -5,6 +5,8 @@ use super::sub_args::SubArgs;
 use super::target::CHECK_INTERVAL;
 use crate::output::{INCOMPLETE, print_error, warn};
 use crate::table::{counted, grouped};
+use lanecast::failover::{Failover, FailoverSettings};
+use lanecast::net::{DeliveryOrder, DeliverySettings};
 use lanecast::prelude::*;
 use lanecast::{FilteredSubscriber, MatchingTopics};
 use std::process::ExitCode;
@@ -28,7 +30,7 @@ struct Listener<'a> {
 
 pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
-    let context = arguments.shared.way.outward()?;
+    let context = arguments.delivery.apply(arguments.shared.way.outward()?);
     let mut listener = Listener {
         arguments,
         received: Received::new(arguments),
@@ -41,6 +43,7 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
     };
     match &arguments.filter {
         Some(filter) => listen_filtered(&mut listener, &context, filter, &stop)?,
+        None if arguments.failover => listen_to_copies(&mut listener, &context, &stop)?,
         None => listen(&mut listener, &context, &stop)?,
     }
     let Listener { received, has_lost, is_cut_off, .. } = listener;
@@ -78,6 +81,33 @@ fn listen(
         }
         feed.wait(work);
     }
+    Ok(())
+}
+
+/// Receives the first copy of each message.
+fn listen_to_copies(
+    listener: &mut Listener<'_>,
+    context: &Context,
+    stop: &impl Fn() -> bool,
+) -> anyhow::Result<()> {
+    let order = DeliveryOrder::Publication;
+    let context =
+        context.with_delivery(DeliverySettings { order, ..context.config().net.delivery });
+    let subscriber = subscriber(&context, listener.arguments)?;
+    let mut feed = Failover::new(subscriber, FailoverSettings::default(), |it| it.number());
+    while !stop() && !listener.is_done() {
+        let limit = listener.received.left().min(RUN);
+        let work = feed.poll(limit as usize, |event| listener.handle(event));
+        if let Some(error) = listener.failed.take() {
+            return Err(error);
+        }
+        if work == 0 {
+            listener.received.flush()?;
+        }
+        feed.wait();
+    }
+    let counters = feed.counters();
+    listener.note(&format!("{} dropped", counted(counters.duplicates, "further copy")));
     Ok(())
 }
 

@@ -11,9 +11,13 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) filter: Option<String>,
 
-    /// Show the latest losses on the network instead: who missed what, when, and how that ended
+    /// Show losses on the network instead: who missed what, when, and how it was recovered
     #[arg(long)]
     pub(super) losses: bool,
+
+    /// With --losses: the most losses of a session that are shown one by one, the latest
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "losses")]
+    pub(super) last: usize,
 
     /// Print one JSON array; with --watch, one for each look, on a line
     #[arg(long)]

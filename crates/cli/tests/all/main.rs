@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod domain;
+mod failover;
 mod fanout;
 mod filters;
 mod floor;

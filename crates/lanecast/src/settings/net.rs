@@ -3,10 +3,10 @@
 use super::setting::Setting;
 use super::value::{
     address, addresses, by_topic, duration, fec, listed, names, names_listed, number, optional,
-    or_none, pacing, parse, path, size, topics_listed, written,
+    or_none, order, pacing, parse, path, size, topics_listed, written,
 };
 use lanecast_base::{Size, WaitStrategy, format_duration};
-use lanecast_net::{IoKind, Pacing, ThreadingMode};
+use lanecast_net::{DeliveryOrder, IoKind, Pacing, ThreadingMode};
 
 pub(super) const NET: &[Setting] = &[
     Setting {
@@ -301,6 +301,36 @@ pub(super) const NET: &[Setting] = &[
             Ok(())
         },
         get: |config| format_duration(config.net.recovery),
+    },
+    Setting {
+        key: "net.give_up_after",
+        values: "1us or more, or none",
+        about: "Bounded latency of a subscriber over rm and ru: the longest time that later \
+                messages of a topic wait for a missing one, if that is shorter than net.recovery; \
+                then a Lost event tells exactly which are missing. none: the recovery time. TCP \
+                has no bound, as the kernel repairs it.",
+        set: |config, text| {
+            config.net.delivery.give_up_after = optional(text, duration)?;
+            Ok(())
+        },
+        get: |config| or_none(config.net.delivery.give_up_after.map(format_duration).as_ref()),
+    },
+    Setting {
+        key: "net.order",
+        values: "publication or arrival",
+        about: "The order in which a subscriber gets the messages of a topic over rm and ru. \
+                publication: messages behind a gap wait until it is filled or given up. arrival: \
+                they come at once, missing ones when they are repaired, each with its number, and \
+                Lost events only for those given up. Each message comes once. Filtered and durable \
+                subscribers, groups and stores always have the order of publication.",
+        set: |config, text| {
+            config.net.delivery.order = order(text)?;
+            Ok(())
+        },
+        get: |config| match config.net.delivery.order {
+            DeliveryOrder::Publication => "publication".into(),
+            DeliveryOrder::Arrival => "arrival".into(),
+        },
     },
     Setting {
         key: "net.liveness",

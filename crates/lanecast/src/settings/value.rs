@@ -1,7 +1,7 @@
 //! Values of settings: their text form and its checks.
 
 use lanecast_base::{Size, parse_duration};
-use lanecast_net::Pacing;
+use lanecast_net::{DeliveryOrder, Pacing};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,6 +63,14 @@ pub(super) fn pacing(text: &str) -> Result<Pacing, String> {
         return Err(format!("'{text}' has a word too many"));
     }
     Ok(pacing)
+}
+
+pub(super) fn order(text: &str) -> Result<DeliveryOrder, String> {
+    match text {
+        "publication" => Ok(DeliveryOrder::Publication),
+        "arrival" => Ok(DeliveryOrder::Arrival),
+        _ => Err(format!("'{text}' is not an order")),
+    }
 }
 
 /// Data datagrams and parity frames of a block: `4+1`.

@@ -40,6 +40,7 @@ fn find(option: &str) -> Option<Counterpart> {
         "transport_lbtrm_nak_generation_interval" | "transport_lbtru_nak_generation_interval" => {
             ("net.recovery", millis)
         }
+        "ordered_delivery" => ("net.order", order),
         "transport_lbtrm_activity_timeout" | "transport_lbtru_activity_timeout" => {
             ("net.liveness", millis)
         }
@@ -75,6 +76,15 @@ fn plain(_: &Config, value: &str) -> String {
 /// The name of a store, without the group and the registration id that may follow it.
 fn store_name(_: &Config, value: &str) -> String {
     value.split(':').next().unwrap_or_default().to_owned()
+}
+
+/// Both values without order are that of arrival: fragments are always put together.
+fn order(_: &Config, value: &str) -> String {
+    match value {
+        "1" => "publication".to_owned(),
+        "0" | "-1" => "arrival".to_owned(),
+        _ => value.to_owned(),
+    }
 }
 
 fn millis(_: &Config, value: &str) -> String {

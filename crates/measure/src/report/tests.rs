@@ -124,6 +124,7 @@ fn the_subscriber_s_options_are_the_documented_line() {
         linear: None,
         spin: 4,
         touch: Touch::Whole,
+        unordered: false,
         once: false,
         setup: setup(),
     };

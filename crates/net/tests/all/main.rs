@@ -5,6 +5,7 @@ mod allocations;
 #[expect(dead_code, reason = "it also makes what other crates' tests need")]
 #[path = "../../../tls/tests/all/certificates.rs"]
 mod certificates;
+mod delivery;
 mod groups;
 mod interruptions;
 mod jumbo;

@@ -179,6 +179,17 @@ fn losses_beyond_repair_are_reported_and_logged() {
         assert!(loss.source.starts_with("ru:127.0.0.1:"), "{loss:?}");
         assert_eq!(loss.topic, "prices", "what is sent to one alone is what it wants");
     }
+    let (recovered, given_up, lost) = (pair.recovered, pair.given_up, pair.lost);
+    let totals = look_until(directory.path(), &mut pair, |reports| {
+        let process = reports.iter().find(|report| report.role == Role::Process)?;
+        let [total] = process.loss_totals.as_slice() else { return None };
+        (total.reported.count == lost && total.given_up.count == given_up).then(|| total.clone())
+    });
+    assert_eq!((totals.session, totals.topic.as_str()), (session, "prices"));
+    assert_eq!(totals.late.count + totals.repaired.count, recovered, "{totals:?}");
+    assert!(totals.given_up.first_unix_ns <= totals.given_up.last_unix_ns, "{totals:?}");
+    // The recovery time, less the granularity of the calendar.
+    assert!(totals.given_up.longest_ns >= 1_000_000, "{totals:?}");
 }
 
 /// Looks, and lets the ends work, until `found` finds what it wants.
@@ -240,7 +251,7 @@ fn others_see_the_sessions_and_their_counters() {
         let logged: u64 = process.losses.iter().filter_map(|loss| loss.count).sum();
         (logged == recovered).then(|| process.losses.clone())
     });
-    assert!(losses.iter().all(|loss| loss.end == LossOutcome::Recovered && loss.source == source));
+    assert!(losses.iter().all(|loss| loss.end == LossOutcome::Repaired && loss.source == source));
     assert!(losses.iter().all(|loss| loss.after_ns > 0 && loss.unix_ns > 0));
     assert!(losses.iter().all(|loss| loss.topic.is_empty()), "a datagram may be of any topic");
     drop((pair, network));

@@ -17,6 +17,8 @@ pub(super) struct Block<'a> {
     pub(super) items: &'a [u8],
     /// Offset of the items in the caller's buffer; `None` if they were copied.
     pub(super) at: Option<u32>,
+    /// Its parts that were delivered already.
+    pub(super) early: EarlyParts,
 }
 
 /// Summary of a block's items.
@@ -27,6 +29,10 @@ pub(super) struct BlockShape {
     pub(super) begins: bool,
     /// Whether the block has only whole messages and ends its last batch.
     pub(super) plain: bool,
+    /// Whether its last item leaves its message open.
+    pub(super) open: bool,
+    /// Number of messages that end in it.
+    pub(super) ends: u64,
 }
 
 impl BlockShape {
@@ -35,7 +41,7 @@ impl BlockShape {
     pub(super) fn of(header: &BlockHeader, items: Items<'_>) -> Option<Self> {
         let mut count = 0u64;
         let (mut begins, mut closed, mut valid, mut goes_on) = (true, true, true, false);
-        let mut whole = true;
+        let (mut whole, mut ends) = (true, 0);
         for item in items {
             let flags = item.flags;
             if count == 0 {
@@ -47,11 +53,18 @@ impl BlockShape {
             closed = flags.ends();
             goes_on = flags.goes_on();
             whole &= flags.is_whole();
+            ends += u64::from(closed);
             count += 1;
         }
         // A truncated block has fewer items than its header says.
         let valid = valid && count > 0 && count == u64::from(header.count.get());
-        valid.then_some(Self { count, begins, plain: whole && !goes_on })
+        let plain = whole && !goes_on;
+        valid.then_some(Self { count, begins, plain, open: !closed, ends })
+    }
+
+    /// Whether the block has but a fragment that neither begins nor ends its message.
+    pub(super) const fn is_amid_message(&self) -> bool {
+        !self.begins && self.ends == 0
     }
 }
 
@@ -71,10 +84,28 @@ impl Block<'_> {
         }
     }
 
+    /// Whether everything in the block was delivered, if only as a part of something longer.
+    #[inline]
+    pub(super) const fn is_delivered(&self) -> bool {
+        let EarlyParts { whole, first, last } = self.early;
+        whole && (first || self.shape.begins) && (last || !self.shape.open)
+    }
+
     /// As [`run`](Self::run), copied.
     pub(super) fn copy(&self, slot: u32, first: u64, range: Range<usize>) -> Delivery {
         Delivery::Owned { slot, first, items: self.items[range].into() }
     }
+}
+
+/// Parts of a block that were delivered before its turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EarlyParts {
+    /// The messages that it has from their first byte to their last.
+    pub(super) whole: bool,
+    /// The message that its first item continues.
+    pub(super) first: bool,
+    /// The message that its last item begins.
+    pub(super) last: bool,
 }
 
 /// A block in the reorder buffer.
@@ -85,17 +116,23 @@ pub(super) struct QueuedBlock {
     pub(super) message: u64,
     pub(super) shape: BlockShape,
     pub(super) items: Box<[u8]>,
+    pub(super) early: EarlyParts,
 }
 
 impl QueuedBlock {
     pub(super) fn new(block: &Block<'_>) -> Self {
-        let Block { sequence, fragment, message, shape, items, .. } = *block;
-        Self { sequence, fragment, message, shape, items: items.into() }
+        let Block { sequence, fragment, message, shape, items, early, .. } = *block;
+        Self { sequence, fragment, message, shape, items: items.into(), early }
     }
 
     pub(super) fn as_block(&self) -> Block<'_> {
-        let Self { sequence, fragment, message, shape, ref items } = *self;
-        Block { sequence, fragment, message, shape, items, at: None }
+        let Self { sequence, fragment, message, shape, ref items, early } = *self;
+        Block { sequence, fragment, message, shape, items, at: None, early }
+    }
+
+    /// Number of the fragment after the last one.
+    pub(super) const fn end(&self) -> u64 {
+        self.fragment.wrapping_add(self.shape.count)
     }
 }
 
@@ -129,6 +166,11 @@ impl ByteBudget {
             self.used = used;
         }
         fits
+    }
+
+    /// Releases `bytes` of an entry that stays.
+    pub(super) const fn shrink(&mut self, bytes: usize) {
+        self.used -= bytes;
     }
 
     /// Releases reserved bytes.

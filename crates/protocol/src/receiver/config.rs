@@ -1,6 +1,18 @@
 //! Configuration of a receiver.
 
+use super::gap_tracker::GapTimes;
 use crate::{Nanos, SECOND};
+
+/// Order in which a topic's messages are delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeliveryOrder {
+    /// That of publication: messages behind a gap wait until it is filled or given up.
+    #[default]
+    Publication,
+    /// That of arrival: messages behind a gap are delivered at once, missing ones when they come,
+    /// and a loss is reported when it is certain. Every message comes once or is reported.
+    Arrival,
+}
 
 /// Configuration of a [`Receiver`](super::Receiver).
 #[derive(Clone, Debug)]
@@ -13,6 +25,11 @@ pub struct ReceiverSettings {
     pub reorder_bytes_max: usize,
     /// Time for which a missing datagram is requested before it counts as lost.
     pub recovery: Nanos,
+    /// Longest time that later messages wait for a missing datagram, if that is shorter than
+    /// `recovery`: it then counts as lost. Data from before the join has the recovery time.
+    pub give_up_after: Option<Nanos>,
+    /// Order of the messages of a topic.
+    pub order: DeliveryOrder,
     /// Silence after which the sender counts as dead, unless its Welcome sets another.
     pub liveness: Nanos,
     /// Time that a gap may be mere reordering before it is requested.
@@ -38,6 +55,8 @@ impl Default for ReceiverSettings {
             window_datagrams: 4_096,
             reorder_bytes_max: 8 << 20,
             recovery: 10 * SECOND,
+            give_up_after: None,
+            order: DeliveryOrder::Publication,
             liveness: SECOND,
             reorder: 0,
             tag: 0,
@@ -47,5 +66,13 @@ impl Default for ReceiverSettings {
             multicast: false,
             seed: 1,
         }
+    }
+}
+
+impl ReceiverSettings {
+    /// Times after which gaps are given up.
+    pub(super) fn gap_times(&self) -> GapTimes {
+        let live = self.give_up_after.map_or(self.recovery, |after| after.min(self.recovery));
+        GapTimes { live, history: self.recovery }
     }
 }

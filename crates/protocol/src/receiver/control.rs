@@ -221,7 +221,7 @@ fn begin(session: &mut Session, start: u64, body: &WelcomeBody) {
         session.parity = ParityWindow::of(body).map(Box::new);
     }
     let expects_history = session.settings.late_join && !session.joining.is_resuming();
-    session.liveness.expects_history = expects_history;
+    session.liveness.history_from = expects_history.then_some(start);
     if expects_history {
         session.tracker.allow_jump();
     }

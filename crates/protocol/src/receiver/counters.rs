@@ -99,8 +99,10 @@ impl ReceiverCounters {
 pub enum GapEnd {
     /// Noticed just now.
     Open,
-    /// The datagrams were recovered: they came late, or a repair did.
-    Recovered,
+    /// The datagrams were recovered: they came late by themselves.
+    Late,
+    /// The datagrams were recovered: the sender sent them again.
+    Repaired,
     /// The datagrams were recovered from parity.
     Rebuilt,
     /// The datagrams are lost.
@@ -145,6 +147,11 @@ impl GapLog {
         self.0.push_back(record);
     }
 
+    /// Whether it is half full.
+    pub(super) fn is_filling(&self) -> bool {
+        self.0.len() >= RECORDS_MAX / 2
+    }
+
     pub(super) fn take(&mut self) -> Option<GapRecord> {
         self.0.pop_front()
     }
@@ -155,7 +162,7 @@ mod tests {
     use super::*;
 
     fn record(first: u64) -> GapRecord {
-        GapRecord { noticed: 5, after: first, first, count: 1, end: GapEnd::Recovered }
+        GapRecord { noticed: 5, after: first, first, count: 1, end: GapEnd::Late }
     }
 
     #[test]
@@ -166,7 +173,9 @@ mod tests {
         log.add(GapRecord { end: GapEnd::Lost(LossReason::Gone), ..record(3) });
         assert_eq!(log.take().map(|gap| (gap.first, gap.count, gap.after)), Some((1, 2, 2)));
         assert_eq!(log.take().map(|gap| gap.end), Some(GapEnd::Lost(LossReason::Gone)));
+        assert!(!log.is_filling());
         (0..1_000).for_each(|n| log.add(record(n * 2)));
+        assert!(log.is_filling());
         assert_eq!(std::iter::from_fn(|| log.take()).count(), RECORDS_MAX);
     }
 

@@ -37,6 +37,22 @@ impl Gap {
     }
 }
 
+/// Times from noticing a gap to giving it up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GapTimes {
+    /// Of data sent since this receiver joined.
+    pub(super) live: Nanos,
+    /// Of data from before.
+    pub(super) history: Nanos,
+}
+
+impl GapTimes {
+    /// Time at which a gap expires.
+    const fn expiry(self, gap: &Gap) -> Nanos {
+        gap.noticed.saturating_add(if gap.history { self.history } else { self.live })
+    }
+}
+
 /// Classification of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
@@ -238,13 +254,13 @@ impl GapTracker {
     }
 
     /// Time at which the first gap expires.
-    pub(super) fn next_expiry(&self, recovery: Nanos) -> Option<Nanos> {
-        self.gaps.iter().map(|gap| gap.noticed.saturating_add(recovery)).min()
+    pub(super) fn next_expiry(&self, times: GapTimes) -> Option<Nanos> {
+        self.gaps.iter().map(|gap| times.expiry(gap)).min()
     }
 
-    /// A gap whose recovery time is over.
-    pub(super) fn expired(&self, now: Nanos, recovery: Nanos) -> Option<Gap> {
-        self.gaps.iter().find(|gap| gap.noticed.saturating_add(recovery) <= now).copied()
+    /// A gap whose time is over.
+    pub(super) fn expired(&self, now: Nanos, times: GapTimes) -> Option<Gap> {
+        self.gaps.iter().find(|gap| times.expiry(gap) <= now).copied()
     }
 }
 
@@ -341,7 +357,11 @@ mod tests {
         tracker.reopen(at(1), at(20), 11, 12);
         let gaps: Vec<_> = tracker.gaps().iter().map(|gap| (gap.first, gap.count)).collect();
         assert_eq!(gaps, [(at(1), 2), (at(3), 3)]);
-        assert_eq!(tracker.expired(17, 10).map(|gap| gap.first), Some(at(3)));
-        assert_eq!(tracker.next_expiry(10), Some(17));
+        let times = GapTimes { live: 10, history: 100 };
+        assert_eq!(tracker.expired(17, times).map(|gap| gap.first), Some(at(3)));
+        assert_eq!(tracker.next_expiry(times), Some(17));
+        tracker.gaps_mut().iter_mut().for_each(|gap| gap.history = true);
+        assert_eq!(tracker.expired(17, times).map(|gap| gap.first), None);
+        assert_eq!(tracker.next_expiry(times), Some(107));
     }
 }

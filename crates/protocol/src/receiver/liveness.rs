@@ -42,8 +42,8 @@ pub(super) struct Liveness {
     pub(super) end: Option<u64>,
     /// Time since which nothing before `end` is missing.
     pub(super) drained_at: Option<Nanos>,
-    /// The next gap is history from before this receiver joined.
-    pub(super) expects_history: bool,
+    /// Start of a receiver that begins with history: a gap from there on is from before it joined.
+    pub(super) history_from: Option<u64>,
     pub(super) goodbye: Goodbye,
     pub(super) close_reason: Option<CloseReason>,
 }
@@ -60,7 +60,7 @@ impl Liveness {
             is_refused: false,
             end: None,
             drained_at: None,
-            expects_history: false,
+            history_from: None,
             goodbye: Goodbye::None,
             close_reason: None,
         }

@@ -1,10 +1,13 @@
 //! Reassembly of one topic: delivers fragments in order, queues early blocks, and reports losses.
 //!
 //! Every block carries the numbers of its first fragment and message: the block with the next
-//! fragment is delivered at once, whatever other topics miss.
+//! fragment is delivered at once, whatever other topics miss. In order of arrival the messages of
+//! queued blocks are delivered as well (`early_delivery`).
 
 use super::block::{Block, ITEMS_MAX, QueuedBlock};
+use super::config::DeliveryOrder;
 use super::delivery::Delivery;
+use super::early_delivery;
 use super::gap_tracker::GapTracker;
 use super::output::{Assembly, BlockResult, Head, HeldBatch, Output};
 use crate::sequence::{ahead, before, later};
@@ -17,6 +20,7 @@ use std::collections::VecDeque;
 pub struct TopicReassembly {
     name: String,
     number: Option<u32>,
+    order: DeliveryOrder,
     /// Joins name the topic.
     pub(super) is_requested: bool,
     /// Number of the next fragment, and of its message.
@@ -47,10 +51,11 @@ pub struct TopicReassembly {
 }
 
 impl TopicReassembly {
-    pub(super) fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str, order: DeliveryOrder) -> Self {
         Self {
             name: name.to_owned(),
             number: None,
+            order,
             is_requested: true,
             fragment: 0,
             message: 0,
@@ -128,6 +133,9 @@ impl TopicReassembly {
             return BlockResult::NoRoom;
         }
         self.queue.insert(at, QueuedBlock::new(block));
+        if self.order == DeliveryOrder::Arrival {
+            early_delivery::deliver(&mut self.queue, at, block, output);
+        }
         self.release(tracker, output);
         self.block_result()
     }
@@ -256,7 +264,16 @@ impl TopicReassembly {
     fn deliver(&mut self, block: &Block<'_>, output: &mut Output<'_>) {
         let within = self.skipping || self.assembly.is_some();
         let shape = block.shape;
-        if shape.plain && !within && self.batch.is_empty() && block.message == self.message {
+        if block.is_delivered() {
+            if block.message != self.message || (shape.begins && within) {
+                output.counters.malformed += 1;
+                self.contradicted = true;
+                return;
+            }
+            self.message = block.message.wrapping_add(shape.ends);
+            // The rest of an open message is passed over, too.
+            self.skipping = shape.open;
+        } else if shape.plain && !within && self.batch.is_empty() && block.message == self.message {
             output.out.push(block.run(output.slot, self.message, 0..block.items.len()));
             output.counters.messages += shape.count;
             self.message = block.message.wrapping_add(shape.count);
@@ -294,18 +311,26 @@ impl TopicReassembly {
         // Numbers of the messages at `start` and at `safe`.
         let (mut first, mut held) = (self.message, self.message);
         let (mut start, mut safe, mut at) = (0, 0, 0);
+        // Messages that end in the rest of the block.
+        let mut ends = block.shape.ends;
         let mut items = Items::new(block.items);
         while let Some(item) = items.next() {
             let end = block.items.len() - items.rest().len();
+            let is_delivered = block.early.whole && (ends > 0 || block.early.last);
+            ends -= u64::from(item.flags.ends());
             if item.flags.is_whole() {
                 self.message = self.message.wrapping_add(1);
-                output.counters.messages += 1;
-                if !item.flags.goes_on() {
+                if block.early.whole {
+                    start = end;
+                } else {
+                    output.counters.messages += 1;
+                }
+                if block.early.whole || !self.holds_back(item) {
                     (safe, held) = (end, self.message);
                 }
             } else {
                 self.emit(block, (start, first), (safe, held), at, output);
-                self.take_fragment(item, output);
+                self.take_fragment(item, is_delivered, output);
                 (start, safe) = (end, end);
                 (first, held) = (self.message, self.message);
             }
@@ -334,9 +359,22 @@ impl TopicReassembly {
         }
     }
 
-    fn take_fragment(&mut self, item: Item<'_>, output: &mut Output<'_>) {
-        let bytes =
-            if item.flags.begins() { self.begin_message(item.bytes, output) } else { item.bytes };
+    /// Whether a message waits for the end of its batch.
+    fn holds_back(&self, item: Item<'_>) -> bool {
+        item.flags.goes_on() && self.order == DeliveryOrder::Publication
+    }
+
+    /// Takes a fragment; of a message that it begins `is_delivered` tells whether it was delivered
+    /// before its turn.
+    fn take_fragment(&mut self, item: Item<'_>, is_delivered: bool, output: &mut Output<'_>) {
+        let bytes: &[u8] = match item.flags.begins() {
+            true if is_delivered => {
+                self.skipping = true;
+                &[]
+            }
+            true => self.begin_message(item.bytes, output),
+            false => item.bytes,
+        };
         if let Some(assembly) = &mut self.assembly {
             if assembly.bytes.len() + bytes.len() <= assembly.total {
                 assembly.bytes.extend_from_slice(bytes);
@@ -353,7 +391,7 @@ impl TopicReassembly {
                 output.counters.messages += 1;
                 let (slot, number) = (output.slot, self.message);
                 let delivery = Delivery::Message { slot, number, bytes: whole.bytes.into() };
-                if item.flags.goes_on() {
+                if self.holds_back(item) {
                     self.batch.hold_back(delivery, whole.total, output);
                 } else {
                     self.batch.flush(output);

@@ -159,7 +159,8 @@ impl Session {
     pub(super) fn notice_gap(&mut self, now: Nanos, to: u64, skipped: u32) {
         // Not at once where the network reorders: the datagram may be just behind.
         let due = self.nak.first_due(now, &self.round_trip).saturating_add(self.settings.reorder);
-        let history = std::mem::take(&mut self.liveness.expects_history);
+        // After a first datagram at the start there is none.
+        let history = self.liveness.history_from.take() == Some(self.tracker.head());
         let due = match &self.parity {
             // Its parity may be on the way, unless it was sent before this receiver joined.
             Some(parity) if !history => due.max(parity.hold(now, self.round_trip.smoothed())),

@@ -1,3 +1,4 @@
+mod arrival;
 mod contract;
 mod hostile;
 mod outages;

@@ -1,7 +1,7 @@
 //! Subscribed topics of a receiver, found by name, slot or number.
 
-use super::block::{Block, BlockShape, ByteBudget};
-use super::config::ReceiverSettings;
+use super::block::{Block, BlockShape, ByteBudget, EarlyParts};
+use super::config::{DeliveryOrder, ReceiverSettings};
 use super::counters::ReceiverCounters;
 use super::delivery::Delivery;
 use super::gap_tracker::GapTracker;
@@ -33,6 +33,7 @@ pub(super) struct Topics {
     /// Bytes of messages being reassembled.
     assemblies: ByteBudget,
     longest: usize,
+    order: DeliveryOrder,
 }
 
 /// Longest messages that can be reassembled at once: more than one at a time only happens where
@@ -57,6 +58,7 @@ impl Topics {
             reorder: ByteBudget::new(settings.reorder_bytes_max),
             assemblies: ByteBudget::for_messages(ASSEMBLIES, settings.longest_message_max),
             longest: settings.longest_message_max,
+            order: settings.order,
         };
         wanted.iter().for_each(|name| _ = topics.subscribe(name));
         topics
@@ -66,7 +68,7 @@ impl Topics {
     pub(super) fn subscribe(&mut self, name: &str) -> bool {
         let Some(slot) = self.names.get(name) else {
             self.names.insert(name.into(), self.topics.len() as u32);
-            self.topics.push(TopicReassembly::new(name));
+            self.topics.push(TopicReassembly::new(name, self.order));
             return true;
         };
         let topic = &mut self.topics[*slot as usize];
@@ -192,6 +194,7 @@ impl Topics {
             shape,
             items: items.rest(),
             at: Some(origin.at),
+            early: EarlyParts::default(),
         };
         let (reorder, assemblies) = (&mut self.reorder, &mut self.assemblies);
         let longest = self.longest;

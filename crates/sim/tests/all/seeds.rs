@@ -76,6 +76,7 @@ fn many_runs_keep_every_promise() {
     // Runs without events prove nothing.
     if all {
         let much = [total.read, total.lost, total.repairs, total.naks, total.refusals];
+        assert!(total.overtaken > 5_000, "{total:?}");
         assert!(much.iter().all(|count| *count > 5_000), "{total:?}");
         let ends = [total.closed, total.died, total.joined_again, total.gentle];
         assert!(ends.iter().all(|count| *count > 100), "{total:?}");

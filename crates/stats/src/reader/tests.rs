@@ -116,7 +116,7 @@ fn loss(first: u64) -> Loss<'static> {
         after_ns: 6,
         first,
         count: Some(3),
-        end: LossOutcome::Recovered,
+        end: LossOutcome::Repaired,
     }
 }
 
@@ -138,6 +138,68 @@ fn the_log_keeps_the_latest_losses() {
 }
 
 #[test]
+fn sums_outlast_the_log() {
+    let directory = Directory::new("sums");
+    let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&[], 2)).unwrap();
+    for number in 1..=100 {
+        counters.loss(&Loss { unix_ns: 1_000 - number, after_ns: number, ..loss(number) });
+    }
+    let late = Loss { unix_ns: 7, end: LossOutcome::Late, ..loss(0) };
+    let given_up = Loss { end: LossOutcome::GivenUp(LossCause::GaveUp), ..late };
+    let reported = LossOutcome::Reported(LossCause::Gone);
+    let lost = Loss { topic: "prices", unix_ns: 8, count: None, end: reported, ..late };
+    for loss in [late, given_up, lost, Loss { count: Some(4), unix_ns: 9, ..lost }] {
+        counters.loss(&loss);
+    }
+    let report = read_file(&directory.only()).unwrap();
+    assert_eq!(report.losses.len(), 2);
+    let count = |count, first_unix_ns, last_unix_ns, longest_ns| LossCount {
+        count,
+        first_unix_ns,
+        last_unix_ns,
+        longest_ns,
+    };
+    let (session, source) = (0xfeed, loss(0).source.to_owned());
+    let datagrams = LossTotals {
+        session,
+        source: source.clone(),
+        late: count(3, 7, 7, 6),
+        repaired: count(300, 900, 999, 100),
+        given_up: count(3, 7, 7, 6),
+        ..LossTotals::default()
+    };
+    let (topic, reported) = ("prices".to_owned(), count(4, 8, 9, 6));
+    let messages = LossTotals { session, source, topic, reported, ..LossTotals::default() };
+    assert_eq!(report.loss_totals, [datagrams, messages]);
+}
+
+#[test]
+fn a_new_session_takes_the_sums_whose_last_loss_is_the_oldest() {
+    let directory = Directory::new("bounded");
+    let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&[], 1)).unwrap();
+    let of = |session, unix_ns| Loss { session, unix_ns, ..loss(1) };
+    (1..=64).for_each(|session| counters.loss(&of(session, session)));
+    counters.loss(&of(1, 100));
+    counters.loss(&of(99, 101));
+    let totals = read_file(&directory.only()).unwrap().loss_totals;
+    assert_eq!(totals.len(), 64);
+    let sessions: Vec<_> = totals.iter().map(|total| total.session).collect();
+    assert_eq!((sessions[0], sessions[1], sessions[63]), (1, 3, 99));
+    assert_eq!((totals[0].repaired.count, totals[63].repaired.count), (6, 3));
+}
+
+#[test]
+fn counts_add_up() {
+    let mut sum = LossCount::default();
+    assert!(!sum.is_some());
+    let one = LossCount { count: 2, first_unix_ns: 5, last_unix_ns: 9, longest_ns: 3 };
+    for other in [LossCount::default(), one, LossCount { first_unix_ns: 4, longest_ns: 8, ..one }] {
+        sum.add(&other);
+    }
+    assert_eq!(sum, LossCount { count: 4, first_unix_ns: 4, last_unix_ns: 9, longest_ns: 8 });
+}
+
+#[test]
 fn damage_is_no_loss() {
     let directory = Directory::new("damage");
     let counters = Counters::create(&directory.0, 0o600, &CounterLayout::process(&[], 2)).unwrap();
@@ -145,7 +207,7 @@ fn damage_is_no_loss() {
     counters.loss(&loss(2));
     let path = directory.only();
     let file = File::options().write(true).open(&path).unwrap();
-    let shape = Shape { counters: 0, errors: 32, losses: 2 };
+    let shape = Shape { counters: 0, errors: 32, losses: 2, totals: 64 };
     let what = shape.losses_offset() + offset_of!(LossEntry, what);
     file.write_all_at(&77_u32.to_le_bytes(), what as u64).unwrap();
     file.write_all_at(&u32::MAX.to_le_bytes(), TOPICS_OFFSET as u64).unwrap();

@@ -29,12 +29,15 @@ fn the_normative_page_states_the_layout_of_the_code() {
         )+};
     }
     same!(StatsHeader: magic, version, counters, errors, pid, namespace, start_time, name, role,
-        losses, session, opened_unix_ns, transport, address, group);
+        losses, session, opened_unix_ns, transport, address, group, totals);
     same!(TopicList: length, text);
     same!(CounterEntry: value, length, label);
     same!(ErrorEntry: count, first_unix_ns, last_unix_ns, length, text);
     same!(LossEntry: number, unix_ns, after_ns, session, first, count, what, why, source_length,
         topic_length, source, topic);
+    same!(LossSum: count, first_unix_ns, last_unix_ns, longest_ns);
+    same!(LossTotal: number, session, source_length, topic_length, late, repaired, rebuilt,
+        given_up, told, source, topic);
     for (name, value) in [
         ("STATS_VERSION", STATS_VERSION as usize),
         ("TOPICS_OFFSET", TOPICS_OFFSET),
@@ -42,6 +45,7 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("COUNTERS_MAX", COUNTERS_MAX as usize),
         ("ERRORS_MAX", ERRORS_MAX as usize),
         ("LOSSES_MAX", LOSSES_MAX as usize),
+        ("TOTALS_MAX", TOTALS_MAX as usize),
         ("LABEL_MAX", LABEL_MAX),
         ("ERROR_TEXT_MAX", ERROR_TEXT_MAX),
         ("TOPICS_TEXT_MAX", TOPICS_TEXT_MAX),
@@ -52,7 +56,8 @@ fn the_normative_page_states_the_layout_of_the_code() {
         ("ROLE_SUBSCRIBER", ROLE_SUBSCRIBER as usize),
         ("ROLE_MEMBER", ROLE_MEMBER as usize),
         ("ROLE_STORE", ROLE_STORE as usize),
-        ("LOSS_RECOVERED", LOSS_RECOVERED as usize),
+        ("LOSS_REPAIRED", LOSS_REPAIRED as usize),
+        ("LOSS_LATE", LOSS_LATE as usize),
         ("LOSS_GIVEN_UP", LOSS_GIVEN_UP as usize),
         ("LOSS_REBUILT", LOSS_REBUILT as usize),
         ("LOSS_TOLD", LOSS_TOLD as usize),
@@ -74,10 +79,11 @@ fn the_normative_page_states_the_layout_of_the_code() {
 
 #[test]
 fn the_kinds_of_entries_follow_one_another() {
-    let shape = Shape { counters: 3, errors: 2, losses: 5 };
+    let shape = Shape { counters: 3, errors: 2, losses: 5, totals: 7 };
     assert_eq!(shape.errors_offset(), 4096 + 128 * 3);
     assert_eq!(shape.losses_offset(), 4096 + 128 * 3 + 512 * 2);
-    assert_eq!(shape.file_bytes(), 4096 + 128 * 3 + 512 * 2 + 256 * 5);
+    assert_eq!(shape.totals_offset(), 4096 + 128 * 3 + 512 * 2 + 256 * 5);
+    assert_eq!(shape.file_bytes(), 4096 + 128 * 3 + 512 * 2 + 256 * 5 + 384 * 7);
 }
 
 #[test]
@@ -97,6 +103,7 @@ fn a_header_that_cannot_be_is_refused() {
         (StatsHeader { counters: (COUNTERS_MAX + 1).into(), ..sane }, StatsError::Damaged),
         (StatsHeader { errors: (ERRORS_MAX + 1).into(), ..sane }, StatsError::Damaged),
         (StatsHeader { losses: (LOSSES_MAX + 1).into(), ..sane }, StatsError::Damaged),
+        (StatsHeader { totals: (TOTALS_MAX + 1).into(), ..sane }, StatsError::Damaged),
     ] {
         assert_eq!(StatsHeader::read(header.as_bytes()).unwrap_err(), error);
     }

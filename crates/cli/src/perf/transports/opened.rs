@@ -23,6 +23,8 @@ pub(crate) struct Opened<C: Transport> {
     pub(crate) persistence: PersistenceSettings,
     /// Messages in flight so far, if stores keep them.
     pub(crate) flight: Option<Box<dyn Fn() -> FlightResult + Sync>>,
+    /// Subscribers get messages in order of arrival.
+    pub(crate) is_unordered: bool,
 }
 
 /// Questions to a transport's ends that the contract of all transports does not have.

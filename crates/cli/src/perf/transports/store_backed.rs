@@ -50,6 +50,7 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
             },
             persistence: configured.clone(),
             flight: Some(Box::new(move || store_backed.flight())),
+            is_unordered: false,
         })
     }
 }

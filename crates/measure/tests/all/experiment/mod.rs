@@ -58,6 +58,7 @@ fn reading() -> subscriber::Settings {
         linear: None,
         spin: 0,
         touch: Touch::Header,
+        unordered: false,
         once: true,
         setup: setup(),
     }

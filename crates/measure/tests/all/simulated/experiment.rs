@@ -57,6 +57,7 @@ pub(crate) fn play(tape: &Tape) -> SubscriberResult {
         linear: Some("100,1000".parse().unwrap()),
         spin: 0,
         touch: Touch::Header,
+        unordered: false,
         once: true,
         setup: setup(),
     };

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Indexes in about their order, some missing, some twice.
-fn schedule(count: usize, disorder: u64, loss: u64, rng: &mut Rng) -> Vec<usize> {
+pub(super) fn schedule(count: usize, disorder: u64, loss: u64, rng: &mut Rng) -> Vec<usize> {
     let mut order = Vec::new();
     for index in 0..count {
         let copies = if rng.below(100) < loss { 0 } else { 1 + rng.below(10) / 9 };

@@ -47,7 +47,7 @@ fn a_missing_datagram_delays_only_its_own_topic() {
     let record = subscriber.receiver.next_gap_record().expect("a record");
     assert_eq!((record.after, record.count, record.end), (0, 1, GapEnd::Open));
     let record = subscriber.receiver.next_gap_record().expect("a record");
-    assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Recovered));
+    assert_eq!((record.after, record.count, record.end), (1, 1, GapEnd::Late));
 }
 
 #[test]
@@ -59,7 +59,8 @@ fn a_loss_is_told_when_the_time_for_recovery_is_over() {
     subscriber.hear(over - 1, &source.session_frame(0));
     subscriber.pass(over - 1);
     assert!(!subscriber.lost_any());
-    assert_eq!(subscriber.receiver.session.tracker.next_expiry(settings().recovery), Some(over));
+    let times = settings().gap_times();
+    assert_eq!(subscriber.receiver.session.tracker.next_expiry(times), Some(over));
     subscriber.pass(over);
     assert_eq!(subscriber.lost, [vec![1], vec![]]);
     assert_eq!(subscriber.receiver.counters().lost_datagrams, 1);

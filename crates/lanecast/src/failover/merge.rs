@@ -1,0 +1,344 @@
+//! Merges the copies of one numbered stream that several sources send: the first copy counts.
+//!
+//! Every source sends its messages in order, so a number that all sources have passed cannot come
+//! any more. Messages beyond a missing number are kept until it comes, cannot come, or has had its
+//! time; what is kept is bounded. Time is an argument.
+
+use lanecast_transport::{SessionId, Stream, TopicId};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Limits of a [`Failover`](super::Failover).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailoverSettings {
+    /// Longest time for which messages wait for a missing one that a source may still bring.
+    pub patience: Duration,
+    /// Most messages that wait.
+    pub held_messages: usize,
+    /// Most bytes of messages that wait.
+    pub held_bytes: usize,
+}
+
+impl Default for FailoverSettings {
+    fn default() -> Self {
+        let patience = Duration::from_secs(1);
+        Self { patience, held_messages: 4_096, held_bytes: 4 << 20 }
+    }
+}
+
+/// Counts of a [`Failover`](super::Failover).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailoverCounters {
+    /// Messages delivered.
+    pub messages: u64,
+    /// Copies dropped, because another came first.
+    pub duplicates: u64,
+    /// Messages that no source brought.
+    pub lost: u64,
+}
+
+/// A stream of one source.
+pub(super) type SourceKey = (SessionId, TopicId);
+
+/// The key of a source's stream.
+pub(super) const fn key(stream: &Stream) -> SourceKey {
+    (stream.session, stream.topic_id)
+}
+
+/// Handling of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Delivered at once: the next one.
+    Next,
+    /// An earlier one is missing: [`hold`](Merge::hold) it.
+    Ahead,
+    /// Dropped: a copy has come before.
+    Duplicate,
+}
+
+/// Something whose turn has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ready {
+    /// A message that was held.
+    Message(u64, Box<[u8]>),
+    /// Missing messages: the first number, and how many.
+    Lost(u64, u64),
+}
+
+/// State of a merged stream.
+#[derive(Debug)]
+pub(super) struct Merge {
+    settings: FailoverSettings,
+    /// Number of the next message, once there was one.
+    next: Option<u64>,
+    /// Live sources, and the number after the last that each has sent.
+    sources: Vec<(SourceKey, Option<u64>)>,
+    /// Messages beyond missing ones.
+    held: BTreeMap<u64, Box<[u8]>>,
+    held_bytes: usize,
+    /// The missing number, and since when it is missed.
+    missing: Option<(u64, Instant)>,
+    counters: FailoverCounters,
+}
+
+impl Merge {
+    pub(super) fn new(settings: FailoverSettings) -> Self {
+        Self {
+            settings,
+            next: None,
+            sources: Vec::new(),
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            missing: None,
+            counters: FailoverCounters::default(),
+        }
+    }
+
+    pub(super) const fn counters(&self) -> FailoverCounters {
+        self.counters
+    }
+
+    /// Number of live sources.
+    pub(super) const fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// A source is there.
+    pub(super) fn join(&mut self, source: SourceKey) {
+        self.sources.push((source, None));
+    }
+
+    /// A source is gone: what it has not sent it will not send.
+    pub(super) fn leave(&mut self, source: SourceKey) {
+        self.sources.retain(|(known, _)| *known != source);
+    }
+
+    /// Takes message `number` of a source.
+    pub(super) fn admit(&mut self, source: SourceKey, number: u64) -> Admission {
+        // The last number has none after it, and is of no use in a stream.
+        let Some(after) = number.checked_add(1) else { return Admission::Duplicate };
+        if let Some((_, position)) = self.sources.iter_mut().find(|(known, _)| *known == source) {
+            *position = (*position).max(Some(after));
+        }
+        let next = *self.next.get_or_insert(number);
+        if number < next || self.held.contains_key(&number) {
+            self.counters.duplicates += 1;
+            return Admission::Duplicate;
+        }
+        if number > next {
+            return Admission::Ahead;
+        }
+        self.next = Some(after);
+        self.counters.messages += 1;
+        Admission::Next
+    }
+
+    /// Keeps a message until its turn comes.
+    pub(super) fn hold(&mut self, number: u64, bytes: Box<[u8]>) {
+        self.held_bytes += bytes.len();
+        self.held.insert(number, bytes);
+    }
+
+    /// Takes what comes next, if its turn has come.
+    pub(super) fn take_ready(&mut self, now: Instant) -> Option<Ready> {
+        let (next, first) = (self.next?, *self.held.first_key_value()?.0);
+        if first > next {
+            if !self.gives_up(next, now) {
+                return None;
+            }
+            self.next = Some(first);
+            self.counters.lost += first - next;
+            return Some(Ready::Lost(next, first - next));
+        }
+        let (number, bytes) = self.held.pop_first()?;
+        self.held_bytes -= bytes.len();
+        self.next = Some(number + 1);
+        self.counters.messages += 1;
+        Some(Ready::Message(number, bytes))
+    }
+
+    /// Whether to wait no longer for message `next`.
+    fn gives_up(&mut self, next: u64, now: Instant) -> bool {
+        let has_passed = |position: Option<u64>| position.is_some_and(|position| position > next);
+        if self.sources.iter().all(|(_, position)| has_passed(*position)) {
+            return true;
+        }
+        let FailoverSettings { held_messages, held_bytes, .. } = self.settings;
+        if self.held.len() > held_messages || self.held_bytes > held_bytes {
+            return true;
+        }
+        if self.missing.is_none_or(|(missing, _)| missing != next) {
+            self.missing = Some((next, now));
+        }
+        self.patience_left(now).is_some_and(|left| left.is_zero())
+    }
+
+    /// Time until a missing message is given up; `None` if none is missed.
+    pub(super) fn patience_left(&self, now: Instant) -> Option<Duration> {
+        let (missing, since) = self.missing?;
+        let is_missed = self.next == Some(missing) && !self.held.is_empty();
+        is_missed.then(|| self.settings.patience.saturating_sub(now.duration_since(since)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const A: SourceKey = (SessionId(1), TopicId::FIRST);
+    const B: SourceKey = (SessionId(2), TopicId::FIRST);
+
+    /// A merge, and what it has delivered and reported as lost.
+    struct Merged {
+        merge: Merge,
+        read: Vec<u64>,
+        lost: Vec<u64>,
+        now: Instant,
+    }
+
+    impl Merged {
+        fn of(sources: &[SourceKey], settings: FailoverSettings) -> Self {
+            let mut merge = Merge::new(settings);
+            sources.iter().for_each(|source| merge.join(*source));
+            Self { merge, read: Vec::new(), lost: Vec::new(), now: Instant::now() }
+        }
+
+        fn hear(&mut self, source: SourceKey, number: u64) {
+            match self.merge.admit(source, number) {
+                Admission::Next => self.read.push(number),
+                Admission::Ahead => self.merge.hold(number, vec![0; 10].into()),
+                Admission::Duplicate => {}
+            }
+            self.release();
+        }
+
+        fn leave(&mut self, source: SourceKey) {
+            self.merge.leave(source);
+            self.release();
+        }
+
+        fn release(&mut self) {
+            while let Some(ready) = self.merge.take_ready(self.now) {
+                match ready {
+                    Ready::Message(number, _) => self.read.push(number),
+                    Ready::Lost(first, count) => self.lost.extend(first..first + count),
+                }
+            }
+            let settings = &self.merge.settings;
+            assert!(self.merge.held.len() <= settings.held_messages);
+            assert!(self.merge.held_bytes <= settings.held_bytes);
+        }
+    }
+
+    #[test]
+    fn the_first_copy_counts_and_a_death_costs_nothing() {
+        let mut merged = Merged::of(&[A, B], FailoverSettings::default());
+        for number in 0..5 {
+            merged.hear(A, number);
+        }
+        (0..3).for_each(|number| merged.hear(B, number));
+        merged.leave(A);
+        (3..9).for_each(|number| merged.hear(B, number));
+        assert_eq!(merged.read, (0..9).collect::<Vec<_>>());
+        let counters = merged.merge.counters();
+        assert_eq!((counters.messages, counters.duplicates, counters.lost), (9, 5, 0));
+    }
+
+    #[test]
+    fn one_source_fills_the_gap_of_the_other_in_order() {
+        let mut merged = Merged::of(&[A, B], FailoverSettings::default());
+        [0, 1, 4, 5].into_iter().for_each(|number| merged.hear(A, number));
+        assert_eq!(merged.read, [0, 1], "B may still bring 2");
+        (0..4).for_each(|number| merged.hear(B, number));
+        assert_eq!((merged.read.as_slice(), merged.lost.len()), (&[0, 1, 2, 3, 4, 5][..], 0));
+    }
+
+    #[test]
+    fn a_number_that_all_have_passed_is_lost() {
+        let mut merged = Merged::of(&[A, B], FailoverSettings::default());
+        [0, 3, 4].into_iter().for_each(|number| merged.hear(A, number));
+        [0, 2].into_iter().for_each(|number| merged.hear(B, number));
+        assert_eq!((merged.read.as_slice(), merged.lost.as_slice()), (&[0, 2, 3, 4][..], &[1][..]));
+        // The only one that may have had it is gone.
+        merged.hear(A, 7);
+        merged.leave(B);
+        assert_eq!((merged.read.last(), merged.lost.as_slice()), (Some(&7), &[1, 5, 6][..]));
+    }
+
+    #[test]
+    fn a_silent_source_is_waited_for_in_time_and_room() {
+        let patience = Duration::from_millis(10);
+        let settings = FailoverSettings { patience, held_messages: 3, held_bytes: 25 };
+        let mut merged = Merged::of(&[A, B], settings);
+        [0, 2].into_iter().for_each(|number| merged.hear(A, number));
+        assert_eq!(merged.merge.patience_left(merged.now), Some(patience));
+        merged.now += patience;
+        merged.release();
+        assert_eq!((merged.read.as_slice(), merged.lost.as_slice()), (&[0, 2][..], &[1][..]));
+        assert_eq!(merged.merge.patience_left(merged.now), None);
+        [4, 5, 6].into_iter().for_each(|number| merged.hear(A, number));
+        assert_eq!((merged.read.last(), merged.lost.as_slice()), (Some(&6), &[1, 3][..]));
+    }
+
+    #[test]
+    fn a_replacement_goes_on_where_the_last_one_ended() {
+        let mut merged = Merged::of(&[A], FailoverSettings::default());
+        (0..3).for_each(|number| merged.hear(A, number));
+        merged.leave(A);
+        merged.merge.join(B);
+        [1, 2, 3, u64::MAX].into_iter().for_each(|number| merged.hear(B, number));
+        assert_eq!((merged.read.as_slice(), merged.lost.len()), (&[0, 1, 2, 3][..], 0));
+    }
+
+    /// A source of the same numbers: its delay, its loss in percent, and when it dies.
+    fn source() -> impl Strategy<Value = (u64, u64, u64)> {
+        (0u64..40, 0u64..40, 20u64..400)
+    }
+
+    proptest! {
+        /// Sources with delays, losses and deaths of their own, against what they sent.
+        #[test]
+        fn each_number_is_read_once_in_order_or_lost(
+            seed: u64,
+            sources in prop::collection::vec(source(), 1..4),
+        ) {
+            let mut chance = seed;
+            let mut below = |most: u64| {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (chance >> 33) % most
+            };
+            let keys: Vec<SourceKey> =
+                (0..sources.len() as u64).map(|at| (SessionId(at), TopicId::FIRST)).collect();
+            let mut merged = Merged::of(&keys, FailoverSettings::default());
+            let mut sent = BTreeSet::new();
+            // The first number reaches all, so that they begin together.
+            keys.iter().for_each(|key| merged.hear(*key, 0));
+            for time in 1..=400 {
+                for (key, (delay, loss, death)) in keys.iter().zip(&sources) {
+                    let number = time - delay.min(&time);
+                    if number == 0 || time > *death || below(100) < *loss {
+                        continue;
+                    }
+                    sent.insert(number);
+                    merged.hear(*key, number);
+                }
+                for (key, (_, _, death)) in keys.iter().zip(&sources) {
+                    if time == *death {
+                        merged.leave(*key);
+                    }
+                }
+            }
+            keys.iter().for_each(|key| merged.leave(*key));
+            prop_assert!(merged.read.is_sorted_by(|a, b| a < b), "in order, each once");
+            let read: BTreeSet<u64> = merged.read.iter().copied().collect();
+            let lost: BTreeSet<u64> = merged.lost.iter().copied().collect();
+            sent.insert(0);
+            prop_assert_eq!(&read, &sent, "what any source brought");
+            let last = *sent.last().expect("0 at least");
+            let missing: BTreeSet<u64> = (0..=last).filter(|it| !sent.contains(it)).collect();
+            prop_assert_eq!(lost, missing);
+        }
+    }
+}
