@@ -238,7 +238,7 @@ pub struct ErrorEntry {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct LossEntry {
-    /// The how-manieth of the log it is, from 1; 0: the entry is free, or being written.
+    /// Its place in the log, from 1; 0: the entry is free, or being written.
     pub number: AtomicU64,
     /// When it was noticed, in nanoseconds since 1970.
     pub unix_ns: AtomicU64,
@@ -250,7 +250,7 @@ pub struct LossEntry {
     pub first: AtomicU64,
     /// Number of messages; [`COUNT_UNKNOWN`].
     pub count: AtomicU64,
-    /// [`LOSS_RECOVERED`] and others.
+    /// [`LOSS_REPAIRED`] and others.
     pub what: AtomicU32,
     /// Why it was given up: [`WHY_NONE`] and others.
     pub why: AtomicU32,
