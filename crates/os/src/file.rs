@@ -116,6 +116,23 @@ impl NewFile {
     }
 }
 
+/// Sets both times of the file at `path` to now: programs that watch its directory are told its
+/// name.
+///
+/// Through an open file that had no name at first, they would be told the number that it had then.
+///
+/// # Errors
+/// If the file is gone, or the system refuses.
+pub fn touch(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let now = core::ptr::null();
+    // SAFETY: the path is a live, terminated string; no times stand for the current one.
+    checked(unsafe {
+        libc::utimensat(libc::AT_FDCWD, path.as_ptr(), now, libc::AT_SYMLINK_NOFOLLOW)
+    })?;
+    Ok(())
+}
+
 /// Memory of `bytes` zero bytes as a file without a name in any directory, all of it reserved.
 ///
 /// The file is removed with its last mapping and descriptor.

@@ -100,7 +100,7 @@ impl Publish for Publisher {
             return Err(TopicError::Full(most));
         }
         self.writer.ring().memory_mut().write_topic(index, &entry);
-        // PAIRS(topics): release here, acquire in `Image::announce_topics` and
+        // PAIRS(topics): release here, acquire in `StreamTable::note_topics` and
         // `LocalSession::has_any_topic`: the entry is written before it is counted.
         self.writer.segment().ring().topics.store(index + 1, Ordering::Release);
         self.writer.count_topic();

@@ -6,12 +6,12 @@ use crate::segment::{Segment, SessionFiles};
 use crate::settings::{DomainSettings, SlowConsumerPolicy, Visibility};
 use lanecast_base::sync::light_fences_enabled;
 use lanecast_os::process::{Identity, own_name, random};
-use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory};
+use lanecast_os::{LockByte, MapMode, NewFile, memory_file, private_directory, touch};
 use lanecast_wire::shm::{
     FLAG_EVICTS, FLAG_LIGHT_FENCES, GATE_MAGIC, GateHeader, Limits, RING_MAGIC, RingHeader,
     VERSION, gate_bytes,
 };
-use std::fs::{File, FileTimes};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::SystemTime;
@@ -46,7 +46,7 @@ impl UnnamedFiles {
         // The gate first: a process that finds the ring must find the gate as well.
         let gate_lock = gate.publish(&name_of(&files.gate))?;
         match ring.publish(&name_of(&files.ring)) {
-            Ok(ring_lock) => Ok(NamedFiles { files, ring_lock, _gate_lock: gate_lock }),
+            Ok(ring_lock) => Ok(NamedFiles { files, _ring_lock: ring_lock, _gate_lock: gate_lock }),
             Err(error) => {
                 let _ = files.remove();
                 Err(error.into())
@@ -59,7 +59,7 @@ impl UnnamedFiles {
 #[derive(Debug)]
 pub(crate) struct NamedFiles {
     files: SessionFiles,
-    ring_lock: LockByte,
+    _ring_lock: LockByte,
     _gate_lock: LockByte,
 }
 
@@ -67,10 +67,7 @@ impl NamedFiles {
     /// Touches the ring file, which wakes the conductors that watch the directory. If this fails,
     /// they find the change in their next scan.
     pub(crate) fn touch(&self) {
-        let now = SystemTime::now();
-        // Both times: inotify reports no change of attributes for one alone.
-        let both = FileTimes::new().set_accessed(now).set_modified(now);
-        let _ = self.ring_lock.file().set_times(both);
+        let _ = touch(&self.files.ring);
     }
 
     /// Removes both files; if that fails, the next process to open the domain tries again.

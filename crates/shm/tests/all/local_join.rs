@@ -2,6 +2,7 @@
 //! leave none behind.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_os::DirectoryWatch;
 use lanecast_shm::{Domain, DomainSettings, SlowConsumerPolicy, Subscriber, Visibility, inspect};
 use lanecast_transport::{
     CloseReason, Event, LossReason, Publish, SessionId, Subscribe, Transport,
@@ -40,6 +41,19 @@ fn poll(subscriber: &mut Subscriber) -> Vec<String> {
         });
     });
     told
+}
+
+/// Conductors of other processes look at a session again: its first topic may not have been theirs.
+#[test]
+fn a_later_topic_is_told_by_the_name_of_its_session() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Visibility::Host, directory.path());
+    let mut publisher = domain.publisher("first").expect("a publisher");
+    let watch = DirectoryWatch::new(directory.path()).expect("a watch");
+    publisher.add_topic("second").expect("a topic");
+    let mut names = Vec::new();
+    assert!(!watch.wait(Duration::ZERO, |name| names.push(name.to_owned())));
+    assert_eq!(names, [format!("{}.ring", publisher.session()).as_str()]);
 }
 
 /// The join needs neither the conductor nor a second poll, in either order of opening.
