@@ -103,9 +103,10 @@ impl Context {
     /// instead of the settings `net.order` and `net.give_up_after`: for one subscriber in a program
     /// that must not wait behind a gap.
     ///
-    /// It concerns [`subscriber`](Self::subscriber), [`subscriber_to`](Self::subscriber_to) and
-    /// those of a [`pattern`](Self::pattern) without a filter. Filtered and durable subscribers,
-    /// groups and stores need their streams whole and in order; for them neither setting counts.
+    /// The setting concerns [`subscriber`](Self::subscriber),
+    /// [`subscriber_to`](Self::subscriber_to) and those of a [`pattern`](Self::pattern) without a
+    /// filter. Filtered and durable subscribers, groups and stores need their streams whole and in
+    /// order; for them neither setting counts.
     ///
     /// ```
     /// use lanecast::net::{DeliveryOrder, DeliverySettings};

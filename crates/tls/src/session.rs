@@ -152,7 +152,7 @@ impl TlsSession {
     /// Writes encrypted bytes to `out` as far as it takes them; whether none are left.
     ///
     /// # Errors
-    /// Those of `out` but `WouldBlock` and `Interrupted`.
+    /// Errors of `out`, except `WouldBlock` and `Interrupted`.
     pub fn write_to(&mut self, out: &mut dyn Write) -> io::Result<bool> {
         while self.connection.wants_write() {
             match self.connection.write_tls(out) {

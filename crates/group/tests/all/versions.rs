@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 const TOPIC: &str = "_group.g";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-/// Where each frame has its version and its sender, in all versions.
+/// Places of a frame's version and of its sender, the same in all versions.
 const VERSION_AT: usize = 0;
 const SENDER_AT: std::ops::Range<usize> = 8..16;
 

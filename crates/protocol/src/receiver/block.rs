@@ -17,7 +17,7 @@ pub(super) struct Block<'a> {
     pub(super) items: &'a [u8],
     /// Offset of the items in the caller's buffer; `None` if they were copied.
     pub(super) at: Option<u32>,
-    /// Its parts that were delivered already.
+    /// Parts that were delivered already.
     pub(super) early: EarlyParts,
 }
 

@@ -181,12 +181,12 @@ impl<T, K> Writer<T, K> {
         }
         self.flushed = to.position();
         if to.block == self.first {
-            // PAIRS(pipe): release here, acquire in `Reader::look`.
+            // PAIRS(pipe): release here, acquire in `Reader::poll_block`.
             self.first.word().store(to.position(), Ordering::Release);
         } else {
             // Relaxed: the reader comes here only after the first block is published.
             to.block.word().store(to.position(), Ordering::Relaxed);
-            // PAIRS(pipe): release here, acquire in `Reader::look`.
+            // PAIRS(pipe): release here, acquire in `Reader::poll_block`.
             self.first.word().store(self.first_end, Ordering::Release);
             (self.first, self.first_end) = (to.block, to.end());
         }

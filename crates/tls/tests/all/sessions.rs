@@ -228,7 +228,7 @@ impl Chance {
     }
 }
 
-/// Whatever comes instead of a handshake: an error or nothing, no panic, and little memory.
+/// Other bytes than a handshake's lead to an error or to nothing: no panic, and little memory.
 #[test]
 fn hostile_handshakes_are_refused_and_keep_little() {
     let sides = Sides::new();

@@ -3,6 +3,7 @@
 use super::child::Child;
 use super::ledger::{Ledger, fill, message};
 use super::network::Loopback;
+use super::runs::kill_behind_a_held_run;
 use super::witness::Witness;
 use super::{PATIENCE, until};
 use lanecast_net::{Pacing, TransportKind};
@@ -98,25 +99,10 @@ fn a_publisher_is_killed(kind: TransportKind) {
     let witness = Witness::new(&transport);
     let mut publisher = Child::start_over(&loopback.words(), "publisher subscribers=2");
     let session = publisher.tells_number("session");
-    let mut ledger = Ledger::default();
-    let mut is_killed = false;
-    until("the end of the stream", || {
-        let run = subscriber.take(50);
-        let events: Vec<Event<'_>> = run.iter().collect();
-        let is_message = matches!(events.first(), Some(Event::Message(_)));
-        if is_message && !is_killed && ledger.account(session).is_some_and(|it| it.next > 200) {
-            publisher.kill();
-            is_killed = true;
-            until("the other one to be told", || witness.end(session).is_some());
-        }
-        events.iter().for_each(|event| ledger.enter(event).expect("in order, whole, once"));
-        let work = events.len();
-        drop(run);
-        subscriber.wait(work);
-        ledger.account(session).is_some_and(|account| account.left.is_some())
+    let account = kill_behind_a_held_run(&mut subscriber, &mut publisher, session, || {
+        until("the other one to be told", || witness.end(session).is_some());
     });
-    let account = ledger.account(session).expect("it had joined");
-    assert!(is_killed && !account.lost, "{kind}: {account:?}");
+    assert!(!account.lost, "{kind}: {account:?}");
     assert_eq!((account.first, account.left), (Some(0), Some(CloseReason::Died)), "{kind}");
     let (first, next, why) = witness.end(session).expect("told");
     assert_eq!((first, why), (0, CloseReason::Died), "{kind}");

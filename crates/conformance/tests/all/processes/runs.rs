@@ -1,7 +1,7 @@
 //! Runs that are held while a process dies, or is evicted.
 
 use super::child::Child;
-use super::ledger::{Ledger, fill, message};
+use super::ledger::{Account, Ledger, fill, message};
 use super::{PATIENCE, Scene, until};
 use lanecast_shm::SlowConsumerPolicy;
 use lanecast_transport::{ClaimError, CloseReason, Event, Publish, Run, Subscribe, Transport};
@@ -35,26 +35,39 @@ fn a_held_run_outlives_its_publisher() {
     for _ in 0..10 {
         let mut publisher = Child::start(&scene.path(), "publisher subscribers=1");
         let session = publisher.tells_number("session");
-        let mut ledger = Ledger::default();
-        let mut is_killed = false;
-        until("the end of the stream", || {
-            let run = subscriber.take(50);
-            let events: Vec<Event<'_>> = run.iter().collect();
-            let is_message = matches!(events.first(), Some(Event::Message(_)));
-            if is_message && !is_killed && ledger.account(session).is_some_and(|it| it.next > 200) {
-                // Waits for the process: its memory is this one's alone from here on.
-                publisher.kill();
-                is_killed = true;
-            }
-            events.iter().for_each(|event| ledger.enter(event).expect("in order, whole, once"));
-            let work = events.len();
-            drop(run);
-            subscriber.wait(work);
-            let account = ledger.account(session);
-            account.is_some_and(|account| account.left == Some(CloseReason::Died) && !account.lost)
-        });
-        assert!(is_killed);
+        let account = kill_behind_a_held_run(&mut subscriber, &mut publisher, session, || ());
+        assert_eq!((account.left, account.lost), (Some(CloseReason::Died), false));
     }
+}
+
+/// Reads `session` to its end by runs, of which one is held while the publisher is killed, and
+/// `held` called; what it holds is checked afterwards.
+pub(super) fn kill_behind_a_held_run(
+    subscriber: &mut impl Subscribe,
+    publisher: &mut Child,
+    session: u64,
+    held: impl Fn(),
+) -> Account {
+    let mut ledger = Ledger::default();
+    let mut is_killed = false;
+    until("the end of the stream", || {
+        let run = subscriber.take(50);
+        let events: Vec<Event<'_>> = run.iter().collect();
+        let is_message = matches!(events.first(), Some(Event::Message(_)));
+        if is_message && !is_killed && ledger.account(session).is_some_and(|it| it.next > 200) {
+            // Waits for the process: of its memory only this one's is left from here on.
+            publisher.kill();
+            is_killed = true;
+            held();
+        }
+        events.iter().for_each(|event| ledger.enter(event).expect("in order, whole, once"));
+        let work = events.len();
+        drop(run);
+        subscriber.wait(work);
+        ledger.account(session).is_some_and(|account| account.left.is_some())
+    });
+    assert!(is_killed, "the stream ended before");
+    ledger.account(session).expect("it had joined").clone()
 }
 
 #[test]
