@@ -198,7 +198,7 @@ impl Batch for ShmBatch<'_> {
 
     fn publish(self) -> usize {
         if self.count > 0 {
-            self.writer.ring().commit_batch(self.first_length, self.end, self.count as u64);
+            self.writer.ring().commit_batch(self.first_length, self.end);
         }
         self.count
     }

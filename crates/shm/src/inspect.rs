@@ -108,7 +108,7 @@ fn report(files: &SessionFiles) -> Result<SessionReport, JoinError> {
         topics: directory::topics(&ring, &limits).map_err(io)?,
         window_bytes: limits.window_bytes,
         position: head.get(),
-        messages: live.messages.load(Ordering::Relaxed),
+        messages: view.messages(),
         back_pressured: live.back_pressured.load(Ordering::Relaxed),
         evictions: live.evictions.load(Ordering::Relaxed),
         wakes: live.wakes.load(Ordering::Relaxed),

@@ -159,7 +159,7 @@ fn a_batch_becomes_visible_as_a_whole() {
                 writer.stage(at, TOPIC, LENGTH, bytes);
                 writer.memory().bodies.write(at, index + 1);
             }
-            writer.commit_batch(LENGTH, first.plus(2 * bytes), 2);
+            writer.commit_batch(LENGTH, first.plus(2 * bytes));
         });
         if read(&mut reader, &model.bodies) == Some(1) {
             assert_eq!(read(&mut reader, &model.bodies), Some(2), "the batch came in parts");

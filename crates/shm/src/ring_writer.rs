@@ -39,7 +39,6 @@ pub(crate) struct RingWriter<M> {
     at: Position,
     /// Messages and the empty word behind them may reach up to here.
     limit: Position,
-    messages: u64,
     /// Number of the next message of each topic.
     next_numbers: Vec<u64>,
     /// The staged messages of a batch, in order.
@@ -85,7 +84,6 @@ impl<M: Memory> RingWriter<M> {
             memory,
             at: start,
             limit,
-            messages: 0,
             next_numbers: Vec::new(),
             staged: Vec::new(),
             evicted: [0; SUBSCRIBERS_MAX as usize],
@@ -191,7 +189,7 @@ impl<M: Memory> RingWriter<M> {
         // word behind it are written before the commit word.
         frame.commit.store(Word::message(length).0, Ordering::Release);
         self.advance(topic, number.wrapping_add(1), next);
-        self.publish(1);
+        self.notify_readers();
     }
 
     #[inline(always)]
@@ -231,7 +229,7 @@ impl<M: Memory> RingWriter<M> {
     }
 
     /// Publishes staged messages, the first of `first_length` bytes, which end at `next`.
-    pub(crate) fn commit_batch(&mut self, first_length: u32, next: Position, count: u64) {
+    pub(crate) fn commit_batch(&mut self, first_length: u32, next: Position) {
         let memory = &self.memory;
         memory.frame(next).commit.store(Word::EMPTY.0, Ordering::Relaxed);
         // PAIRS(commit): release here, acquire in `RingReader::peek`: the whole batch is visible.
@@ -243,7 +241,7 @@ impl<M: Memory> RingWriter<M> {
         }
         // Its memory serves the next batch.
         self.staged = staged;
-        self.publish(count);
+        self.notify_readers();
     }
 
     /// Counts committed messages of `topic`, and moves the head behind them.
@@ -256,13 +254,6 @@ impl<M: Memory> RingWriter<M> {
         // PAIRS(head): release here, acquire in `read_counts`: a reader that starts at this head
         // finds every message before it counted.
         self.memory.ring().head.store(next.get(), Ordering::Release);
-    }
-
-    #[inline(always)]
-    fn publish(&mut self, count: u64) {
-        self.messages = self.messages.wrapping_add(count);
-        self.memory.ring().messages.store(self.messages, Ordering::Relaxed);
-        self.notify_readers();
     }
 
     /// Wakes the readers that sleep or are about to, after a change that they wait for.

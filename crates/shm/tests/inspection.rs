@@ -38,6 +38,8 @@ fn a_look_changes_no_byte() {
     let _feed = domain.subscriber(&["x"]).expect("a subscriber");
     assert!(publisher.wait_for_subscribers(1, LONG));
     publisher.send(b"unread").expect("room");
+    let second = publisher.add_topic("y").expect("a topic");
+    publisher.send_on(second, b"unread").expect("room");
 
     // Joining ends with a counter: from then on only the publisher writes.
     let start = Instant::now();
@@ -52,6 +54,7 @@ fn a_look_changes_no_byte() {
     for _ in 0..LOOKS {
         let look = DomainSnapshot::take(&directory).expect("a look");
         assert_eq!((look.sessions.len(), look.unreadable.len()), (1, 0));
+        assert_eq!(look.sessions[0].messages, 2, "of both topics");
         assert_eq!(look.sessions[0].subscribers.len(), 1);
         assert!(look.sessions[0].subscribers[0].lag_bytes > 0);
         assert_eq!(

@@ -157,9 +157,7 @@ impl RingHeader {
 pub struct RingLive {
     /// The position after the last committed message.
     pub head: AtomicU64,
-    /// Committed messages.
-    pub messages: AtomicU64,
-    _line: [u64; 14],
+    _line: [u64; 15],
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
     /// Topics in the table.
@@ -184,8 +182,7 @@ impl RingLive {
     pub fn new() -> Self {
         Self {
             head: AtomicU64::new(0),
-            messages: AtomicU64::new(0),
-            _line: [0; 14],
+            _line: [0; 15],
             state: AtomicU32::new(0),
             topics: AtomicU32::new(0),
             wait: AtomicU32::new(0),

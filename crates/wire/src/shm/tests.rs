@@ -160,7 +160,7 @@ fn the_normative_page_states_the_offsets_of_the_code() {
     same!(0, RingHeader: magic, version, flags, session, file_bytes, window_bytes, data_offset,
         longest_message, topics_max, subscribers_max, pid, namespace, start_time,
         created_unix_ns, name);
-    same!(RING_LIVE_OFFSET, RingLive: head, messages, state, topics, wait, back_pressured,
+    same!(RING_LIVE_OFFSET, RingLive: head, state, topics, wait, back_pressured,
         evictions, wakes, evicted);
     same!(0, GateHeader: magic, version, subscribers_max, session);
     same!(GATE_LIVE_OFFSET, GateLive: sleepers, used, publisher_waits, publisher_wake);
