@@ -130,7 +130,7 @@ fuzz_target!(|bytes: &[u8]| {
         let to = if selector % 41 < 32 { &mut pair.to_store } else { &mut pair.to_source };
         to.push(frame);
         pair.turn();
-        let mut record = vec![selector % 8, 0, 0, 0, 0];
+        let mut record = vec![selector % 13, 0, 0, 0, 0];
         record.extend(body);
         if let Some(record) = LogRecord::read(&record) {
             let _ = damaged.replay(&record);

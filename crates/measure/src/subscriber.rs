@@ -202,7 +202,7 @@ impl Reader<'_> {
                 if self.stats.is_empty() {
                     self.begin();
                 }
-                self.switch_to(stream);
+                self.join(stream);
                 (self.notify)(Notice::Joined(stream));
             }
             Event::Lost(gap) => {
@@ -241,19 +241,39 @@ impl Reader<'_> {
         }
     }
 
+    /// Begins to count a stream. One that had ended is that of a publisher which has started again
+    /// under its stable id: it counts its messages anew.
+    fn join(&mut self, stream: &Stream) {
+        match self.find(stream).filter(|index| self.ended[*index].is_none()) {
+            Some(_) => self.switch_to(stream),
+            None => self.add(stream),
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn switch_to(&mut self, stream: &Stream) {
+        match self.find(stream) {
+            Some(index) => {
+                (self.session, self.topic) = (stream.session, stream.topic_id);
+                self.current = index;
+            }
+            None => self.add(stream),
+        }
+    }
+
+    /// Index of the latest stream with this session and topic.
+    fn find(&self, stream: &Stream) -> Option<usize> {
+        let id = (stream.session, stream.topic_id);
+        self.stats.iter().rposition(|it| (it.stream.session, it.stream.topic_id) == id)
+    }
+
+    fn add(&mut self, stream: &Stream) {
+        let stats = StreamStats::new(stream.clone(), self.monitor.clock(), self.linear);
+        self.stats.push(if self.unordered { stats.in_order_of_arrival() } else { stats });
+        self.ended.push(None);
         (self.session, self.topic) = (stream.session, stream.topic_id);
-        let is_it =
-            |known: &Stream| (known.session, known.topic_id) == (stream.session, stream.topic_id);
-        let known = self.stats.iter().position(|tally| is_it(&tally.stream));
-        self.current = known.unwrap_or_else(|| {
-            let stats = StreamStats::new(stream.clone(), self.monitor.clock(), self.linear);
-            self.stats.push(if self.unordered { stats.in_order_of_arrival() } else { stats });
-            self.ended.push(None);
-            self.stats.len() - 1
-        });
+        self.current = self.stats.len() - 1;
     }
 
     fn finish(mut self, settings: &Settings, recovered: Option<u64>) -> SubscriberResult {

@@ -26,7 +26,8 @@ pub trait StoreLog {
     /// Time of the next record, in nanoseconds since 1970.
     fn unix_ns(&self) -> u64;
 
-    /// Gives the messages of `stream` from sequence `from` on to `visit`, in order and without
-    /// gaps, until it returns false or the log ends. Void messages are left out.
-    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool);
+    /// Gives the messages of `stream` from sequence `from` on to `visit`, each with its sequence
+    /// and the time at which it was written first, in order and without gaps, until it returns
+    /// false or the log ends. Void messages are left out.
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool);
 }

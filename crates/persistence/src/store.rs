@@ -15,8 +15,8 @@ use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, common_length};
 use lanecast_wire::store::{
-    Ballot, DeregisterOutcome, LogRecord, Records, RecordsWriter, Registration, StoreAddress,
-    StoreFrame, StoreOffer, StoreState, StreamCheckpoint,
+    Ballot, DeregisterOutcome, LogRecord, Registration, StoreAddress, StoreFrame, StoreOffer,
+    StoreState, StreamCheckpoint, TimedRecords, TimedRecordsWriter,
 };
 pub use replay_error::ReplayError;
 pub use settings::StoreSettings;
@@ -396,7 +396,7 @@ impl Store {
         &mut self,
         index: usize,
         first: u64,
-        records: Records<'_>,
+        records: TimedRecords<'_>,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
         let stream = &mut self.streams[index];
@@ -414,20 +414,20 @@ impl Store {
                 copying.next = first.min(until);
             }
         }
-        for (sequence, body) in (first..until).zip(records.iter()) {
+        for (sequence, (unix_ns, body)) in (first..until).zip(records.iter()) {
             let Some(copying) = &mut stream.copying else { break };
             if sequence < copying.next {
                 continue;
             }
+            // No message is younger than its copy, whatever the other store's clock says.
+            let unix_ns = unix_ns.min(log.unix_ns());
+            let record = LogRecord::Copied { stream: stream.number, sequence, unix_ns, body };
             if is_take_over {
-                let stream = stream.number;
-                log.append(&LogRecord::Message { stream, sequence, body })?;
-                copying.next = sequence + 1;
-            } else {
-                copying.next = sequence + 1;
-                if sequence == stream.next {
-                    stream.append(body, log)?;
-                }
+                log.append(&record)?;
+            }
+            copying.next = sequence + 1;
+            if !is_take_over && sequence == stream.next {
+                stream.append_next(&record, log)?;
             }
         }
         Ok(())
@@ -446,15 +446,15 @@ impl Store {
         let stream = &self.streams[index];
         let (first, next) = (from.max(stream.first), stream.durable.next());
         let limit = (limit as usize).min(self.settings.longest_frame);
-        let mut writer = RecordsWriter::default();
+        let mut writer = TimedRecordsWriter::default();
         let until = next.min(end);
         if first < until {
-            log.read(stream.number, first, &mut |sequence, body| {
+            log.read(stream.number, first, &mut |sequence, unix_ns, body| {
                 let fits = writer.is_empty() || writer.len() + body.len() <= limit;
                 if sequence >= until || !fits {
                     return false;
                 }
-                writer.add(body);
+                writer.add(unix_ns, body);
                 true
             });
         }

@@ -49,8 +49,12 @@ impl Catalog {
         };
         match record {
             LogRecord::Message { sequence, .. } => index.on_message(at(*sequence)),
+            LogRecord::Copied { sequence, unix_ns: first, .. } => {
+                let unix_ns = first_time(*first, unix_ns);
+                index.on_message(MessageRecord { unix_ns, ..at(*sequence) });
+            }
             LogRecord::Moved { sequence, unix_ns: first, .. } => {
-                let unix_ns = moved_time(*first, unix_ns);
+                let unix_ns = first_time(*first, unix_ns);
                 index.on_moved(MessageRecord { unix_ns, ..at(*sequence) });
             }
             LogRecord::Truncated { next, .. } => index.on_truncated(*next),
@@ -60,7 +64,7 @@ impl Catalog {
     }
 }
 
-/// Time of a moved message: that of its first record, or of this one if it does not tell.
-pub(crate) const fn moved_time(first: u64, this: u64) -> u64 {
+/// Time of a moved or copied message: that of its first record, or of this one if it does not tell.
+pub(crate) const fn first_time(first: u64, this: u64) -> u64 {
     if first == 0 { this } else { first }
 }

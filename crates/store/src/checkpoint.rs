@@ -78,8 +78,7 @@ impl Replica {
     ) -> Result<u64, DirectoryError> {
         let mut count = 0;
         while let Some(record) = cursor.read()? {
-            let (position, unix_ns, bytes) = (record.sequence, record.unix_ns, record.body);
-            self.follow(RecordHead { position, unix_ns, length: bytes.len(), bytes })?;
+            self.follow(RecordHead::of(&record))?;
             self.checksum = record.checksum;
             count += 1;
         }

@@ -3,7 +3,7 @@
 use crate::checkpoint::{Checkpoints, Recovered, Replica};
 use crate::error::DirectoryError;
 use crate::record_heads::{RecordHead, RecordHeads};
-use lanecast_journal::{Cursor, RetentionPin, Storage};
+use lanecast_journal::{Cursor, RetentionPin, Start, Storage};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -12,13 +12,18 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Records between two looks at whether to end, and whether a checkpoint is due.
 const STEP: usize = 4_096;
+/// Most bytes of heads that wait, twice: those that the thread takes over, and those that come
+/// meanwhile. Enough for 700,000 records in each, more than come in an interval.
+pub(crate) const HEADS_BYTES: usize = 32 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// To end, and whether with a last checkpoint.
     ends: Option<bool>,
     /// Records since the thread last looked.
     heads: RecordHeads,
+    /// Records whose heads found no room.
+    left_out: u64,
     written: u64,
     /// The journal cannot be read: the store has to end.
     error: Option<DirectoryError>,
@@ -26,13 +31,20 @@ struct State {
     failure: Option<String>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Shared {
+    fn new(heads_bytes: usize) -> Self {
+        let heads = RecordHeads::new(heads_bytes);
+        let state =
+            State { ends: None, heads, left_out: 0, written: 0, error: None, failure: None };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,11 +84,12 @@ impl Checkpointer {
         recovered: Recovered<S>,
         pin: RetentionPin,
         interval_bytes: u64,
+        heads_bytes: usize,
     ) -> std::io::Result<Self> {
         let Recovered { replica, cursor, checkpoints, recovery } = recovered;
         pin.move_to(checkpoints.needed());
         let pin = Arc::new(pin);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(heads_bytes));
         let mut task = Task {
             shared: Arc::clone(&shared),
             storage,
@@ -88,7 +101,7 @@ impl Checkpointer {
             },
             covered: recovery.checkpoint.unwrap_or(0),
             replica,
-            heads: RecordHeads::default(),
+            heads: RecordHeads::new(heads_bytes),
             cursor,
             checkpoints,
             pin: Arc::clone(&pin),
@@ -105,7 +118,14 @@ impl Checkpointer {
 
     /// The log has appended a record.
     pub(crate) fn add(&self, head: RecordHead<'_>) {
-        self.shared.lock().heads.add(head);
+        let mut state = self.shared.lock();
+        let has_room = state.heads.add(head);
+        state.left_out += u64::from(!has_room);
+    }
+
+    /// Number of records whose heads found no room: they are read back.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.shared.lock().left_out
     }
 
     /// Number of checkpoints written.
@@ -186,6 +206,7 @@ impl<S: Storage> Task<S> {
                 self.replica.follow(head)?;
                 count += 1;
             }
+            count += self.read_back(STEP - count)?;
         }
         let new = self.replica.catalog.journal_bytes - self.last_bytes;
         let is_at_end = count < STEP;
@@ -193,6 +214,19 @@ impl<S: Storage> Task<S> {
             self.write()?;
         }
         Ok(is_at_end)
+    }
+
+    /// Takes over records whose heads found no room, from the journal, at most `limit` of them and
+    /// no more than are durable; returns their number.
+    fn read_back(&mut self, limit: usize) -> Result<usize, DirectoryError> {
+        let Some(positions) = self.heads.left_out().filter(|_| limit > 0) else { return Ok(0) };
+        self.cursor.move_to(Start::Sequence(positions.start))?;
+        for (count, position) in positions.enumerate().take(limit) {
+            let Some(record) = self.cursor.read()? else { return Ok(count) };
+            self.replica.follow(RecordHead::of(&record))?;
+            self.heads.on_read_back(position);
+        }
+        Ok(limit)
     }
 
     fn write(&mut self) -> Result<(), DirectoryError> {

@@ -1,6 +1,6 @@
 //! The log of a store, in a journal.
 
-use crate::catalog::{Catalog, moved_time};
+use crate::catalog::{Catalog, first_time};
 use crate::checkpointer::Checkpointer;
 use crate::error::DirectoryError;
 use crate::index::{Place, StreamIndex};
@@ -107,8 +107,12 @@ impl<'a> StoredMessage<'a> {
             LogRecord::Message { sequence, body, .. } => {
                 Some(Self { sequence, unix_ns: record.unix_ns, is_moved: false, body })
             }
+            LogRecord::Copied { sequence, unix_ns, body, .. } => {
+                let unix_ns = first_time(unix_ns, record.unix_ns);
+                Some(Self { sequence, unix_ns, is_moved: false, body })
+            }
             LogRecord::Moved { sequence, unix_ns, body, .. } => {
-                let unix_ns = moved_time(unix_ns, record.unix_ns);
+                let unix_ns = first_time(unix_ns, record.unix_ns);
                 Some(Self { sequence, unix_ns, is_moved: true, body })
             }
             _ => None,
@@ -163,6 +167,11 @@ impl<S: Storage> JournalLog<S> {
     /// Checkpoints since the start.
     pub(crate) fn checkpoints(&self) -> u64 {
         self.checkpointer.as_ref().map_or(0, Checkpointer::written)
+    }
+
+    /// Records that are read back for checkpoints, because their heads found no room.
+    pub(crate) fn read_back(&self) -> u64 {
+        self.checkpointer.as_ref().map_or(0, Checkpointer::left_out)
     }
 
     /// Reason why the last checkpoint could not be written.
@@ -295,18 +304,6 @@ impl<S: Storage> JournalLog<S> {
         readings.push(reading);
     }
 
-    /// As [`StoreLog::read`], with the time of each message, in nanoseconds since 1970.
-    pub(crate) fn read_with_times(
-        &self,
-        stream: u32,
-        from: u64,
-        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
-    ) {
-        if let Err(error) = self.try_read(stream, from, visit) {
-            *self.read_error.borrow_mut() = Some(error);
-        }
-    }
-
     fn try_read(
         &self,
         stream: u32,
@@ -381,7 +378,7 @@ impl<S: Storage> StoreLog for JournalLog<S> {
         let body = record.write_head(&mut self.head);
         let length = self.head.len() + body.len();
         let client_sequence = match record {
-            LogRecord::Message { sequence, .. } => *sequence,
+            LogRecord::Message { sequence, .. } | LogRecord::Copied { sequence, .. } => *sequence,
             _ => 0,
         };
         let entry = Entry {
@@ -452,7 +449,9 @@ impl<S: Storage> StoreLog for JournalLog<S> {
         }
     }
 
-    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
-        self.read_with_times(stream, from, &mut |sequence, _, body| visit(sequence, body));
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
+        if let Err(error) = self.try_read(stream, from, visit) {
+            *self.read_error.borrow_mut() = Some(error);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::administration::Administration;
 use crate::checkpoint::{Checkpoints, Replica, StoreIdentity, StoreRecovery};
-use crate::checkpointer::Checkpointer;
+use crate::checkpointer::{Checkpointer, HEADS_BYTES};
 use crate::clients::Clients;
 use crate::directory::StoreDirectory;
 use crate::error::StoreError;
@@ -139,7 +139,8 @@ impl<T: Transport + Clone> StoreServer<T> {
         })?;
         let recovery = recovered.recovery.clone();
         let Replica { machine, catalog, .. } = recovered.replica.clone();
-        let checkpointer = Checkpointer::start(storage, recovered, journal.pin(1), interval);
+        let checkpointer =
+            Checkpointer::start(storage, recovered, journal.pin(1), interval, HEADS_BYTES);
         let checkpointer = Some(checkpointer.map_err(StoreError::Wakeup)?);
         let log = JournalLog::new(journal, catalog, checkpointer);
         let mut requests =
@@ -387,6 +388,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             clients: self.clients.count(),
             pending_bytes: self.log.pending_bytes(),
             checkpoints: self.log.checkpoints(),
+            read_back: self.log.read_back(),
             given_up: self.retention.given_up(),
             is_disk_full: self.log.is_disk_full(),
             refused: self.stats.refused + self.clients.refused(),

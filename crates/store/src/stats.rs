@@ -22,6 +22,9 @@ pub struct StoreStats {
     pub pending_bytes: usize,
     /// Checkpoints that were written.
     pub checkpoints: u64,
+    /// Records that were read back from the journal for a checkpoint: more were written, while the
+    /// one before was, than the memory for their heads has room for.
+    pub read_back: u64,
     /// Messages that retention has given up although a registered receiver had not consumed them.
     pub given_up: u64,
     /// The disk is full: nothing is taken until there is space, and then goes on by itself.

@@ -25,7 +25,7 @@ struct Sums {
 /// A counter's label, and the function that reads its value.
 type Column = (&'static str, fn(&StoreStats, &Sums) -> u64);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     ("streams", |_, sums| sums.streams),
     ("streams being copied", |_, sums| sums.copying),
     ("messages kept", |_, sums| sums.messages),
@@ -39,6 +39,7 @@ const COLUMNS: [Column; 15] = [
     ("clients", |stats, _| stats.clients as u64),
     ("bytes waiting for the disk", |stats, _| stats.pending_bytes as u64),
     ("checkpoints", |stats, _| stats.checkpoints),
+    ("records read back for checkpoints", |stats, _| stats.read_back),
     ("messages given up unconsumed", |stats, _| stats.given_up),
     ("disk is full", |stats, _| u64::from(stats.is_disk_full)),
 ];

@@ -30,7 +30,7 @@ pub use checkpoint::{
     StreamPositions,
 };
 pub use frame::{StoreFrame, StoreFrameError};
-pub use lists::{Members, Records, RecordsWriter};
+pub use lists::{Members, Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
 pub use offer::StoreOffer;
 pub use record::LogRecord;
 pub use state::StoreState;

@@ -3,7 +3,7 @@
 use crate::run::{BINARY, Run, Stage};
 
 /// A network of this test's own.
-fn start(stage: &Stage, topic: u16, line: &str) -> Run {
+pub(crate) fn start(stage: &Stage, topic: u16, line: &str) -> Run {
     let run = std::process::id();
     let group = |port| format!("239.196.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
     let mut command = stage.command(BINARY);

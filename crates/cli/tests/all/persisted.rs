@@ -155,14 +155,15 @@ fn a_publisher_goes_on_with_two_stores_of_three_and_ends_without_the_only_one() 
     assert!(done.good().contains("left_in_flight=0, "), "{done:?}");
 }
 
-/// Sends messages of a measuring publisher, numbered from 0 on, and waits until they are consumed.
-fn send(publisher: &mut PersistentPublisher, count: u64, is_read: bool) {
+/// Sends messages of a measuring publisher, and waits until they are consumed. The one with the
+/// sequence `first` has number 0.
+fn send_from(first: u64, publisher: &mut PersistentPublisher, count: u64, is_read: bool) {
     let until = publisher.next() + count;
     wait_for("consumed messages", || {
         publisher.poll(|_| {});
         while publisher.next() < until {
             let mut body = [7; 64];
-            body[..8].copy_from_slice(&publisher.next().to_le_bytes());
+            body[..8].copy_from_slice(&(publisher.next() - first).to_le_bytes());
             if publisher.try_send(&body).is_err() {
                 return None;
             }
@@ -170,6 +171,39 @@ fn send(publisher: &mut PersistentPublisher, count: u64, is_read: bool) {
         let done = if is_read { publisher.consumed() } else { publisher.stable() };
         (done == until).then_some(())
     });
+}
+
+/// The same from the stream's beginning.
+fn send(publisher: &mut PersistentPublisher, count: u64, is_read: bool) {
+    send_from(0, publisher, count, is_read);
+}
+
+#[test]
+fn messages_of_a_publisher_that_starts_again_are_counted_anew() {
+    let stage = Stage::new();
+    let _stores = stores(&stage, &["a"]);
+    let sub = stage.start("perf sub -p r --stores a -t trades -a -1 --json");
+    sub.until_err("subscriber registered with its stores");
+    let context = Context::builder().set("shm.directory", stage.path("domain").display());
+    let context = context.unwrap().build().unwrap();
+    for count in [300, 200, 100] {
+        let topic = context.topic("trades").persistent(6).stores(["a"]);
+        let mut publisher = topic.receiver_paced(1_000).publisher().unwrap();
+        wait_for("the registration", || {
+            publisher.poll(|_| {});
+            publisher.is_registered().then_some(())
+        });
+        send_from(publisher.next(), &mut publisher, count, true);
+    }
+    sub.signal("INT");
+    let text = sub.finish().good();
+    let line: Value = serde_json::from_str(&text).expect("a line of JSON");
+    let counts = ["first_number", "received", "lost", "reported_lost", "duplicated", "unchecked"];
+    let counts = counts.map(|it| line[it].clone());
+    assert_eq!(counts, [0, 600, 0, 0, 0, 0].map(Value::from), "{line}");
+    let runs = line["streams"].as_array().expect("a result for each run");
+    let received: Vec<_> = runs.iter().map(|run| run["received"].clone()).collect();
+    assert_eq!(received, [300, 200, 100].map(Value::from), "{line}");
 }
 
 #[test]

@@ -92,6 +92,36 @@ fn a_replay_is_byte_for_byte_what_was_recorded() {
     assert_eq!(received[500].0, "trades");
 }
 
+/// Publisher, recorder, replay and subscriber are processes that meet on loopback, by another way
+/// for the replay than for the recording.
+#[test]
+fn every_way_is_recorded_from_and_replayed_onto() {
+    let ways = ["shm", "ru", "rm", "tcp", "shm+ru"];
+    let input: String = (0..900).map(|number| format!("line {number}\n")).collect();
+    for (index, way) in ways.into_iter().enumerate() {
+        let stage = Stage::new();
+        let start = |line: &str, way: &str| {
+            let line = format!("{line} --transports {way}");
+            crate::hosts::start(&stage, 40 + index as u16, &line)
+        };
+        let recorder = start("record prices --once --to r", way);
+        recorder.until_err("recording into");
+        let mut publisher = start("pub prices --wait-subscribers 1", way);
+        publisher.feed(&input);
+        publisher.finish().good();
+        let done = recorder.finish();
+        done.good();
+        assert!(done.err.contains("recorded 900 messages"), "{way}: {done:?}");
+        let onto = ways[(index + 1) % ways.len()];
+        let subscriber = start("sub prices --once", onto);
+        let replay = start("replay r --full --wait-subscribers 1", onto);
+        let (replayed, received) = (replay.finish(), subscriber.finish());
+        replayed.good();
+        assert!(replayed.err.contains("replayed 900 messages"), "{onto}: {replayed:?}");
+        assert!(received.good() == input, "{way} to {onto}: what came is not what was sent");
+    }
+}
+
 /// A recording of `count` messages, 100 ms from each other, with three that were lost.
 fn make(stage: &Stage, count: u64) {
     std::fs::create_dir(stage.path("r")).unwrap();

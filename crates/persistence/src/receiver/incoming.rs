@@ -8,7 +8,7 @@ use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 use crate::store::copying::consumed_length;
 use lanecast_wire::store::{
-    Ballot, Consumption, Records, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer,
+    Ballot, Consumption, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, TimedRecords,
 };
 
 /// Share of the repetition interval after which a message that was not durable yet is asked for.
@@ -36,6 +36,12 @@ pub(super) struct Incoming {
     pub(super) next: u64,
     /// The runs of the log that is followed.
     runs: Vec<Run>,
+    /// The run of the last message, or of the place where the stream began.
+    run: Ballot,
+    /// Sequence at which the next run with messages begins.
+    run_end: u64,
+    /// Messages of that run were handed out, and the end of its session was not told yet.
+    owes_left: bool,
     /// Number of the last run's first message on its topic.
     number: u64,
     /// Live messages behind a gap.
@@ -79,6 +85,9 @@ impl Incoming {
             has_begun: false,
             next: 0,
             runs: Vec::new(),
+            run: Ballot::ZERO,
+            run_end: u64::MAX,
+            owes_left: false,
             number: 0,
             cache: EarlyMessages::default(),
             fetch: None,
@@ -173,8 +182,8 @@ impl Incoming {
                     number.map_or(state.next, |number| state.next.min(run + number))
                 }
                 ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
-                // Copies were written later than the messages that they are of. A store that lags
-                // may lack messages, older or later ones: its end tells nothing.
+                // The stores' clocks differ. A store that lags may lack messages, older or later
+                // ones: its end tells nothing.
                 ReceiverStart::Time(_) => {
                     let later = same_log.filter(|offer| offer.since < offer.state.next);
                     later.map(|offer| offer.since).min().unwrap_or(state.next).max(oldest)
@@ -183,6 +192,7 @@ impl Incoming {
         };
         (self.next, self.has_begun) = (next, true);
         (self.runs, self.number) = (state.runs.clone(), best.number);
+        self.enter_run();
         let (source, is_resumed) = (self.source, from.is_some());
         out.event(ReceiverEvent::Joined { source, next, is_resumed });
         if let Some(lost) = from.filter(|from| from.next > next) {
@@ -205,6 +215,7 @@ impl Incoming {
             out.event(ReceiverEvent::Discarded { source, first: common, count });
         }
         (self.runs, self.number) = (offer.state.runs.clone(), offer.number);
+        self.find_run_end();
         self.cache.clear();
         (self.fetch, self.stalled_at) = (None, None);
         self.has_left = false;
@@ -250,8 +261,34 @@ impl Incoming {
         }
     }
 
+    /// The next message is one of the run that began last, at it or before it.
+    fn enter_run(&mut self) {
+        let run = self.runs.iter().rev().find(|run| run.start <= self.next);
+        self.run = run.map_or(Ballot::ZERO, |run| run.ballot);
+        self.find_run_end();
+    }
+
+    fn find_run_end(&mut self) {
+        let later = self.runs.iter().find(|run| run.ballot > self.run);
+        self.run_end = later.map_or(u64::MAX, |run| run.start);
+    }
+
+    /// Passes on to a later run. The session of the one before has ended, which no store could
+    /// confirm if the publisher came back at once.
+    #[cold]
+    fn change_run(&mut self, out: &mut impl ReceiverOutlet) {
+        if std::mem::take(&mut self.owes_left) {
+            out.event(ReceiverEvent::Left { source: self.source, next: self.next });
+        }
+        self.enter_run();
+    }
+
     fn hand_out(&mut self, bytes: &[u8], is_recovered: bool, out: &mut impl ReceiverOutlet) {
+        if self.next >= self.run_end {
+            self.change_run(out);
+        }
         let (source, sequence) = (self.source, self.next);
+        self.owes_left = true;
         self.next += 1;
         let message = PersistentMessage::new(source, sequence, bytes, is_recovered);
         out.event(ReceiverEvent::Message(message));
@@ -276,6 +313,7 @@ impl Incoming {
         }
         if offer.state.next.min(self.limit()) <= self.next {
             if !self.is_recovering && std::mem::take(&mut self.has_left) {
+                self.owes_left = false;
                 out.event(ReceiverEvent::Left { source: self.source, next: self.next });
             }
             return;
@@ -360,7 +398,7 @@ impl Incoming {
         &mut self,
         store: usize,
         (log, from, first, durable): (Ballot, u64, u64, u64),
-        records: Records<'_>,
+        records: TimedRecords<'_>,
         limits: Limits,
         is_complete: bool,
         now: Nanos,
@@ -385,7 +423,7 @@ impl Incoming {
         if is_next_asked {
             self.ask(store, after, limits, now, out);
         }
-        for (sequence, body) in (first..).zip(records.iter()) {
+        for (sequence, (_, body)) in (first..).zip(records.iter()) {
             if sequence == self.next && sequence < self.limit() {
                 self.hand_out(body, true, out);
             }

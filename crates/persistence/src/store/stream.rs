@@ -180,7 +180,16 @@ impl Stream {
     /// Appends a message that is next.
     pub(super) fn append(&mut self, body: &[u8], log: &mut impl StoreLog) -> Result<(), LogFull> {
         let (stream, sequence) = (self.number, self.next);
-        let position = log.append(&LogRecord::Message { stream, sequence, body })?;
+        self.append_next(&LogRecord::Message { stream, sequence, body }, log)
+    }
+
+    /// Appends the record of the message that is next.
+    pub(super) fn append_next(
+        &mut self,
+        record: &LogRecord<'_>,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let position = log.append(record)?;
         self.next += 1;
         self.durable.push(position, self.next);
         Ok(())
@@ -381,7 +390,8 @@ impl Stream {
                 self.forget_runs(*next);
                 self.copied = Some(*next);
             }
-            LogRecord::Message { stream, sequence, .. } => {
+            LogRecord::Message { stream, sequence, .. }
+            | LogRecord::Copied { stream, sequence, .. } => {
                 let expected = self.copied.as_mut().unwrap_or(&mut self.next);
                 if sequence != expected {
                     let (stream, sequence, expected) = (*stream, *sequence, *expected);

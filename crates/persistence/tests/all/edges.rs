@@ -6,8 +6,9 @@ use lanecast_persistence::{
     SourceEvent, SourceSettings, Store, StoreGroups, StoreSettings,
 };
 use lanecast_wire::store::{
-    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, Records, RecordsWriter,
-    Registration, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState,
+    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, RecordsWriter, Registration, Run,
+    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState, TimedRecords,
+    TimedRecordsWriter,
 };
 
 const SESSION: u64 = 1;
@@ -126,7 +127,7 @@ fn a_donor_without_messages_is_asked_again_in_time_only() {
     let elsewhere = StoreFrame::Elsewhere { ballot, until: 10, donor: "b" };
     store.on_frame(address, &elsewhere, NOW, &mut log, &mut out);
     assert_eq!(out.to_peers, 1);
-    let records = Records::EMPTY;
+    let records = TimedRecords::EMPTY;
     let empty = StoreFrame::Fetched { log: ballot, from: 0, first: 0, next: 0, records };
     for _ in 0..100 {
         store.on_frame(address, &empty, NOW, &mut log, &mut out);
@@ -134,6 +135,34 @@ fn a_donor_without_messages_is_asked_again_in_time_only() {
     assert_eq!(out.to_peers, 1, "two stores would ask and answer without a pause");
     store.tick(NOW + StoreSettings::default().retry, &mut log, &mut out);
     assert_eq!(out.to_peers, 2);
+}
+
+#[test]
+fn copies_keep_the_times_of_their_messages() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    log.unix_ns = 100;
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let elsewhere = StoreFrame::Elsewhere { ballot, until: 3, donor: "b" };
+    store.on_frame(address, &elsewhere, NOW, &mut log, &mut out);
+    let mut writer = TimedRecordsWriter::default();
+    // The donor's clock is ahead with the last one.
+    [5, 70, 500].into_iter().for_each(|unix_ns| writer.add(unix_ns, b"body"));
+    let records = writer.records();
+    let fetched = StoreFrame::Fetched { log: ballot, from: 0, first: 0, next: 3, records };
+    store.on_frame(address, &fetched, NOW, &mut log, &mut out);
+    store.on_persisted(&log, &mut out);
+    // It is a donor itself.
+    let fetch = StoreFrame::Fetch { from: 0, until: 3, limit: 1_000 };
+    store.on_frame(address, &fetch, NOW, &mut log, &mut out);
+    let times = out.frames.iter().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Fetched { records, .. })) => {
+            Some(records.iter().map(|(unix_ns, _)| unix_ns).collect::<Vec<_>>())
+        }
+        _ => None,
+    });
+    assert_eq!(times, Some(vec![5, 70, 100]));
 }
 
 #[test]
@@ -222,6 +251,71 @@ fn offer_until(
     receiver.on_frame(store, 0, &streams, NOW, out);
 }
 
+/// Answers as all stores, which have messages up to `next` of runs that begin at these sequences,
+/// each on a session of its own.
+fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out: &mut Outlet) {
+    receiver.tick(now, out);
+    let run = |(number, start): (u64, &u64)| {
+        let ballot = Ballot { epoch: 3 + number, session: SESSION + number };
+        Run { ballot, start: *start }
+    };
+    let runs: Vec<Run> = (0..).zip(starts).map(run).collect();
+    let log = runs.last().expect("a run").ballot;
+    let token = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
+        _ => None,
+    });
+    let token = token.expect("a question");
+    let stores = three_stores().names().map(|name| (name.to_owned(), 5)).collect();
+    let members = Members { version: 1, stores };
+    let state = StoreState {
+        incarnation: 5,
+        promised: log,
+        log,
+        next,
+        members,
+        runs,
+        ..Default::default()
+    };
+    let (is_live, consumption, number, since) = (true, None, 0, 0);
+    let until = STORE_NUMBER_MAX;
+    let offer = StoreOffer { token, is_live, consumption, number, since, until, state };
+    for store in 0..3 {
+        receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
+        let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
+        receiver.on_frame(store, 0, &streams, now, out);
+    }
+}
+
+#[test]
+fn the_end_of_a_session_is_told_once_and_before_the_messages_of_the_next() {
+    let mut receiver = Receiver::new(ReceiverSettings::new(three_stores()), 1, NOW);
+    let (mut out, retry) = (Outlet::default(), ReceiverSettings::new(three_stores()).retry);
+    // A run before it has nothing for this receiver.
+    offer_runs(&mut receiver, &[0], 0, NOW, &mut out);
+    offer_runs(&mut receiver, &[0, 0], 0, NOW + retry, &mut out);
+    (0..3).for_each(|number| receiver.on_live(SESSION + 1, number, b"body", NOW, &mut out));
+    // The publisher starts again at once, and a third time without messages between.
+    offer_runs(&mut receiver, &[0, 0, 3, 3], 3, NOW + 2 * retry, &mut out);
+    assert_eq!(count(&out, "Left"), 0, "{:?}", out.receiver_events);
+    receiver.on_live(SESSION + 3, 0, b"body", NOW, &mut out);
+    let kinds = |out: &Outlet| -> Vec<String> {
+        let kind = |event: &String| event.split(['(', ' ']).next().unwrap_or_default().to_owned();
+        let kinds = out.receiver_events.iter().map(kind);
+        kinds.filter(|kind| kind == "Message" || kind == "Left").collect()
+    };
+    assert_eq!(kinds(&out), ["Message", "Message", "Message", "Left", "Message"]);
+    let left = "Left { source: 7, next: 3 }";
+    assert!(out.receiver_events.iter().any(|event| event == left), "{:?}", out.receiver_events);
+    // Confirmed by the stores before the next one begins.
+    receiver.on_left(SESSION + 3);
+    offer_runs(&mut receiver, &[0, 0, 3, 3], 4, NOW + 3 * retry, &mut out);
+    assert_eq!(kinds(&out)[5..], ["Left"]);
+    offer_runs(&mut receiver, &[0, 0, 3, 3, 4], 4, NOW + 4 * retry, &mut out);
+    receiver.on_live(SESSION + 4, 0, b"body", NOW, &mut out);
+    assert_eq!(kinds(&out)[5..], ["Left", "Message"]);
+}
+
 /// A store that lags tells its end as the sequence of a time that is later than all it has.
 #[test]
 fn a_store_that_lags_does_not_decide_where_a_time_begins() {
@@ -274,8 +368,8 @@ fn a_range_ends_at_its_sequence_whatever_comes_live() {
     (0..2).for_each(|store| offer(&mut receiver, store, 0, (3, 0), &mut out));
     receiver.tick(NOW, &mut out);
     assert_eq!(fetched(&out), Some((0, 5)));
-    let mut writer = RecordsWriter::default();
-    (0..3).for_each(|_| writer.add(b"body"));
+    let mut writer = TimedRecordsWriter::default();
+    (0..3).for_each(|_| writer.add(0, b"body"));
     let (log, records) = (Ballot { epoch: 3, session: SESSION }, writer.records());
     let frame = StoreFrame::Fetched { log, from: 0, first: 0, next: 3, records };
     (0..3).for_each(|store| receiver.on_frame(store, 7, &frame, NOW, &mut out));

@@ -38,11 +38,17 @@ impl StoreLog for MemoryLog {
         self.unix_ns
     }
 
-    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
+    /// Each message is written at its sequence, but for copies.
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
         for bytes in &self.records {
             match LogRecord::read(bytes) {
                 Some(LogRecord::Message { stream: it, sequence, body })
-                    if it == stream && sequence >= from && !visit(sequence, body) =>
+                    if it == stream && sequence >= from && !visit(sequence, sequence, body) =>
+                {
+                    return;
+                }
+                Some(LogRecord::Copied { stream: it, sequence, unix_ns, body })
+                    if it == stream && sequence >= from && !visit(sequence, unix_ns, body) =>
                 {
                     return;
                 }

@@ -459,7 +459,7 @@ impl State {
             let Some(state) = disk_state(part).filter(|it| it.log.session == self.session) else {
                 continue;
             };
-            part.log.read(0, state.first, &mut |sequence, body| {
+            part.log.read(0, state.first, &mut |sequence, _, body| {
                 let is_before = sequence < next;
                 if is_before {
                     kept.push((sequence, body.to_vec()));

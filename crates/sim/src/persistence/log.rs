@@ -96,7 +96,10 @@ impl SimLog {
 /// Keeps where a message is; a truncation makes later ones void.
 fn note(messages: &mut BTreeMap<(u32, u64), usize>, index: usize, bytes: &[u8]) {
     match LogRecord::read(bytes) {
-        Some(LogRecord::Message { stream, sequence, .. }) => {
+        Some(
+            LogRecord::Message { stream, sequence, .. }
+            | LogRecord::Copied { stream, sequence, .. },
+        ) => {
             messages.insert((stream, sequence), index);
         }
         Some(LogRecord::Truncated { stream, next }) => {
@@ -135,15 +138,17 @@ impl StoreLog for SimLog {
         self.records.len() as u64
     }
 
-    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, &[u8]) -> bool) {
+    /// Copies have no times: with them an exploration would tell states apart that behave alike.
+    fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
         for (expected, ((_, sequence), index)) in
             (from..).zip(self.messages.range((stream, from)..=(stream, u64::MAX)))
         {
-            let Some(LogRecord::Message { body, .. }) = LogRecord::read(&self.records[*index])
+            let Some(LogRecord::Message { body, .. } | LogRecord::Copied { body, .. }) =
+                LogRecord::read(&self.records[*index])
             else {
                 return;
             };
-            if *sequence != expected || !visit(*sequence, body) {
+            if *sequence != expected || !visit(*sequence, 0, body) {
                 return;
             }
         }

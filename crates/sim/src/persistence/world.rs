@@ -14,7 +14,7 @@ use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{Receiver, Source, SourceEvent, Store, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
-use lanecast_wire::store::{StoreFrame, StoreState};
+use lanecast_wire::store::StoreState;
 use std::collections::HashMap;
 
 /// Time after the faults in which everything has to become stable.
@@ -166,8 +166,8 @@ impl World {
     fn happen(&mut self, event: Event) -> Verdict {
         match event {
             Event::ToStore { store, life, frame } => {
+                let Some((address, frame)) = self.tamper.read(&frame)? else { return Ok(()) };
                 self.with_store(store, life, |it, log, now, out| {
-                    let (address, frame) = StoreFrame::read(&frame).expect("as it was written");
                     it.on_frame(address, &frame, now, log, out);
                 })
             }
@@ -189,9 +189,10 @@ impl World {
                 self.with_store(store, life, |it, log, _, out| it.on_persisted(log, out));
             }
             Event::ToPublisher { publisher, store, life, frame } => {
-                if self.stores[store].life == life {
+                if self.stores[store].life == life
+                    && let Some((_, frame)) = self.tamper.read(&frame)?
+                {
                     return self.with_publisher(publisher, |source, now, out| {
-                        let (_, frame) = StoreFrame::read(&frame).expect("as it was written");
                         source.on_frame(store, &frame, now, out);
                         0
                     });
@@ -254,7 +255,7 @@ impl World {
             Event::ToReceiver { receiver, life, store, store_life, frame }
                 if self.stores[store].life == store_life =>
             {
-                let (address, frame) = StoreFrame::read(&frame).expect("as it was written");
+                let Some((address, frame)) = self.tamper.read(&frame)? else { return Ok(()) };
                 return self.with_receiver(receiver, life, |it, now, out| {
                     it.on_frame(store, address.source, &frame, now, out);
                 });
@@ -410,7 +411,7 @@ impl World {
                 continue;
             };
             let mut kept = Vec::new();
-            self.stores[index].log.read(0, state.first, &mut |sequence, body| {
+            self.stores[index].log.read(0, state.first, &mut |sequence, _, body| {
                 let is_kept = sequence < next.min(state.next);
                 if is_kept {
                     kept.push((sequence, body.to_vec()));

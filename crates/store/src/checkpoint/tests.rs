@@ -1,7 +1,7 @@
 //! Checkpoints on a simulated disk that forgets what was not synchronized.
 
 use super::*;
-use crate::checkpointer::Checkpointer;
+use crate::checkpointer::{Checkpointer, HEADS_BYTES};
 use crate::log::JournalLog;
 use lanecast_journal::{Durability, Entry, Journal, JournalConfig, Log, Retention};
 use lanecast_persistence::StoreLog;
@@ -129,9 +129,15 @@ fn assert_same(found: &Replica, expected: &Replica) {
     assert_eq!(positions(found), positions(expected));
 }
 
-/// The state that the checkpointer follows by the heads of records is the one that all records say.
+/// The state that the checkpointer follows by the heads of records is the one that all records say,
+/// also if hardly any head finds room.
 #[test]
 fn a_checkpoint_behind_a_log_is_the_state_of_its_records() {
+    checkpoint_behind_a_log(HEADS_BYTES, |left_out| left_out == 0);
+    checkpoint_behind_a_log(1_000, |left_out| left_out > 900);
+}
+
+fn checkpoint_behind_a_log(heads_bytes: usize, is_expected: impl Fn(u64) -> bool) {
     let (model, disk) = (SimulatedDisk::new(1, ROOM), SimulatedDisk::new(2, ROOM));
     let mut writer = Writer::open(&model);
     writer.add(1_000);
@@ -139,7 +145,8 @@ fn a_checkpoint_behind_a_log_is_the_state_of_its_records() {
     let open = |start| journal.cursor(start, Durability::Persisted);
     let recovered = Checkpoints::recover(&disk, &identity(), open).expect("recovered");
     let catalog = recovered.replica.catalog.clone();
-    let checkpointer = Checkpointer::start(disk.clone(), recovered, journal.pin(1), 1 << 40);
+    let (storage, pin) = (disk.clone(), journal.pin(1));
+    let checkpointer = Checkpointer::start(storage, recovered, pin, 1 << 40, heads_bytes);
     let checkpointer = checkpointer.expect("a thread");
     let mut log = JournalLog::new(journal, catalog, Some(checkpointer));
     let mut cursor = writer.log.cursor(Start::Oldest).expect("a cursor");
@@ -150,6 +157,7 @@ fn a_checkpoint_behind_a_log_is_the_state_of_its_records() {
         log.append(&read).expect("room");
     }
     let last = log.appended();
+    assert!(is_expected(log.read_back()), "{} of {last}", log.read_back());
     log.close().expect("closed");
     let log = Log::open(disk.clone(), config()).expect("a journal");
     let found = recover(&disk, &log);

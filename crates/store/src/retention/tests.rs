@@ -121,7 +121,7 @@ impl Keeper {
             limit += 10;
             assert!(limit < 100_000, "stream {stream} ends at {expected}, begins at {first}");
             let end = expected + 10;
-            self.log.read(stream, expected, &mut |sequence, body| {
+            self.log.read(stream, expected, &mut |sequence, _, body| {
                 assert_eq!(sequence, expected);
                 assert_eq!((body.len(), &body[..8]), (BODY, &sequence.to_le_bytes()[..]));
                 assert_eq!(body[8], stream as u8);

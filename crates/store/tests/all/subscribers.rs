@@ -326,6 +326,43 @@ fn a_range_ends_at_the_stores_by_sequence_and_by_time() {
     }
 }
 
+/// Copies of messages are as old as the messages, in the journal and in its checkpoints.
+#[test]
+fn a_time_means_the_same_at_a_store_that_copied_from_another() {
+    let mut stores = Stores::new(3);
+    let mut publisher = stores.open(7);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    stores.stop(2);
+    send(&mut stores, &mut publisher, 100);
+    until_stable(&mut stores, &mut publisher);
+    let between = later();
+    send(&mut stores, &mut publisher, 50);
+    until_stable(&mut stores, &mut publisher);
+    stores.start(2);
+    until(&mut stores, &mut publisher, "all have all", |stores, _| {
+        stores.next(7) == [Some(150); 3]
+    });
+    // The others are not there to say better; a recovery quorum has to answer.
+    stores.stop(0);
+    drop(publisher);
+    for round in 0..2_u64 {
+        let mut read = |receiver: u64, start: ReceiverStart, end: ReceiverEnd| {
+            let mut reader = Reader::with(&stores, receiver, |options| {
+                (options.settings.start, options.settings.end) = (start, end);
+            });
+            until_read(&mut stores, None, &mut reader, "its end", |it| it.subscriber.has_ended());
+            reader.sequences
+        };
+        let (ids, time) = (10 * round, ReceiverStart::Time(between));
+        assert_eq!(read(ids + 1, time, ReceiverEnd::Sequence(150)), sequences(7, 100..150));
+        let end = ReceiverEnd::Time(between);
+        assert_eq!(read(ids + 2, ReceiverStart::Oldest, end), sequences(7, 0..100));
+        // The second time from their disks.
+        stores.stop(2);
+        stores.start(2);
+    }
+}
+
 #[test]
 fn events_of_a_run_are_consumed_when_it_is_dropped() {
     let mut stores = Stores::new(1);

@@ -8,7 +8,7 @@ use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, member
 use super::offer::{AttachBody, ConsumedBody, StreamsBody};
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registration, Run, STORE_VERSION,
-    StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState,
+    StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState, TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -124,7 +124,7 @@ pub enum StoreFrame<'a> {
         /// Sequence after the last durable message of the store.
         next: u64,
         /// The messages.
-        records: Records<'a>,
+        records: TimedRecords<'a>,
     },
     /// A receiver asks for the streams of its topic: an Offer for each, then Streams.
     Attach {
@@ -312,7 +312,7 @@ impl<'a> StoreFrame<'a> {
                 let (first, rest) = U64::read_from_prefix(rest).ok()?;
                 let (next, rest) = U64::read_from_prefix(rest).ok()?;
                 let (first, next) = (bounded(first)?, bounded(next)?);
-                let records = Records::read(rest)?;
+                let records = TimedRecords::read(rest)?;
                 (Self::Fetched { log, from, first, next, records }, [].as_slice())
             }
         };

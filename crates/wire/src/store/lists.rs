@@ -162,6 +162,37 @@ impl<'a> Records<'a> {
     }
 }
 
+/// Messages in a frame as [`Records`], each with the time at which it was written first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedRecords<'a>(Records<'a>);
+
+impl<'a> TimedRecords<'a> {
+    /// No messages.
+    pub const EMPTY: Self = TimedRecords(Records::EMPTY);
+
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let records = Records::read(bytes)?;
+        records.iter().all(|record| record.len() >= size_of::<U64>()).then_some(Self(records))
+    }
+
+    pub(super) const fn bytes(self) -> &'a [u8] {
+        self.0.bytes()
+    }
+
+    /// The messages' times, in nanoseconds since 1970, and their bytes.
+    pub fn iter(self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        self.0.iter().filter_map(|record| {
+            let (unix_ns, body) = U64::read_from_prefix(record).ok()?;
+            Some((unix_ns.get(), body))
+        })
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// Collects messages for a frame.
 #[derive(Clone, Debug, Default)]
 pub struct RecordsWriter(Vec<u8>);
@@ -190,5 +221,38 @@ impl RecordsWriter {
     /// The messages.
     pub fn records(&self) -> Records<'_> {
         Records(&self.0)
+    }
+}
+
+/// Collects messages with their times for a frame.
+#[derive(Clone, Debug, Default)]
+pub struct TimedRecordsWriter(RecordsWriter);
+
+impl TimedRecordsWriter {
+    /// Adds a message and its time, in nanoseconds since 1970.
+    ///
+    /// # Panics
+    /// If it is longer than 4 GiB.
+    pub fn add(&mut self, unix_ns: u64, body: &[u8]) {
+        let RecordsWriter(bytes) = &mut self.0;
+        let length = u32::try_from(size_of::<U64>() + body.len());
+        bytes.extend(length.expect("a message that a transport carried").to_le_bytes());
+        bytes.extend(unix_ns.to_le_bytes());
+        bytes.extend(body);
+    }
+
+    /// Bytes so far.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no message.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The messages.
+    pub fn records(&self) -> TimedRecords<'_> {
+        TimedRecords(self.0.records())
     }
 }

@@ -41,6 +41,17 @@ pub enum LogRecord<'a> {
         /// Its bytes.
         body: &'a [u8],
     },
+    /// A message, copied from another store.
+    Copied {
+        /// The stream.
+        stream: u32,
+        /// Its sequence.
+        sequence: u64,
+        /// Time at which it was written first, at any store, in nanoseconds since 1970.
+        unix_ns: u64,
+        /// Its bytes.
+        body: &'a [u8],
+    },
     /// A run begins. Messages that were copied from another store since the last
     /// [`Truncated`](Self::Truncated) are part of the log from here on.
     Began {
@@ -113,6 +124,7 @@ mod kind {
     /// Read, and not written any more.
     pub(super) const MOVED_WITHOUT_TIME: u8 = 10;
     pub(super) const MOVED: u8 = 11;
+    pub(super) const COPIED: u8 = 12;
 }
 
 impl<'a> LogRecord<'a> {
@@ -123,6 +135,7 @@ impl<'a> LogRecord<'a> {
             | Self::Promised { stream, .. }
             | Self::Truncated { stream, .. }
             | Self::Message { stream, .. }
+            | Self::Copied { stream, .. }
             | Self::Began { stream, .. }
             | Self::Reconfigured { stream, .. }
             | Self::Trimmed { stream, .. }
@@ -159,11 +172,15 @@ impl<'a> LogRecord<'a> {
                 let (sequence, body) = number()?;
                 (Self::Message { stream, sequence, body }, [].as_slice())
             }
-            kind::MOVED => {
+            kind::MOVED | kind::COPIED => {
                 let (sequence, rest) = number()?;
                 let (unix_ns, body) = U64::read_from_prefix(rest).ok()?;
                 let unix_ns = unix_ns.get();
-                (Self::Moved { stream, sequence, unix_ns, body }, [].as_slice())
+                let record = match *kind {
+                    kind::MOVED => Self::Moved { stream, sequence, unix_ns, body },
+                    _ => Self::Copied { stream, sequence, unix_ns, body },
+                };
+                (record, [].as_slice())
             }
             kind::MOVED_WITHOUT_TIME => {
                 let (sequence, body) = number()?;
@@ -230,8 +247,10 @@ impl<'a> LogRecord<'a> {
                 head(kind::TRUNCATED);
                 bytes.extend(next.to_le_bytes());
             }
-            Self::Moved { sequence, unix_ns, body, .. } => {
-                head(kind::MOVED);
+            Self::Moved { sequence, unix_ns, body, .. }
+            | Self::Copied { sequence, unix_ns, body, .. } => {
+                let is_moved = matches!(self, Self::Moved { .. });
+                head(if is_moved { kind::MOVED } else { kind::COPIED });
                 bytes.extend(sequence.to_le_bytes());
                 bytes.extend(unix_ns.to_le_bytes());
                 return body;

@@ -18,7 +18,7 @@ fn consumption() -> Consumption {
     Consumption { run: runs()[1], next: 7 }
 }
 
-fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
+fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'a>> {
     let (ballot, log) = (BALLOT, Ballot { epoch: 1, session: 9 });
     let (members, runs) = (members(), runs());
     let state = StoreState {
@@ -60,7 +60,7 @@ fn frames(records: Records<'_>) -> Vec<StoreFrame<'_>> {
         StoreFrame::State(state),
         StoreFrame::Stable { ballot, next: 8, consumed: 6 },
         StoreFrame::Want { ballot, from: 6 },
-        StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records },
+        StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records: timed },
         StoreFrame::Attach { receiver: 11, token: 12, since_unix_ns: 13, until_unix_ns: 14 },
         StoreFrame::Consumed { receiver: 11, consumption },
         StoreFrame::Detach { receiver: 11 },
@@ -138,11 +138,15 @@ fn reports_that_lie_are_refused() {
 fn frames_are_read_as_they_were_written() {
     let mut writer = RecordsWriter::default();
     [b"first".as_slice(), b"", b"third"].iter().for_each(|body| writer.add(body));
+    let mut timed = TimedRecordsWriter::default();
+    let bodies = [(1_700, b"first".as_slice()), (0, b""), (u64::MAX, b"third")];
+    bodies.iter().for_each(|(unix_ns, body)| timed.add(*unix_ns, body));
     let mut bytes = Vec::new();
-    for frame in frames(writer.records()) {
+    for frame in frames(writer.records(), timed.records()) {
         frame.write(ADDRESS, &mut bytes);
         assert_eq!(StoreFrame::read(&bytes), Ok((ADDRESS, frame)));
     }
+    assert_eq!(timed.records().iter().collect::<Vec<_>>(), bodies);
     let bodies: Vec<_> = writer.records().iter().collect();
     assert_eq!(bodies, [b"first".as_slice(), b"", b"third"]);
 }
@@ -151,17 +155,19 @@ fn frames_are_read_as_they_were_written() {
 fn every_shortened_or_lengthened_frame_is_refused() {
     let mut writer = RecordsWriter::default();
     writer.add(b"body");
+    let mut timed = TimedRecordsWriter::default();
+    timed.add(1_700, b"body");
     let mut bytes = Vec::new();
-    for frame in frames(writer.records()) {
+    for frame in frames(writer.records(), timed.records()) {
         frame.write(ADDRESS, &mut bytes);
         for length in 0..bytes.len() {
             // Messages may be fewer, but none may be cut.
             let read = StoreFrame::read(&bytes[..length]);
-            let is_without_records = matches!(
-                read,
-                Ok((_, StoreFrame::Resend { records, .. } | StoreFrame::Fetched { records, .. }))
-                if records.is_empty()
-            );
+            let is_without_records = match &read {
+                Ok((_, StoreFrame::Resend { records, .. })) => records.is_empty(),
+                Ok((_, StoreFrame::Fetched { records, .. })) => records.is_empty(),
+                _ => false,
+            };
             // A page may have fewer streams, too.
             let is_shorter_page =
                 matches!(&read, Ok((_, StoreFrame::Inspected(it))) if it.reports.len() < 2);
@@ -171,6 +177,17 @@ fn every_shortened_or_lengthened_frame_is_refused() {
         bytes.push(0);
         assert!(StoreFrame::read(&bytes).is_err(), "{frame:?} and a byte more");
     }
+}
+
+#[test]
+fn a_message_without_room_for_its_time_is_refused() {
+    let mut writer = RecordsWriter::default();
+    writer.add(b"7 bytes");
+    let (mut bytes, log) = (Vec::new(), BALLOT);
+    let records = TimedRecords::EMPTY;
+    StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records }.write(ADDRESS, &mut bytes);
+    bytes.extend(writer.records().bytes());
+    assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Body(StoreKind::Fetched)));
 }
 
 #[test]
@@ -235,6 +252,7 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Consumed { stream, receiver: 11, consumption: consumption() },
         LogRecord::Detached { stream, receiver: 11 },
         LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
+        LogRecord::Copied { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
     ];
     let mut bytes = Vec::new();
     for record in records {
@@ -248,7 +266,10 @@ fn records_are_read_as_they_were_written() {
         let cut = LogRecord::read(&bytes[..bytes.len() - 1]);
         let has_open_end = matches!(
             record,
-            LogRecord::Stream { .. } | LogRecord::Message { .. } | LogRecord::Moved { .. }
+            LogRecord::Stream { .. }
+                | LogRecord::Message { .. }
+                | LogRecord::Moved { .. }
+                | LogRecord::Copied { .. }
         );
         assert!(cut.is_none() || has_open_end, "{record:?}");
         bytes[0] = 99;
