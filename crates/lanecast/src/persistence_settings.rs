@@ -12,6 +12,8 @@ const STORE: &str = "store";
 pub struct PersistenceSettings {
     /// Groups of stores, by name.
     pub stores: Vec<Vec<String>>,
+    /// Groups of stores of single topics; the others have `stores`.
+    pub topic_stores: Vec<(String, Vec<Vec<String>>)>,
     /// How many of the groups have to hold a message.
     pub groups: GroupRule,
     /// Whether registered receivers hold publishers back.
@@ -31,6 +33,7 @@ impl Default for PersistenceSettings {
     fn default() -> Self {
         Self {
             stores: vec![vec![STORE.to_owned()]],
+            topic_stores: Vec::new(),
             groups: GroupRule::Any,
             pacing: Pacing::Source,
             flight_messages: 10_000,
@@ -38,5 +41,19 @@ impl Default for PersistenceSettings {
             cache_bytes: 4 << 20,
             retry: 200_000_000,
         }
+    }
+}
+
+impl PersistenceSettings {
+    /// Groups of the stores of `topic`.
+    pub fn stores_of(&self, topic: &str) -> &[Vec<String>] {
+        let own = self.topic_stores.iter().find(|(name, _)| name == topic);
+        own.map_or(&self.stores, |(_, stores)| stores)
+    }
+
+    /// Settings of `topic`: its stores are those of all.
+    pub(crate) fn of_topic(mut self, topic: &str) -> Self {
+        self.stores = self.stores_of(topic).to_vec();
+        self
     }
 }

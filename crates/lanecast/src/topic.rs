@@ -56,7 +56,8 @@ pub struct Topic<'a> {
 
 impl<'a> Topic<'a> {
     pub(crate) fn new(transports: &'a ExactTopics, name: &'a str, config: &Config) -> Self {
-        let (settings, persistence) = (config.filter.clone(), config.persistence.clone());
+        let settings = config.filter.clone();
+        let persistence = config.persistence.clone().of_topic(name);
         Self { transports, name, settings, persistence }
     }
 

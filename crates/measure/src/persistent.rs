@@ -39,7 +39,6 @@ pub use series::{PERSIST_CASES, PERSIST_SIZE, PersistCase};
 pub use settings::{Settings, StoreHooks};
 pub use subscriber::StoreBackedSubscriber;
 
-use flight::Flight;
 use lanecast_transport::{SessionId, TopicSelection, Transport};
 use settings::Shared;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ pub struct StoreBacked<C> {
 impl<C> StoreBacked<C> {
     /// Keeps the messages of `carrier`.
     pub fn new(carrier: C, settings: Settings, hooks: StoreHooks) -> Self {
-        Self { carrier, shared: Arc::new(Shared { settings, hooks, flight: Flight::default() }) }
+        Self { carrier, shared: Arc::new(Shared::new(settings, hooks)) }
     }
 
     /// Messages in flight of all publishers so far; whole when they are closed.

@@ -24,6 +24,11 @@ pub(crate) struct PersistenceArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stores: Vec<String>,
 
+    /// With -p: the stores of one topic, in place of those; may be repeated [default: those of
+    /// persistence.topic_stores]
+    #[arg(long, value_name = "TOPIC=NAMES")]
+    topic_stores: Vec<String>,
+
     /// With -p: longest time without an answer of the stores, or any progress
     #[arg(long, value_name = "MS", default_value = "10000", value_parser = parse_number::<u64>)]
     store_patience_ms: u64,
@@ -62,14 +67,16 @@ impl PersistenceArgs {
     /// Stores without `-p`.
     pub(super) fn request(&self, id: u64) -> anyhow::Result<Option<PersistenceRequest>> {
         let Some(mode) = self.persistence.0 else {
-            if !self.stores.is_empty() {
-                bail!("--stores is for -p s or -p r: streaming messages are not kept");
+            let given = [(&self.stores, "--stores"), (&self.topic_stores, "--topic-stores")];
+            if let Some((_, option)) = given.iter().find(|(names, _)| !names.is_empty()) {
+                bail!("{option} is for -p s or -p r: streaming messages are not kept");
             }
             return Ok(None);
         };
         let patience = Duration::from_millis(self.store_patience_ms);
-        let (resumes, stores) = (false, self.stores.clone());
-        Ok(Some(PersistenceRequest { mode, id, resumes, stores, patience }))
+        let (stores, topic_stores) = (self.stores.clone(), self.topic_stores.clone());
+        let resumes = false;
+        Ok(Some(PersistenceRequest { mode, id, resumes, stores, topic_stores, patience }))
     }
 }
 
@@ -91,6 +98,8 @@ pub(crate) struct PersistenceRequest {
     pub(super) resumes: bool,
     /// Stores of the command line, in place of those of the configuration.
     pub(super) stores: Vec<String>,
+    /// The same of single topics, each as `TOPIC=NAMES`.
+    pub(super) topic_stores: Vec<String>,
     pub(super) patience: Duration,
 }
 
@@ -111,6 +120,7 @@ mod tests {
         let arguments = |text: &str, stores: &[&str]| PersistenceArgs {
             persistence: text.parse().unwrap(),
             stores: stores.iter().map(|it| (*it).to_owned()).collect(),
+            topic_stores: Vec::new(),
             store_patience_ms: 1,
         };
         let application = |text| arguments(text, &[]).application();

@@ -66,9 +66,13 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     if let Some(application) = arguments.application {
         builder = builder.um_application(application);
     }
-    let stores = arguments.persistence.as_ref().map(|request| request.stores.join(","));
-    if let Some(stores) = stores.filter(|stores| !stores.is_empty()) {
-        builder = builder.set("persistence.stores", stores)?;
+    if let Some(request) = &arguments.persistence {
+        if !request.stores.is_empty() {
+            builder = builder.set("persistence.stores", request.stores.join(","))?;
+        }
+        if !request.topic_stores.is_empty() {
+            builder = builder.set("persistence.topic_stores", request.topic_stores.join(" "))?;
+        }
     }
     let config = builder.config()?;
     for ignored in &config.ignored {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Arguments of `store ls`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Without names, the stores of this host, and those of the configuration \
-    (persistence.stores) that they belong to.\n\
+    (persistence.stores, persistence.topic_stores) that they belong to.\n\
     The first table has a line for each stream and store: behind counts the messages that another \
     store has and this one lacks. The second one tells for each stream how many of its stores \
     answered, whether these make a quorum, and what is stable. The third one has the receivers: \

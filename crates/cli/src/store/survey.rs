@@ -44,7 +44,8 @@ impl<'a> Survey<'a> {
 /// The members in the groups of the configuration, if these are they; otherwise in one group.
 fn groups(report: &StreamReport<'_>, settings: &PersistenceSettings) -> Option<StoreGroups> {
     let names = || report.members.stores.iter().map(|(name, _)| name.clone());
-    let configured = StoreGroups::new(settings.stores.clone(), settings.groups).ok();
+    let configured =
+        StoreGroups::new(settings.stores_of(&report.topic).to_vec(), settings.groups).ok();
     let are_they = |groups: &StoreGroups| {
         groups.names().count() == names().count()
             && names().all(|name| groups.names().any(|it| it == name))

@@ -40,7 +40,10 @@ impl WhichArgs {
 
     /// Names of the stores of this host and of the configuration.
     fn found(context: &Context) -> anyhow::Result<Vec<String>> {
-        let configured: Vec<String> = context.config().persistence.stores.concat();
+        let persistence = &context.config().persistence;
+        let of_topics = persistence.topic_stores.iter().flat_map(|(_, stores)| stores);
+        let configured: Vec<String> =
+            persistence.stores.iter().chain(of_topics).flatten().cloned().collect();
         let look = StatsSnapshot::take(&context.config().shm.directory)?;
         let stores = look.reports.iter().filter(|it| it.is_alive && it.role == Role::Store);
         let mut names: Vec<String> = stores.map(|it| it.address.clone()).collect();

@@ -14,7 +14,7 @@ fn the_series_runs_beside_the_ceiling_and_leaves_no_data() {
     let lines = std::fs::read_to_string(stage.path("persist.jsonl")).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let cases: Vec<_> = lines.iter().map(|line| line["case"].as_str().unwrap()).collect();
-    let kept = ["1 SPP", "1 RPP", "3 RPP in quorum", "3 topics, 1 RPP"];
+    let kept = ["1 SPP", "1 RPP", "3 RPP in quorum", "3 topics, 1 RPP each"];
     let all = [&["ceiling", "streaming"][..], &kept, &["3 topics, streaming"]].concat();
     assert_eq!(cases, all);
     for line in &lines[1..] {
@@ -25,6 +25,8 @@ fn the_series_runs_beside_the_ceiling_and_leaves_no_data() {
         assert_eq!(line["persistence"]["left_in_flight"].as_u64(), is_kept.then_some(0), "{line}");
     }
     assert_eq!(lines[2]["of_spp"], 1.0);
+    assert_eq!(lines[3]["persistence"]["stores"], "a");
+    assert_eq!(lines[5]["persistence"]["stores"], "a,b,c", "one for each topic");
     let page = std::fs::read_to_string(stage.path("persist.html")).unwrap();
     assert!(page.contains("Share of the disk") && page.contains("<svg"));
     let left = std::fs::read_dir(stage.path("")).unwrap().map(|it| it.unwrap().file_name());

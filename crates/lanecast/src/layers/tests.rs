@@ -159,8 +159,29 @@ fn each_store_name_of_a_file_adds_a_store() {
     let same = of_topic("topic1", "a b c") + &of_topic("topic2", "a b c");
     assert_eq!(stores("um.xml", &file("x", &same)), names("a b c"));
     let other = of_topic("topic1", "a b c") + &of_topic("topic2", "a b d");
-    let error = stores("um.xml", &file("x", &other)).unwrap_err();
-    assert!(error.contains("the list of ume_store_name is another than that of line 1"), "{error}");
+    let config = apply("um.xml", &file("x", &other)).unwrap().persistence;
+    assert_eq!(Ok(config.stores.clone()), names("x"), "for all the others");
+    assert_eq!(Ok(config.stores_of("topic1").to_vec()), names("a b c"));
+    assert_eq!(Ok(config.stores_of("topic2").to_vec()), names("a b d"));
+    assert_eq!(Ok(config.stores_of("topic3").to_vec()), names("x"));
+}
+
+#[test]
+fn topics_may_have_stores_of_their_own() {
+    let mut config = Config::default();
+    let key = "persistence.topic_stores";
+    let text = "prices=a trades=b,c,d;e,f,g";
+    settings::set(&mut config, key, text, "here").unwrap();
+    let written = |config: &Config| settings::find(key).unwrap().value(config);
+    assert_eq!(written(&config), text);
+    assert_eq!(config.persistence.stores_of("prices"), [["a"]]);
+    assert_eq!(config.persistence.stores_of("trades"), [["b", "c", "d"], ["e", "f", "g"]]);
+    assert_eq!(config.persistence.stores_of("quotes"), [["store"]]);
+    for wrong in ["prices", "=a", "prices=", "prices=a,a", "prices=a prices=b"] {
+        assert!(settings::set(&mut config, key, wrong, "here").is_err(), "{wrong}");
+    }
+    settings::set(&mut config, key, "none", "here").unwrap();
+    assert_eq!(written(&config), "none");
 }
 
 #[cfg(feature = "um")]

@@ -16,16 +16,38 @@ pub(super) const PERSISTENCE: &[Setting] = &[
         about: "The stores that keep messages, the same for publishers and subscribers of a topic. \
                 A group holds a message if more than half of its stores have it on disk.",
         set: |config, text| {
-            let group = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
-            let stores: Vec<Vec<String>> = text.split(';').map(group).collect();
-            StoreGroups::new(stores.clone(), GroupRule::Any).map_err(|error| error.to_string())?;
-            config.persistence.stores = stores;
+            config.persistence.stores = stores(text)?;
+            Ok(())
+        },
+        get: |config| stores_listed(&config.persistence.stores),
+    },
+    Setting {
+        key: "persistence.topic_stores",
+        values: "topics with their stores, and spaces in between: prices=a trades=b,c,d;e,f,g, or \
+                 none",
+        about: "Stores of single topics; all others have persistence.stores. A topic with a space \
+                or a = in its name gets its stores from the program.",
+        set: |config, text| {
+            let mut all: Vec<(String, Vec<Vec<String>>)> = Vec::new();
+            let text = if text == "none" { "" } else { text };
+            for entry in text.split_whitespace() {
+                let wrong = || format!("'{entry}' is no topic with stores: write prices=a,b,c");
+                let parts = entry.split_once('=').filter(|(topic, _)| !topic.is_empty());
+                let (topic, names) = parts.ok_or_else(wrong)?;
+                if all.iter().any(|(other, _)| other == topic) {
+                    return Err(format!("'{topic}' stands there twice"));
+                }
+                all.push((topic.to_owned(), stores(names)?));
+            }
+            config.persistence.topic_stores = all;
             Ok(())
         },
         get: |config| {
-            let groups: Vec<String> =
-                config.persistence.stores.iter().map(|group| group.join(",")).collect();
-            groups.join(";")
+            let entry = |(topic, stores): &(String, Vec<Vec<String>>)| {
+                format!("{topic}={}", stores_listed(stores))
+            };
+            let entries: Vec<String> = config.persistence.topic_stores.iter().map(entry).collect();
+            if entries.is_empty() { "none".to_owned() } else { entries.join(" ") }
         },
     },
     Setting {
@@ -120,3 +142,15 @@ pub(super) const PERSISTENCE: &[Setting] = &[
         get: |config| format_duration(Duration::from_nanos(config.persistence.retry)),
     },
 ];
+
+/// Groups of stores.
+fn stores(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let group = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
+    let stores: Vec<Vec<String>> = text.split(';').map(group).collect();
+    StoreGroups::new(stores.clone(), GroupRule::Any).map_err(|error| error.to_string())?;
+    Ok(stores)
+}
+
+fn stores_listed(stores: &[Vec<String>]) -> String {
+    stores.iter().map(|group| group.join(",")).collect::<Vec<_>>().join(";")
+}

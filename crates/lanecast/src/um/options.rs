@@ -7,7 +7,7 @@ use std::path::Path;
 pub(crate) const GROUP_ADDRESS: &str = "transport_lbtrm_multicast_address";
 pub(crate) const GROUP_PORT: &str = "transport_lbtrm_destination_port";
 /// An entry of the list of stores.
-const STORE_NAME: &str = "ume_store_name";
+pub(crate) const STORE_NAME: &str = "ume_store_name";
 
 /// A setting, and the translation of an option's value.
 type Counterpart = (&'static str, fn(&Config, &str) -> String);
@@ -74,7 +74,7 @@ fn plain(_: &Config, value: &str) -> String {
 }
 
 /// The name of a store, without the group and the registration id that may follow it.
-fn store_name(_: &Config, value: &str) -> String {
+pub(crate) fn store_name(_: &Config, value: &str) -> String {
     value.split(':').next().unwrap_or_default().to_owned()
 }
 

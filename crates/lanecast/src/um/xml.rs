@@ -3,11 +3,13 @@
 //! Such a file has templates of options and applications that use them. The application that the
 //! configuration names applies, by default that of the throughput and latency tools, or the only
 //! one. Options with an equivalent setting apply: first those of its templates, then its own; the
-//! others are listed as ignored. Each topic may have its own multicast group. All other settings of
-//! a lanecast program hold for all its topics, so options that differ from topic to topic are
-//! refused.
+//! others are listed as ignored. Each topic may have its own multicast group, and its own stores.
+//! All other settings of a lanecast program hold for all its topics, so options that differ from
+//! topic to topic are refused.
 
-use super::options::{self, GROUP_ADDRESS, GROUP_PORT, OptionValue, group, is_group, is_list};
+use super::options::{
+    self, GROUP_ADDRESS, GROUP_PORT, OptionValue, group, is_group, is_list, store_name,
+};
 use crate::config::{Config, ConfigError};
 use crate::settings;
 use quick_xml::events::{BytesStart, Event};
@@ -74,9 +76,12 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         };
         apply_options(config, options, path)?;
     }
-    let of_topics = application.has_groups_of_topics();
-    let is_of_topic =
-        |option: &OptionLine| of_topics && option.topic.is_some() && is_group(&option.name);
+    let (have_groups, have_stores) =
+        (application.has_groups_of_topics(), application.has_stores_of_topics());
+    let is_of_topic = |option: &OptionLine| {
+        let is_own = have_groups && is_group(&option.name) || have_stores && is_list(&option.name);
+        is_own && option.topic.is_some()
+    };
     for (index, option) in application.options.iter().enumerate() {
         let others = &application.options[..index];
         let differs = |other: &&OptionLine| {
@@ -84,7 +89,9 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
                 return false;
             }
             if is_list(&option.name) {
-                return other.topic != option.topic
+                return !is_of_topic(option)
+                    && !is_of_topic(other)
+                    && other.topic != option.topic
                     && !application.entries(option).eq(application.entries(other));
             }
             let is_alike = !is_of_topic(option) || other.topic == option.topic;
@@ -92,11 +99,8 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
         };
         if let Some(other) = others.iter().find(differs).filter(|_| options::has(&option.name)) {
             let (name, value) = (&option.name, &option.value);
-            let difference = if is_list(name) {
-                format!("the list of {name} is another than that of line {}", other.line)
-            } else {
-                format!("{name} is '{value}' here and '{}' in line {}", other.value, other.line)
-            };
+            let difference =
+                format!("{name} is '{value}' here and '{}' in line {}", other.value, other.line);
             let advice =
                 "lanecast has one for all topics, so write a file for each, or make them the same";
             return Err(fault(option.line, format!("{difference}: {advice}")));
@@ -105,7 +109,35 @@ pub(crate) fn apply(config: &mut Config, text: &str, path: &Path) -> Result<(), 
     let (of_topics, of_all): (Vec<_>, Vec<_>) =
         application.options.iter().cloned().partition(is_of_topic);
     apply_options(config, &of_all, path)?;
-    apply_groups(config, &of_topics, path)
+    let (stores, groups): (Vec<_>, Vec<_>) =
+        of_topics.into_iter().partition(|option| is_list(&option.name));
+    apply_groups(config, &groups, path)?;
+    apply_stores(config, &stores, path)
+}
+
+/// Sets the stores of each topic.
+fn apply_stores(
+    config: &mut Config,
+    options: &[OptionLine],
+    path: &Path,
+) -> Result<(), ConfigError> {
+    let mut topics: Vec<(&str, Vec<String>)> = Vec::new();
+    let Some(first) = options.first() else { return Ok(()) };
+    for option in options {
+        let topic = option.topic.as_deref().unwrap_or_default();
+        let index = topics.iter().position(|(name, _)| *name == topic).unwrap_or(topics.len());
+        if index == topics.len() {
+            topics.push((topic, Vec::new()));
+        }
+        let store = store_name(config, &option.value);
+        if !topics[index].1.contains(&store) {
+            topics[index].1.push(store);
+        }
+    }
+    let entry = |(topic, stores): &(&str, Vec<String>)| format!("{topic}={}", stores.join(","));
+    let all: Vec<String> = topics.iter().map(entry).collect();
+    let place = format!("{}:{}: {}", path.display(), first.line, first.name);
+    settings::set(config, "persistence.topic_stores", &all.join(" "), &place)
 }
 
 /// Sets the multicast group of each topic.
@@ -138,6 +170,15 @@ impl Application {
     fn entries(&self, of: &OptionLine) -> impl Iterator<Item = &str> {
         let alike = move |it: &&OptionLine| it.name == of.name && it.topic == of.topic;
         self.options.iter().filter(alike).map(|it| it.value.as_str())
+    }
+
+    /// Whether its topics have different stores.
+    fn has_stores_of_topics(&self) -> bool {
+        let lists = self.options.iter().filter(|it| it.topic.is_some() && is_list(&it.name));
+        let differ = |one: &OptionLine, other: &OptionLine| {
+            one.topic != other.topic && !self.entries(one).eq(self.entries(other))
+        };
+        lists.clone().any(|one| lists.clone().any(|other| differ(one, other)))
     }
 
     /// Whether its topics have different groups.

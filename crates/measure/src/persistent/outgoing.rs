@@ -260,14 +260,14 @@ fn open_topic<C: Transport>(
     shared: &Shared,
 ) -> Result<PersistentPublisher<C>, StoreBackedError> {
     let settings = &shared.settings;
-    let mut options = PersistentOptions::new(settings.stores.clone());
+    let mut options = PersistentOptions::new(settings.stores_of(topic).clone());
     options.settings.pacing = settings.pacing();
     options.settings.flight_messages = settings.flight_messages;
     options.settings.flight_bytes = settings.flight_bytes;
     options.settings.retry = settings.retry;
     let opened = PersistentPublisher::open(carrier, topic, settings.id, options);
     let mut publisher = opened.map_err(StoreBackedError::of)?;
-    let (mut silent, mut wiped) = (settings.store_names(), Vec::new());
+    let (mut silent, mut wiped) = (shared.use_stores(topic), Vec::new());
     shared.wait_for_stores((topic.to_owned(), "publisher"), || {
         let work = publisher.poll(|event| {
             if let SourceEvent::Waiting { silent: now, wiped: lost } = event {

@@ -6,6 +6,7 @@ use super::mode::PersistMode;
 use super::notice::StoreNotice;
 use lanecast_store::{Pacing, StoreGroups};
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval of notices while stores are missing.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub resumes: bool,
     /// The stores.
     pub stores: StoreGroups,
+    /// Stores of single topics; the others have `stores`.
+    pub topic_stores: Vec<(String, StoreGroups)>,
     /// Most messages in flight: not stable, or, receiver-paced, not consumed.
     pub flight_messages: usize,
     /// Most bytes of messages that are not stable.
@@ -46,8 +49,9 @@ impl Settings {
         }
     }
 
-    pub(super) fn store_names(&self) -> Vec<String> {
-        self.stores.names().map(str::to_owned).collect()
+    pub(super) fn stores_of(&self, topic: &str) -> &StoreGroups {
+        let own = self.topic_stores.iter().find(|(name, _)| name == topic);
+        own.map_or(&self.stores, |(_, stores)| stores)
     }
 }
 
@@ -80,9 +84,15 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) hooks: StoreHooks,
     pub(super) flight: Flight,
+    /// Stores of the topics that were opened.
+    pub(super) used: Mutex<Vec<String>>,
 }
 
 impl Shared {
+    pub(super) fn new(settings: Settings, hooks: StoreHooks) -> Self {
+        Self { settings, hooks, flight: Flight::default(), used: Mutex::default() }
+    }
+
     /// Waits until enough stores have accepted the `end` (`publisher` or `subscriber`) of `topics`.
     /// `poll` serves it and returns the amount of work, and the missing stores if it has to wait.
     pub(super) fn wait_for_stores(
@@ -120,7 +130,24 @@ impl Shared {
     /// Persistence so far, for a run's result.
     pub(super) fn result(&self) -> FlightResult {
         let Settings { mode, id, .. } = self.settings;
-        self.flight.result(mode, id, self.settings.store_names().join(","))
+        self.flight.result(mode, id, self.used().join(","))
+    }
+
+    fn used(&self) -> MutexGuard<'_, Vec<String>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names of the stores of a topic, which is going to be opened.
+    pub(super) fn use_stores(&self, topic: &str) -> Vec<String> {
+        let names: Vec<String> =
+            self.settings.stores_of(topic).names().map(str::to_owned).collect();
+        let mut used = self.used();
+        for name in &names {
+            if !used.contains(name) {
+                used.push(name.clone());
+            }
+        }
+        names
     }
 }
 

@@ -69,7 +69,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
         shared: Arc<Shared>,
     ) -> Result<Self, StoreBackedError> {
         let topics = topics.iter().zip(0..).map(|(name, index)| {
-            let mut options = DurableOptions::new(shared.settings.stores.clone());
+            let mut options = DurableOptions::new(shared.settings.stores_of(name).clone());
             // Skip messages that stores kept from earlier runs.
             options.settings.start = ReceiverStart::End;
             options.settings.is_replay = !shared.settings.resumes;
@@ -79,7 +79,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
             let opened = DurableSubscriber::open(carrier.clone(), name, id, options);
             let subscriber = Some(opened.map_err(StoreBackedError::of)?);
             let (name, id) = ((*name).to_owned(), TopicId(index));
-            let silent = shared.settings.store_names();
+            let silent = shared.use_stores(&name);
             Ok(Topic { name, id, subscriber, streams: Vec::new(), silent, told_unkept: false })
         });
         let topics = topics.collect::<Result<_, StoreBackedError>>()?;

@@ -25,9 +25,9 @@ const GUESS: f64 = 200_000.0;
 #[command(
     after_help = "Runs perf pub and perf sub flat out, with messages of 700 bytes, as the series \
     of the UM throughput document does: streaming, one source-paced store (SPP), one \
-    receiver-paced store (RPP), three of them in quorum, three topics. Stores are processes that \
-    it starts itself, with their data in a directory that is removed; name one on the disk in \
-    question with --data.\n\
+    receiver-paced store (RPP), three of them in quorum, three topics with a store each. Stores \
+    are processes that it starts itself, with their data in a directory that is removed; name one \
+    on the disk in question with --data.\n\
     The ceiling is what a bare program appends to a file there, with an fdatasync after each \
     flight, in the same run: persistence.flight_messages, and no more than persistence.flight \
     bytes. One source-paced store is asked to reach 80 per cent of it; \

@@ -163,9 +163,15 @@ impl<'a> Runner<'a> {
         let domain = self.domain.path("domain").to_string_lossy().into_owned();
         let mut words = vec!["--json", "--own-session", "-a", "-1", "-t", &topics];
         words.extend(["--transport", arguments.transport.name(), "--directory", &domain]);
-        let stores = stores.join(",");
+        let own = TOPICS.iter().zip(stores).map(|(topic, store)| format!("{topic}={store}"));
+        let (own, stores) = (own.collect::<Vec<_>>(), stores.join(","));
         if let Some(mode) = case.mode {
-            words.extend(["-p", mode.name(), "--stores", &stores]);
+            words.extend(["-p", mode.name()]);
+            if case.has_store_each {
+                words.extend(own.iter().flat_map(|it| ["--topic-stores", it]));
+            } else {
+                words.extend(["--stores", &stores]);
+            }
         }
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         for file in &arguments.config {

@@ -22,11 +22,16 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
     ) -> anyhow::Result<W::Outcome> {
         let Self { request, work } = self;
         let configured = &opened.persistence;
+        let of_topic = |(topic, stores): &(String, Vec<Vec<String>>)| {
+            anyhow::Ok((topic.clone(), StoreGroups::new(stores.clone(), configured.groups)?))
+        };
+        let topic_stores = configured.topic_stores.iter().map(of_topic);
         let settings = Settings {
             mode: request.mode,
             id: request.id,
             resumes: request.resumes,
             stores: StoreGroups::new(configured.stores.clone(), configured.groups)?,
+            topic_stores: topic_stores.collect::<anyhow::Result<_>>()?,
             flight_messages: configured.flight_messages,
             flight_bytes: configured.flight_bytes,
             cache_bytes: configured.cache_bytes,
