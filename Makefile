@@ -70,6 +70,8 @@ rivals-smoke: cargo ## Does that comparison work at all? Unoptimised, without th
 	PROFILE=dev bash bench/rivals/run.sh --smoke --peers udp,tcp --network --loopback
 	if [ "$$(id -u)" = 0 ]; then PROFILE=dev bash bench/rivals/run.sh --smoke --groups \
 	$(if $(BUILT),--lanecast $(BUILT)/lanecast); fi
+	PROFILE=dev bash bench/rivals/run.sh --smoke --stores --peers lanecast \
+	$(if $(BUILT),--lanecast $(BUILT)/lanecast)
 	PROFILE=dev bash bench/rivals/run.sh --test
 
 hello: cargo ## The shortest program of lanecast and of each peer, compiled, compared and run

@@ -190,7 +190,7 @@ say_hello() {
 }
 
 if asked_for --test "$@"; then
-  exec cargo test "${cargo_options[@]}" -p rivals -p rivals-groups -p rivals-hello
+  exec cargo test "${cargo_options[@]}" -p rivals -p rivals-groups -p rivals-hello -p rivals-stores
 fi
 if asked_for --hello "$@"; then
   say_hello
@@ -207,6 +207,17 @@ if asked_for --servers "$@"; then
     -p lanecast-cli
   own=$own_target/$(basename "$folder")/lanecast
   exec "$folder/rivals-servers" --lanecast "$own" "$@"
+fi
+if asked_for --stores "$@"; then
+  build -p rivals-stores
+  peers=$(value_of --peers lanecast,nats "$@")
+  [[ $peers == *,nats,* ]] && build_nats
+  if ! asked_for --lanecast "$@"; then
+    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
+      -p lanecast-cli
+    set -- --lanecast "$own_target/$(basename "$folder")/lanecast" "$@"
+  fi
+  exec "$folder/rivals-stores" "$@"
 fi
 all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh
 peers=$(value_of --peers "$all" "$@")
