@@ -1,4 +1,4 @@
-//! What a NATS server says to a client, taken apart: messages, and answers of JetStream in them.
+//! Bytes from a NATS server, taken apart: messages, and answers of JetStream in them.
 
 use anyhow::{Result, bail, ensure};
 
@@ -10,7 +10,7 @@ const END: usize = 2;
 pub(crate) enum Said<'a> {
     /// A message.
     Message(&'a [u8]),
-    /// It asks whether the client lives.
+    /// The server's question whether the client lives.
     Ping,
     /// Anything else that is no error.
     Other,
