@@ -1,19 +1,16 @@
 //! TLS of one connection, without a socket: bytes in, bytes out.
 
 use crate::tls::Tls;
-use rustls::pki_types::ServerName;
-use rustls::{AlertDescription, CertificateError, ClientConnection, Error};
-use std::io::{self, ErrorKind, Read, Write};
+use lanecast_tls::PeerName;
+use std::io::{self, ErrorKind, IoSlice};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The client's end of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
-    session: ClientConnection,
+    session: lanecast_tls::TlsSession,
     /// Decrypted bytes.
     last_receive: Vec<u8>,
-    /// Whether the server sent close_notify.
-    is_over: bool,
 }
 
 /// TLS shared by reader and writer; none for plain TCP.
@@ -23,44 +20,38 @@ pub(crate) struct SharedTls(Option<Arc<Mutex<TlsSession>>>);
 impl TlsSession {
     /// A session with a server of this name or address.
     pub(crate) fn new(tls: &Tls, host: &str) -> io::Result<Self> {
-        let name = ServerName::try_from(host.to_owned());
+        let name = PeerName::try_from(host);
         let name = name.map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
-        let session = ClientConnection::new(Arc::clone(&tls.config), name).map_err(tls_error)?;
-        Ok(Self { session, last_receive: Vec::new(), is_over: false })
+        let session = lanecast_tls::TlsSession::connect(&tls.connector, name)?;
+        Ok(Self { session, last_receive: Vec::new() })
     }
 
     /// Whether the handshake is complete.
     pub(crate) fn is_open(&self) -> bool {
-        !self.session.is_handshaking()
+        self.session.is_open()
     }
 
     /// Decrypts received bytes.
     ///
     /// # Errors
     /// If the bytes are invalid, or one side rejects the other's certificate.
-    pub(crate) fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() && !self.is_over {
-            self.session.read_tls(&mut bytes)?;
-            let state = self.session.process_new_packets().map_err(tls_error)?;
-            self.is_over = state.peer_has_closed();
-            let start = self.last_receive.len();
-            self.last_receive.resize(start + state.plaintext_bytes_to_read(), 0);
-            self.session.reader().read_exact(&mut self.last_receive[start..])?;
-        }
-        Ok(())
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let taken = self.session.decrypt_to(bytes, &mut self.last_receive);
+        // Refusals are predicates; errors of the system have no words of ours.
+        taken.map_err(|error| match error.get_ref() {
+            Some(refusal) => io::Error::new(error.kind(), format!("the server {refusal}")),
+            None => error,
+        })
     }
 
     /// Appends pending records to `out`.
     pub(crate) fn write_frame(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        while self.session.wants_write() {
-            self.session.write_tls(out)?;
-        }
-        Ok(())
+        self.session.write_to(out).map(drop)
     }
 
     fn encrypt(&mut self, mut plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while !plain.is_empty() {
-            let consumed = self.session.writer().write(plain)?;
+            let consumed = self.session.encrypt(&[IoSlice::new(plain)])?;
             plain = &plain[consumed..];
             self.write_frame(out)?;
         }
@@ -68,7 +59,7 @@ impl TlsSession {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        self.session.send_close_notify();
+        self.session.close();
         self.write_frame(out)
     }
 }
@@ -127,38 +118,4 @@ impl SharedTls {
 pub(crate) fn handshake_ended() -> io::Error {
     let why = "the server ended the handshake: does it speak TLS? If not, connect by tcp://";
     io::Error::new(ErrorKind::UnexpectedEof, why)
-}
-
-/// An error with advice.
-fn tls_error(error: Error) -> io::Error {
-    use CertificateError as Bad;
-    let advice = match &error {
-        Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
-            "no trusted root issued the server's certificate: add its issuer to the roots"
-        }
-        Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
-            "the server's certificate is for another name: connect by one that is in it"
-        }
-        Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
-            "the server's certificate has expired: renew it"
-        }
-        Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            "the server's certificate is not valid yet: check this host's clock"
-        }
-        Error::InvalidCertificate(Bad::Other(why)) if why.to_string() == "CaUsedAsEndEntity" => {
-            "the server presents a CA certificate: give it one of its own, with CA:FALSE"
-        }
-        Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "the server requires a client certificate: give one with its key"
-        }
-        Error::AlertReceived(
-            AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateExpired
-            | AlertDescription::DecryptError,
-        ) => "the server rejects this client's certificate: use one from an issuer it trusts",
-        Error::InvalidMessage(_) => "the server does not speak TLS: connect by tcp://",
-        _ => return io::Error::new(ErrorKind::InvalidData, error),
-    };
-    io::Error::new(ErrorKind::InvalidData, format!("{advice} ({error})"))
 }

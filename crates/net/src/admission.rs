@@ -4,10 +4,11 @@
 //! limits allow.
 
 use crate::context::NetContext;
+use crate::rate_limiter::RateLimiter;
 use crate::receive_session::ReceiveSession;
 use crate::receive_sockets::ReceiveSockets;
 use crate::source::{Source, TransportKind};
-use lanecast_protocol::{Nanos, SECOND};
+use lanecast_protocol::Nanos;
 
 /// The most joins in progress, and the most of them at one address.
 const JOINS_MAX: usize = 64;
@@ -31,30 +32,13 @@ pub(crate) enum Admission {
     Refused,
 }
 
-/// A token bucket of joins.
+/// Limits of a subscriber's joins.
 #[derive(Debug)]
-pub(crate) struct JoinLimiter {
-    tokens: u64,
-    refilled: Nanos,
-}
+pub(crate) struct JoinLimiter(RateLimiter);
 
 impl JoinLimiter {
     pub(crate) const fn new() -> Self {
-        Self { tokens: JOINS_BURST, refilled: 0 }
-    }
-
-    /// Takes a token; false if there is none.
-    fn take(&mut self, now: Nanos) -> bool {
-        const STEP: Nanos = SECOND / JOINS_RATE;
-        let steps = now.saturating_sub(self.refilled) / STEP;
-        if steps > 0 {
-            self.tokens = self.tokens.saturating_add(steps).min(JOINS_BURST);
-            // Whole steps only: the rest of the interval counts towards the next token.
-            self.refilled = self.refilled.saturating_add(steps * STEP);
-        }
-        let taken = self.tokens > 0;
-        self.tokens -= u64::from(taken);
-        taken
+        Self(RateLimiter::new(JOINS_RATE, JOINS_BURST, 0))
     }
 
     /// Whether a join of `source` may be started beside `sessions`.
@@ -92,26 +76,9 @@ impl JoinLimiter {
             (all + 1, there + usize::from(at_address(&session)))
         });
         // The token last: a deferred join does not cost one.
-        if all >= JOINS_MAX || there >= JOINS_PER_ADDRESS || !self.take(now) {
+        if all >= JOINS_MAX || there >= JOINS_PER_ADDRESS || !self.0.take(now) {
             return Admission::Deferred;
         }
         Admission::Joined
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn joins_are_begun_at_their_rate() {
-        let mut limiter = JoinLimiter::new();
-        let taken = (0..1_000).filter(|_| limiter.take(SECOND)).count();
-        assert_eq!(taken as u64, JOINS_BURST);
-        let mut taken = 0;
-        for step in 0..2_000 {
-            taken += u64::from(limiter.take(SECOND + step * SECOND / 1_000));
-        }
-        assert!((2 * JOINS_RATE - 2..=2 * JOINS_RATE).contains(&taken), "{taken}");
     }
 }

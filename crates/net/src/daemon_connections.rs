@@ -184,5 +184,6 @@ fn exchange_frames(
     if is_refused {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
-    Ok(received + stream.write(|buffer| resolver.next_daemon_frame(now, number, buffer))?)
+    Ok(received.unwrap_or(0)
+        + stream.write(|buffer| resolver.next_daemon_frame(now, number, buffer))?)
 }

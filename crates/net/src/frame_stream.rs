@@ -73,7 +73,7 @@ impl FrameStream {
     }
 
     /// Reads once, and calls `each` with each complete frame until it returns false. Returns the
-    /// number of frames.
+    /// number of frames; `None` if nothing has come.
     ///
     /// # Errors
     /// If the connection has ended, or with [`ErrorKind::InvalidData`] if it carries no frames.
@@ -81,11 +81,9 @@ impl FrameStream {
         &mut self,
         buffer: &mut [u8],
         each: impl FnMut(&Frame<'_>) -> bool,
-    ) -> io::Result<usize> {
-        match self.incoming.read(&mut self.stream, buffer)? {
-            Some(bytes) => self.incoming.split(bytes, each),
-            None => Ok(0),
-        }
+    ) -> io::Result<Option<usize>> {
+        let bytes = self.incoming.read(&mut self.stream, buffer)?;
+        bytes.map(|bytes| self.incoming.split(bytes, each)).transpose()
     }
 
     /// Writes the frames that `next` returns, as many as fit; returns their number.

@@ -6,22 +6,28 @@
 use crate::error::{OpenError, system};
 use crate::frame_reassembler::{OtherFrames, other_frames};
 use crate::frame_stream::{FrameStream, READ_BYTES};
+use crate::handshakes::{
+    HandshakeAdmission, HandshakeCounters, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
+};
 use crate::lingering_close::LingeringConnections;
+use crate::telemetry::Telemetry;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Agent, AgentRunner};
 use lanecast_os::event::EventFd;
 use lanecast_os::poll::PollBuffer;
 use lanecast_os::process;
 use lanecast_os::tcp::{self, TcpOptions};
-use lanecast_protocol::resolver_server::{self, RejectReason, RejectedClient, ResolverServer};
+use lanecast_protocol::resolver_server::{
+    self, RejectReason, RejectedClient, ResolverServer, UNIDENTIFIED_MAX,
+};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_tls::{ByteStream, TlsIdentity, TlsSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use lanecast_protocol::resolver_server::ResolverServerCounters as DaemonCounters;
 
@@ -31,8 +37,6 @@ pub const RESOLVER_PORT: u16 = 7331;
 const BACKLOG: u32 = 128;
 /// Buffers of a client's socket, in each direction.
 const SOCKET_BYTES: usize = 128 << 10;
-/// The most clients whose TLS handshakes go on in one turn: the others are not kept waiting.
-const HANDSHAKES_MAX: usize = 8;
 /// The longest sleep, and the shortest while a client does not read.
 const REST_MAX: Nanos = SECOND;
 const REST_MIN: Nanos = 10 * MILLISECOND;
@@ -48,7 +52,7 @@ const REJECTIONS_MAX: usize = 64;
 pub struct DaemonSettings {
     /// Listen address; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// The most clients.
+    /// The most clients; up to 64 connections more may not have sent a frame yet.
     pub clients_max: usize,
     /// The most topics that a client may publish, and the most that it may subscribe to.
     pub client_topics_max: usize,
@@ -88,6 +92,9 @@ pub struct ResolverDaemon {
     accept_from: Nanos,
     /// TLS of connections, if they are encrypted, and the time of the next look at its files.
     tls: Option<(TlsIdentity, Nanos)>,
+    handshakes: HandshakeLimiter,
+    /// Clients that are readable, and whose handshakes wait for their turn.
+    waiting: Vec<(u64, IpAddr)>,
     clients: BTreeMap<u64, FrameStream>,
     lingering: LingeringConnections,
     rejections: VecDeque<(SocketAddr, String)>,
@@ -131,6 +138,8 @@ impl ResolverDaemon {
             listener,
             accept_from: 0,
             tls: tls.map(|tls| (tls, 0)),
+            handshakes: HandshakeLimiter::new(HandshakeShare::Half, Telemetry::disabled()),
+            waiting: Vec::new(),
             clients: BTreeMap::new(),
             lingering: LingeringConnections::default(),
             rejections: VecDeque::new(),
@@ -167,6 +176,11 @@ impl ResolverDaemon {
     /// The daemon's counters.
     pub const fn counters(&self) -> &DaemonCounters {
         self.server.counters()
+    }
+
+    /// TLS handshakes of clients, and connections that gave way before their first frame.
+    pub const fn handshakes(&self) -> &HandshakeCounters {
+        self.handshakes.counters()
     }
 
     /// Number of connected clients.
@@ -230,6 +244,17 @@ impl ResolverDaemon {
         if tcp::tune(&stream, &options).is_err() {
             return;
         }
+        if self.tls.is_some()
+            && let HandshakeAdmission::Refused { is_first } = self.handshakes.admit(now, from.ip())
+        {
+            // A resolver tries again after a reset, and tells nothing of it.
+            drop(tcp::reset_on_close(&stream));
+            if is_first {
+                self.note(from, format!("it {OVER_RATE}"));
+            }
+            return;
+        }
+        self.make_room(now, from.ip());
         match self.server.connect(now, from) {
             Ok(client) => {
                 let stream = match &self.tls {
@@ -247,6 +272,19 @@ impl ResolverDaemon {
                 self.reject(now, stream, RejectedClient { client: 0, from, resolver: 0, why });
             }
         }
+    }
+
+    /// Closes the oldest connection that has sent no frame, preferably one from `from`, if there
+    /// are too many. Silent connections keep no client out.
+    fn make_room(&mut self, now: Nanos, from: IpAddr) {
+        let unidentified = self.server.unidentified().map(|(client, from)| (client, from.ip()));
+        let is_crowded = |unidentified: usize| unidentified >= UNIDENTIFIED_MAX;
+        let Some(oldest) = gives_way(unidentified, from, is_crowded) else { return };
+        if let Some(stream) = self.clients.get(&oldest) {
+            drop(tcp::reset_on_close(stream.stream().socket()));
+        }
+        self.handshakes.displaced();
+        self.leave(now, oldest);
     }
 
     /// Sends a client the reason, if its stream is intact, and closes the connection.
@@ -268,30 +306,52 @@ impl ResolverDaemon {
     }
 
     fn read(&mut self, now: Nanos) -> usize {
-        let (mut received, mut handshakes) = (0, 0);
+        let mut received = 0;
+        self.waiting.clear();
         for client in std::mem::take(&mut self.ready) {
-            let Some(stream) = self.clients.get_mut(&client) else { continue };
-            if !stream.stream().is_open() {
-                handshakes += 1;
-                // The next sleep finds it ready again.
-                if handshakes > HANDSHAKES_MAX {
-                    continue;
-                }
-            }
-            let server = &mut self.server;
-            let read = stream.read(&mut self.buffer, |frame| {
-                server.on_frame(now, client, frame);
-                server.is_connected(client)
-            });
-            match read {
-                Ok(frames) => received += frames,
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    self.refuse(now, client, &error);
-                }
-                Err(_) => self.leave(now, client),
+            let Some(stream) = self.clients.get(&client) else { continue };
+            if stream.stream().is_open() {
+                received += self.read_client(now, client).unwrap_or(0);
+            } else if let Some(from) = self.server.address(client) {
+                self.waiting.push((client, from.ip()));
             }
         }
-        received
+        received + self.shake_hands(now)
+    }
+
+    /// Takes one step of one handshake, if it is time for one: all other clients are served before
+    /// the next. Returns the number of frames that have come with it.
+    fn shake_hands(&mut self, now: Nanos) -> usize {
+        if self.waiting.is_empty() || !self.handshakes.is_due(now) {
+            return 0;
+        }
+        self.handshakes.sort(&mut self.waiting);
+        for (client, from) in std::mem::take(&mut self.waiting) {
+            let start = Instant::now();
+            // Nothing has come from a client that has just been accepted: the next one's turn.
+            let Some(frames) = self.read_client(now, client) else { continue };
+            let is_open = self.clients.get(&client).is_some_and(|it| it.stream().is_open());
+            self.handshakes.on_step(now, from, start.elapsed(), is_open);
+            return frames;
+        }
+        0
+    }
+
+    /// Reads once from a client; returns the number of frames, `None` if nothing has come.
+    fn read_client(&mut self, now: Nanos, client: u64) -> Option<usize> {
+        let (stream, server) = (self.clients.get_mut(&client)?, &mut self.server);
+        let read = stream.read(&mut self.buffer, |frame| {
+            server.on_frame(now, client, frame);
+            server.is_connected(client)
+        });
+        match read {
+            Ok(frames) => return frames,
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                self.refuse(now, client, &error);
+            }
+            Err(_) => self.leave(now, client),
+        }
+        Some(0)
     }
 
     /// Closes the connection of a client that sends something else than frames of this version.
@@ -364,8 +424,10 @@ impl ResolverDaemon {
         let files = self.tls.as_ref().map(|(_, due)| *due);
         let due = self.server.next_deadline().into_iter().chain(self.lingering.deadline());
         let due = due.chain(files).min();
-        let rest = due.map_or(REST_MAX, |due| due.saturating_sub(now));
-        Duration::from_nanos(rest.clamp(REST_MIN, REST_MAX))
+        let rest = due.map_or(REST_MAX, |due| due.saturating_sub(now)).clamp(REST_MIN, REST_MAX);
+        let handshakes = (!self.waiting.is_empty()).then(|| self.handshakes.next_step());
+        let handshakes = handshakes.map_or(rest, |step| step.saturating_sub(now));
+        Duration::from_nanos(rest.min(handshakes))
     }
 }
 
@@ -394,13 +456,16 @@ impl Agent for ResolverDaemon {
         for stream in self.lingering.streams() {
             set.add(stream.as_fd(), false);
         }
-        let clients = self.clients.iter();
+        // Nor those whose handshakes wait for their turn: they are readable.
+        let waits = |client: u64| self.waiting.iter().any(|(waiting, _)| *waiting == client);
+        let clients = self.clients.iter().filter(|(client, _)| !waits(**client));
         let tokens: Vec<(u64, usize)> = clients
             .map(|(client, it)| (*client, set.add(it.stream().as_fd(), it.has_more())))
             .collect();
         set.wait(Some(rest));
         let ready = tokens.into_iter().filter(|(_, token)| set.ready(*token));
         self.ready = ready.map(|(client, _)| client).collect();
+        self.ready.extend(self.waiting.iter().map(|(client, _)| *client));
         if set.ready(event) {
             self.event.clear();
         }

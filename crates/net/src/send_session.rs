@@ -368,7 +368,12 @@ impl SendSession {
         }
         self.status.is_batching.store(false, Ordering::Relaxed);
         self.flush();
-        self.sender.next_deadline().unwrap_or(Nanos::MAX).min(self.counter_file.due())
+        let handshakes = match &self.transport {
+            SendTransport::Udp(..) => None,
+            SendTransport::Tcp(tcp) => tcp.next_deadline(),
+        };
+        let due = self.sender.next_deadline().into_iter().chain(handshakes);
+        due.chain([self.counter_file.due()]).min().unwrap_or(Nanos::MAX)
     }
 
     /// One turn: reads control frames, runs timers, sends what may be sent.

@@ -4,6 +4,9 @@
 //! its own position in it, so a message is encoded once for all receivers.
 
 use crate::frame_reassembler::{BUFFER_BYTES_MIN, FrameReassembler, is_transient};
+use crate::handshakes::{
+    HandshakeAdmission, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
+};
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
 use crate::telemetry::Telemetry;
@@ -12,20 +15,16 @@ use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use lanecast_tls::{ByteStream, TlsIdentity};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Instant;
 
-/// The most connections from one address that no receiver has joined by.
-const UNJOINED_PER_ADDRESS: usize = 16;
 /// The most connections that are accepted at a time.
 const ACCEPTS_MAX: usize = 16;
 /// Shortest interval between two calls of accept while the publisher is busy.
 const ACCEPT_INTERVAL: Nanos = MILLISECOND;
 /// Shortest interval between two reads of all connections while the publisher is busy.
 const READ_INTERVAL: Nanos = 20 * MICROSECOND;
-/// Shortest interval between two steps of TLS handshakes: each takes up to a millisecond, and
-/// strangers can ask for any number of them while messages wait.
-const HANDSHAKE_INTERVAL: Nanos = 2 * MILLISECOND;
 /// Buffer of reads.
 pub(crate) const READ_BYTES: usize = BUFFER_BYTES_MIN.next_multiple_of(64 << 10);
 /// The listener's number among the connections.
@@ -51,6 +50,9 @@ pub(crate) struct TcpSender {
     options: TcpOptions,
     /// TLS of new connections, if they are encrypted.
     tls: Option<Arc<TlsIdentity>>,
+    handshakes: Box<HandshakeLimiter>,
+    /// Connections that are readable, and whose handshakes wait for their turn.
+    waiting: Vec<(u64, IpAddr)>,
     connections: Vec<Connection>,
     connections_max: usize,
     /// Registered connections with something to read, and the listener, once there are several.
@@ -59,7 +61,6 @@ pub(crate) struct TcpSender {
     last_number: u64,
     last_accept: Nanos,
     last_read: Nanos,
-    last_handshake: Nanos,
     telemetry: Telemetry,
 }
 
@@ -76,6 +77,8 @@ impl TcpSender {
             listener: Arc::new(listener),
             options,
             tls,
+            handshakes: Box::new(HandshakeLimiter::new(HandshakeShare::Tenth, telemetry.clone())),
+            waiting: Vec::new(),
             connections: Vec::new(),
             connections_max: receivers + UNJOINED_MAX,
             ready_streams: ReadyStreams::default(),
@@ -83,7 +86,6 @@ impl TcpSender {
             last_number: LISTENER,
             last_accept: 0,
             last_read: 0,
-            last_handshake: 0,
             telemetry,
         }
     }
@@ -101,9 +103,23 @@ impl TcpSender {
             return;
         }
         self.last_read = now;
+        self.waiting.clear();
         if self.connections.len() < 2 && !self.has_registered_listener {
-            return self.read_where(sender, now, buffer, |_| true);
+            self.read_where(sender, now, buffer, |_| true);
+        } else {
+            self.read_ready(sender, now, buffer, is_accept_due);
         }
+        self.shake_hands(sender, now, buffer);
+    }
+
+    /// Reads the connections that the system names, and accepts if it names the listener.
+    fn read_ready(
+        &mut self,
+        sender: &mut Sender,
+        now: Nanos,
+        buffer: &mut [u8],
+        is_accept_due: bool,
+    ) {
         self.register();
         self.ready_streams.look();
         let mut is_called = false;
@@ -123,7 +139,8 @@ impl TcpSender {
         }
     }
 
-    /// Reads each of these connections once, and removes those that have ended.
+    /// Reads each of these connections once, and removes those that have ended. Handshakes wait
+    /// for [`shake_hands`](Self::shake_hands).
     fn read_where(
         &mut self,
         sender: &mut Sender,
@@ -135,25 +152,49 @@ impl TcpSender {
             if !is_one(connection) {
                 return true;
             }
-            let is_open = connection.stream.is_open();
-            // Whatever waits for its turn is named again, or read unasked.
-            if !is_open && now.wrapping_sub(self.last_handshake) < HANDSHAKE_INTERVAL {
+            if !connection.stream.is_open() {
+                self.waiting.push((connection.number, connection.from));
                 return true;
             }
-            match connection.read(sender, now, buffer) {
-                Ok(has_read) => {
-                    if has_read && !is_open {
-                        self.last_handshake = now;
-                    }
-                    true
-                }
-                Err(error) => {
+            connection.read(sender, now, buffer).map_or_else(
+                |error| {
                     self.telemetry.stream_error(connection.from, &error);
                     sender.disconnect(connection.number);
                     false
+                },
+                |_| true,
+            )
+        });
+    }
+
+    /// Takes one step of one handshake, if it is time for one. Whatever waits for its turn is named
+    /// again, or read unasked.
+    fn shake_hands(&mut self, sender: &mut Sender, now: Nanos, buffer: &mut [u8]) {
+        if self.waiting.is_empty() || !self.handshakes.is_due(now) {
+            return;
+        }
+        self.handshakes.sort(&mut self.waiting);
+        for (number, from) in std::mem::take(&mut self.waiting) {
+            let Some(at) = self.connections.iter().position(|it| it.number == number) else {
+                continue;
+            };
+            let start = Instant::now();
+            let connection = &mut self.connections[at];
+            match connection.read(sender, now, buffer) {
+                // Nothing has come: the next one's turn.
+                Ok(false) => continue,
+                Ok(true) => {
+                    let is_open = connection.stream.is_open();
+                    self.handshakes.on_step(now, from, start.elapsed(), is_open);
+                }
+                Err(error) => {
+                    self.handshakes.on_step(now, from, start.elapsed(), false);
+                    self.telemetry.stream_error(from, &error);
+                    self.close(sender, number);
                 }
             }
-        });
+            return;
+        }
     }
 
     /// Has the system name the listener and all connections when they are readable.
@@ -187,13 +228,7 @@ impl TcpSender {
             if tcp::tune(&stream, &self.options).is_err() {
                 continue;
             }
-            let stream = match &self.tls {
-                None => ByteStream::plain(stream),
-                Some(tls) => match tls.accept(stream) {
-                    Ok(stream) => stream,
-                    Err(_) => continue,
-                },
-            };
+            let Some(stream) = self.begin(stream, now, from.ip()) else { continue };
             self.make_room(sender, from.ip());
             // Never used again: a late call for a closed connection meets no other one.
             self.last_number += 1;
@@ -209,23 +244,39 @@ impl TcpSender {
         }
     }
 
+    /// The stream of an accepted connection, unless its address begins too many handshakes.
+    fn begin(&mut self, stream: TcpStream, now: Nanos, from: IpAddr) -> Option<ByteStream> {
+        let Some(tls) = &self.tls else { return Some(ByteStream::plain(stream)) };
+        match self.handshakes.admit(now, from) {
+            HandshakeAdmission::Admitted => tls.accept(stream).ok(),
+            HandshakeAdmission::Refused { is_first } => {
+                // A receiver tries again after a reset, and tells nothing of it.
+                drop(tcp::reset_on_close(&stream));
+                if is_first {
+                    self.telemetry.error(&format!("{from} {OVER_RATE}"));
+                }
+                None
+            }
+        }
+    }
+
     /// Closes the oldest connection without a receiver, preferably one from `from`, if there are
     /// too many. Silent connections cannot keep receivers out.
     fn make_room(&mut self, sender: &mut Sender, from: IpAddr) {
         // Only connections without a receiver: a joined one is never closed for a newcomer.
-        let unjoined: Vec<u64> = sender.unjoined_connections().collect();
-        let is_same = |number: &u64| {
-            self.connections.iter().any(|it| it.number == *number && it.from == from)
+        let from_of = |number| self.connections.iter().find(|it| it.number == number);
+        let unjoined = sender
+            .unjoined_connections()
+            .filter_map(|number| from_of(number).map(|it| (number, it.from)));
+        let is_crowded = |unjoined: usize| {
+            unjoined >= UNJOINED_MAX || self.connections.len() >= self.connections_max
         };
-        let same: Vec<u64> = unjoined.iter().copied().filter(is_same).collect();
-        let is_crowded =
-            unjoined.len() >= UNJOINED_MAX || self.connections.len() >= self.connections_max;
-        let oldest = if same.len() >= UNJOINED_PER_ADDRESS {
-            same.first()
-        } else {
-            unjoined.first().filter(|_| is_crowded)
-        };
-        oldest.into_iter().for_each(|number| self.close(sender, *number));
+        let Some(oldest) = gives_way(unjoined, from, is_crowded) else { return };
+        if let Some(it) = self.connections.iter().find(|it| it.number == oldest) {
+            drop(tcp::reset_on_close(it.stream.socket()));
+        }
+        self.handshakes.displaced();
+        self.close(sender, oldest);
     }
 
     fn close(&mut self, sender: &mut Sender, number: u64) {
@@ -247,10 +298,19 @@ impl TcpSender {
         });
     }
 
+    /// Time at which a handshake waits for its turn.
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        (!self.waiting.is_empty()).then(|| self.handshakes.next_step())
+    }
+
     /// Adds the sockets to sleep on, and whether to wait for room to write.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         into.push((Descriptor::Listener(Arc::clone(&self.listener)), false));
         for connection in &self.connections {
+            // Readable without being read: it would end every sleep until its turn has come.
+            if self.waiting.iter().any(|(number, _)| *number == connection.number) {
+                continue;
+            }
             into.push((
                 Descriptor::Tcp(Arc::clone(connection.stream.socket())),
                 connection.is_full,

@@ -25,7 +25,7 @@ const FILES_MAX: usize = 128;
 /// The most losses that the log keeps.
 const LOSSES: u32 = 256;
 
-const LABELS: [&str; 9] = [
+const LABELS: [&str; 14] = [
     "network sessions published",
     "network sessions joined",
     "network sessions without a file",
@@ -35,6 +35,11 @@ const LABELS: [&str; 9] = [
     "datagrams forged",
     "datagrams repeated",
     "datagrams sealed, no key",
+    "tls handshakes begun",
+    "tls handshakes completed",
+    "tls handshakes over the rate",
+    "connections that gave way",
+    "tls handshake ns",
 ];
 const PUBLISHED: usize = 0;
 const JOINED: usize = 1;
@@ -54,6 +59,21 @@ pub(crate) enum RefusedDatagrams {
     Repeated = 7,
     /// Sealed, and this program has no key.
     NoKey = 8,
+}
+
+/// Handshakes of accepted connections, by the counter of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandshakeCount {
+    /// Begun.
+    Begun = 9,
+    /// Completed.
+    Completed = 10,
+    /// Refused, as their address begins too many.
+    Refused = 11,
+    /// Ended in favour of newcomers.
+    Displaced = 12,
+    /// Time of all steps, in nanoseconds.
+    Nanos = 13,
 }
 
 /// A network's counters files. Without them (the disk is full, say) the transports work all the
@@ -119,6 +139,15 @@ impl Telemetry {
     pub(crate) fn count_refused(&self, refused: RefusedDatagrams) {
         if let Some(files) = &self.files {
             files.process.add(refused as usize, 1);
+        }
+    }
+
+    /// Counts what happens to TLS handshakes.
+    pub(crate) fn count_handshakes(&self, which: HandshakeCount, count: u64) {
+        if let Some(files) = &self.files
+            && count > 0
+        {
+            files.process.add(which as usize, count);
         }
     }
 

@@ -126,6 +126,15 @@ pub fn tune(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
     Ok(())
 }
 
+/// Has the connection end with a reset when it is closed, and unsent bytes thrown away: the other
+/// side is told to try again, rather than that the stream has ended.
+///
+/// # Errors
+/// If the system refuses.
+pub fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_linger(Some(Duration::ZERO))
+}
+
 fn open(address: SocketAddr) -> io::Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))
@@ -198,6 +207,16 @@ mod tests {
             wait_for(&near, false);
             assert_eq!((&near).read(&mut buffer).unwrap(), 0);
         }
+    }
+
+    #[test]
+    fn a_connection_that_is_reset_throws_unsent_bytes_away() {
+        let (near, far) = pair(Ipv4Addr::LOCALHOST.into());
+        reset_on_close(&far).unwrap();
+        drop(far);
+        wait_for(&near, false);
+        let reset = (&near).read(&mut [0; 16]).unwrap_err();
+        assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
     }
 
     #[test]

@@ -24,12 +24,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Most clients that have sent no frame yet, beside [`ResolverServerSettings::clients_max`].
+pub const UNIDENTIFIED_MAX: usize = 64;
+
 /// Configuration of a [`ResolverServer`].
 #[derive(Clone, Debug)]
 pub struct ResolverServerSettings {
     /// Random number of the daemon, distinct from those of all resolvers.
     pub daemon: u64,
-    /// Most clients.
+    /// Most clients whose resolver is known.
     pub clients_max: usize,
     /// Most topics that a client may publish, and most that it may subscribe to.
     pub client_topics_max: usize,
@@ -127,7 +130,7 @@ impl ResolverServer {
     /// # Errors
     /// [`RejectReason::Full`].
     pub fn connect(&mut self, now: Nanos, from: SocketAddr) -> Result<u64, RejectReason> {
-        if self.clients.len() >= self.settings.clients_max {
+        if self.clients.len() >= self.settings.clients_max + UNIDENTIFIED_MAX {
             self.counters.rejected += 1;
             return Err(RejectReason::Full);
         }
@@ -243,6 +246,17 @@ impl ResolverServer {
         self.clients.contains_key(&client)
     }
 
+    /// Address of a connected client.
+    pub fn address(&self, client: u64) -> Option<SocketAddr> {
+        self.clients.get(&client).map(|it| it.from)
+    }
+
+    /// Clients that have sent no frame yet, and their addresses; the oldest first.
+    pub fn unidentified(&self) -> impl Iterator<Item = (u64, SocketAddr)> {
+        let unidentified = self.clients.iter().filter(|(_, client)| client.resolver.is_none());
+        unidentified.map(|(number, client)| (*number, client.from))
+    }
+
     /// Number of clients.
     pub fn clients(&self) -> usize {
         self.clients.len()
@@ -288,8 +302,15 @@ impl ResolverServer {
             None if resolver == 0 || resolver == self.settings.daemon => {
                 return Err(RejectReason::Malformed);
             }
-            None => it.resolver = Some(resolver),
+            None => {}
         }
+        // The resolver's former connection does not count: it is replaced.
+        let others = self.clients.values().filter_map(|it| it.resolver);
+        if others.filter(|other| *other != resolver).count() >= self.settings.clients_max {
+            return Err(RejectReason::Full);
+        }
+        let it = self.clients.get_mut(&client).ok_or(RejectReason::Silent)?;
+        it.resolver = Some(resolver);
         // The resolver's former connection may be half-open: the new one replaces it.
         if let Some(former) = self.table.connect(resolver, client) {
             self.reject(now, former, RejectReason::Replaced);

@@ -1,6 +1,7 @@
 //! TLS of accepted and opened connections, loaded from files: certificate and key of the own side,
 //! and the authorities whose certificates the other side has to show.
 
+use crate::chain_limit::ChainLimit;
 use lanecast_os::trusted_file::{self, TrustError};
 use rustls::client::{Resumption, WantsClientCert};
 use rustls::crypto::ring;
@@ -70,7 +71,7 @@ impl TlsFiles {
                 let provider = Arc::new(ring::default_provider());
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots(path)?, provider);
                 let verifier = verifier.build().map_err(|error| invalid(path, error))?;
-                config.with_client_cert_verifier(verifier)
+                config.with_client_cert_verifier(Arc::new(ChainLimit(verifier)))
             }
         };
         let (chain, key) = identity(&self.certificate, &self.key)?;

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod byte_stream;
+mod chain_limit;
 mod files;
 mod identity;
 mod peer_name;

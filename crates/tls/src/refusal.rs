@@ -51,6 +51,9 @@ impl TlsRefusal {
             {
                 "shows a certificate of an authority: give it one of its own, with CA:FALSE"
             }
+            Error::InvalidCertificate(Bad::ApplicationVerificationFailure) => {
+                "shows more than three intermediate certificates: issue its own by a shorter chain"
+            }
             Error::InvalidCertificate(_) => "shows a certificate that is damaged or cannot be used",
             Error::NoCertificatesPresented => {
                 "shows no certificate, and one is required here: give its program one"
@@ -64,6 +67,7 @@ impl TlsRefusal {
                 | Alert::UnsupportedCertificate
                 | Alert::CertificateUnknown
                 | Alert::CertificateExpired
+                | Alert::AccessDenied
                 | Alert::DecryptError,
             ) => {
                 "rejects this program's certificate: use one that an authority of both sides issued"

@@ -4,7 +4,7 @@
 use crate::files::{TlsAcceptor, TlsConnector};
 use crate::peer_name::PeerName;
 use crate::refusal::TlsRefusal;
-use rustls::{ClientConnection, Connection, ServerConnection};
+use rustls::{ClientConnection, Connection, Reader, ServerConnection};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 
@@ -102,15 +102,41 @@ impl TlsSession {
     /// # Errors
     /// With a [`TlsRefusal`] if one side does not accept the other, or the bytes are not those of
     /// TLS; of [`ErrorKind::InvalidInput`] if `plain` has no room.
-    pub fn decrypt(&mut self, mut cipher: &[u8], plain: &mut [u8]) -> io::Result<usize> {
-        let Some(&first) = cipher.first() else { return Ok(0) };
+    pub fn decrypt(&mut self, cipher: &[u8], plain: &mut [u8]) -> io::Result<usize> {
+        let mut length = 0;
+        self.each_piece(cipher, |reader, bytes| {
+            let room = plain.get_mut(length..length + bytes).ok_or(ErrorKind::InvalidInput)?;
+            length += bytes;
+            reader.read_exact(room)
+        })?;
+        Ok(length)
+    }
+
+    /// Decrypts `cipher` behind the end of `plain`, which grows as far as it has to.
+    ///
+    /// # Errors
+    /// As [`decrypt`](Self::decrypt), but for the room.
+    pub fn decrypt_to(&mut self, cipher: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
+        self.each_piece(cipher, |reader, bytes| {
+            let start = plain.len();
+            plain.resize(start + bytes, 0);
+            reader.read_exact(&mut plain[start..])
+        })
+    }
+
+    /// Takes `cipher`, and calls `each` with decrypted bytes and their number, as they come.
+    fn each_piece(
+        &mut self,
+        mut cipher: &[u8],
+        mut each: impl FnMut(&mut Reader<'_>, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(&first) = cipher.first() else { return Ok(()) };
         // By the first byte alone: rustls would fail too, but with words for clients of TLS.
         let begins = first == HANDSHAKE[0] || first == ALERT[0];
         if !std::mem::replace(&mut self.has_begun, true) && !begins {
             self.is_plain = true;
             return Err(TlsRefusal::PLAIN.into_error(ErrorKind::InvalidData));
         }
-        let mut length = 0;
         while !cipher.is_empty() && !self.has_peer_closed {
             self.connection.read_tls(&mut cipher)?;
             let state = self
@@ -118,12 +144,9 @@ impl TlsSession {
                 .process_new_packets()
                 .map_err(|error| TlsRefusal::of(&error).into_error(ErrorKind::InvalidData))?;
             self.has_peer_closed = state.peer_has_closed();
-            let bytes = state.plaintext_bytes_to_read();
-            let room = plain.get_mut(length..length + bytes).ok_or(ErrorKind::InvalidInput)?;
-            self.connection.reader().read_exact(room)?;
-            length += bytes;
+            each(&mut self.connection.reader(), state.plaintext_bytes_to_read())?;
         }
-        Ok(length)
+        Ok(())
     }
 
     /// The error of a connection whose bytes have ended: of [`ErrorKind::UnexpectedEof`], with a

@@ -2,12 +2,12 @@
 
 use crate::context::DomainArgs;
 use crate::output::{warn, words};
-use lanecast_net::{DaemonCounters, ResolverDaemon};
+use lanecast_net::ResolverDaemon;
 use lanecast_os::private_directory;
 use lanecast_stats::{CounterLayout, Counters};
 use std::time::{Duration, Instant};
 
-const LABELS: [&str; 11] = [
+const LABELS: [&str; 16] = [
     "clients arrived",
     "clients departed",
     "clients refused",
@@ -18,6 +18,11 @@ const LABELS: [&str; 11] = [
     "topics registered",
     "facts told",
     "sessions expired",
+    "tls handshakes begun",
+    "tls handshakes completed",
+    "tls handshakes over the rate",
+    "connections that gave way",
+    "tls handshake ns",
     "errors",
 ];
 const ERRORS: usize = LABELS.len() - 1;
@@ -53,7 +58,7 @@ impl Tally {
             return;
         }
         self.last = Instant::now();
-        let now = values(daemon.counters());
+        let now = values(daemon);
         for (index, (now, shown)) in now.into_iter().zip(self.shown).enumerate() {
             counters.add(index, now - shown);
         }
@@ -69,7 +74,8 @@ impl Tally {
 }
 
 /// The counters in the order of their labels.
-const fn values(counters: &DaemonCounters) -> [u64; ERRORS] {
+const fn values(daemon: &ResolverDaemon) -> [u64; ERRORS] {
+    let (counters, handshakes) = (daemon.counters(), daemon.handshakes());
     [
         counters.connected,
         counters.disconnected,
@@ -81,5 +87,10 @@ const fn values(counters: &DaemonCounters) -> [u64; ERRORS] {
         counters.registered,
         counters.sent,
         counters.expired,
+        handshakes.begun,
+        handshakes.completed,
+        handshakes.refused,
+        handshakes.displaced,
+        handshakes.nanos,
     ]
 }

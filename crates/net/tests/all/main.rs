@@ -7,6 +7,7 @@ mod allocations;
 mod certificates;
 mod delivery;
 mod groups;
+mod handshakes;
 mod interruptions;
 mod jumbo;
 mod packing;

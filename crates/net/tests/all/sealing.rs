@@ -96,7 +96,7 @@ impl Flow {
 }
 
 /// The process's counter of this label, over all counters files in `directory`.
-fn counter(directory: &Path, label: &str) -> u64 {
+pub(crate) fn counter(directory: &Path, label: &str) -> u64 {
     let reports = list_files(directory).expect("the directory").into_iter();
     let reports = reports.filter_map(|file| read_file(&file).ok());
     let reports = reports.filter(|report| report.role == Role::Process);

@@ -165,6 +165,22 @@ fn strangers_are_refused_in_words_by_the_end_that_refuses_and_told_so() {
 }
 
 #[test]
+fn a_client_shows_few_intermediate_certificates() {
+    let sides = Sides::new();
+    let read = |name: &str| std::fs::read_to_string(sides.certificates.path(name)).expect("a file");
+    let (own, authority) = (read("client.pem"), read("ca.pem"));
+    for (intermediates, is_accepted) in [(3, true), (4, false), (60, false)] {
+        sides.certificates.write("client.pem", &(own.clone() + &authority.repeat(intermediates)));
+        let mut ends = sides.ends(Some("client"), "server", true, HOST);
+        pass(&mut ends, 4_096);
+        let words = ends.each_ref().map(End::words);
+        assert_eq!(words == ["", ""], is_accepted, "{intermediates}: {words:?}");
+        assert_eq!(words[1].contains("more than three intermediate"), !is_accepted, "{words:?}");
+        assert_eq!(words[0].contains("rejects this program's"), !is_accepted, "{words:?}");
+    }
+}
+
+#[test]
 fn an_end_without_tls_is_told_apart_by_its_first_bytes() {
     let sides = Sides::new();
     let [mut client, mut server] = sides.ends(None, "server", false, HOST);

@@ -68,5 +68,6 @@ targets! {
     sender "../../../../fuzz/fuzz_targets/sender.rs"
     settings "../../../../fuzz/fuzz_targets/settings.rs"
     store "../../../../fuzz/fuzz_targets/store.rs"
+    tls "../../../../fuzz/fuzz_targets/tls.rs"
     watch "../../../../fuzz/fuzz_targets/watch.rs"
 }

@@ -141,9 +141,29 @@ fn limits_hold_for_each_client_and_for_all() {
     let client = connect(&mut resolver_server);
     resolver_server.on_frame(0, client, &split(&frame(8, None, &numbered(5, "w"))));
     assert_eq!(why(&mut resolver_server, client), Some(RejectReason::Full));
-    connect(&mut resolver_server);
-    connect(&mut resolver_server);
-    assert_eq!(resolver_server.connect(0, from()), Err(RejectReason::Full));
+}
+
+#[test]
+fn clients_that_say_nothing_take_no_places_of_those_that_do() {
+    let mut resolver_server = small();
+    let connect = |resolver_server: &mut ResolverServer| resolver_server.connect(0, from());
+    let silent: Vec<u64> =
+        (0..UNIDENTIFIED_MAX).map(|_| connect(&mut resolver_server).expect("room")).collect();
+    for resolver in 1..=4 {
+        let client = connect(&mut resolver_server).expect("room");
+        resolver_server.on_frame(0, client, &split(&frame(resolver, None, &[])));
+        assert!(resolver_server.is_connected(client), "{resolver}");
+    }
+    let unidentified = resolver_server.unidentified().map(|(client, _)| client);
+    assert_eq!(unidentified.collect::<Vec<_>>(), silent, "the oldest first");
+    assert_eq!(connect(&mut resolver_server), Err(RejectReason::Full), "bounded in any case");
+    // One of them turns out to be a fifth, and one to be a known resolver that comes back.
+    resolver_server.on_frame(0, silent[0], &split(&frame(5, None, &[])));
+    assert_eq!(why(&mut resolver_server, silent[0]), Some(RejectReason::Full));
+    let former = silent[UNIDENTIFIED_MAX - 1] + 2;
+    resolver_server.on_frame(0, silent[1], &split(&frame(2, None, &[])));
+    assert_eq!(why(&mut resolver_server, former), Some(RejectReason::Replaced));
+    assert!(resolver_server.is_connected(silent[1]));
 }
 
 #[test]
