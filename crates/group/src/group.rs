@@ -229,7 +229,10 @@ impl<T: Transport> Group<T> {
     /// Duties after the member's own.
     #[inline]
     fn finish_poll(&mut self, now: Nanos, work: usize) {
-        self.links.send_packed();
+        // An acknowledgement leaves with the messages of the next turn, which follows work at once.
+        if work == 0 {
+            self.links.send_packed();
+        }
         if !self.links.probes.is_empty() {
             self.probe();
         }

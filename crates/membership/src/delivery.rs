@@ -432,8 +432,11 @@ impl Delivery {
 
     /// Frames wait that were not read yet, or all were.
     #[inline]
-    pub(crate) const fn set_backlog(&mut self, has_backlog: bool) {
-        self.streams.has_backlog = has_backlog;
+    pub(crate) fn set_backlog(&mut self, has_backlog: bool) {
+        if core::mem::replace(&mut self.streams.has_backlog, has_backlog) && !has_backlog {
+            // The acknowledgement of all that was read.
+            self.context.due = self.context.due.min(self.streams.due());
+        }
     }
 
     /// Does what is due.

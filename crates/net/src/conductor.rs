@@ -72,9 +72,10 @@ impl WaitSet {
         (self.deadline, self.owners_active) = (Nanos::MAX, false);
     }
 
-    /// Whether one of the descriptors that had these places in the cycle before may be ready.
-    pub(crate) fn may_be_ready(&self, places: Range<usize>) -> bool {
-        self.ready.get(places).is_none_or(|ready| ready.contains(&true))
+    /// Whether one of the descriptors that had these places in the cycle before is ready; unknown
+    /// without a sleep in between.
+    pub(crate) fn is_ready(&self, places: Range<usize>) -> Option<bool> {
+        self.ready.get(places).map(|ready| ready.contains(&true))
     }
 }
 
@@ -88,8 +89,13 @@ pub(crate) trait SubAgent: Debug + Send {
         false
     }
 
-    /// Whether a publisher batches commits.
+    /// Whether a publisher batches commits, and does not tell the end of the batch.
     fn is_batching(&self) -> bool {
+        false
+    }
+
+    /// Whether a publisher packs commits until it tells.
+    fn is_packing(&self) -> bool {
         false
     }
 }
@@ -140,7 +146,8 @@ impl Conductor {
             REST
         } else if !self.agents.iter().any(|agent| agent.is_batching()) {
             // Owners serve themselves: the pauses double, and the conductor hardly costs anything.
-            longer.min(REST_MAX)
+            let is_packing = self.agents.iter().any(|agent| agent.is_packing());
+            longer.min(if is_packing { BATCHING_REST_MAX } else { REST_MAX })
         } else if self.rest > BATCHING_REST_MAX {
             // A stream has just begun: start short again.
             REST

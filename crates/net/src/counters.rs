@@ -44,6 +44,8 @@ pub(crate) struct PublisherStatus {
     pub(crate) back_pressured: AtomicU64,
     /// Commits are batched: the conductor has to flush them should the owner stop calling.
     pub(crate) is_batching: AtomicBool,
+    /// The application tells when the batch ends.
+    pub(crate) is_packing: AtomicBool,
 }
 
 /// The columns of a publisher's counters file.

@@ -55,6 +55,7 @@ mod send_session;
 mod sender_agent;
 mod settings;
 mod source;
+mod stand_in_pacing;
 mod subscriber;
 mod tcp_receiver;
 mod tcp_sender;

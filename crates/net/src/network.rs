@@ -13,6 +13,7 @@ use crate::send_session::{SendSession, SendTransport};
 use crate::sender_agent::PublisherEntry;
 use crate::settings::{DeliverySettings, NetSettings, Pacing, ThreadingMode, nanos};
 use crate::source::{Source, TransportKind};
+use crate::stand_in_pacing::StandInPacing;
 use crate::subscriber::Subscriber;
 use crate::tcp_sender::TcpSender;
 use lanecast_base::clock::Clock;
@@ -134,6 +135,7 @@ impl Network {
             seen,
             retired: None,
             served: None,
+            pacing: StandInPacing::default(),
         });
         let advertised = (source, datagram_bytes);
         let conductor = Arc::clone(&self.conductor);
@@ -257,6 +259,8 @@ impl Network {
             visitor,
             owner_state: Arc::clone(&owner_state),
             seen,
+            deadline: 0,
+            pacing: StandInPacing::default(),
             found: Vec::new(),
         });
         Ok(Subscriber::new(owner, Arc::clone(&self.conductor), number, owner_state))

@@ -9,6 +9,7 @@ use crate::owner_state::OwnerState;
 use crate::receive_sessions::ReceiveSessions;
 use crate::settings::ThreadingMode;
 use crate::source::Source;
+use crate::stand_in_pacing::StandInPacing;
 use crate::telemetry::Telemetry;
 use lanecast_os::biased::Visitor;
 use lanecast_os::xdp::XdpDevice;
@@ -50,6 +51,9 @@ pub(crate) struct SubscriberEntry {
     pub(crate) owner_state: Arc<OwnerState>,
     /// The owner's count of lock_count at the last duty cycle.
     pub(crate) seen: u64,
+    /// Deadline of the sessions after the conductor's last service.
+    pub(crate) deadline: Nanos,
+    pub(crate) pacing: StandInPacing,
     /// Publishers found, but not joined yet: the owner held the lock, or the join was deferred.
     pub(crate) found: Vec<(Source, String)>,
 }
@@ -205,12 +209,17 @@ impl ReceiverAgent {
             let lock_count = subscriber.visitor.lock_count();
             let is_parked = subscriber.owner_state.is_parked();
             // An unchanged count since the last cycle means that the owner has not entered.
-            let is_absent =
-                subscriber.owner_state.is_away() || lock_count == subscriber.seen && !is_parked;
+            let is_away = subscriber.owner_state.is_away();
+            let is_absent = is_away || lock_count == subscriber.seen && !is_parked;
             subscriber.seen = lock_count;
             // A parked owner sleeps on the same sockets, and serves them itself when it wakes.
             if is_parked && !self.only_driver {
                 wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
+                continue;
+            }
+            let due = subscriber.pacing.due().min(subscriber.deadline);
+            if is_absent && !is_away && !self.only_driver && now < due {
+                wait_set.deadline = wait_set.deadline.min(due);
                 continue;
             }
             let may_lock = self.only_driver || is_absent;
@@ -223,6 +232,8 @@ impl ReceiverAgent {
             let (deadline, has_new) = sessions.drive_for_owner(now);
             sessions.descriptors(&mut wait_set.descriptors);
             drop(sessions);
+            subscriber.pacing.on_service(now);
+            subscriber.deadline = deadline;
             wait_set.deadline = wait_set.deadline.min(deadline);
             if has_new {
                 subscriber.owner_state.notify();

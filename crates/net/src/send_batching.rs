@@ -16,6 +16,9 @@ const STREAM_COMMITS: u32 = 16;
 const CHECK_INTERVAL: u32 = 8;
 /// Unsent bytes that are worth a system call.
 const FULL_BYTES: usize = 60 << 10;
+/// The same of a packed batch over TCP, which no length of datagrams limits: the application tells
+/// the end of the batch, and each receiver costs a call.
+pub(crate) const FULL_PACKED_STREAM_BYTES: usize = 256 << 10;
 
 /// The action after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(crate) struct SendBatching {
     /// Time of the end of the last send, or of the last reading of the clock.
     last: Nanos,
     unsent: usize,
+    /// Unsent bytes of a packed batch that are sent before its end.
+    full_packed: usize,
     until_check: u32,
     /// The last check found a pause.
     paused: bool,
@@ -57,9 +62,16 @@ impl SendBatching {
             back_to_back: 0,
             last: 0,
             unsent: 0,
+            full_packed: FULL_BYTES,
             until_check: 0,
             paused: false,
         }
+    }
+
+    /// The same, with `bytes` of a packed batch that are sent before its end.
+    pub(crate) const fn packing_up_to(mut self, bytes: usize) -> Self {
+        self.full_packed = bytes;
+        self
     }
 
     /// Whether commits are packed: then [`on_commit`](Self::on_commit) decides.
@@ -88,7 +100,7 @@ impl SendBatching {
     pub(crate) fn on_commit(&mut self, bytes: usize, now: impl FnOnce() -> Nanos) -> BatchDecision {
         self.unsent += bytes;
         if self.is_packing {
-            let is_full = self.unsent >= FULL_BYTES;
+            let is_full = self.unsent >= self.full_packed;
             return if is_full { BatchDecision::Send } else { BatchDecision::Keep };
         }
         self.until_check -= 1;
@@ -206,6 +218,19 @@ mod tests {
         }
         batching.stop();
         assert!(!batching.is_batching() && !batching.is_packing());
+    }
+
+    /// Each receiver costs a call for each of them.
+    #[test]
+    fn a_packed_batch_over_tcp_leaves_in_one_call() {
+        let mut batching = SendBatching::new().packing_up_to(FULL_PACKED_STREAM_BYTES);
+        batching.pack();
+        for _ in 0..64 {
+            assert_eq!(batching.on_commit(1_100, || 0), BatchDecision::Keep);
+        }
+        let kept =
+            (0..1_000).take_while(|_| batching.on_commit(1_100, || 0) == BatchDecision::Keep);
+        assert!(kept.count() < 200, "bounded");
     }
 
     #[test]

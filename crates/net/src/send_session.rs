@@ -11,7 +11,7 @@ use crate::error::claim_error;
 use crate::multicast_loopback::MulticastLoopback;
 use crate::poller::{Descriptor, Poller};
 use crate::room_event::RoomEvent;
-use crate::send_batching::{BatchDecision, SendBatching};
+use crate::send_batching::{BatchDecision, FULL_PACKED_STREAM_BYTES, SendBatching};
 use crate::tcp_sender::{self, TcpSender};
 use crate::telemetry::{CounterFile, Telemetry};
 use lanecast_base::clock::Clock;
@@ -82,15 +82,18 @@ impl SendSession {
         wait: WaitStrategy,
         status: Arc<PublisherStatus>,
     ) -> Self {
-        let buffer_bytes = match transport {
-            SendTransport::Udp(..) => BUFFER_BYTES,
-            SendTransport::Tcp(_) => tcp_sender::READ_BYTES,
+        let batching = SendBatching::new();
+        let (buffer_bytes, batching) = match transport {
+            SendTransport::Udp(..) => (BUFFER_BYTES, batching),
+            SendTransport::Tcp(_) => {
+                (tcp_sender::READ_BYTES, batching.packing_up_to(FULL_PACKED_STREAM_BYTES))
+            }
         };
         Self {
             sender,
             transport,
             clock: Clock::host(),
-            batching: SendBatching::new(),
+            batching,
             background,
             waker,
             last_receive: 0,
@@ -336,6 +339,7 @@ impl SendSession {
             return;
         }
         self.batching.pack();
+        self.status.is_packing.store(true, Ordering::Relaxed);
         self.watch_batch();
     }
 
@@ -353,6 +357,7 @@ impl SendSession {
     pub(crate) fn send_packed(&mut self) {
         if self.batching.is_packing() {
             self.batching.stop();
+            self.status.is_packing.store(false, Ordering::Relaxed);
             self.sender.flush();
             self.send_batch();
         }

@@ -6,6 +6,7 @@ use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::counters::PublisherStatus;
 use crate::poller::Descriptor;
 use crate::send_session::SendSession;
+use crate::stand_in_pacing::StandInPacing;
 use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::Nanos;
@@ -32,6 +33,17 @@ pub(crate) struct PublisherEntry {
     pub(crate) retired: Option<Nanos>,
     /// The conductor's last service, while nothing has come since.
     pub(crate) served: Option<Served>,
+    pub(crate) pacing: StandInPacing,
+}
+
+impl PublisherEntry {
+    /// Whether the owner has left a batch open whose end it does not tell: a stream is over, or its
+    /// owner waits for a CPU, and the former must not be late.
+    fn is_streaming(&self) -> bool {
+        // Relaxed: a stale value only makes one pause too long or too short.
+        let is_packing = || self.status.is_packing.load(Ordering::Relaxed);
+        self.retired.is_none() && self.status.is_batching.load(Ordering::Relaxed) && !is_packing()
+    }
 }
 
 /// A session as the conductor has left it: until its deadline, a frame of a receiver or its owner,
@@ -42,12 +54,28 @@ pub(crate) struct Served {
     descriptors: Vec<(Descriptor, bool)>,
     /// The places of the descriptors in the wait set.
     places: Range<usize>,
+    /// The last cycle found out nothing about the descriptors.
+    is_unknown: bool,
 }
 
 impl Served {
-    /// Whether the session rests in this duty cycle, too: then its descriptors are waited for.
-    fn rests(&mut self, now: Nanos, wait_set: &mut WaitSet) -> bool {
-        if self.deadline <= now || wait_set.may_be_ready(self.places.clone()) {
+    /// Whether the session rests in this duty cycle, too: then its descriptors are waited for, but
+    /// not before `due`.
+    fn rests(&mut self, now: Nanos, due: Nanos, wait_set: &mut WaitSet) -> bool {
+        if self.deadline <= now {
+            return false;
+        }
+        if now < due {
+            // The cycle after the pause waits for the descriptors, and the one after that reads.
+            self.places = 0..0;
+            wait_set.deadline = wait_set.deadline.min(self.deadline).min(due);
+            return true;
+        }
+        // A cycle without a sleep tells nothing. The next sleep does, unless such cycles go on:
+        // discovery has much to read.
+        let is_ready = wait_set.is_ready(self.places.clone());
+        let was_unknown = core::mem::replace(&mut self.is_unknown, is_ready.is_none());
+        if is_ready.unwrap_or(was_unknown) {
             return false;
         }
         self.wait(wait_set);
@@ -146,10 +174,15 @@ impl SubAgent for SenderAgent {
             if has_entered || publisher.retired.is_some() {
                 publisher.served = None;
             }
-            if publisher.served.as_mut().is_some_and(|served| served.rests(now, wait_set)) {
+            let is_unpaced = only_driver || publisher.retired.is_some() || publisher.is_streaming();
+            let due = if is_unpaced { now } else { publisher.pacing.due() };
+            if publisher.served.as_mut().is_some_and(|served| served.rests(now, due, wait_set)) {
                 return true;
             }
-            publisher.served = None;
+            if publisher.served.take().is_none() && !owner_active && now < due {
+                wait_set.deadline = wait_set.deadline.min(due);
+                return true;
+            }
             let locked =
                 if owner_active { None } else { lock_session(&publisher.visitor, only_driver) };
             let Some(mut session) = locked else {
@@ -157,10 +190,12 @@ impl SubAgent for SenderAgent {
                 wait_set.owners_active = true;
                 return true;
             };
+            publisher.pacing.on_service(now);
             let mut served = Served {
                 deadline: session.drive_for_owner(),
                 descriptors: Vec::new(),
                 places: 0..0,
+                is_unknown: false,
             };
             session.descriptors(&mut served.descriptors);
             served.wait(wait_set);
@@ -182,10 +217,11 @@ impl SubAgent for SenderAgent {
     }
 
     fn is_batching(&self) -> bool {
-        self.publishers.iter().any(|publisher| {
-            // Relaxed: a stale value only makes one pause too long or too short.
-            publisher.retired.is_none() && publisher.status.is_batching.load(Ordering::Relaxed)
-        })
+        self.publishers.iter().any(PublisherEntry::is_streaming)
+    }
+
+    fn is_packing(&self) -> bool {
+        self.publishers.iter().any(|publisher| publisher.status.is_packing.load(Ordering::Relaxed))
     }
 }
 
@@ -198,7 +234,7 @@ mod tests {
     fn a_served_session_rests_until_its_deadline_or_a_frame() {
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
         let descriptors = vec![(Descriptor::Listener(listener), false)];
-        let mut served = Served { deadline: 100, descriptors, places: 0..0 };
+        let mut served = Served { deadline: 100, descriptors, places: 0..0, is_unknown: false };
         let mut wait_set = WaitSet::new();
         served.wait(&mut wait_set);
         assert_eq!((wait_set.descriptors.len(), wait_set.deadline), (1, 100));
@@ -206,14 +242,26 @@ mod tests {
             (vec![false], 99, true),
             (vec![true], 99, false),
             (vec![false], 100, false),
-            // Without a sleep in between nothing is known.
+            // Without a sleep in between nothing is known; the second time it is read unasked.
+            (vec![], 98, true),
             (vec![], 99, false),
         ] {
             wait_set.clear();
             wait_set.ready = ready.clone();
-            assert_eq!(served.rests(now, &mut wait_set), rests, "{ready:?} at {now}");
+            assert_eq!(served.rests(now, now, &mut wait_set), rests, "{ready:?} at {now}");
             assert_eq!(wait_set.descriptors.len(), usize::from(rests), "still waited for");
             served.places = 0..1;
         }
+        wait_set.clear();
+        wait_set.ready = vec![true];
+        assert!(served.rests(50, 60, &mut wait_set), "its pause is not over");
+        assert_eq!((wait_set.descriptors.len(), wait_set.deadline), (0, 60));
+        assert!(!served.rests(100, 110, &mut wait_set), "its deadline waits for no pause");
+        wait_set.clear();
+        wait_set.ready = vec![];
+        assert!(served.rests(60, 60, &mut wait_set));
+        assert_eq!(wait_set.descriptors.len(), 1, "waited for again");
+        wait_set.ready = vec![true];
+        assert!(!served.rests(61, 60, &mut wait_set));
     }
 }

@@ -30,7 +30,7 @@ const CONNECT_PART: Nanos = 10;
 const CONNECT_MIN: Nanos = 200 * MILLISECOND;
 /// Interval at which delayed acknowledgements are requested: the kernel turns them off 40 ms after
 /// the last request.
-const DELAY_ACKS_INTERVAL: Nanos = 5 * MILLISECOND;
+const DELAY_ACKS_INTERVAL: Nanos = 20 * MILLISECOND;
 
 /// The connection, its incomplete frames, and its reconnect timer.
 #[derive(Debug)]

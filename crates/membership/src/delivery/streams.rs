@@ -345,12 +345,12 @@ impl Streams {
 
     /// Time of the next duty.
     pub(crate) fn due(&self) -> Nanos {
-        self.ack.due.min(self.gap_due)
+        self.ack.due(self.has_backlog).min(self.gap_due)
     }
 
     /// Sends what is due.
     pub(crate) fn on_tick<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
-        if self.ack.due <= link.now {
+        if self.ack.due(self.has_backlog) <= link.now {
             self.send_ack(link);
         }
         if self.gap_due <= link.now {
