@@ -1,8 +1,8 @@
 //! The steps by which a descriptor is armed and becomes readable.
 //!
-//! Taken by the owner of an end, after an empty poll or a refused claim, and by the wake-up thread,
-//! after a futex word has changed. They stand apart from the ends so that loom explores the same
-//! code.
+//! Taken by the owner of an end, after an empty poll or a refused claim, and by the wake-up thread
+//! or a publisher of the same process, after a futex word has changed. They stand apart from the
+//! ends so that loom explores the same code.
 
 use crate::memory::Memory;
 use crate::ring_writer::RingWriter;

@@ -14,6 +14,7 @@ use crate::remote_publisher::RemotePublisher;
 use crate::ring_reader::{Frame, Next, RingReader};
 use crate::run_progress::{Pending, Progress};
 use crate::segment::{Segment, SessionFiles};
+use crate::slot_events::SlotEvent;
 use crate::slot_lease::{SlotLease, write_slot_owner};
 use crate::stream_table::StreamTable;
 use crate::wake_signal::WakeSignal;
@@ -21,6 +22,7 @@ use crate::watched_end::WatchedWord;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_base::{Position, WaitStrategy};
 use lanecast_os::MapMode;
+use lanecast_os::event::ArmedEvent;
 use lanecast_transport::{CloseReason, Event, Lease, LossReason, Message, Stream, TopicSelection};
 use lanecast_wire::shm::{FLAG_EVICTS, Limits, RingHeader};
 use std::fs::File;
@@ -58,10 +60,19 @@ pub(crate) struct Image {
     /// Copies of a run's messages, if the publisher evicts.
     copied_run: CopiedRun,
     longest: u32,
-    /// The slot's wake word, for the wake-up thread; made when the subscriber has a descriptor.
-    watched: Option<Arc<WatchedWord>>,
+    /// Made when the subscriber has a descriptor.
+    wakeup: Option<SlotWakeup>,
     // Last: the slot is released after the reader has left it.
     _lease: SlotLease,
+}
+
+/// The way from the publisher's wake-up of the slot to the subscriber's descriptor.
+#[derive(Debug)]
+enum SlotWakeup {
+    /// The wake-up thread sleeps on the slot's word: the publisher is another process.
+    Word(Arc<WatchedWord>),
+    /// The publisher signals it.
+    Event { _registered: SlotEvent },
 }
 
 /// Properties of a session that an image takes over.
@@ -130,7 +141,7 @@ impl Image {
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),
             copied_run: CopiedRun::default(),
             longest: limits.longest_message,
-            watched: None,
+            wakeup: None,
             _lease: lease,
         }
     }
@@ -416,10 +427,23 @@ impl Image {
         Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
     }
 
-    /// The slot's wake word, for the wake-up thread.
-    pub(crate) fn watched_word(&mut self) -> Arc<WatchedWord> {
+    /// Has wake-ups of the slot notify `event`; returns the word for the wake-up thread to sleep
+    /// on, unless the publisher does it.
+    pub(crate) fn watch(&mut self, event: &Arc<ArmedEvent>) -> Option<Arc<WatchedWord>> {
         let (memory, index) = (self.reader.memory(), self.reader.index());
-        Arc::clone(self.watched.get_or_insert_with(|| WatchedWord::slot(memory.clone(), index)))
+        let is_local = self.publisher.is_none();
+        let wakeup = self.wakeup.get_or_insert_with(|| {
+            if is_local {
+                let registered = SlotEvent::register(memory.events(), index, Arc::clone(event));
+                SlotWakeup::Event { _registered: registered }
+            } else {
+                SlotWakeup::Word(WatchedWord::slot(memory.clone(), index))
+            }
+        });
+        match wakeup {
+            SlotWakeup::Word(word) => Some(Arc::clone(word)),
+            SlotWakeup::Event { .. } => None,
+        }
     }
 
     /// Announces sleep, without a fence: see [`RingReader::announce_sleep`].

@@ -104,6 +104,7 @@ mod session;
 mod session_view;
 #[cfg(not(loom))]
 mod settings;
+mod slot_events;
 #[cfg(not(loom))]
 mod slot_lease;
 #[cfg_attr(loom, allow(dead_code, reason = "the model has no publisher that polls"))]

@@ -42,4 +42,8 @@ pub(crate) trait Memory {
     /// Wakes the threads that sleep on `word`: an end's own, and the wake-up thread of its
     /// descriptor.
     fn wake(&self, word: &AtomicU32);
+    /// Wakes the subscriber in slot `index`, whose wake word has changed.
+    fn wake_slot(&self, index: usize) {
+        self.wake(&self.slot(index).wake);
+    }
 }

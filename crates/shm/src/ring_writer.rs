@@ -274,9 +274,8 @@ impl<M: Memory> RingWriter<M> {
         // to read the commit word.
         let sleepers = self.memory.gate().sleepers.swap(0, Ordering::Relaxed);
         for index in bits(sleepers, self.memory.slots()) {
-            let word = &self.memory.slot(index).wake;
-            word.fetch_add(1, Ordering::Relaxed);
-            self.memory.wake(word);
+            self.memory.slot(index).wake.fetch_add(1, Ordering::Relaxed);
+            self.memory.wake_slot(index);
         }
         let wakes = &self.memory.ring().wakes;
         wakes.store(wakes.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use crate::error::JoinError;
 use crate::memory::Memory;
+use crate::slot_events::SlotEvents;
 use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
@@ -29,6 +30,7 @@ pub(crate) struct Segment {
     gate_live: NonNull<GateLive>,
     slots: NonNull<Slot>,
     limits: Limits,
+    events: Arc<SlotEvents>,
     // Keeps the memory behind the pointers above mapped.
     mappings: Arc<Mappings>,
 }
@@ -72,8 +74,14 @@ impl Segment {
             gate_live,
             slots,
             limits,
+            events: Arc::default(),
             mappings: Arc::new(Mappings { head, _ring: data, _gate: gate }),
         })
+    }
+
+    /// Descriptors that a publisher with this segment signals by itself.
+    pub(crate) fn events(&self) -> Arc<SlotEvents> {
+        Arc::clone(&self.events)
     }
 
     pub(crate) const fn limits(&self) -> &Limits {
@@ -208,6 +216,12 @@ impl Memory for Segment {
 
     fn wake(&self, word: &AtomicU32) {
         futex::wake(word, futex::ALL);
+    }
+
+    fn wake_slot(&self, index: usize) {
+        // The descriptor first: its owner waits, the thread that sleeps on the word need not exist.
+        self.events.notify(index);
+        self.wake(&self.slot(index).wake);
     }
 }
 

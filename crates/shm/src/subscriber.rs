@@ -89,11 +89,11 @@ impl Subscriber {
         self.watch_images();
     }
 
-    /// Passes the words that wake this subscriber to the wake-up thread, if there is a descriptor.
+    /// Has all that wakes this subscriber make its descriptor readable, if there is one.
     fn watch_images(&mut self) {
         let Some(wakeup) = &self.wakeup else { return };
         let signal = WatchedWord::signal(Arc::clone(&self.signal));
-        let images = self.images.iter_mut().map(Image::watched_word);
+        let images = self.images.iter_mut().filter_map(|image| image.watch(wakeup.event()));
         wakeup.watch(std::iter::once(signal).chain(images).collect());
         // New sessions have not announced sleep: the next empty poll does that for all.
         wakeup.event().notify();

@@ -1,5 +1,6 @@
 //! The thread that makes descriptors readable: it sleeps on the futex words of all ends of a domain
-//! whose programs asked for a descriptor.
+//! whose programs asked for a descriptor, except for subscribers of publishers in the same process,
+//! which [signal these](crate::slot_events) themselves.
 //!
 //! One for each domain handle, started with the first [`Wakeup`] and ended with the last. It always
 //! sleeps on all words, so that arming a descriptor wakes no thread: a word changes only if its end
@@ -63,7 +64,7 @@ impl Wakeup {
         self.end.event().as_fd()
     }
 
-    pub(crate) fn event(&self) -> &ArmedEvent {
+    pub(crate) fn event(&self) -> &Arc<ArmedEvent> {
         self.end.event()
     }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The event of one end, and the words that wake it.
 #[derive(Debug)]
 pub(crate) struct WatchedEnd {
-    event: ArmedEvent,
+    event: Arc<ArmedEvent>,
     words: Mutex<Vec<Arc<WatchedWord>>>,
     /// The session, if the end is its publisher.
     session: Option<Arc<LocalSession>>,
@@ -100,11 +100,11 @@ impl WatchedEnd {
     }
 
     fn new(session: Option<Arc<LocalSession>>, words: Vec<Arc<WatchedWord>>) -> io::Result<Self> {
-        let event = ArmedEvent::new()?;
+        let event = Arc::new(ArmedEvent::new()?);
         Ok(Self { event, words: Mutex::new(words), session })
     }
 
-    pub(crate) const fn event(&self) -> &ArmedEvent {
+    pub(crate) const fn event(&self) -> &Arc<ArmedEvent> {
         &self.event
     }
 

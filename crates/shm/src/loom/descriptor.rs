@@ -1,11 +1,13 @@
 //! Descriptors of ends in the model: a third thread sleeps on the words that wake an end, and
-//! signals the end's event. A signal that is missing ends the model in a deadlock.
+//! signals the end's event, or the writer does, in the reader's process. A signal that is missing
+//! ends the model in a deadlock.
 
 use super::{LENGTH, LONG, LONGEST, check_sleep, publish, read, read_all, start};
 use crate::arming::{self, SeenValue};
 use crate::loom::memory::Model;
 use crate::memory::Memory;
 use crate::ring_reader::RingReader;
+use crate::slot_events::SlotEvent;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_os::event::ArmedEvent;
 use lanecast_wire::shm::frame_bytes;
@@ -64,6 +66,48 @@ fn a_message_signals_a_descriptor_that_an_empty_poll_armed() {
         }
         sender.join().unwrap();
         stop(&model, &model.slot(0).wake, watcher);
+    });
+}
+
+#[test]
+fn a_writer_of_the_same_process_signals_a_descriptor_that_an_empty_poll_armed() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+            assert!(publish(&mut writer, 2));
+        });
+        // As `Image::watch`: the next empty poll announces sleep.
+        let events = std::sync::Arc::clone(&model.events);
+        let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+        for _ in 0..2 {
+            while read(&mut reader, &model.bodies).is_none() {
+                arm(&reader, &event);
+                event.wait_uncleared();
+            }
+        }
+        drop(registered);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn the_close_by_a_writer_of_the_same_process_signals_an_armed_descriptor() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
+        let sender = thread::spawn(move || writer.close());
+        let events = std::sync::Arc::clone(&model.events);
+        let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+        while !reader.is_closed() {
+            arm(&reader, &event);
+            event.wait_uncleared();
+        }
+        drop(registered);
+        sender.join().unwrap();
     });
 }
 

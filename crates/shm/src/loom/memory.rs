@@ -1,6 +1,7 @@
 //! A session's memory inside the model checker.
 
 use crate::memory::Memory;
+use crate::slot_events::SlotEvents;
 use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, FrameHeader, GateLive, RingLive, Slot};
@@ -19,6 +20,7 @@ pub(super) struct Model {
     counts: Vec<AtomicU64>,
     headers: Vec<FrameHeader>,
     pub(super) bodies: Bodies,
+    pub(super) events: std::sync::Arc<SlotEvents>,
     /// Sleepers: a change of any wake word wakes all, and each then checks its own word.
     sleeping: Mutex<()>,
     waking: Condvar,
@@ -81,6 +83,7 @@ impl Model {
             counts: vec![AtomicU64::new(0)],
             headers: (0..frames).map(|_| header()).collect(),
             bodies: Bodies::new(frames),
+            events: std::sync::Arc::default(),
             sleeping: Mutex::new(()),
             waking: Condvar::new(),
         }
@@ -147,5 +150,10 @@ impl Memory for Arc<Model> {
     fn wake(&self, _word: &AtomicU32) {
         let _sleeping = self.sleeping.lock().unwrap();
         self.waking.notify_all();
+    }
+
+    fn wake_slot(&self, index: usize) {
+        self.events.notify(index);
+        self.wake(&self.slot(index).wake);
     }
 }
