@@ -8,9 +8,10 @@
 
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 
-/// The first interval of a busy session, and the longest.
+/// The first interval of a busy session, and the longest: the kernel's usual buffer for datagrams
+/// holds about 180, which is more than come meanwhile at 100,000 a second.
 const PAUSE: Nanos = 250 * MICROSECOND;
-const PAUSE_MAX: Nanos = 8 * MILLISECOND;
+const PAUSE_MAX: Nanos = MILLISECOND;
 /// Time without a need for service after which a session is not busy any more.
 const QUIET: Nanos = 4 * MILLISECOND;
 
@@ -72,7 +73,7 @@ mod tests {
     #[test]
     fn a_busy_session_is_served_at_intervals_that_double() {
         // Without them: 100,000.
-        assert!((110..140).contains(&services(10_000)), "{}", services(10_000));
+        assert!((1_000..1_010).contains(&services(10_000)), "{}", services(10_000));
         assert_eq!(services(10 * QUIET), 25);
     }
 
