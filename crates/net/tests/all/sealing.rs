@@ -114,14 +114,16 @@ fn key_id(datagram: &[u8]) -> [u8; 2] {
     datagram[4..6].try_into().expect("two bytes")
 }
 
-/// Keys change twice while messages flow under loss: all come, in order and once.
-fn keys_change(kind: TransportKind, port: u16) {
+/// Keys change twice while messages flow under loss: all come, in order and once. Under parity some
+/// of the lost datagrams are rebuilt too.
+fn keys_change(kind: TransportKind, port: u16, fec: Option<(u8, u8)>) {
     let directory = tempfile::tempdir().expect("a directory");
     let counters = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
     let network = Network::open(NetSettings {
         key_file: Some(key_file(directory.path(), &[1])),
         counters: Some(counters.path().to_owned()),
         artificial_loss: 30,
+        fec,
         ..settings(port)
     });
     let network = network.expect("a network");
@@ -132,8 +134,10 @@ fn keys_change(kind: TransportKind, port: u16) {
     let (mut bytes, mut ids) = (vec![0; 1 << 16], Vec::new());
     let (mut heard, mut data) = (0, 0);
     let mut next_keys = [&[2, 1][..], &[3, 2]].into_iter();
-    while ids.len() < 3 {
+    let mut rebuilt = 0;
+    while ids.len() < 3 || fec.is_some() && rebuilt == 0 {
         flow.turn();
+        rebuilt = flow.subscriber.counters().received.rebuilt;
         for socket in [&resolution, &group] {
             while let Ok(Some((length, _))) = socket.receive(&mut bytes) {
                 let datagram = &bytes[..length];
@@ -150,6 +154,7 @@ fn keys_change(kind: TransportKind, port: u16) {
         }
     }
     flow.turn();
+    assert!(fec.is_some() || rebuilt == 0, "{rebuilt}");
     assert!(heard > 0 && (data > 0) == (kind == TransportKind::Rm), "{heard}, {data} of the group");
     for label in ["datagrams not sealed", "datagrams forged"] {
         assert_eq!(counter(counters.path(), label), 0, "{label}");
@@ -159,12 +164,22 @@ fn keys_change(kind: TransportKind, port: u16) {
 
 #[test]
 fn keys_change_while_messages_flow_by_multicast() {
-    keys_change(TransportKind::Rm, 24_100);
+    keys_change(TransportKind::Rm, 24_100, None);
 }
 
 #[test]
 fn keys_change_while_messages_flow_by_unicast() {
-    keys_change(TransportKind::Ru, 24_102);
+    keys_change(TransportKind::Ru, 24_102, None);
+}
+
+#[test]
+fn datagrams_are_rebuilt_under_keys_that_change_by_multicast() {
+    keys_change(TransportKind::Rm, 24_120, Some((4, 1)));
+}
+
+#[test]
+fn datagrams_are_rebuilt_under_keys_that_change_by_unicast() {
+    keys_change(TransportKind::Ru, 24_122, Some((4, 1)));
 }
 
 /// A free UDP address, for a program that opens it next.

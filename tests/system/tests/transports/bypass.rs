@@ -4,8 +4,10 @@
 use crate::play::{PATIENT, check_whole, has_time, publisher, subscriber};
 use anyhow::{Context, Result, ensure};
 use lanecast_system_tests::{Actor, Host, Loss, Network, Traffic, possible, wait_for};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
@@ -91,6 +93,30 @@ fn lost_datagrams_are_repaired_past_the_stack() -> Result<()> {
     for transport in DATAGRAMS {
         let net = Network::pair()?;
         passes_the_stack_by(&net, transport, [true, true], "loss=50").context(transport)?;
+    }
+    Ok(())
+}
+
+/// Two ends with a key and parity repair what is lost, and a program without the key hears nothing.
+#[test]
+fn sealed_datagrams_and_parity_pass_the_stack_by() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    let keys = directory.path().join("keys");
+    fs::write(&keys, "5a".repeat(32))?;
+    fs::set_permissions(&keys, Permissions::from_mode(0o600))?;
+    let words = format!("key_file={} fec=4+1 loss=50", keys.display());
+    for transport in DATAGRAMS {
+        for ends in [[true, true], [true, false], [false, true]] {
+            let net = Network::bridged(3)?;
+            let without = subscriber(net.host(2), &format!("{PATIENT} topics=2"))?;
+            passes_the_stack_by(&net, transport, ends, &words)
+                .with_context(|| format!("{transport} {ends:?}"))?;
+            ensure!(!without.story().contains("joined"), "{}", without.story());
+            without.finish()?;
+        }
     }
     Ok(())
 }

@@ -59,6 +59,13 @@ impl Words {
         })
     }
 
+    /// Datagrams of a block, and of its parity: `4+1`.
+    fn fec(&self) -> Result<Option<(u8, u8)>> {
+        let Some(text) = self.text("fec") else { return Ok(None) };
+        let (data, parity) = text.split_once('+').with_context(|| format!("fec={text}"))?;
+        Ok(Some((data.parse()?, parity.parse()?)))
+    }
+
     /// Opens the network of the settings, and says by which way its datagrams go.
     pub(crate) fn network(&self) -> Result<Network> {
         let network = Network::open(self.settings()?)?;
@@ -89,6 +96,8 @@ impl Words {
             heartbeat: self.millis("heartbeat", usual.heartbeat)?,
             receive_buffer_bytes: self.get("buffer")?.unwrap_or(usual.receive_buffer_bytes),
             artificial_loss: self.get("loss")?.unwrap_or(usual.artificial_loss),
+            fec: self.fec()?,
+            key_file: self.get("key_file")?,
             io: match self.text("io") {
                 Some("xdp") => IoKind::Xdp,
                 _ => IoKind::Sockets,
