@@ -267,6 +267,32 @@ fn jitter_is_measured_by_either_command() {
 }
 
 #[test]
+fn the_cpu_that_sends_most_is_found_by_sending_from_each() {
+    let stage = Stage::new();
+    let text = stage.run("perf jitter -i 127.0.0.1 --send-time 5ms -j 1000").good();
+    let sends: Vec<(i64, u64)> = text
+        .lines()
+        .take_while(|line| line.starts_with("cpu="))
+        .map(|line| {
+            let mut values =
+                line.split(", ").filter_map(|pair| pair.split_once('=')?.1.parse().ok());
+            let cpu = values.next().expect("a CPU");
+            (cpu, values.next().expect("a number") as u64)
+        })
+        .collect();
+    let most = sends.iter().map(|(_, sends)| *sends).max().expect("a CPU");
+    assert!(most > 0, "{text}");
+    let options = text.lines().nth(sends.len()).expect("options");
+    let chosen = sends.iter().any(|(cpu, sends)| {
+        *sends == most && options.starts_with(&format!("o_affinity_cpu={cpu}, "))
+    });
+    assert!(chosen, "{text}");
+    let done = stage.run("perf jitter -i 127.0.0.1 -g 10.0.0.1:9");
+    let words = done.refused(2);
+    assert!(words.contains("is not a group with its port"), "{words}");
+}
+
+#[test]
 fn results_can_be_json() {
     let (published, received) = pair_json("-f 1 -m 64 -r 0 -n 1000 -w 0");
     assert_eq!(published["sent"], 1000, "{published}");

@@ -1,9 +1,11 @@
 //! The network interfaces: loopback, links, routes for multicast, and how cards interrupt.
 
+use super::Proposal;
 use super::finding::{Check, Finding};
 use super::network::set;
 use super::permission::{BPF, NET_ADMIN, NET_RAW, may};
 use super::words::{count, joined, time};
+use crate::nearest_cpu::CardCpus;
 use crate::root::Root;
 
 const LOOPBACK: Check = Check::new("loopback", "loopback");
@@ -11,6 +13,7 @@ const LINKS: Check = Check::new("interfaces", "network interfaces");
 const SOURCES: Check = Check::new("reverse-path", "check of sources");
 const ROUTE: Check = Check::new("multicast-route", "route for multicast");
 const QUEUES: Check = Check::new("card-interrupts", "cards' interrupts");
+const CPUS: Check = Check::new("card-cpus", "CPUs near the cards");
 const BYPASS: Check = Check::new("kernel-bypass", "kernel bypass");
 /// Drivers that read and write frames in a program's memory, as far as their sources say.
 const ZERO_COPY: [&str; 9] =
@@ -44,7 +47,7 @@ impl Link {
 }
 
 /// Checks of all interfaces.
-pub(super) fn check(root: &Root) -> Vec<Finding> {
+pub(super) fn check(root: &Root, proposal: Option<Proposal>) -> Vec<Finding> {
     let links = links(root);
     vec![
         check_loopback(root, &links),
@@ -52,6 +55,7 @@ pub(super) fn check(root: &Root) -> Vec<Finding> {
         check_sources(root, &links),
         check_route(root, &links),
         check_queues(root, &links),
+        check_cpus(root, &links, proposal),
         check_bypass(root, &links),
     ]
 }
@@ -209,6 +213,32 @@ fn check_route(root: &Root, links: &[Link]) -> Finding {
         .mend(format!("sudo ip route add 224.0.0.0/4 dev {}", link.name))
 }
 
+/// Reports the CPUs near each card, and whether the proposed ones are among them.
+fn check_cpus(root: &Root, links: &[Link], proposal: Option<Proposal>) -> Finding {
+    if links.is_empty() {
+        return CPUS.unavailable();
+    }
+    let cards: Vec<_> = outer(links).filter(|link| link.is_card).collect();
+    let near: Vec<_> = cards.iter().filter_map(|link| CardCpus::read(root, &link.name)).collect();
+    if near.is_empty() {
+        return CPUS.good(if cards.is_empty() { "no cards" } else { "all alike, or not told" });
+    }
+    let told = |card: &CardCpus| {
+        let cpus: Vec<_> = card.cpus.iter().map(usize::to_string).collect();
+        format!("{}: {} (node {})", card.interface, cpus.join(","), card.node)
+    };
+    let found = near.iter().map(told).collect::<Vec<_>>().join("; ");
+    let is_far =
+        |card: &&CardCpus| proposal.is_some_and(|it| !card.cpus.contains(&it.subscriber_cpu));
+    let Some((far, cpu)) = near.iter().find(is_far).and_then(|far| Some((far, far.cpus.first()?)))
+    else {
+        return CPUS.good(found);
+    };
+    CPUS.note(found)
+        .effect(format!("datagrams of {} cross to the proposed CPUs' node", far.interface))
+        .mend(format!("between hosts measure near the card: perf pong -a {cpu}"))
+}
+
 /// Reports queues and interrupt delays of network cards, as far as files show them.
 fn check_queues(root: &Root, links: &[Link]) -> Finding {
     if links.is_empty() {
@@ -266,7 +296,8 @@ mod tests {
     }
 
     fn found(tree: &TempDir, id: &str) -> Finding {
-        let all = check(&Root::new(tree.path()));
+        let proposal = Proposal { publisher_cpu: 0, subscriber_cpu: 1, rest_cpu: None };
+        let all = check(&Root::new(tree.path()), Some(proposal));
         all.into_iter().find(|finding| finding.id == id).expect("a finding")
     }
 
@@ -311,6 +342,24 @@ mod tests {
         assert!(refused.mend.expect("a command").contains("cap_bpf"));
         put(&tree, "proc/self/status", "CapEff:\t000001ffffffffff\n");
         assert_eq!(found(&tree, "kernel-bypass").state, State::Good);
+    }
+
+    #[test]
+    fn cpus_of_another_node_than_the_card_s_are_told() {
+        let tree = tree(&LO);
+        assert_eq!(found(&tree, "card-cpus").found, "no cards");
+        add(&tree, "eth0", "0x1003", "1500", "up");
+        put(&tree, "sys/class/net/eth0/device/uevent", "DRIVER=ice\n");
+        assert_eq!(found(&tree, "card-cpus").found, "all alike, or not told");
+        put(&tree, "sys/class/net/eth0/device/numa_node", "0\n");
+        put(&tree, "sys/class/net/eth0/device/local_cpulist", "0-1\n");
+        let near = found(&tree, "card-cpus");
+        assert_eq!((near.state, &*near.found), (State::Good, "eth0: 0,1 (node 0)"));
+        put(&tree, "sys/class/net/eth0/device/numa_node", "1\n");
+        put(&tree, "sys/class/net/eth0/device/local_cpulist", "8-9\n");
+        let far = found(&tree, "card-cpus");
+        assert_eq!((far.state, &*far.found), (State::Note, "eth0: 8,9 (node 1)"));
+        assert!(far.mend.expect("a command").ends_with("perf pong -a 8"));
     }
 
     #[test]

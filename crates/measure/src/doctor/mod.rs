@@ -127,7 +127,7 @@ fn look(
     findings.extend(group.check(settings.window));
     findings.extend(kernel::check(root, features));
     findings.extend(network::check(root, features.segmentation));
-    findings.extend(interfaces::check(root));
+    findings.extend(interfaces::check(root, proposal));
     (findings, proposal)
 }
 
