@@ -5,6 +5,7 @@ mod group_scopes;
 mod groups;
 mod latency;
 mod parity;
+mod scale;
 mod seeds;
 mod store_scopes;
 mod stores;
