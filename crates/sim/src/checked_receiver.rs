@@ -16,9 +16,24 @@ use lanecast_wire::net::{Frame, FrameHeader, Items, Kind, flag};
 /// Largest delay of the end of a gap: the duty cycle.
 const TARDY: Nanos = 100 * MICROSECOND;
 
+/// A delivery of a receiver, as its log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Logged {
+    /// A topic was joined.
+    Joined,
+    /// A message: its number and its bytes.
+    Message(u64, Box<[u8]>),
+    /// Lost messages: the first number, and how many.
+    Lost(u64, u64),
+    /// A topic's stream has ended.
+    Left(CloseReason),
+}
+
 /// A receiver and its ledgers.
 #[derive(Debug)]
 pub struct CheckedReceiver {
+    /// Deliveries of all topics and their times, if they are to be kept.
+    pub log: Option<Vec<(Nanos, Logged)>>,
     /// The receiver.
     pub receiver: Receiver,
     /// Index of the session.
@@ -57,6 +72,7 @@ impl CheckedReceiver {
         began: Nanos,
     ) -> Self {
         Self {
+            log: None,
             receiver,
             session,
             ledgers: Vec::new(),
@@ -147,6 +163,12 @@ impl CheckedReceiver {
         self.account(fabric, truth, &[])
     }
 
+    fn keep(&mut self, now: Nanos, delivered: impl FnOnce() -> Logged) {
+        if let Some(log) = &mut self.log {
+            log.push((now, delivered()));
+        }
+    }
+
     /// Checks deliveries against the published messages.
     fn account(&mut self, fabric: &mut Fabric, truth: &Truth, buffer: &[u8]) -> Verdict<usize> {
         let out = std::mem::take(&mut self.out);
@@ -155,6 +177,7 @@ impl CheckedReceiver {
             match delivery {
                 Delivery::Joined { slot } => {
                     fabric.note(self.socket, What::Joins { slot: *slot });
+                    self.keep(fabric.now, || Logged::Joined);
                     self.ledgers[*slot as usize].join(truth)?;
                 }
                 Delivery::Borrowed { slot, first, start, end } => {
@@ -170,10 +193,12 @@ impl CheckedReceiver {
                 Delivery::Lost { slot, first, count, why } => {
                     let (slot, first, count) = (*slot, *first, *count);
                     fabric.note(self.socket, What::Loss { slot, first, count });
+                    self.keep(fabric.now, || Logged::Lost(first, count));
                     self.check_reason(fabric.now, *why)?;
                     self.ledgers[slot as usize].lose(truth, first, count)?;
                 }
                 Delivery::Left { slot, why } => {
+                    self.keep(fabric.now, || Logged::Left(*why));
                     let told = format!("{why:?}");
                     fabric.note(self.socket, What::Leaves { slot: *slot, why: told });
                     self.ledgers[*slot as usize].leave(truth, *why == CloseReason::Closed)?;
@@ -212,6 +237,7 @@ impl CheckedReceiver {
         (slot, number, bytes, more): (u32, u64, &[u8], Option<bool>),
     ) -> Verdict {
         fabric.note(self.socket, What::Reads { slot, number, bytes: bytes.len() });
+        self.keep(fabric.now, || Logged::Message(number, bytes.into()));
         self.ledgers[slot as usize].read_message(truth, (number, bytes), more)
     }
 

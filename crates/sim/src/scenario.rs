@@ -305,6 +305,7 @@ fn draw_plan(
         reads_inline: rng.percent(50),
         socket_bytes: rng.spread(64 << 10..=1 << 20) as usize,
         stays: true,
+        logs: false,
     }
 }
 

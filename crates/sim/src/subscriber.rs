@@ -206,6 +206,7 @@ impl Subscriber {
         let mut checked =
             CheckedReceiver::new(receiver, settings, (session, truth), self.socket(), began);
         checked.is_late = is_late;
+        checked.log = self.plan.logs.then(Vec::new);
         let oldest = |topic: usize| if is_late { 0 } else { truth.topics[topic].published() };
         let order = self.plan.receiver.order;
         let ledgers = self.topics.iter().map(|topic| Ledger::new(*topic, oldest(*topic), order));

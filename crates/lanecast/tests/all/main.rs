@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program.
 
+mod failover_seeds;
 mod groups;
 mod messages;
 mod presets;

@@ -19,4 +19,6 @@ pub struct Plan {
     pub socket_bytes: usize,
     /// Whether it runs until the end.
     pub stays: bool,
+    /// Whether its receivers keep their deliveries.
+    pub logs: bool,
 }

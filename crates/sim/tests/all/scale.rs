@@ -48,6 +48,7 @@ fn crowd(is_group: bool) -> Scenario {
         reads_inline: true,
         socket_bytes: 1 << 20,
         stays: true,
+        logs: false,
     };
     // After the storm: what it costs is seen alone.
     let pause = MILLISECOND;
