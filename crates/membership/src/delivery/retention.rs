@@ -6,6 +6,7 @@
 //! Memory is taken once; pages that the stream never reaches stay untouched.
 
 use core::fmt;
+use std::collections::VecDeque;
 
 /// Bytes of a line; an entry begins at one.
 const LINE: usize = 64;
@@ -24,10 +25,21 @@ pub(crate) struct Entry<'a> {
     pub(crate) body: &'a [u8],
 }
 
+/// Place of an entry in the order of arrival, or of unused lines before the ring's end.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    sequence: u64,
+    lines: u32,
+    is_skip: bool,
+}
+
 /// Ring of retained frames.
 #[derive(Clone, Default)]
 pub(crate) struct Retention {
     bytes: Vec<u8>,
+    /// All entries, the oldest first: entries are freed long after they left the cache, and their
+    /// headers would be a miss each.
+    arrivals: VecDeque<Arrival>,
     /// Entries by sequence: its low half, above the line plus one; zero if there is none.
     /// Entries of one ring are less than 2^32 apart.
     slots: Vec<u64>,
@@ -87,6 +99,7 @@ impl Retention {
         }
         // A smaller ring uses the beginning of its memory only: less of the cache.
         self.lines = lines;
+        self.arrivals.clear();
         (self.tail, self.head, self.used) = (0, 0, 0);
     }
 
@@ -177,6 +190,8 @@ impl Retention {
         }
         if skipped > 0 {
             self.write_header(self.head, 0, SKIP, 0);
+            let lines = skipped as u32;
+            self.arrivals.push_back(Arrival { sequence: 0, lines, is_skip: true });
             self.used += skipped;
             self.head = 0;
         }
@@ -184,6 +199,7 @@ impl Retention {
         self.write_header(line, sequence, body.len() as u32, flags);
         self.bytes[line * LINE + HEADER..][..body.len()].copy_from_slice(body);
         self.slots[slot] = u64::from(sequence as u32) << 32 | (line as u64 + 1);
+        self.arrivals.push_back(Arrival { sequence, lines: lines as u32, is_skip: false });
         self.used += lines;
         self.head += lines;
         if self.head == self.lines {
@@ -195,21 +211,17 @@ impl Retention {
     /// Frees the oldest entries as long as their sequences lie below `sequence`.
     #[inline]
     pub(crate) fn free_below(&mut self, sequence: u64) {
-        while self.used > 0 {
-            let (stored, length, _) = self.header(self.tail);
-            if length == SKIP {
-                self.used -= self.lines - self.tail;
-                self.tail = 0;
-                continue;
+        while let Some(&oldest) = self.arrivals.front() {
+            if !oldest.is_skip {
+                if oldest.sequence >= sequence {
+                    return;
+                }
+                let slot = self.slot(oldest.sequence);
+                self.slots[slot] = 0;
             }
-            if stored >= sequence {
-                return;
-            }
-            let lines = Self::charge(length as usize) / LINE;
-            let slot = self.slot(stored);
-            self.slots[slot] = 0;
-            self.used -= lines;
-            self.tail += lines;
+            self.arrivals.pop_front();
+            self.used -= oldest.lines as usize;
+            self.tail += oldest.lines as usize;
             if self.tail == self.lines {
                 self.tail = 0;
             }
