@@ -26,8 +26,8 @@ pub enum SourceEvent {
         /// Sequence of the first message that is not.
         next: u64,
     },
-    /// Every registered receiver has consumed the messages before `next`, and a write quorum of
-    /// stores knows that: the confirmation of delivery, cumulative. Without registered receivers
+    /// Every registered receiver has consumed the messages before `next`, as it has told a write
+    /// quorum of stores: the confirmation of delivery, cumulative. Without registered receivers
     /// this follows [`Stable`](Self::Stable).
     Consumed {
         /// Sequence of the first message that is not consumed.

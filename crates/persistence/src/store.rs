@@ -491,7 +491,7 @@ impl Store {
             let frame = StoreFrame::Acknowledged { receiver, consumption };
             out.reply(client, topic, source, &frame);
         });
-        let consumed = stream.consumed();
+        let consumed = stream.reported();
         let is_news = has_advanced || consumed != stream.told_consumed;
         if is_news && is_current && stream.takes(stream.log) {
             stream.told_consumed = consumed;

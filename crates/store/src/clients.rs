@@ -13,6 +13,8 @@ const CLIENTS_MAX: usize = 1_024;
 const LONG_WAITING_MAX: usize = 32 << 20;
 /// Bytes of frames that wait for all clients, beyond which each has [`WAITING_MAX`] only.
 const SHARED_MAX: usize = 64 << 20;
+/// Interval at which clients are looked at that no frame waits for.
+const LOOK: Nanos = 10_000_000;
 /// Time without a receiver after which a link is closed.
 const IDLE: Nanos = 5_000_000_000;
 
@@ -23,6 +25,8 @@ pub(crate) struct Clients<T: Transport> {
     links: BTreeMap<u64, ClientLink<T>>,
     /// Bytes of frames that wait for all clients.
     waiting_bytes: usize,
+    /// When to look at all clients next.
+    look_at: Nanos,
     /// Answers that no link could be opened for.
     refused: u64,
 }
@@ -35,8 +39,8 @@ struct ClientLink<T: Transport> {
 
 impl<T: Transport> Clients<T> {
     pub(crate) fn new(transport: T, store: &str) -> Self {
-        let (links, waiting_bytes, refused) = (BTreeMap::new(), 0, 0);
-        Self { transport, store: store.to_owned(), links, waiting_bytes, refused }
+        let (store, links) = (store.to_owned(), BTreeMap::new());
+        Self { transport, store, links, waiting_bytes: 0, look_at: 0, refused: 0 }
     }
 
     /// Sends a reply; the link is opened with the first one.
@@ -62,8 +66,11 @@ impl<T: Transport> Clients<T> {
     fn open(&mut self, client: u64, now: Nanos) -> bool {
         if self.links.len() >= CLIENTS_MAX {
             // One without a receiver gives way; clients that are there keep their places.
-            let idle = self.links.iter().filter(|(_, it)| !it.link.has_receiver());
-            let Some(oldest) = idle.min_by_key(|(_, it)| it.used).map(|(id, _)| *id) else {
+            let idle = self
+                .links
+                .iter_mut()
+                .filter_map(|(id, it)| (!it.link.has_receiver()).then_some((it.used, *id)));
+            let Some((_, oldest)) = idle.min() else {
                 return false;
             };
             let removed = self.links.remove(&oldest);
@@ -78,6 +85,10 @@ impl<T: Transport> Clients<T> {
 
     /// Sends what waits, and closes links without receivers; returns the amount of work.
     pub(crate) fn poll(&mut self, now: Nanos) -> usize {
+        if !self.are_waiting() && now < self.look_at {
+            return 0;
+        }
+        self.look_at = now + LOOK;
         let (mut work, mut waiting_bytes) = (0, 0);
         self.links.retain(|_, it| {
             if it.link.has_receiver() {
@@ -93,13 +104,14 @@ impl<T: Transport> Clients<T> {
     }
 
     /// Whether replies wait for a client to join, or for room: no descriptor tells of either.
-    pub(crate) fn are_waiting(&self) -> bool {
-        self.links.values().any(|it| it.link.is_waiting())
+    pub(crate) const fn are_waiting(&self) -> bool {
+        // No frame is empty.
+        self.waiting_bytes > 0
     }
 
     /// Clients with a receiver.
     pub(crate) fn count(&self) -> usize {
-        self.links.values().filter(|it| it.link.has_receiver()).count()
+        self.links.values().filter(|it| it.link.had_receiver()).count()
     }
 
     pub(crate) const fn refused(&self) -> u64 {

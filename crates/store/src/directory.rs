@@ -1,8 +1,9 @@
 //! The directory of a store: its journal, and the identity of its data.
 
 use crate::error::DirectoryError;
+use lanecast_base::sync::{AtomicU64, Ordering};
 use lanecast_journal::{Directory, Journal, JournalConfig};
-use lanecast_os::event::EventFd;
+use lanecast_os::event::ArmedEvent;
 use lanecast_os::replace_file;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -21,8 +22,8 @@ pub(crate) const PRIVATE: u32 = 0o600;
 pub(crate) struct StoreDirectory {
     pub(crate) incarnation: u64,
     pub(crate) journal: Journal<Directory>,
-    /// Signalled when the journal has come further.
-    pub(crate) written: Arc<EventFd>,
+    /// Notified when the journal has come further.
+    pub(crate) written: Arc<ArmedEvent>,
 }
 
 impl StoreDirectory {
@@ -35,9 +36,16 @@ impl StoreDirectory {
     pub(crate) fn open(path: &Path, config: JournalConfig) -> Result<Self, DirectoryError> {
         let failed = |error| DirectoryError::Io { path: path.to_owned(), error };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-        let written = Arc::new(EventFd::new(false).map_err(failed)?);
-        let listener = Arc::clone(&written);
-        let journal = Journal::open_with(Self::storage(path), config, move |_| listener.signal())?;
+        let written = Arc::new(ArmedEvent::new().map_err(failed)?);
+        let (listener, told) = (Arc::clone(&written), AtomicU64::new(0));
+        // A batch that was taken is no news yet: the store would wake up for nothing. A disk that
+        // fails is noticed with the next tick.
+        let listener = move |persisted: u64| {
+            if told.swap(persisted, Ordering::Relaxed) != persisted {
+                listener.notify();
+            }
+        };
+        let journal = Journal::open_with(Self::storage(path), config, listener)?;
         // An empty journal has promised nothing, so whatever was here before is gone.
         let incarnation = if journal.recovered().last == 0 {
             draw_incarnation(path).map_err(failed)?

@@ -37,6 +37,7 @@ mod publisher;
 mod record_heads;
 mod requests;
 mod retention;
+mod room_wait;
 mod server;
 mod stats;
 mod subscriber;

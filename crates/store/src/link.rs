@@ -2,9 +2,14 @@
 
 use lanecast_transport::{ClaimError, Publish};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// Most bytes of frames that wait for a receiver to join, or for room.
 pub(crate) const WAITING_MAX: usize = 256 << 10;
+
+/// Time for which a receiver that was there counts as there: the transport asks the system about
+/// each process. What is sent to one that died meanwhile is lost, and repeated.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Frames to a store, or to a client of one. Those that cannot be sent now wait; when too many do,
 /// the oldest are dropped: the protocol repeats everything that matters.
@@ -15,11 +20,14 @@ pub(crate) struct Link<P: Publish> {
     waiting_bytes: usize,
     /// Empty buffers, used again.
     spare: Vec<Vec<u8>>,
+    /// When a receiver was last seen.
+    seen: Option<Instant>,
 }
 
 impl<P: Publish> Link<P> {
     pub(crate) fn new(publisher: P) -> Self {
-        Self { publisher, waiting: VecDeque::new(), waiting_bytes: 0, spare: Vec::new() }
+        let (waiting, spare) = (VecDeque::new(), Vec::new());
+        Self { publisher, waiting, waiting_bytes: 0, spare, seen: None }
     }
 
     /// Longest frame, in bytes.
@@ -27,9 +35,14 @@ impl<P: Publish> Link<P> {
         self.publisher.longest_message()
     }
 
-    /// Whether a receiver has joined.
-    pub(crate) fn has_receiver(&self) -> bool {
-        self.publisher.subscribers() > 0
+    /// Whether a receiver has joined, and was there lately.
+    pub(crate) fn has_receiver(&mut self) -> bool {
+        let now = Instant::now();
+        if self.seen.is_some_and(|seen| now - seen < LOOK) {
+            return true;
+        }
+        self.seen = (self.publisher.subscribers() > 0).then_some(now);
+        self.seen.is_some()
     }
 
     /// Sends a frame, now or later; frames keep their order.
@@ -95,5 +108,10 @@ impl<P: Publish> Link<P> {
 
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Whether a receiver was there when this link last looked.
+    pub(crate) const fn had_receiver(&self) -> bool {
+        self.seen.is_some()
     }
 }

@@ -4,6 +4,7 @@ use crate::error::{OpenError, PersistentSendError};
 use crate::links::Links;
 use crate::name;
 use crate::options::PersistentOptions;
+use crate::room_wait::RoomWait;
 use lanecast_base::clock::Clock;
 use lanecast_persistence::{Nanos, SendRefusal, Source, SourceEvent, SourceOutlet};
 use lanecast_transport::{Claim, Completion, Event, Publish, Subscribe, Transport};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const POLL_LIMIT: usize = 256;
 /// Bytes of a frame beside a message that it carries.
 const FRAME_OVERHEAD: usize = 512;
-/// Longest sleep while the transport has no room: readers that make some send no wake-up.
+/// Longest sleep while requests wait for a store to join, or for room.
 const ROOM_WAIT: Duration = Duration::from_micros(100);
 
 /// A publisher whose messages are kept by stores.
@@ -39,6 +40,7 @@ pub struct PersistentPublisher<T: Transport> {
     next_tick: Nanos,
     longest: usize,
     foreign_frames: u64,
+    room_wait: RoomWait,
 }
 
 /// Where the machine's requests and events go.
@@ -104,6 +106,7 @@ impl<T: Transport> PersistentPublisher<T> {
             next_tick: 0,
             longest,
             foreign_frames: 0,
+            room_wait: RoomWait::new(),
         })
     }
 
@@ -123,10 +126,21 @@ impl<T: Transport> PersistentPublisher<T> {
             return Err(lanecast_transport::ClaimError::TooLong { longest }.into());
         }
         self.machine.check_room(bytes.len())?;
-        let mut claim = self.publisher.try_claim(bytes.len())?;
+        let Self { publisher, machine, room_wait, .. } = self;
+        let note = |refusal| {
+            room_wait.on_refusal(machine.next());
+            refusal
+        };
+        let mut claim = publisher.try_claim(bytes.len()).map_err(note)?;
         claim.copy_from_slice(bytes);
         claim.commit();
         Ok(self.machine.sent(bytes))
+    }
+
+    /// Longest pause to wait with after the transport had no room for a message: longer if few
+    /// messages found room after the last ones.
+    pub const fn room_wait(&self) -> Duration {
+        self.room_wait.pause()
     }
 
     /// Whether a message of `length` bytes has room in flight now.
@@ -152,7 +166,7 @@ impl<T: Transport> PersistentPublisher<T> {
                 Err(error) if error.may_pass() => {
                     let work = self.poll(&mut handler);
                     let is_transport = matches!(error, PersistentSendError::Transport(_));
-                    let limit = if is_transport { ROOM_WAIT } else { Duration::MAX };
+                    let limit = if is_transport { self.room_wait() } else { Duration::MAX };
                     self.wait_at_most(work, limit);
                 }
                 other => return other,

@@ -193,7 +193,6 @@ impl<T: Transport + Clone> StoreServer<T> {
     /// has to end. Messages that were not told to be stable may be lost; others hold them.
     pub fn poll(&mut self) -> Result<usize, StoreError<T::Error>> {
         let now = self.now();
-        self.wakeup.clear();
         self.log.set_time(unix_ns());
         let mut work = self.poll_topics(now);
         work += self.poll_requests(now);
@@ -233,7 +232,11 @@ impl<T: Transport + Clone> StoreServer<T> {
         }
         match self.log.take_read_error() {
             Some(error) => Err(StoreError::Read(error)),
-            None => Ok(work),
+            None if work > 0 => Ok(work),
+            None => {
+                self.wakeup.arm();
+                Ok(usize::from(self.log.persisted() != self.persisted))
+            }
         }
     }
 

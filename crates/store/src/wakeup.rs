@@ -1,7 +1,7 @@
 //! One descriptor for all that a store waits for: messages, frames, and the disk.
 
 use lanecast_os::epoll::Epoll;
-use lanecast_os::event::EventFd;
+use lanecast_os::event::ArmedEvent;
 use lanecast_transport::Subscribe;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,13 +12,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     set: Epoll,
-    written: Arc<EventFd>,
+    written: Arc<ArmedEvent>,
     ready: Vec<u64>,
 }
 
 impl Wakeup {
-    /// `written` is signalled when the journal has come further.
-    pub(crate) fn new(written: Arc<EventFd>) -> io::Result<Self> {
+    /// `written` is notified when the journal has come further.
+    pub(crate) fn new(written: Arc<ArmedEvent>) -> io::Result<Self> {
         let set = Epoll::new()?;
         set.add(written.as_fd(), 0)?;
         Ok(Self { set, written, ready: Vec::new() })
@@ -29,9 +29,12 @@ impl Wakeup {
         self.set.add(subscriber.wakeup()?, 0)
     }
 
-    /// The disk's news are going to be read.
-    pub(crate) fn clear(&self) {
-        self.written.clear();
+    /// Makes the descriptor readable with the disk's next news, before a last look at those that
+    /// are there. Without it the disk's progress costs no system call.
+    pub(crate) fn arm(&self) {
+        if !self.written.is_armed() {
+            self.written.clear_and_arm();
+        }
     }
 
     /// Sleeps until there is something to do, at most `limit`.

@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// Messages after which the stores' answers are read.
 const POLL_EVERY: u32 = 32;
-/// Longest sleep while the transport has no room.
-const ROOM_WAIT: Duration = Duration::from_micros(100);
 /// Times that the end waits for messages in flight: 1, 2 and 3 seconds.
 const DRAINS: u64 = 3;
 
@@ -171,7 +169,9 @@ impl<C: Transport> OutgoingStreams<C> {
         let work = self.poll();
         // Readers that make room in the transport wake up no publisher.
         let is_transport = matches!(error, PersistentSendError::Transport(_));
-        self.wait(topic, work, if is_transport { ROOM_WAIT } else { SHORT_WAIT });
+        let publisher = self.topics.get(topic.0 as usize).filter(|_| is_transport);
+        let limit = publisher.map_or(SHORT_WAIT, |(_, publisher)| publisher.room_wait());
+        self.wait(topic, work, limit);
         true
     }
 

@@ -11,6 +11,8 @@ use std::fmt;
 pub(super) struct Receivers {
     by_id: BTreeMap<u64, Receiver>,
     slowest: Slowest,
+    /// The same by reports that are not durable yet.
+    slowest_reported: Slowest,
 }
 
 /// Sequence of the first message that a receiver has not consumed, the largest number if there is
@@ -18,6 +20,15 @@ pub(super) struct Receivers {
 /// runs, so it is no part of the state.
 #[derive(Clone, Default)]
 struct Slowest(Cell<Option<u64>>);
+
+impl Slowest {
+    /// The sequence, by `find` after a change.
+    fn get(&self, find: impl FnOnce() -> Option<u64>) -> u64 {
+        let slowest = self.0.get().unwrap_or_else(|| find().unwrap_or(u64::MAX));
+        self.0.set(Some(slowest));
+        slowest
+    }
+}
 
 impl fmt::Debug for Slowest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,6 +77,7 @@ impl Receivers {
     /// The receivers or the runs of the stream are others now.
     pub(super) fn on_changed(&mut self) {
         self.slowest.0.set(None);
+        self.slowest_reported.0.set(None);
     }
 
     /// The client waits for an answer.
@@ -147,12 +159,17 @@ impl Receivers {
     /// Sequence of the first message before `next` that a receiver has not consumed. Looks at the
     /// receivers only after a change.
     pub(super) fn consumed(&self, runs: &[Run], next: u64) -> u64 {
-        let slowest = self.slowest.0.get().unwrap_or_else(|| {
-            let positions = self.positions(0, runs, u64::MAX).map(|(_, consumed)| consumed);
-            positions.min().unwrap_or(u64::MAX)
-        });
-        self.slowest.0.set(Some(slowest));
-        slowest.min(next)
+        let positions = || self.positions(0, runs, u64::MAX).map(|(_, consumed)| consumed);
+        self.slowest.get(|| positions().min()).min(next)
+    }
+
+    /// The same by what the receivers have reported, durable or not.
+    pub(super) fn reported(&self, runs: &[Run], next: u64) -> u64 {
+        let position = |it: &Receiver| {
+            let last = it.pending.back().map(|(_, report)| *report).or(it.durable);
+            last.map_or(0, |last| consumed_length(&last, runs, u64::MAX))
+        };
+        self.slowest_reported.get(|| self.by_id.values().map(position).min()).min(next)
     }
 }
 
@@ -169,6 +186,8 @@ mod tests {
         assert_eq!(receivers.consumed(&runs, 50), 50, "there is none");
         receivers.on_written(7, at(10), 1);
         assert_eq!(receivers.consumed(&runs, 50), 0, "not durable yet");
+        assert_eq!(receivers.reported(&runs, 50), 10);
+        assert_eq!(receivers.reported(&runs, 5), 5, "no more than there is");
         receivers.advance(1, |_, _, _| {});
         assert_eq!(receivers.consumed(&runs, 50), 10);
         assert_eq!(receivers.consumed(&runs, 5), 5, "no more than there is");

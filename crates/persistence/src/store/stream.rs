@@ -154,6 +154,12 @@ impl Stream {
         self.receivers.consumed(&self.runs, self.durable.next())
     }
 
+    /// The same by what the receivers have reported, durable or not. Paces the publisher: a report
+    /// that a crash of this store loses was true, and is repeated.
+    pub(super) fn reported(&self) -> u64 {
+        self.receivers.reported(&self.runs, self.durable.next())
+    }
+
     /// Sequence of the first message that was written at this time or later; 0 for time 0. `None`
     /// if that has to be looked up.
     pub(super) fn since(&self, unix_ns: u64, log: &impl StoreLog) -> Option<u64> {

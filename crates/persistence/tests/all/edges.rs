@@ -7,7 +7,7 @@ use lanecast_persistence::{
 };
 use lanecast_wire::store::{
     Ballot, Consumption, DeregisterOutcome, LogRecord, Members, RecordsWriter, Registration, Run,
-    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreOffer, StoreState, TimedRecords,
+    STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreKind, StoreOffer, StoreState, TimedRecords,
     TimedRecordsWriter,
 };
 
@@ -163,6 +163,36 @@ fn copies_keep_the_times_of_their_messages() {
         _ => None,
     });
     assert_eq!(times, Some(vec![5, 70, 100]));
+}
+
+#[test]
+fn a_report_paces_the_publisher_before_it_is_on_disk() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let mut writer = RecordsWriter::default();
+    (0..4).for_each(|_| writer.add(b"body"));
+    let resend = StoreFrame::Resend { ballot, first: 0, records: writer.records() };
+    store.on_frame(address, &resend, NOW, &mut log, &mut out);
+    log.unwritten = 1;
+    out.frames.clear();
+    let consumption = Consumption { run: Run { ballot, start: 0 }, next: 3 };
+    let report = StoreFrame::Consumed { receiver: 1, consumption };
+    store.on_frame(address, &report, NOW, &mut log, &mut out);
+    let told = |out: &Outlet| {
+        let frames = out.frames.iter().filter_map(|bytes| StoreFrame::read(bytes).ok());
+        frames.map(|(_, frame)| frame.kind()).collect::<Vec<_>>()
+    };
+    let stable = StoreFrame::Stable { ballot, next: 4, consumed: 3 };
+    let (_, frame) = StoreFrame::read(&out.frames[0]).expect("as it was written");
+    assert_eq!((frame, told(&out)), (stable, vec![StoreKind::Stable]));
+    let consumed = |store: &Store| store.state(TOPIC, 7).map(|state| state.consumed);
+    assert_eq!(consumed(&store), Some(0), "a state is durable");
+    log.unwritten = 0;
+    store.on_persisted(&log, &mut out);
+    assert_eq!(told(&out), [StoreKind::Stable, StoreKind::Acknowledged]);
+    assert_eq!(consumed(&store), Some(3));
 }
 
 #[test]
