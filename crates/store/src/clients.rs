@@ -103,6 +103,11 @@ impl<T: Transport> Clients<T> {
         work
     }
 
+    /// Whether many bytes wait for this client.
+    pub(crate) fn is_behind(&self, client: u64) -> bool {
+        self.links.get(&client).is_some_and(|it| it.link.waiting_bytes() > WAITING_MAX)
+    }
+
     /// Whether replies wait for a client to join, or for room: no descriptor tells of either.
     pub(crate) const fn are_waiting(&self) -> bool {
         // No frame is empty.

@@ -45,6 +45,9 @@ impl<T: Transport> Requests<'_, T> {
                 let permission = self.administration.permission(bytes, nonce);
                 self.deregister(address, permission, token, registration);
             }
+            // The answer to an earlier question is on its way. A store that is asked faster than it
+            // answers would never get a whole one through.
+            StoreFrame::Attach { .. } if self.out.clients.is_behind(address.client) => {}
             StoreFrame::Open { .. } if !is_subscribed(address.topic) => return true,
             frame => self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out),
         }
