@@ -1,6 +1,6 @@
 //! Counters of publishers and subscribers, and their labels in counters files.
 
-use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize};
+use lanecast_base::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lanecast_protocol::receiver::ReceiverCounters;
 use lanecast_protocol::sender::SenderCounters;
 
@@ -46,6 +46,23 @@ pub(crate) struct PublisherStatus {
     pub(crate) is_batching: AtomicBool,
     /// The application tells when the batch ends.
     pub(crate) is_packing: AtomicBool,
+    /// The program asked for a descriptor: it may sleep until the conductor makes it readable.
+    pub(crate) has_wakeup: AtomicBool,
+}
+
+impl PublisherStatus {
+    /// Whether the owner has left a batch open whose end it does not tell: a stream is over, or its
+    /// owner waits for a CPU, and the former must not be late.
+    pub(crate) fn is_streaming(&self) -> bool {
+        // Relaxed: a stale value only makes one pause too long or too short.
+        self.is_batching.load(Ordering::Relaxed) && !self.is_packing.load(Ordering::Relaxed)
+    }
+
+    /// Whether an absent owner waits for what the conductor does.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        // Relaxed: set once, before the program sleeps for the first time.
+        self.is_streaming() || self.has_wakeup.load(Ordering::Relaxed)
+    }
 }
 
 /// The columns of a publisher's counters file.
@@ -102,3 +119,20 @@ pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 21] = [
     ("datagrams without room", |c| c.received.overflowed),
     ("dropped by the system", |c| c.kernel_drops),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_and_descriptors_are_waited_for_and_packed_batches_are_not() {
+        let status = PublisherStatus::default();
+        assert!(!status.is_streaming() && !status.is_waited_for());
+        status.is_batching.store(true, Ordering::Relaxed);
+        assert!(status.is_streaming() && status.is_waited_for());
+        status.is_packing.store(true, Ordering::Relaxed);
+        assert!(!status.is_streaming() && !status.is_waited_for());
+        status.has_wakeup.store(true, Ordering::Relaxed);
+        assert!(!status.is_streaming() && status.is_waited_for());
+    }
+}

@@ -147,6 +147,7 @@ impl Publish for Publisher {
     }
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.status.has_wakeup.store(true, Ordering::Relaxed);
         let event = self.owner.lock().room_event.open()?;
         let event: &EventFd = self.wakeup.insert(event);
         Ok(event.as_fd())

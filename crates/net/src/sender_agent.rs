@@ -36,16 +36,6 @@ pub(crate) struct PublisherEntry {
     pub(crate) pacing: StandInPacing,
 }
 
-impl PublisherEntry {
-    /// Whether the owner has left a batch open whose end it does not tell: a stream is over, or its
-    /// owner waits for a CPU, and the former must not be late.
-    fn is_streaming(&self) -> bool {
-        // Relaxed: a stale value only makes one pause too long or too short.
-        let is_packing = || self.status.is_packing.load(Ordering::Relaxed);
-        self.retired.is_none() && self.status.is_batching.load(Ordering::Relaxed) && !is_packing()
-    }
-}
-
 /// A session as the conductor has left it: until its deadline, a frame of a receiver or its owner,
 /// there is nothing to do, and driving it would only cost system calls.
 #[derive(Debug)]
@@ -174,7 +164,8 @@ impl SubAgent for SenderAgent {
             if has_entered || publisher.retired.is_some() {
                 publisher.served = None;
             }
-            let is_unpaced = only_driver || publisher.retired.is_some() || publisher.is_streaming();
+            let is_retired = publisher.retired.is_some();
+            let is_unpaced = only_driver || is_retired || publisher.status.is_waited_for();
             let due = if is_unpaced { now } else { publisher.pacing.due() };
             if publisher.served.as_mut().is_some_and(|served| served.rests(now, due, wait_set)) {
                 return true;
@@ -217,7 +208,7 @@ impl SubAgent for SenderAgent {
     }
 
     fn is_batching(&self) -> bool {
-        self.publishers.iter().any(PublisherEntry::is_streaming)
+        self.publishers.iter().any(|it| it.retired.is_none() && it.status.is_streaming())
     }
 
     fn is_packing(&self) -> bool {

@@ -5,6 +5,9 @@
 //! waits would do the same work in fewer and larger reads: serving it at every frame takes the CPU
 //! that it waits for. Frames after a pause are served at once, so that one lost message is repaired
 //! without a delay; those of a busy session, at intervals that double.
+//!
+//! Not for owners that sleep until the conductor has served them, nor for closed sessions: those
+//! are served at once, always.
 
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 
