@@ -38,7 +38,7 @@ fn commands_encrypt_and_files_are_read_again_on_demand() {
         assert!(done.code == Some(1) && done.err.contains(words), "{}", done.err);
     };
     told("", "with --ca FILE");
-    told(&ca, "requires a client certificate");
+    told(&ca, "the server requires a certificate");
     told("--ca none.pem", "cannot read none.pem");
     certificates.write("server.pem", "nothing");
     server.signal("HUP");
