@@ -17,5 +17,6 @@ pub mod outcome;
 mod processes;
 mod receivers;
 pub mod scenario;
+mod standstill;
 pub mod tamper;
 pub mod world;

@@ -7,6 +7,7 @@ use super::outcome::StoreOutcome;
 use super::processes::{PublisherProcess, StoreProcess};
 use super::receivers::ReceiverProcess;
 use super::scenario::StoreScenario;
+use super::standstill::Standstill;
 use super::tamper::StoreTamper;
 use crate::ensure;
 use crate::event_queue::EventQueue;
@@ -16,9 +17,6 @@ use lanecast_persistence::{Receiver, Source, SourceEvent, Store, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::StoreState;
 use std::collections::HashMap;
-
-/// Time after the faults in which everything has to become stable.
-const QUIET_SECONDS: u64 = 60;
 
 #[derive(Debug)]
 enum Event {
@@ -116,10 +114,11 @@ impl World {
         }
         self.run_until(self.scenario.fault_time)?;
         self.end_faults();
-        for second in 1..=QUIET_SECONDS {
-            self.run_until(self.scenario.fault_time + second * SECOND)?;
-            let is_drained = self.living().iter().any(|index| self.is_drained(*index));
-            if is_drained && self.have_received_all() {
+        let mut standstill = Standstill::default();
+        loop {
+            self.run_until(self.now + SECOND)?;
+            let received: u64 = self.receivers.iter().filter_map(|it| it.next()).sum();
+            if self.is_complete() || standstill.is_reached(self.oracle.stable() + received) {
                 break;
             }
         }
@@ -155,8 +154,9 @@ impl World {
         }
     }
 
-    fn have_received_all(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.receivers.iter().all(|it| it.next() == Some(self.oracle.stable()))
+            && self.living().iter().any(|index| self.is_drained(*index))
     }
 
     fn living(&self) -> Vec<usize> {

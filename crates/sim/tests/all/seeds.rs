@@ -61,8 +61,8 @@ pub(crate) fn run_all<O: Default + Send, F: Display + Send>(
         let words = failure.to_string();
         println!("seed {seed}: {}", words.lines().rev().nth(1).unwrap_or_default());
     }
-    if let Some(failure) = failures.values().next() {
-        panic!("{failure}");
+    if let Some((seed, failure)) = failures.iter().next() {
+        panic!("SEED={seed}: {failure}");
     }
     total.into_inner().expect("no panic")
 }
