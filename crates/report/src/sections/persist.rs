@@ -30,7 +30,7 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  disk, with an fdatasync after each flight: as many messages and bytes as may be \
                  in flight to stores. Document: UM over 10 Gb Ethernet, with publisher, \
                  subscriber and stores on hosts of their own, and for three topics a store for \
-                 each; here all share the CPUs of one host, and one store has all topics.";
+                 each; here all share the CPUs of one host.";
     let several = cases.has_several_files(Kind::Persist);
     let mut blocks = vec![Block::Words(intro.into())];
     blocks.extend(table(&groups, several).block());
