@@ -163,9 +163,9 @@ impl SubAgent for SenderAgent {
             publisher.seen = lock_count;
             if has_entered || publisher.retired.is_some() {
                 publisher.served = None;
+                publisher.pacing.owner_entered();
             }
-            let is_retired = publisher.retired.is_some();
-            let is_unpaced = only_driver || is_retired || publisher.status.is_waited_for();
+            let is_unpaced = only_driver || publisher.status.is_waited_for();
             let due = if is_unpaced { now } else { publisher.pacing.due() };
             if publisher.served.as_mut().is_some_and(|served| served.rests(now, due, wait_set)) {
                 return true;

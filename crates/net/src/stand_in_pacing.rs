@@ -4,7 +4,7 @@
 //! duty cycle is elsewhere, or it waits for a CPU. The conductor cannot tell, and an owner that
 //! waits would do the same work in fewer and larger reads: serving it at every frame takes the CPU
 //! that it waits for. Frames after a pause are served at once, so that one lost message is repaired
-//! without a delay; those of a busy session, at intervals that double.
+//! without a delay; those of a busy session, at intervals that double until its owner enters again.
 //!
 //! Not for owners that sleep until the conductor has served them, nor for closed sessions: those
 //! are served at once, always.
@@ -30,6 +30,11 @@ impl StandInPacing {
     /// The time from which on a frame, or an owner that stays away, is worth a service.
     pub(crate) const fn due(&self) -> Nanos {
         self.until
+    }
+
+    /// The owner has entered the session: it has a CPU, and the pauses begin anew when it is late.
+    pub(crate) fn owner_entered(&mut self) {
+        *self = Self::default();
     }
 
     /// The session was served.
@@ -78,6 +83,19 @@ mod tests {
         // Without them: 100,000.
         assert!((1_000..1_010).contains(&services(10_000)), "{}", services(10_000));
         assert_eq!(services(10 * QUIET), 25);
+    }
+
+    /// An owner that sends and sleeps in turn does not wait for a CPU.
+    #[test]
+    fn a_frame_behind_each_call_of_the_owner_is_served_at_once() {
+        let mut pacing = StandInPacing::default();
+        let mut now = 1_000 * MILLISECOND;
+        for _ in 0..100 {
+            pacing.owner_entered();
+            now += 100 * MICROSECOND;
+            assert!(pacing.due() <= now);
+            pacing.on_service(now);
+        }
     }
 
     #[test]

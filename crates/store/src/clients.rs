@@ -25,7 +25,7 @@ pub(crate) struct Clients<T: Transport> {
     links: BTreeMap<u64, ClientLink<T>>,
     /// Bytes of frames that wait for all clients.
     waiting_bytes: usize,
-    /// When to look at all clients next.
+    /// Time of the next look at all clients.
     look_at: Nanos,
     /// Answers that no link could be opened for.
     refused: u64,

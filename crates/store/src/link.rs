@@ -20,7 +20,7 @@ pub(crate) struct Link<P: Publish> {
     waiting_bytes: usize,
     /// Empty buffers, used again.
     spare: Vec<Vec<u8>>,
-    /// When a receiver was last seen.
+    /// Time at which a receiver was last seen.
     seen: Option<Instant>,
 }
 

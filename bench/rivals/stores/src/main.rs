@@ -20,7 +20,7 @@ struct Arguments {
     #[arg(long, hide = true)]
     stores: bool,
 
-    /// Which sides
+    /// Sides to measure
     #[arg(long, value_delimiter = ',', default_value = "lanecast,nats")]
     peers: Vec<String>,
 

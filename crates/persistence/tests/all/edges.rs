@@ -153,7 +153,7 @@ fn copies_keep_the_times_of_their_messages() {
     let fetched = StoreFrame::Fetched { log: ballot, from: 0, first: 0, next: 3, records };
     store.on_frame(address, &fetched, NOW, &mut log, &mut out);
     store.on_persisted(&log, &mut out);
-    // It is a donor itself.
+    // This store is a donor itself.
     let fetch = StoreFrame::Fetch { from: 0, until: 3, limit: 1_000 };
     store.on_frame(address, &fetch, NOW, &mut log, &mut out);
     let times = out.frames.iter().find_map(|bytes| match StoreFrame::read(bytes) {

@@ -42,6 +42,14 @@ fn stop(model: &Arc<Model>, word: &AtomicU32, watcher: JoinHandle<()>) {
     watcher.join().unwrap();
 }
 
+/// An event that the writer signals itself, as `Image::watch`: the next empty poll announces sleep.
+fn register(model: &Arc<Model>) -> (std::sync::Arc<ArmedEvent>, SlotEvent) {
+    let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
+    let events = std::sync::Arc::clone(&model.events);
+    let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+    (event, registered)
+}
+
 /// After an empty poll, as `Subscriber::update_wakeup`.
 fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
     if event.is_armed() {
@@ -74,14 +82,11 @@ fn a_writer_of_the_same_process_signals_a_descriptor_that_an_empty_poll_armed() 
     check_sleep(|| {
         let (model, mut writer) = start(4, 1);
         let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
         let sender = thread::spawn(move || {
             assert!(publish(&mut writer, 1));
             assert!(publish(&mut writer, 2));
         });
-        // As `Image::watch`: the next empty poll announces sleep.
-        let events = std::sync::Arc::clone(&model.events);
-        let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+        let (event, registered) = register(&model);
         for _ in 0..2 {
             while read(&mut reader, &model.bodies).is_none() {
                 arm(&reader, &event);
@@ -98,10 +103,8 @@ fn the_close_by_a_writer_of_the_same_process_signals_an_armed_descriptor() {
     check_sleep(|| {
         let (model, mut writer) = start(4, 1);
         let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
         let sender = thread::spawn(move || writer.close());
-        let events = std::sync::Arc::clone(&model.events);
-        let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+        let (event, registered) = register(&model);
         while !reader.is_closed() {
             arm(&reader, &event);
             event.wait_uncleared();

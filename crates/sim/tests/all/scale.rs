@@ -1,7 +1,7 @@
 //! Many receivers of one source: start-up storm, mass reconnect, and one that loses almost
 //! everything and asks for it again. Traffic is bounded by counts of frames, for each receiver.
 //!
-//! There are 100 receivers; with `LONG_TESTS=1` 1,000.
+//! With 100 receivers; with `LONG_TESTS=1`, 1,000.
 
 use lanecast_protocol::sender::{Distribution, Pacing, SenderSettings};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND, receiver};
