@@ -1,4 +1,4 @@
-//! Files of shared memory that appear complete or not at all.
+//! Files of shared memory that appear complete or not at all, and named pipes.
 
 use crate::{LockByte, checked};
 use std::ffi::CString;
@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Error of creating a file of shared memory.
@@ -159,19 +159,53 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Makes the named pipe (fifo(7)) `path` with exactly this `mode`, and opens it as
+/// [`open_pipe`] does.
+///
+/// # Errors
+/// If the name is taken, or the system refuses.
+pub fn make_pipe(path: &Path, mode: u32) -> io::Result<File> {
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is a live, terminated string.
+    checked(unsafe { libc::mkfifo(name.as_ptr(), mode) })?;
+    let pipe = open_pipe(path)?;
+    // As for other files, the mode must not depend on the umask. Refused for another user's pipe.
+    pipe.set_permissions(Permissions::from_mode(mode))?;
+    Ok(pipe)
+}
+
+/// Opens a named pipe for reading and writing, so that it has both ends for as long as it is open:
+/// a write raises no signal. Never follows a symbolic link, never blocks.
+///
+/// # Errors
+/// If the system refuses, or the file is not a named pipe.
+pub fn open_pipe(path: &Path) -> io::Result<File> {
+    let file = open_at_once(path, true)?;
+    if file.metadata()?.file_type().is_fifo() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "not a named pipe"))
+    }
+}
+
 /// Opens a file of shared memory; never follows a symbolic link, never blocks on a pipe.
 ///
 /// # Errors
 /// If the system refuses, or the file is not a regular one.
 pub fn open(path: &Path, writable: bool) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(writable)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
+    let file = open_at_once(path, writable)?;
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"))
     }
+}
+
+/// Opens `path` itself, not the end of a link, without waiting for the other end of a pipe.
+fn open_at_once(path: &Path, writable: bool) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(writable)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
 }

@@ -39,7 +39,7 @@ pub mod xdp;
 pub use directory::{Access, DirectoryError, private_directory};
 pub use directory_watch::{DirectoryWatch, WatchWaker};
 pub use disk_space::DiskSpace;
-pub use file::{FileError, NewFile, memory_file, open, touch};
+pub use file::{FileError, NewFile, make_pipe, memory_file, open, open_pipe, touch};
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use mirrored_mapping::MirroredMapping;

@@ -1,11 +1,12 @@
 //! The steps by which a descriptor is armed and becomes readable.
 //!
 //! Taken by the owner of an end, after an empty poll or a refused claim, and by the wake-up thread
-//! or a publisher of the same process, after a futex word has changed. They stand apart from the
-//! ends so that loom explores the same code.
+//! or a publisher, after a futex word has changed. They stand apart from the ends so that loom
+//! explores the same code.
 
 use crate::memory::Memory;
 use crate::ring_writer::RingWriter;
+use crate::slot_events::SlotEvents;
 use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_os::event::ArmedEvent;
@@ -29,6 +30,26 @@ impl SeenValue {
         self.0.store(value, Ordering::Relaxed);
         has_changed
     }
+}
+
+/// Wakes the subscriber in slot `index`, whose wake word has changed: by its descriptor in this
+/// process, by the pipe of its descriptor in another, or by the word.
+pub(crate) fn wake_subscriber<M: Memory>(
+    memory: &M,
+    index: usize,
+    events: &SlotEvents,
+    signal_pipe: impl FnOnce(u64) -> bool,
+) {
+    let slot = memory.slot(index);
+    // Relaxed: if it is this owner's number that is missed, the word wakes it; the last owner's is
+    // gone, see PAIRS(announced).
+    let pipe = slot.pipe.load(Ordering::Relaxed);
+    if pipe != 0 && signal_pipe(pipe) {
+        return;
+    }
+    // The descriptor first: its owner waits, the thread that sleeps on the word need not exist.
+    events.notify(index);
+    memory.wake(&slot.wake);
 }
 
 /// Makes the descriptor readable if its end is armed, after one of the end's words has changed;

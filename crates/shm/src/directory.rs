@@ -2,7 +2,8 @@
 
 use crate::liveness::{is_publisher_alive, publisher_process};
 use crate::segment::SessionFiles;
-use lanecast_os::{is_locked, open};
+use crate::wake_pipe::is_pipe;
+use lanecast_os::{is_locked, open, open_pipe};
 use lanecast_wire::shm::{Limits, RING_LIVE_OFFSET, RingLive, TOPICS_OFFSET, TopicEntry};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,14 +14,16 @@ use zerocopy::FromBytes;
 
 /// Numbers of all sessions with a file in `directory`, alive or not.
 pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        entries => entries?,
-    };
-    Ok(entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| session_of(entry.file_name().to_str()?))
-        .collect())
+    let paths = paths(directory)?.into_iter();
+    Ok(paths.filter_map(|path| session_of(path.file_name()?.to_str()?)).collect())
+}
+
+/// All files in `directory`; none if it is absent.
+fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => Ok(entries?.filter_map(|entry| Some(entry.ok()?.path())).collect()),
+    }
 }
 
 /// Session of a file with this name.
@@ -83,17 +86,21 @@ pub(crate) fn reclaim(directory: &Path) -> io::Result<Vec<u64>> {
         publisher_state(&files) == PublisherState::Dead && files.remove().is_ok()
     });
     let stale = stale.collect();
-    for path in stale_counters(directory)? {
+    for path in stale_others(directory)? {
         let _ = std::fs::remove_file(path);
     }
     Ok(stale)
 }
 
-/// Counters files in `directory` without a live owner.
-pub(crate) fn stale_counters(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let files = lanecast_stats::list_files(directory)?.into_iter();
-    let is_stale = |path: &PathBuf| {
-        open(path, false).and_then(|file| is_locked(&file, 0)).is_ok_and(|locked| !locked)
+/// Files in `directory` that are not a session's, and whose owner has died: counters, and named
+/// pipes.
+pub(crate) fn stale_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_free = |file: io::Result<File>| {
+        file.and_then(|file| is_locked(&file, 0)).is_ok_and(|is_locked| !is_locked)
     };
-    Ok(files.filter(is_stale).collect())
+    let mut stale = lanecast_stats::list_files(directory)?;
+    stale.retain(|path| is_free(open(path, false)));
+    let pipes = paths(directory)?.into_iter().filter(|path| is_pipe(path));
+    stale.extend(pipes.filter(|path| is_free(open_pipe(path))));
+    Ok(stale)
 }

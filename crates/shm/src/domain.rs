@@ -66,8 +66,7 @@ impl Transport for Domain {
     }
 
     fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
-        let (key, wakeups) = (self.state.key().cloned(), Arc::clone(self.state.wakeups()));
-        Publisher::open(self.settings(), key, wakeups, topic)
+        Publisher::open(&self.state, topic)
     }
 
     fn subscriber(&self, topics: &[&str]) -> Result<Subscriber, OpenError> {

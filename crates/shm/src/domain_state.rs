@@ -6,6 +6,7 @@ use crate::local_session::DomainKey;
 use crate::settings::{DomainSettings, Visibility};
 use crate::subscription::Subscription;
 use crate::telemetry::Telemetry;
+use crate::wake_pipe::{OpenPipes, WakePipe};
 use crate::wakeup_thread::Wakeups;
 use lanecast_base::AgentRunner;
 use lanecast_os::DirectoryWatch;
@@ -20,6 +21,7 @@ pub(crate) struct DomainState {
     telemetry: Arc<Telemetry>,
     conductor: Mutex<Option<AgentRunner>>,
     wakeups: Arc<Wakeups>,
+    pipes: Arc<OpenPipes>,
 }
 
 impl std::fmt::Debug for DomainState {
@@ -32,6 +34,7 @@ impl DomainState {
     pub(crate) fn new(settings: DomainSettings, key: DomainKey, telemetry: Telemetry) -> Self {
         Self {
             key: settings.local_join.then_some(key),
+            pipes: Arc::new(OpenPipes::new(&settings.directory)),
             settings,
             subscribers: Subscribers::default(),
             telemetry: Arc::new(telemetry),
@@ -52,6 +55,20 @@ impl DomainState {
     /// The wake-up thread of descriptors.
     pub(crate) const fn wakeups(&self) -> &Arc<Wakeups> {
         &self.wakeups
+    }
+
+    /// The pipes that publishers have opened.
+    pub(crate) const fn pipes(&self) -> &Arc<OpenPipes> {
+        &self.pipes
+    }
+
+    /// A pipe for the descriptor of a subscriber, if publishers of other processes can use one.
+    /// Without it they wake the subscriber by the slots' words.
+    pub(crate) fn make_pipe(&self) -> Option<WakePipe> {
+        if self.settings.visibility == Visibility::Process {
+            return None;
+        }
+        WakePipe::make(&self.settings.directory, self.settings.access.write_mode()).ok()
     }
 
     /// A new subscription, for which the conductor joins other processes' sessions.

@@ -69,7 +69,8 @@ pub(crate) struct Image {
 /// The way from the publisher's wake-up of the slot to the subscriber's descriptor.
 #[derive(Debug)]
 enum SlotWakeup {
-    /// The wake-up thread sleeps on the slot's word: the publisher is another process.
+    /// The publisher is another process: it writes to the subscriber's pipe, or changes the slot's
+    /// word, on which the wake-up thread sleeps.
     Word(Arc<WatchedWord>),
     /// The publisher signals it.
     Event { _registered: SlotEvent },
@@ -427,9 +428,14 @@ impl Image {
         Some((&self.reader.memory().slot(self.reader.index()).wake, expected, covered))
     }
 
-    /// Has wake-ups of the slot notify `event`; returns the word for the wake-up thread to sleep
-    /// on, unless the publisher does it.
-    pub(crate) fn watch(&mut self, event: &Arc<ArmedEvent>) -> Option<Arc<WatchedWord>> {
+    /// Has wake-ups of the slot notify `event`: by the publisher, if it is in this process or can
+    /// open the pipe with number `pipe`. Returns the word for the wake-up thread to sleep on,
+    /// unless the publisher is in this process.
+    pub(crate) fn watch(
+        &mut self,
+        event: &Arc<ArmedEvent>,
+        pipe: Option<u64>,
+    ) -> Option<Arc<WatchedWord>> {
         let (memory, index) = (self.reader.memory(), self.reader.index());
         let is_local = self.publisher.is_none();
         let wakeup = self.wakeup.get_or_insert_with(|| {
@@ -437,6 +443,8 @@ impl Image {
                 let registered = SlotEvent::register(memory.events(), index, Arc::clone(event));
                 SlotWakeup::Event { _registered: registered }
             } else {
+                // The publisher reads it only after the next announcement of sleep.
+                memory.slot(index).pipe.store(pipe.unwrap_or(0), Ordering::Relaxed);
                 SlotWakeup::Word(WatchedWord::slot(memory.clone(), index))
             }
         });

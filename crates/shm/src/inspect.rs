@@ -174,7 +174,7 @@ pub fn clean(directory: &Path, dry_run: bool) -> io::Result<Vec<StaleFile>> {
             stale.extend([files.ring, files.gate]);
         }
     }
-    stale.extend(directory::stale_counters(directory)?);
+    stale.extend(directory::stale_others(directory)?);
     let stale = stale.into_iter().filter_map(|path| {
         let bytes = std::fs::symlink_metadata(&path).ok()?.len();
         let removed = if dry_run { Ok(()) } else { std::fs::remove_file(&path) };

@@ -121,6 +121,8 @@ mod subscriber;
 mod subscription;
 #[cfg(not(loom))]
 mod telemetry;
+#[cfg(not(loom))]
+mod wake_pipe;
 mod wake_signal;
 #[cfg(not(loom))]
 mod wakeup_thread;

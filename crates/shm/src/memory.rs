@@ -43,7 +43,5 @@ pub(crate) trait Memory {
     /// descriptor.
     fn wake(&self, word: &AtomicU32);
     /// Wakes the subscriber in slot `index`, whose wake word has changed.
-    fn wake_slot(&self, index: usize) {
-        self.wake(&self.slot(index).wake);
-    }
+    fn wake_slot(&self, index: usize);
 }

@@ -1,14 +1,14 @@
 //! The publisher: one session, its topics, and its files.
 
 use crate::claim::{ShmBatch, ShmClaim};
+use crate::domain_state::DomainState;
 use crate::error::{OpenError, TopicError};
 use crate::gated_writer::GatedWriter;
 use crate::local_registry::{LocalPublisher, join_subscribers};
-use crate::local_session::{DomainKey, LocalSession};
+use crate::local_session::LocalSession;
 use crate::memory::Memory;
 use crate::session::{self, NamedFiles, NewSession, UnnamedFiles};
-use crate::settings::{DomainSettings, SlowConsumerPolicy};
-use crate::wakeup_thread::Wakeups;
+use crate::settings::SlowConsumerPolicy;
 use lanecast_base::sync::Ordering;
 use lanecast_transport::{ClaimError, Completion, Publish, PublisherEvent, SessionId, TopicId};
 use lanecast_wire::shm::TopicEntry;
@@ -32,16 +32,15 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn open(
-        settings: &DomainSettings,
-        domain: Option<DomainKey>,
-        wakeups: Arc<Wakeups>,
-        topic: &str,
-    ) -> Result<Self, OpenError> {
-        let NewSession { number, segment, files } = session::create(settings)?;
+    pub(crate) fn open(domain: &DomainState, topic: &str) -> Result<Self, OpenError> {
+        let (settings, key) = (domain.settings(), domain.key().cloned());
+        let NewSession { number, mut segment, files } = session::create(settings)?;
+        if files.is_some() {
+            segment.signal_through(Arc::clone(domain.pipes()));
+        }
         let gate = files.as_ref().map(UnnamedFiles::gate);
         let evicts = settings.slow_consumer != SlowConsumerPolicy::Wait;
-        let session = LocalSession::new(domain, number, segment, evicts, gate, join_subscribers)
+        let session = LocalSession::new(key, number, segment, evicts, gate, join_subscribers)
             .map_err(OpenError::system("keep the session's gate open"))?;
         // Before the files get names, so that this process's conductor finds the session to be
         // local.
@@ -52,7 +51,11 @@ impl Publisher {
             None => local.session().source(),
         };
         let mut publisher = Self {
-            writer: GatedWriter::new(settings, local.session().clone(), wakeups),
+            writer: GatedWriter::new(
+                settings,
+                local.session().clone(),
+                Arc::clone(domain.wakeups()),
+            ),
             topics: Vec::new(),
             source,
             is_closed: false,

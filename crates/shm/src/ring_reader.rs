@@ -127,6 +127,8 @@ impl<M: Memory> RingReader<M> {
         // owner's process before, so the writer never takes it for a dead predecessor.
         slot.lease.store(lease, Ordering::Release);
         // PAIRS(join): lease, fence, head here; head, fence, leases in the writer.
+        // PAIRS(announced): fence here, acquire in `RingWriter::wake_sleepers`: the pipe of the
+        // slot's last owner is gone before this one announces sleep.
         fence(Ordering::SeqCst);
         let (at, counts) = read_counts(&memory);
         let reader = Self {

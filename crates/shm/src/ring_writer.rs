@@ -270,9 +270,10 @@ impl<M: Memory> RingWriter<M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn wake_sleepers(&self) {
-        // Relaxed, like the wake words: a bit set after this swap belongs to a reader that has yet
-        // to read the commit word.
-        let sleepers = self.memory.gate().sleepers.swap(0, Ordering::Relaxed);
+        // PAIRS(announced): acquire here, fence in `RingReader::join` before any announcement: the
+        // slot no longer shows the pipe of its last reader. A bit set after this swap belongs to a
+        // reader that has yet to read the commit word.
+        let sleepers = self.memory.gate().sleepers.swap(0, Ordering::Acquire);
         for index in bits(sleepers, self.memory.slots()) {
             self.memory.slot(index).wake.fetch_add(1, Ordering::Relaxed);
             self.memory.wake_slot(index);

@@ -1,8 +1,10 @@
 //! Mapping of a session's two files, ring and gate, and their names in the domain's directory.
 
+use crate::arming;
 use crate::error::JoinError;
 use crate::memory::Memory;
 use crate::slot_events::SlotEvents;
+use crate::wake_pipe::{OpenPipes, SlotPipes};
 use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
@@ -31,6 +33,8 @@ pub(crate) struct Segment {
     slots: NonNull<Slot>,
     limits: Limits,
     events: Arc<SlotEvents>,
+    /// Where subscribers of other processes can join, and only with the publisher.
+    pipes: Option<Arc<SlotPipes>>,
     // Keeps the memory behind the pointers above mapped.
     mappings: Arc<Mappings>,
 }
@@ -75,8 +79,15 @@ impl Segment {
             slots,
             limits,
             events: Arc::default(),
+            pipes: None,
             mappings: Arc::new(Mappings { head, _ring: data, _gate: gate }),
         })
+    }
+
+    /// Has the publisher signal descriptors of other processes through `opened`. Called before the
+    /// segment is cloned.
+    pub(crate) fn signal_through(&mut self, opened: Arc<OpenPipes>) {
+        self.pipes = Some(Arc::new(SlotPipes::new(opened)));
     }
 
     /// Descriptors that a publisher with this segment signals by itself.
@@ -219,9 +230,9 @@ impl Memory for Segment {
     }
 
     fn wake_slot(&self, index: usize) {
-        // The descriptor first: its owner waits, the thread that sleeps on the word need not exist.
-        self.events.notify(index);
-        self.wake(&self.slot(index).wake);
+        arming::wake_subscriber(self, index, &self.events, |number| {
+            self.pipes.as_ref().is_some_and(|pipes| pipes.signal(index, number))
+        });
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) fn write_slot_owner(slot: &Slot, wait: WaitStrategy) {
     slot.wait.store(wait.code(), Ordering::Relaxed);
     slot.messages.store(0, Ordering::Relaxed);
     slot.sleeps.store(0, Ordering::Relaxed);
+    // The last owner's. The publisher reads it only after this one has announced sleep.
+    slot.pipe.store(0, Ordering::Relaxed);
     let name = u128::from_le_bytes(own_name());
     slot.name[0].store(name as u64, Ordering::Relaxed);
     slot.name[1].store((name >> 64) as u64, Ordering::Relaxed);

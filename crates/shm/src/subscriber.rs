@@ -7,6 +7,7 @@ use crate::local_registry::LocalSubscriber;
 use crate::run::ShmRun;
 use crate::run_progress::Pending;
 use crate::subscription::Subscription;
+use crate::wake_pipe::WakePipe;
 use crate::wake_signal::WakeSignal;
 use crate::wakeup_thread::Wakeup;
 use crate::watched_end::{WatchedEnd, WatchedWord};
@@ -44,6 +45,8 @@ pub struct Subscriber {
     waiter: Waiter,
     /// The descriptor, if the program asked for one.
     wakeup: Option<Wakeup>,
+    /// The pipe of the descriptor, by which publishers of other processes make it readable.
+    pipe: Option<WakePipe>,
     domain: Arc<DomainState>,
 }
 
@@ -59,6 +62,7 @@ impl Subscriber {
             subscription,
             seen_epoch: 0,
             wakeup: None,
+            pipe: None,
             domain,
         }
     }
@@ -93,7 +97,8 @@ impl Subscriber {
     fn watch_images(&mut self) {
         let Some(wakeup) = &self.wakeup else { return };
         let signal = WatchedWord::signal(Arc::clone(&self.signal));
-        let images = self.images.iter_mut().filter_map(|image| image.watch(wakeup.event()));
+        let pipe = self.pipe.as_ref().map(WakePipe::number);
+        let images = self.images.iter_mut().filter_map(|image| image.watch(wakeup.event(), pipe));
         wakeup.watch(std::iter::once(signal).chain(images).collect());
         // New sessions have not announced sleep: the next empty poll does that for all.
         wakeup.event().notify();
@@ -106,7 +111,8 @@ impl Subscriber {
         let Some(event) = self.wakeup.as_ref().map(Wakeup::event) else { return };
         if work > 0 {
             event.notify();
-        } else if !event.is_armed() {
+        } else if !event.is_armed() || self.pipe.is_some() && event.clear() {
+            // Publishers of other processes make the descriptor readable without disarming it.
             let announce = || self.images.iter().for_each(Image::announce_sleep);
             // Without coverage the wake-up thread makes the subscriber look, each millisecond.
             // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the
@@ -194,6 +200,13 @@ impl Subscriber {
         if self.signal.epoch() != self.seen_epoch {
             return;
         }
+        if let Some(event) = self.wakeup.as_ref().map(Wakeup::event) {
+            // Publishers that make the descriptor readable do not wake sleepers on the words.
+            if !event.is_armed() {
+                self.update_wakeup(0);
+            }
+            return event.wait_uncleared(Some(limit.min(LONGEST_WAIT)));
+        }
         let mut words: [(&AtomicU32, u32); futex::WORDS_MAX] =
             [(self.signal.word(), self.seen_epoch); futex::WORDS_MAX];
         let mut limit = limit.min(LONGEST_WAIT);
@@ -215,10 +228,7 @@ impl Subscriber {
         if prepared == self.images.len() {
             futex::wait_any(&words[..(prepared + 1).min(futex::WORDS_MAX)], limit);
         }
-        // An armed descriptor relies on the announcements.
-        if !self.wakeup.as_ref().is_some_and(|wakeup| wakeup.event().is_armed()) {
-            self.images[..announced].iter().for_each(Image::cancel_sleep);
-        }
+        self.images[..announced].iter().for_each(Image::cancel_sleep);
     }
 }
 
@@ -268,7 +278,9 @@ impl Subscribe for Subscriber {
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         if self.wakeup.is_none() {
-            self.wakeup = Some(self.domain.wakeups().watch(WatchedEnd::subscriber()?)?);
+            self.pipe = self.domain.make_pipe();
+            let end = WatchedEnd::subscriber(self.pipe.as_ref())?;
+            self.wakeup = Some(self.domain.wakeups().watch(end)?);
             self.watch_images();
         }
         let wakeup = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;

@@ -9,6 +9,7 @@ use crate::local_session::LocalSession;
 use crate::memory::Memory;
 use crate::ring_writer::bits;
 use crate::segment::Segment;
+use crate::wake_pipe::WakePipe;
 use crate::wake_signal::WakeSignal;
 use lanecast_base::sync::{AtomicU32, Ordering};
 use lanecast_os::event::ArmedEvent;
@@ -79,15 +80,19 @@ impl WatchedWord {
 }
 
 impl WatchedEnd {
-    /// A subscriber, whose descriptor is readable until its first empty poll.
+    /// A subscriber, whose descriptor is readable until its first empty poll: the end of `pipe`, if
+    /// it has one.
     ///
     /// # Errors
     /// If the process has no free descriptor.
-    pub(crate) fn subscriber() -> io::Result<Self> {
-        let end = Self::new(None, Vec::new())?;
-        end.event.arm();
-        end.event.notify();
-        Ok(end)
+    pub(crate) fn subscriber(pipe: Option<&WakePipe>) -> io::Result<Self> {
+        let event = match pipe {
+            Some(pipe) => ArmedEvent::over(pipe.event()?),
+            None => ArmedEvent::new()?,
+        };
+        event.arm();
+        event.notify();
+        Ok(Self::new(event, None, Vec::new()))
     }
 
     /// The publisher of `session`.
@@ -96,12 +101,15 @@ impl WatchedEnd {
     /// If the process has no free descriptor.
     pub(crate) fn publisher(session: Arc<LocalSession>) -> io::Result<Self> {
         let word = WatchedWord::new(WordPlace::Publisher(session.segment().clone()));
-        Self::new(Some(session), vec![word])
+        Ok(Self::new(ArmedEvent::new()?, Some(session), vec![word]))
     }
 
-    fn new(session: Option<Arc<LocalSession>>, words: Vec<Arc<WatchedWord>>) -> io::Result<Self> {
-        let event = Arc::new(ArmedEvent::new()?);
-        Ok(Self { event, words: Mutex::new(words), session })
+    fn new(
+        event: ArmedEvent,
+        session: Option<Arc<LocalSession>>,
+        words: Vec<Arc<WatchedWord>>,
+    ) -> Self {
+        Self { event: Arc::new(event), words: Mutex::new(words), session }
     }
 
     pub(crate) const fn event(&self) -> &Arc<ArmedEvent> {

@@ -24,7 +24,7 @@ pub use ring::{
 };
 
 /// The version of both files' layout. Versions do not read each other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The first bytes of a ring file.
 pub const RING_MAGIC: [u8; 8] = *b"LANERING";
 /// The first bytes of a gate file.

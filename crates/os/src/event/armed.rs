@@ -56,8 +56,12 @@ impl ArmedEvent {
     /// # Errors
     /// If the process has no free descriptor.
     pub fn new() -> io::Result<Self> {
-        let (event, is_armed) = (EventFd::new(false)?, AtomicBool::new(false));
-        Ok(Self { event, is_armed, signalling: Mutex::new(()) })
+        EventFd::new(false).map(Self::over)
+    }
+
+    /// `event`, not armed.
+    pub fn over(event: EventFd) -> Self {
+        Self { event, is_armed: AtomicBool::new(false), signalling: Mutex::new(()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
@@ -111,15 +115,22 @@ impl ArmedEvent {
         }
     }
 
-    /// Makes the descriptor unreadable until the next signal. The owner checks the value after
-    /// this, not before.
-    pub fn clear(&self) {
-        self.event.clear();
+    /// Makes the descriptor readable, armed or not: as other processes do that have its pipe open.
+    #[cfg(loom)]
+    pub fn signal(&self) {
+        self.event.signal();
     }
 
-    /// Sleeps until the event is signalled, and leaves it signalled. May wake early.
-    pub fn wait_uncleared(&self) {
-        self.event.wait(None);
+    /// Makes the descriptor unreadable until the next signal; returns whether it was readable. The
+    /// owner checks the value after this, not before.
+    pub fn clear(&self) -> bool {
+        self.event.clear()
+    }
+
+    /// Sleeps until the event is signalled, at most `limit`, and leaves it signalled. May wake
+    /// early.
+    pub fn wait_uncleared(&self, limit: Option<Duration>) {
+        self.event.wait(limit);
     }
 
     /// Sleeps until the event is signalled, at most `limit`, and clears it. May wake early.

@@ -26,9 +26,9 @@ impl EventFd {
         self.changed.notify_all();
     }
 
-    /// Clears the event.
-    pub fn clear(&self) {
-        *self.signals.lock().unwrap() = false;
+    /// Clears the event; returns whether it was signalled.
+    pub fn clear(&self) -> bool {
+        std::mem::take(&mut *self.signals.lock().unwrap())
     }
 
     /// Whether the event is signalled.

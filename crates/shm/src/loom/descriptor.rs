@@ -1,10 +1,10 @@
-//! Descriptors of ends in the model: a third thread sleeps on the words that wake an end, and
-//! signals the end's event, or the writer does, in the reader's process. A signal that is missing
-//! ends the model in a deadlock.
+//! Descriptors of ends in the model: the writer signals the reader's event, in its own process, or
+//! the reader's pipe, in another; or a third thread sleeps on the words that wake an end, and
+//! signals the end's event. A signal that is missing ends the model in a deadlock.
 
 use super::{LENGTH, LONG, LONGEST, check_sleep, publish, read, read_all, start};
 use crate::arming::{self, SeenValue};
-use crate::loom::memory::Model;
+use crate::loom::memory::{Model, PIPE};
 use crate::memory::Memory;
 use crate::ring_reader::RingReader;
 use crate::slot_events::SlotEvent;
@@ -70,7 +70,7 @@ fn a_message_signals_a_descriptor_that_an_empty_poll_armed() {
         while read(&mut reader, &model.bodies).is_none() {
             arm(&reader, &event);
             // Not cleared: the descriptor stays readable until the next empty poll.
-            event.wait_uncleared();
+            event.wait_uncleared(None);
         }
         sender.join().unwrap();
         stop(&model, &model.slot(0).wake, watcher);
@@ -90,7 +90,7 @@ fn a_writer_of_the_same_process_signals_a_descriptor_that_an_empty_poll_armed() 
         for _ in 0..2 {
             while read(&mut reader, &model.bodies).is_none() {
                 arm(&reader, &event);
-                event.wait_uncleared();
+                event.wait_uncleared(None);
             }
         }
         drop(registered);
@@ -107,30 +107,97 @@ fn the_close_by_a_writer_of_the_same_process_signals_an_armed_descriptor() {
         let (event, registered) = register(&model);
         while !reader.is_closed() {
             arm(&reader, &event);
-            event.wait_uncleared();
+            event.wait_uncleared(None);
         }
         drop(registered);
         sender.join().unwrap();
     });
 }
 
-/// Waiting on the subscriber and sleeping on its descriptor take turns.
+/// After an empty poll of a reader with a pipe, as `Subscriber::update_wakeup`: writers of other
+/// processes signal it without disarming it.
+fn arm_pipe(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
+    if event.is_armed() && !event.clear() {
+        return;
+    }
+    let fence = || _ = reader.memory().heavy_fence();
+    arming::arm_subscriber(event, || reader.announce_sleep(), fence, || reader.has_news());
+}
+
 #[test]
-fn a_wait_that_finds_a_message_does_not_silence_an_armed_descriptor() {
+fn a_writer_of_another_process_signals_the_pipe_that_an_empty_poll_armed() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+            assert!(publish(&mut writer, 2));
+        });
+        model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
+        let event = std::sync::Arc::clone(&model.pipe);
+        for _ in 0..2 {
+            while read(&mut reader, &model.bodies).is_none() {
+                arm_pipe(&reader, &event);
+                event.wait_uncleared(None);
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn the_close_by_a_writer_of_another_process_signals_the_pipe() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || writer.close());
+        model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
+        let event = std::sync::Arc::clone(&model.pipe);
+        while !reader.is_closed() {
+            arm_pipe(&reader, &event);
+            event.wait_uncleared(None);
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// A slot still shows the pipe of its last owner when the next one takes it.
+#[test]
+fn a_reader_without_a_pipe_is_woken_in_the_slot_of_one_that_had_one() {
+    check_sleep(|| {
+        let (model, mut writer) = start(4, 1);
+        model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
+        let taker = Arc::clone(&model);
+        let taker = thread::spawn(move || {
+            // As `write_slot_owner`.
+            taker.slot(0).pipe.store(0, Ordering::Relaxed);
+            let mut reader = RingReader::join(Arc::clone(&taker), 0, LONGEST);
+            while read(&mut reader, &taker.bodies).is_none() && !reader.is_closed() {
+                if let Some((expected, _)) = reader.prepare_sleep() {
+                    taker.sleep(&taker.slot(0).wake, expected, LONG);
+                }
+                reader.cancel_sleep();
+            }
+        });
+        assert!(publish(&mut writer, 1));
+        writer.close();
+        taker.join().unwrap();
+    });
+}
+
+/// The pipe of a subscriber can be refused to the writer: the wake-up thread is there for that.
+#[test]
+fn a_pipe_that_cannot_be_opened_leaves_the_word() {
     check_sleep(|| {
         let (model, mut writer) = start(4, 1);
         let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
         let event = Arc::new(ArmedEvent::new().unwrap());
         let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
         let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
+        model.slot(0).pipe.store(PIPE + 1, Ordering::Relaxed);
         while read(&mut reader, &model.bodies).is_none() {
-            arm(&reader, &event);
-            // As `Subscriber::sleep` that returns at once.
-            _ = reader.prepare_sleep();
-            if !event.is_armed() {
-                reader.cancel_sleep();
-            }
-            event.wait_uncleared();
+            arm_pipe(&reader, &event);
+            event.wait_uncleared(None);
         }
         sender.join().unwrap();
         stop(&model, &model.slot(0).wake, watcher);
@@ -147,7 +214,7 @@ fn the_close_signals_an_armed_descriptor() {
         let sender = thread::spawn(move || writer.close());
         while !reader.is_closed() {
             arm(&reader, &event);
-            event.wait_uncleared();
+            event.wait_uncleared(None);
         }
         sender.join().unwrap();
         stop(&model, &model.slot(0).wake, watcher);
@@ -172,7 +239,7 @@ fn a_reading_signals_the_descriptor_of_a_refused_claim() {
                         break;
                     }
                     writer.forget_limit();
-                    event.wait_uncleared();
+                    event.wait_uncleared(None);
                 }
                 assert!(publish(&mut writer, 2));
             }

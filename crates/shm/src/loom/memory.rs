@@ -1,13 +1,18 @@
 //! A session's memory inside the model checker.
 
+use crate::arming;
 use crate::memory::Memory;
 use crate::slot_events::SlotEvents;
 use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
+use lanecast_os::event::ArmedEvent;
 use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, FrameHeader, GateLive, RingLive, Slot};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+
+/// Number of the one pipe that the writer can open.
+pub(super) const PIPE: u64 = 1;
 
 /// A ring of any number of frames with eight bytes of body each.
 ///
@@ -21,6 +26,8 @@ pub(super) struct Model {
     headers: Vec<FrameHeader>,
     pub(super) bodies: Bodies,
     pub(super) events: std::sync::Arc<SlotEvents>,
+    /// The descriptor of a reader in another process, which has the pipe [`PIPE`].
+    pub(super) pipe: std::sync::Arc<ArmedEvent>,
     /// Sleepers: a change of any wake word wakes all, and each then checks its own word.
     sleeping: Mutex<()>,
     waking: Condvar,
@@ -84,6 +91,7 @@ impl Model {
             headers: (0..frames).map(|_| header()).collect(),
             bodies: Bodies::new(frames),
             events: std::sync::Arc::default(),
+            pipe: std::sync::Arc::new(ArmedEvent::new().unwrap()),
             sleeping: Mutex::new(()),
             waking: Condvar::new(),
         }
@@ -153,7 +161,11 @@ impl Memory for Arc<Model> {
     }
 
     fn wake_slot(&self, index: usize) {
-        self.events.notify(index);
-        self.wake(&self.slot(index).wake);
+        arming::wake_subscriber(self, index, &self.events, |number| {
+            number == PIPE && {
+                self.pipe.signal();
+                true
+            }
+        });
     }
 }

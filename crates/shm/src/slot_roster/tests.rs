@@ -55,6 +55,8 @@ impl Memory for Slots {
     fn sleep(&self, _: &AtomicU32, _: u32, _: Duration) {}
 
     fn wake(&self, _: &AtomicU32) {}
+
+    fn wake_slot(&self, _: usize) {}
 }
 
 impl Slots {

@@ -4,3 +4,4 @@ mod access;
 mod hostile;
 mod local_join;
 mod model;
+mod pipes;

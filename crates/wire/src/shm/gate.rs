@@ -114,7 +114,9 @@ pub struct Slot {
     /// Lease of the last owner that knows where it starts: it gets all messages committed after
     /// this.
     pub joined: AtomicU64,
-    _line2: [u64; 5],
+    /// Number of the named pipe that makes the subscriber's descriptor readable; 0 if it has none.
+    pub pipe: AtomicU64,
+    _line2: [u64; 4],
 }
 
 impl Slot {
@@ -136,7 +138,8 @@ impl Slot {
             sleeps: AtomicU64::new(0),
             unread: AtomicU64::new(0),
             joined: AtomicU64::new(0),
-            _line2: [0; 5],
+            pipe: AtomicU64::new(0),
+            _line2: [0; 4],
         }
     }
 }

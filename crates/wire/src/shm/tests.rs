@@ -31,7 +31,7 @@ fn a_header_reads_back_and_its_first_bytes_are_golden() {
     let bytes = header().as_bytes().to_vec();
     assert_eq!(
         &bytes[..32],
-        b"LANERING\x03\0\0\0\x01\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\0\0\x11\0\0\0\0\0"
+        b"LANERING\x04\0\0\0\x01\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01\0\0\x11\0\0\0\0\0"
     );
     let (read, limits) = RingHeader::read(&bytes).unwrap();
     assert_eq!(read.as_bytes(), bytes);
@@ -49,8 +49,8 @@ fn every_damaged_header_is_refused_with_the_reason() {
     assert_eq!(refuse(&|h| h.magic[0] = b'X'), HeaderError::Foreign);
     assert_eq!(refuse(&|h| h.version = U32::new(9)), HeaderError::Version { found: 9 });
     assert_eq!(
-        refuse(&|h| h.version = U32::new(2)).to_string(),
-        "the layout is version 2, this program reads version 3: use one version"
+        refuse(&|h| h.version = U32::new(3)).to_string(),
+        "the layout is version 3, this program reads version 4: use one version"
     );
     let damaged: [&dyn Fn(&mut RingHeader); 8] = [
         &|h| h.window_bytes = U64::new(3 << 20),
@@ -165,7 +165,7 @@ fn the_normative_page_states_the_offsets_of_the_code() {
     same!(0, GateHeader: magic, version, subscribers_max, session);
     same!(GATE_LIVE_OFFSET, GateLive: sleepers, used, publisher_waits, publisher_wake);
     same!(0, Slot: cursor, messages, lease, wake, wait, pid, namespace, start_time, name, sleeps,
-        unread, joined);
+        unread, joined, pipe);
     same!(0, FrameHeader: commit, topic);
     for (name, value) in [
         ("VERSION", u64::from(VERSION)),

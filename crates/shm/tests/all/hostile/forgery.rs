@@ -189,8 +189,8 @@ fn each_mismatch_has_its_error_text() {
     let genuine = Forgery::of(&mut scene);
     type Change = fn(&mut Forgery);
     let cases: [(&str, Change); 8] = [
-        ("version 2, this program reads version 3", |forgery| forgery.ring[VERSION_OFFSET] = 2),
-        ("version 2, this program reads version 3", |forgery| forgery.gate[VERSION_OFFSET] = 2),
+        ("version 3, this program reads version 4", |forgery| forgery.ring[VERSION_OFFSET] = 3),
+        ("version 3, this program reads version 4", |forgery| forgery.gate[VERSION_OFFSET] = 3),
         ("version 9", |forgery| forgery.ring[VERSION_OFFSET] = 9),
         ("version 9", |forgery| forgery.gate[VERSION_OFFSET] = 9),
         ("not lanecast's", |forgery| forgery.ring.fill(b'x')),
