@@ -15,7 +15,7 @@ pub trait Agent: Send {
     fn idle(&mut self);
 
     /// Name of the thread (the system shows at most 15 bytes).
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 }
 
 /// Runs the duty cycle of `agent` until `stopped` is set and the agent is woken, in this order.

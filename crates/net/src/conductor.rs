@@ -6,13 +6,14 @@
 
 use crate::conductor_waker::ConductorWaker;
 use crate::poller::{Descriptor, Poller};
-use lanecast_base::Agent;
 use lanecast_base::clock::Clock;
+use lanecast_base::sync::{AtomicBool, Ordering};
+use lanecast_base::{Agent, WaitStep, WaitStrategy, Waiter, spin};
 use lanecast_os::biased::{Visitor, VisitorGuard};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The first pause while owners serve their sessions themselves, and the longest.
@@ -24,23 +25,40 @@ const BATCHING_REST_MAX: Nanos = 4 * MILLISECOND;
 /// Longest wait for a session's lock by the only thread that serves it; it then tries again later.
 const LOCK_PATIENCE: Duration = Duration::from_micros(50);
 
-/// Commands from owners to a conductor thread.
+/// Commands to a background thread, from owners or from another background thread.
 #[derive(Debug)]
-pub(crate) struct CommandQueue<C>(Mutex<Vec<C>>);
+pub(crate) struct CommandQueue<C> {
+    commands: Mutex<Vec<C>>,
+    /// There are commands: a duty cycle without any takes no lock.
+    has_commands: AtomicBool,
+}
 
 impl<C> CommandQueue<C> {
+    /// Adds a command. The caller then wakes the thread.
     pub(crate) fn push(&self, command: C) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        let mut commands = self.lock();
+        commands.push(command);
+        // Relaxed: the lock orders the commands, and the wake-up that follows delays none.
+        self.has_commands.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn drain(&self) -> Vec<C> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        if !self.has_commands.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut commands = self.lock();
+        self.has_commands.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *commands)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<C>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<C> Default for CommandQueue<C> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self { commands: Mutex::default(), has_commands: AtomicBool::new(false) }
     }
 }
 
@@ -113,26 +131,31 @@ pub(crate) fn lock_session<T>(
 /// The duty cycle of a conductor thread.
 #[derive(Debug)]
 pub(crate) struct Conductor {
-    name: &'static str,
+    name: String,
     agents: Vec<Box<dyn SubAgent>>,
     waker: Arc<ConductorWaker>,
     /// This thread moves all bytes itself; owners never do.
     only_driver: bool,
     clock: Clock,
     poller: Poller,
+    /// Steps before a sleep.
+    waiter: Waiter,
     rest: Nanos,
     wait_set: WaitSet,
 }
 
 impl Conductor {
+    /// `wait` says what comes before a sleep without work.
     pub(crate) fn new(
-        name: &'static str,
+        name: String,
         agents: Vec<Box<dyn SubAgent>>,
         waker: Arc<ConductorWaker>,
         only_driver: bool,
+        wait: WaitStrategy,
     ) -> Self {
         let (clock, poller, wait_set) = (Clock::host(), Poller::default(), WaitSet::new());
-        Self { name, agents, waker, only_driver, clock, poller, rest: REST, wait_set }
+        let waiter = Waiter::new(wait);
+        Self { name, agents, waker, only_driver, clock, poller, waiter, rest: REST, wait_set }
     }
 
     fn now(&self) -> Nanos {
@@ -185,10 +208,28 @@ impl Agent for Conductor {
         let work = agents.iter_mut().map(|agent| agent.do_work(now, wait_set)).sum();
         // Of the last sleep, and the places were those of the cycle before it.
         wait_set.ready.clear();
+        if work > 0 {
+            self.waiter.found(work);
+        }
         work
     }
 
     fn idle(&mut self) {
+        match self.waiter.next_step() {
+            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Yield => std::thread::yield_now(),
+            WaitStep::Park => self.sleep(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Conductor {
+    /// Sleeps until a descriptor is ready, a deadline is due, or another thread wakes this one.
+    fn sleep(&mut self) {
         let now = self.now();
         let limit = self.sleep_limit().min(self.wait_set.deadline.saturating_sub(now));
         let limit = (limit != Nanos::MAX).then(|| Duration::from_nanos(limit));
@@ -197,9 +238,5 @@ impl Agent for Conductor {
         let [event, timer] = self.poller.sleep_and_tell(wakers, descriptors, limit, ready);
         // A wake-up from here on ends the next sleep.
         self.waker.unpark(event, timer);
-    }
-
-    fn name(&self) -> &'static str {
-        self.name
     }
 }

@@ -8,12 +8,15 @@ use crate::conductor_waker::ConductorWaker;
 use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::error::{OpenError, system};
+use crate::receive_share::ReceiveShare;
+use crate::receive_thread::{ReceiveThread, ReportQueue};
+use crate::receive_threads::{ReceiveThreads, ThreadHandle};
 use crate::receiver_agent::{ReceiverAgent, ReceiverCommand, SubscriberEntry};
 use crate::resolver_daemon::{DaemonSettings, ResolverDaemon};
 use crate::sender_agent::{Lingering, PublisherEntry, SenderAgent, SenderCommand};
-use crate::settings::{ThreadingMode, nanos};
+use crate::settings::{NetSettings, ThreadingMode, nanos};
 use crate::source::Source;
-use lanecast_base::AgentRunner;
+use lanecast_base::{AgentRunner, WaitStrategy};
 use lanecast_os::affinity;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,29 +60,25 @@ impl ConductorHandle {
         let linger = nanos(settings.liveness);
         let sender =
             SenderAgent::new(Arc::clone(&to_sender), Arc::clone(&lingering), linger, only_driver);
-        let receiver = ReceiverAgent::new(Arc::clone(&to_receiver), discovery, &context);
+        let receiver_waker = waker()?;
+        let (threads, mut runners) = start_receive_threads(settings, &receiver_waker)?;
+        let receiver = ReceiverAgent::new(Arc::clone(&to_receiver), discovery, threads, &context);
         let (sender, receiver): (Box<dyn SubAgent>, Box<dyn SubAgent>) =
             (Box::new(sender), Box::new(receiver));
-        let waker = || ConductorWaker::new().map(Arc::new).map_err(system("make an event"));
-        let receiver_waker = waker()?;
         let first = settings.cpus.first().copied();
-        let mut runners = Vec::new();
         let sender_waker = if settings.threading == ThreadingMode::Split {
             let sender_waker = waker()?;
             // With one CPU given, both threads share it.
             let cpu = settings.cpus.get(1).copied().or(first);
-            runners.push(start("lanecast-send", vec![sender], &sender_waker, only_driver, cpu)?);
-            runners.push(start(
-                "lanecast-recv",
-                vec![receiver],
-                &receiver_waker,
-                only_driver,
-                first,
-            )?);
+            let thread = BackgroundThread { only_driver, cpu, wait: WaitStrategy::Park };
+            runners.push(thread.start("lanecast-send", vec![sender], &sender_waker)?);
+            let thread = BackgroundThread { cpu: first, ..thread };
+            runners.push(thread.start("lanecast-recv", vec![receiver], &receiver_waker)?);
             sender_waker
         } else {
             let agents = vec![receiver, sender];
-            runners.push(start("lanecast-net", agents, &receiver_waker, only_driver, first)?);
+            let thread = BackgroundThread { only_driver, cpu: first, wait: WaitStrategy::Park };
+            runners.push(thread.start("lanecast-net", agents, &receiver_waker)?);
             Arc::clone(&receiver_waker)
         };
         Ok(Self {
@@ -130,12 +129,21 @@ impl ConductorHandle {
         self.command_sender(SenderCommand::Retire { session });
     }
 
-    pub(crate) fn add_subscriber(&self, subscriber: SubscriberEntry) {
-        self.command_receiver(ReceiverCommand::AddSubscriber(subscriber));
+    /// Adds a subscriber, with its shares if receive threads serve it.
+    pub(crate) fn add_subscriber(&self, subscriber: SubscriberEntry, shares: Vec<ReceiveShare>) {
+        self.command_receiver(ReceiverCommand::AddSubscriber(subscriber, shares));
     }
 
     pub(crate) fn remove_subscriber(&self, number: u64) {
         self.command_receiver(ReceiverCommand::RemoveSubscriber { number });
+    }
+}
+
+#[cfg(test)]
+impl ConductorHandle {
+    /// Ends the first receive thread; receive threads are the first that were started.
+    pub(crate) fn end_receive_thread(&mut self) {
+        drop(self._runners.remove(0));
     }
 }
 
@@ -146,16 +154,52 @@ impl Drop for ConductorHandle {
     }
 }
 
-fn start(
-    name: &'static str,
-    agents: Vec<Box<dyn SubAgent>>,
-    waker: &Arc<ConductorWaker>,
+fn waker() -> Result<Arc<ConductorWaker>, OpenError> {
+    ConductorWaker::new().map(Arc::new).map_err(system("make an event"))
+}
+
+/// Starts the receive threads, which report to the thread of `conductor`.
+fn start_receive_threads(
+    settings: &NetSettings,
+    conductor: &Arc<ConductorWaker>,
+) -> Result<(ReceiveThreads<ReceiveShare>, Vec<AgentRunner>), OpenError> {
+    let reports: Arc<CommandQueue<_>> = Arc::default();
+    let (mut handles, mut runners) = (Vec::new(), Vec::new());
+    for index in 0..settings.receive_threads {
+        let (commands, waker) = (Arc::default(), waker()?);
+        let to_conductor =
+            ReportQueue { reports: Arc::clone(&reports), waker: Arc::clone(conductor) };
+        let agent = ReceiveThread::new(index, Arc::clone(&commands), to_conductor);
+        let cpu = settings.receive_cpu(index);
+        let thread = BackgroundThread { only_driver: true, cpu, wait: settings.subscriber_wait };
+        let name = format!("lanecast-recv{}", index + 1);
+        runners.push(thread.start(&name, vec![Box::new(agent)], &waker)?);
+        handles.push(ThreadHandle { commands, waker });
+    }
+    Ok((ReceiveThreads::new(handles, reports), runners))
+}
+
+/// How a background thread runs.
+#[derive(Clone, Copy, Debug)]
+struct BackgroundThread {
     only_driver: bool,
     cpu: Option<usize>,
-) -> Result<AgentRunner, OpenError> {
-    let conductor = Conductor::new(name, agents, Arc::clone(waker), only_driver);
-    let waker = Arc::clone(waker);
-    let pin = move || cpu.map_or(Ok(()), affinity::pin);
-    AgentRunner::start_with(pin, Box::new(conductor), move || waker.wake())
-        .map_err(system("start a background thread, on its CPU of net.cpus if that is set"))
+    wait: WaitStrategy,
+}
+
+impl BackgroundThread {
+    fn start(
+        self,
+        name: &str,
+        agents: Vec<Box<dyn SubAgent>>,
+        waker: &Arc<ConductorWaker>,
+    ) -> Result<AgentRunner, OpenError> {
+        let Self { only_driver, cpu, wait } = self;
+        let conductor =
+            Conductor::new(name.to_owned(), agents, Arc::clone(waker), only_driver, wait);
+        let waker = Arc::clone(waker);
+        let pin = move || cpu.map_or(Ok(()), affinity::pin);
+        AgentRunner::start_with(pin, Box::new(conductor), move || waker.wake())
+            .map_err(system("start a background thread, on its CPU of net.cpus if that is set"))
+    }
 }

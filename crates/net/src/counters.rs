@@ -33,6 +33,19 @@ pub struct SubscriberCounters {
     pub missing: u64,
     /// Datagrams that the system dropped because a socket's receive buffer was full.
     pub kernel_drops: u64,
+    /// Number of the receive thread that serves the session, from 1; 0: the subscriber's thread or
+    /// the conductor. Over all sessions: 0.
+    pub receive_thread: u64,
+}
+
+impl SubscriberCounters {
+    /// Adds the counters of other sessions.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.received.add(&other.received);
+        self.topics += other.topics;
+        self.missing += other.missing;
+        self.kernel_drops += other.kernel_drops;
+    }
 }
 
 /// Values of a sending session that are read without its lock.
@@ -96,7 +109,7 @@ pub(crate) const PUBLISHER: [CounterColumn<PublisherCounters>; 26] = [
 ];
 
 /// The columns of a subscriber's counters file, one file for each session.
-pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 21] = [
+pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 22] = [
     ("topics", |c| c.topics),
     ("messages", |c| c.received.messages),
     ("datagrams", |c| c.received.datagrams),
@@ -118,6 +131,7 @@ pub(crate) const SUBSCRIBER: [CounterColumn<SubscriberCounters>; 21] = [
     ("frames implausible", |c| c.received.implausible),
     ("datagrams without room", |c| c.received.overflowed),
     ("dropped by the system", |c| c.kernel_drops),
+    ("receive thread", |c| c.receive_thread),
 ];
 
 #[cfg(test)]

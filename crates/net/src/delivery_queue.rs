@@ -3,14 +3,12 @@
 //! Owned by the subscriber, outside the lock of its sessions: the handler runs while the
 //! conductor may enter them. Messages lie in the buffer that the socket was read into.
 
+use crate::tcp_receiver;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_transport::{Event, Gap, Lease, Message, Stream};
 use lanecast_wire::net::Items;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// One read of a socket: a GRO run of datagrams, or more from a TCP connection.
-const BUFFER_BYTES: usize = 320 << 10;
 
 /// A delivery of one session.
 #[derive(Debug)]
@@ -20,6 +18,28 @@ pub(crate) struct QueuedDelivery {
     pub(crate) delivery: Delivery,
     /// Set with [`Delivery::Joined`].
     pub(crate) stream: Option<Arc<Stream>>,
+}
+
+impl QueuedDelivery {
+    /// Bytes of its messages, and one for itself.
+    pub(crate) fn weight(&self) -> u64 {
+        1 + match &self.delivery {
+            Delivery::Owned { items, .. } => items.len() as u64,
+            Delivery::Message { bytes, .. } => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// Copies the delivery out of `buffer`.
+    pub(crate) fn into_owned(self, buffer: &[u8]) -> Self {
+        let delivery = match self.delivery {
+            Delivery::Borrowed { slot, first, start, end } => {
+                Delivery::Owned { slot, first, items: buffer[start as usize..end as usize].into() }
+            }
+            other => other,
+        };
+        Self { delivery, ..self }
+    }
 }
 
 /// Deliveries, and the read buffer that some of them point into.
@@ -45,7 +65,7 @@ pub(crate) struct Progress {
 impl DeliveryQueue {
     pub(crate) fn new() -> Self {
         Self {
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer: tcp_receiver::read_buffer(),
             deliveries: VecDeque::new(),
             consumed: 0,
             consumed_messages: 0,

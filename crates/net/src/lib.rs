@@ -12,7 +12,8 @@
 //!
 //! Beside the path, a background thread (`conductor`) finds publishers (`discovery`, at daemons
 //! by `daemon_connections`, or at `peers`), and serves sessions while their owners are elsewhere
-//! (`sender_agent`, `receiver_agent`).
+//! (`sender_agent`, `receiver_agent`). Receive threads, if the settings ask for them, take over the
+//! sessions of subscribers (`receive_threads`, `receive_thread`, `receive_share`).
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -26,7 +27,9 @@ mod daemon_connections;
 mod datagram_socket;
 mod delivery_queue;
 mod discovery;
+mod dormant_sessions;
 mod error;
+mod found_sources;
 mod frame_reassembler;
 mod frame_stream;
 mod gap;
@@ -43,7 +46,10 @@ mod rate_limiter;
 mod ready_streams;
 mod receive_session;
 mod receive_sessions;
+mod receive_share;
 mod receive_sockets;
+mod receive_thread;
+mod receive_threads;
 mod receiver_agent;
 mod reporting;
 mod resolver_daemon;
@@ -53,6 +59,7 @@ mod sealed_socket;
 mod send_batching;
 mod send_session;
 mod sender_agent;
+mod sessions_end;
 mod settings;
 mod source;
 mod stand_in_pacing;

@@ -8,9 +8,11 @@ use crate::multicast_loopback::MulticastLoopback;
 use crate::owner_state::OwnerState;
 use crate::publisher::Publisher;
 use crate::receive_sessions::ReceiveSessions;
-use crate::receiver_agent::SubscriberEntry;
+use crate::receive_share;
+use crate::receiver_agent::{StandIn, SubscriberEntry};
 use crate::send_session::{SendSession, SendTransport};
 use crate::sender_agent::PublisherEntry;
+use crate::sessions_end::{ServedSessions, SessionsEnd};
 use crate::settings::{DeliverySettings, NetSettings, Pacing, ThreadingMode, nanos};
 use crate::source::{Source, TransportKind};
 use crate::stand_in_pacing::StandInPacing;
@@ -238,32 +240,33 @@ impl Network {
         }
         topics.names().try_for_each(check_name)?;
         let context = &self.conductor.context;
-        // Any free port: publishers learn it from the Join.
-        let socket = context.session_socket(0).map_err(system("open a UDP socket"))?;
-        let rng = Rng::new(random()?);
         let owner_state = Arc::new(OwnerState::new().map_err(system("make an event"))?);
-        let sessions = ReceiveSessions::new(
-            Arc::clone(context),
-            topics.clone(),
-            (except, delivery),
-            socket,
-            rng,
-            Arc::clone(&owner_state),
-        );
-        let (owner, visitor) = Biased::split(sessions);
+        let open = || -> Result<ReceiveSessions, OpenError> {
+            // Any free port: publishers learn it from the Join.
+            let socket = context.session_socket(0).map_err(system("open a UDP socket"))?;
+            let (context, state) = (Arc::clone(context), Arc::clone(&owner_state));
+            let how = (except, delivery);
+            let rng = Rng::new(random()?);
+            Ok(ReceiveSessions::new(context, topics.clone(), how, socket, rng, state))
+        };
         let number = random()?;
-        let seen = visitor.lock_count();
-        self.conductor.add_subscriber(SubscriberEntry {
-            number,
-            topics: topics.clone(),
-            visitor,
-            owner_state: Arc::clone(&owner_state),
-            seen,
-            deadline: 0,
-            pacing: StandInPacing::default(),
-            found: Vec::new(),
-        });
-        Ok(Subscriber::new(owner, Arc::clone(&self.conductor), number, owner_state))
+        let (end, stand_in, shares) = if context.settings.receive_threads == 0 {
+            let (owner, visitor) = Biased::split(open()?);
+            (SessionsEnd::Driven(owner), Some(StandIn::new(visitor)), Vec::new())
+        } else {
+            let count = context.settings.receive_threads as u32;
+            let share_of = |index| {
+                let sessions = open()?.into_share(index, count);
+                Ok(receive_share::share(sessions, number, Arc::clone(&owner_state)))
+            };
+            let shares: Result<Vec<_>, OpenError> = (0..count).map(share_of).collect();
+            let (shares, readers) = shares?.into_iter().unzip();
+            (SessionsEnd::Served(ServedSessions::new(readers)), None, shares)
+        };
+        let (topics, state) = (topics.clone(), Arc::clone(&owner_state));
+        let entry = SubscriberEntry { number, topics, owner_state: state, stand_in };
+        self.conductor.add_subscriber(entry, shares);
+        Ok(Subscriber::new(end, Arc::clone(&self.conductor), number, owner_state))
     }
 }
 
@@ -349,5 +352,53 @@ impl Transport for NetTransport {
     ) -> Result<Subscriber, OpenError> {
         let topics = TopicSelection::of_names(topics);
         self.network.subscribe(&topics, Some(session), self.delivery)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanecast_transport::{Event, Subscribe};
+    use std::time::{Duration, Instant};
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Reads messages and events until the subscriber has had the publisher's message and its end.
+    fn read_to_the_end(subscriber: &mut Subscriber) -> Vec<Vec<u8>> {
+        let (start, mut messages, mut has_left) = (Instant::now(), Vec::new(), false);
+        while !has_left {
+            assert!(start.elapsed() < LIMIT, "{messages:?}, and not the end");
+            let work = subscriber.poll(64, |event| match event {
+                Event::Message(message) => messages.push(message.bytes().to_vec()),
+                Event::Left(..) => has_left = true,
+                _ => {}
+            });
+            subscriber.wait(work);
+        }
+        messages
+    }
+
+    #[test]
+    fn shares_of_a_receive_thread_that_has_ended_are_served_on() {
+        // A daemon of its own finds publishers: no other test is met.
+        for keep in [0, 1] {
+            let mut network = Network::open(NetSettings {
+                resolver_group: None,
+                resolver_port: Some(0),
+                receive_threads: 1 + keep,
+                ..NetSettings::default()
+            })
+            .expect("a network");
+            let conductor = Arc::get_mut(&mut network.conductor).expect("the only handle");
+            conductor.end_receive_thread();
+            let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+            for kind in [TransportKind::Ru, TransportKind::Tcp] {
+                let mut publisher = network.publisher(kind, "prices").expect("a publisher");
+                assert!(publisher.wait_for_subscribers(1, LIMIT), "not joined");
+                publisher.try_send(b"one").expect("room");
+                drop(publisher);
+                assert_eq!(read_to_the_end(&mut subscriber), [b"one"]);
+            }
+        }
     }
 }

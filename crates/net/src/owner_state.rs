@@ -95,9 +95,11 @@ impl OwnerState {
         self.is_away.store(away, Ordering::Relaxed);
     }
 
-    /// Called by the conductor after it queued deliveries or changed the set of sockets.
+    /// Called by the thread that serves the sessions after it queued deliveries or changed the set
+    /// of sockets.
     pub(crate) fn notify(&self) {
-        self.wake_epoch.fetch_add(1, Ordering::Relaxed);
+        // PAIRS(owner-epoch): release here, acquire where the owner reads the epoch.
+        self.wake_epoch.fetch_add(1, Ordering::Release);
         // PAIRS(owner-parked): the new epoch comes before the load of the owner's flag.
         fence(Ordering::SeqCst);
         if self.is_parked() {
@@ -123,6 +125,8 @@ impl OwnerState {
 
     /// A number that changes with every [`notify`](Self::notify).
     pub(crate) fn wake_epoch(&self) -> u32 {
-        self.wake_epoch.load(Ordering::Relaxed)
+        // PAIRS(owner-epoch): acquire here, release in `notify`: an owner that has seen the epoch
+        // finds what was queued before it.
+        self.wake_epoch.load(Ordering::Acquire)
     }
 }

@@ -415,11 +415,17 @@ impl ReceiveSession {
             topics: self.joined,
             missing: self.receiver.missing(),
             kernel_drops: 0,
+            receive_thread: 0,
         }
     }
 
-    pub(crate) fn update_counter_file(&mut self, now: Nanos, kernel_drops: u64) {
-        let counters = SubscriberCounters { kernel_drops, ..self.counters() };
+    pub(crate) fn update_counter_file(
+        &mut self,
+        now: Nanos,
+        kernel_drops: u64,
+        receive_thread: u64,
+    ) {
+        let counters = SubscriberCounters { kernel_drops, receive_thread, ..self.counters() };
         self.counter_file.update(now, &counters);
     }
 

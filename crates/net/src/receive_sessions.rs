@@ -9,6 +9,7 @@ use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::{DeliveryQueue, QueuedDelivery};
+use crate::dormant_sessions::DormantSessions;
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Descriptor;
@@ -16,15 +17,15 @@ use crate::ready_streams::ReadyStreams;
 use crate::receive_session::{ReceiveSession, StreamRead};
 use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
-use crate::settings::{DeliverySettings, ThreadingMode};
+use crate::settings::DeliverySettings;
 use crate::source::Source;
 use crate::tcp_receiver::{self, TcpReceiver};
-use crate::telemetry::RefusedDatagrams;
+use crate::telemetry::UnreadableDatagrams;
 use lanecast_protocol::Nanos;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_protocol::rng::Rng;
 use lanecast_transport::{SessionId, TopicSelection};
-use lanecast_wire::net::{Frame, is_sealed, other_version};
+use lanecast_wire::net::Frame;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,8 +47,6 @@ const CONTROL_BYTES: usize = 1400;
 /// Topics named in a join. A publisher of several of them then starts when the subscriber is
 /// joined for all; further topics are asked for when discovery finds them.
 const NAMES_MAX: usize = 32;
-/// The most ended sessions that are kept in case their publishers come back.
-const DORMANT_MAX: usize = 64;
 
 /// All sessions of one subscriber.
 #[derive(Debug)]
@@ -67,13 +66,17 @@ pub(crate) struct ReceiveSessions {
     /// The session that is first to be read unasked, and the group that is first.
     turn: usize,
     group_turn: usize,
-    /// Sessions that timed out, the oldest first. Their state allows recovery of what was missed,
-    /// should the publisher come back.
-    dormant: VecDeque<ReceiveSession>,
+    dormant: DormantSessions,
+    /// Sessions that have ended so far.
+    ended: u64,
+    /// Indices are unique in the subscriber: shares of it number their sessions in turn.
     next_index: u32,
+    index_step: u32,
     limiter: JoinLimiter,
     /// Deliveries that the conductor received for the owner.
     ready: VecDeque<QueuedDelivery>,
+    /// Weight of the deliveries that a receive thread has handed over.
+    handed_over: u64,
     /// Deliveries of one frame; empty between frames.
     deliveries: Vec<Delivery>,
     /// Control frames to publishers are written here.
@@ -87,7 +90,7 @@ pub(crate) struct ReceiveSessions {
     reporting: Reporting,
     /// Only the conductor reads the sockets.
     background: bool,
-    has_told_of_sealed: bool,
+    unreadable: UnreadableDatagrams,
 }
 
 impl ReceiveSessions {
@@ -99,7 +102,7 @@ impl ReceiveSessions {
         rng: Rng,
         owner_state: Arc<OwnerState>,
     ) -> Self {
-        let background = context.settings.threading != ThreadingMode::Caller;
+        let background = context.settings.receives_in_background();
         Self {
             context,
             topics,
@@ -112,10 +115,13 @@ impl ReceiveSessions {
             has_unasked: false,
             turn: 0,
             group_turn: 0,
-            dormant: VecDeque::new(),
+            dormant: DormantSessions::default(),
+            ended: 0,
             next_index: 0,
+            index_step: 1,
             limiter: JoinLimiter::new(),
             ready: VecDeque::new(),
+            handed_over: 0,
             deliveries: Vec::new(),
             control: vec![0; CONTROL_BYTES].into_boxed_slice(),
             background_buffer: Box::default(),
@@ -125,12 +131,22 @@ impl ReceiveSessions {
             owner_state,
             reporting: Reporting::new(),
             background,
-            has_told_of_sealed: false,
+            unreadable: UnreadableDatagrams::default(),
         }
     }
 
+    /// The sessions are the share of a receive thread, `index` of `count` shares.
+    pub(crate) fn into_share(self, index: u32, count: u32) -> Self {
+        Self { next_index: index, index_step: count, ..self }
+    }
+
+    /// The receive thread with this index serves the sessions from now on; `None`: the conductor.
+    pub(crate) fn set_thread(&mut self, thread: Option<usize>) {
+        self.reporting.set_receive_thread(thread.map_or(0, |index| index as u64 + 1));
+    }
+
     /// Joins a publisher of `topic`, or asks a joined one for the topic. The requests leave with
-    /// [`send_joins`](Self::send_joins), so that many topics share one.
+    /// [`send_control`](Self::send_control), so that many topics share one.
     ///
     /// # Errors
     /// If the system has no sockets for it.
@@ -161,7 +177,7 @@ impl ReceiveSessions {
             }
             // The group comes before the session: its first datagrams may follow the Join at once.
             self.sockets.join(&self.context, source)?;
-            let session = match self.revive(source, now)? {
+            let session = match self.dormant.revive(&self.context, source, now)? {
                 Some(mut session) => {
                     let _ = session.add_topic(topic);
                     session
@@ -172,11 +188,6 @@ impl ReceiveSessions {
             self.reporting.start(&self.sessions, now);
         }
         Ok(Admission::Joined)
-    }
-
-    /// Sends the requests of the [joins](Self::join) so far.
-    pub(crate) fn send_joins(&mut self, now: Nanos) {
-        self.send_control(now);
     }
 
     /// A pattern has as many topics as it may have.
@@ -205,24 +216,20 @@ impl ReceiveSessions {
         let wanted = (&topics[..], self.topics.admission(), self.delivery);
         let session =
             ReceiveSession::open(&self.context, self.next_index, source, wanted, seed, now)?;
-        self.next_index = self.next_index.wrapping_add(1);
+        self.next_index = self.next_index.wrapping_add(self.index_step);
         Ok(session)
-    }
-
-    /// Takes a dormant session whose publisher has come back.
-    fn revive(&mut self, source: &Source, now: Nanos) -> std::io::Result<Option<ReceiveSession>> {
-        let Some(at) = self.dormant.iter().position(|session| session.is(source)) else {
-            return Ok(None);
-        };
-        // Taken out only on success: its gaps can be recovered by a later attempt.
-        let revived = self.dormant[at].revive(&self.context, source, now)?;
-        Ok(if revived { self.dormant.remove(at) } else { None })
     }
 
     /// Fills the owner's empty queue: from `ready`, or else by one read of the sockets.
     #[inline]
     pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
         self.fetch(now, queue);
+        self.mark_delivered();
+    }
+
+    /// All deliveries so far have gone to the owner.
+    #[inline]
+    pub(crate) fn mark_delivered(&mut self) {
         self.sessions.iter_mut().for_each(ReceiveSession::mark_delivered);
     }
 
@@ -251,10 +258,16 @@ impl ReceiveSessions {
     /// Ends a poll: reports consumption if the queue `is_empty`, and sends control frames.
     pub(crate) fn finish_poll(&mut self, now: Nanos, is_empty: bool) {
         if is_empty {
-            let everything = self.ready.is_empty();
-            self.sessions.iter_mut().for_each(|session| session.mark_consumed(everything));
+            self.report_consumption(self.ready.is_empty());
         }
         self.send_control(now);
+    }
+
+    /// The handler has had `everything`, or else all up to the last mark; publishers learn of it
+    /// with the next control frames.
+    #[inline]
+    pub(crate) fn report_consumption(&mut self, everything: bool) {
+        self.sessions.iter_mut().for_each(|session| session.mark_consumed(everything));
     }
 
     /// Receives while the owner is elsewhere; called by the conductor. Returns the deadline of
@@ -262,22 +275,47 @@ impl ReceiveSessions {
     pub(crate) fn drive_for_owner(&mut self, now: Nanos) -> (Nanos, bool) {
         // Allocated at the first use: many owners never leave their sockets to the conductor.
         if self.background_buffer.is_empty() {
-            self.background_buffer = vec![0; tcp_receiver::READ_BYTES].into_boxed_slice();
+            self.background_buffer = tcp_receiver::read_buffer();
         }
         let mut buffer = std::mem::take(&mut self.background_buffer);
         let before = self.ready.len();
-        let mut queued = VecDeque::new();
-        for _ in 0..BACKGROUND_READS {
-            if !self.read_once(now, &mut buffer, &mut queued) {
-                break;
-            }
-            self.ready.extend(queued.drain(..).map(|it| into_owned(it, &buffer)));
-        }
-        self.on_time(now, &mut queued);
-        self.ready.extend(queued.drain(..).map(|it| into_owned(it, &buffer)));
+        self.read_for_owner(now, &mut buffer);
+        self.check_deadlines(now);
         self.background_buffer = buffer;
-        self.send_control(now);
         (self.deadline, self.ready.len() > before)
+    }
+
+    /// Reads the sockets in place of the owner; returns whether they had something.
+    pub(crate) fn read_for_owner(&mut self, now: Nanos, buffer: &mut [u8]) -> bool {
+        let (mut queued, mut reads) = (VecDeque::new(), 0);
+        while reads < BACKGROUND_READS && self.read_once(now, buffer, &mut queued) {
+            self.ready.extend(queued.drain(..).map(|it| it.into_owned(buffer)));
+            reads += 1;
+        }
+        reads > 0
+    }
+
+    /// Does what is due, and sends control frames; behind
+    /// [`read_for_owner`](Self::read_for_owner).
+    pub(crate) fn check_deadlines(&mut self, now: Nanos) {
+        let mut queued = VecDeque::new();
+        self.on_time(now, &mut queued);
+        // Only deliveries of a frame that is being read lie in a buffer.
+        self.ready.extend(queued.drain(..).map(|it| it.into_owned(&[])));
+        self.send_control(now);
+    }
+
+    /// Hands over the deliveries of the reads in place of the owner; returns their number.
+    pub(crate) fn hand_over(&mut self, mut to: impl FnMut(QueuedDelivery)) -> usize {
+        let count = self.ready.len();
+        self.handed_over += self.ready.iter().map(QueuedDelivery::weight).sum::<u64>();
+        self.ready.drain(..).for_each(&mut to);
+        count
+    }
+
+    /// Weight of the deliveries handed over so far.
+    pub(crate) const fn handed_over(&self) -> u64 {
+        self.handed_over
     }
 
     /// Reads once, from a socket that has something; returns whether one had. Deliveries point into
@@ -450,32 +488,9 @@ impl ReceiveSessions {
             rest = after;
         }
         if !rest.is_empty() {
-            self.refuse(rest, from);
-        }
-    }
-
-    /// Tells of bytes that are no frame: sealed ones, and those of another version from the host of
-    /// a joined publisher.
-    #[cold]
-    fn refuse(&mut self, bytes: &[u8], from: SocketAddr) {
-        if is_sealed(bytes) {
-            return self.refuse_sealed(from);
-        }
-        let is_known = || self.sessions.iter().any(|it| it.source().address.ip() == from.ip());
-        if let Some(version) = other_version(bytes)
-            && is_known()
-        {
-            self.context.telemetry.other_version(from.ip(), version);
-        }
-    }
-
-    /// Counts a sealed datagram, as this program has no key; tells of the first one.
-    #[cold]
-    fn refuse_sealed(&mut self, from: SocketAddr) {
-        let telemetry = &self.context.telemetry;
-        telemetry.count_refused(RefusedDatagrams::NoKey);
-        if !std::mem::replace(&mut self.has_told_of_sealed, true) {
-            telemetry.tell_refused(RefusedDatagrams::NoKey, from.ip());
+            let (from, telemetry) = (from.ip(), &self.context.telemetry);
+            let is_known = || self.sessions.iter().any(|it| it.source().address.ip() == from);
+            self.unreadable.refuse(rest, from, is_known, telemetry);
         }
     }
 
@@ -492,7 +507,7 @@ impl ReceiveSessions {
 
     /// Sends the sessions' control frames, and removes sessions that have ended.
     #[inline]
-    fn send_control(&mut self, now: Nanos) {
+    pub(crate) fn send_control(&mut self, now: Nanos) {
         let mut deadline = Nanos::MAX;
         let mut has_ended = false;
         (self.streams, self.has_unasked) = (0, false);
@@ -521,16 +536,10 @@ impl ReceiveSessions {
         // Before the sessions go: their last gaps would remain unlogged.
         self.reporting.collect_gaps(&mut self.sessions, now);
         for session in self.sessions.extract_if(.., |session| session.is_over()) {
-            if session.may_be_revived() {
-                self.dormant.push_back(session);
-            } else {
-                self.reporting.add_past(&session);
-            }
-        }
-        // Bounded: publishers that come and go would otherwise fill the memory.
-        while self.dormant.len() > DORMANT_MAX {
-            let oldest = self.dormant.pop_front();
-            oldest.iter().for_each(|session| self.reporting.add_past(session));
+            self.ended += 1;
+            let gone =
+                if session.may_be_revived() { self.dormant.keep(session) } else { Some(session) };
+            gone.iter().for_each(|session| self.reporting.add_past(session));
         }
         let sessions = &self.sessions;
         let dropped =
@@ -557,7 +566,7 @@ impl ReceiveSessions {
 
     /// Counters over all sessions, ended ones included.
     pub(crate) fn counters(&self) -> SubscriberCounters {
-        self.reporting.counters(self.sessions.iter().chain(&self.dormant), &self.sockets)
+        self.reporting.counters(self.sessions.iter().chain(self.dormant.iter()), &self.sockets)
     }
 
     /// The oldest unread gap report. Reports are kept from the first call on.
@@ -568,15 +577,19 @@ impl ReceiveSessions {
     pub(crate) fn record_error(&self, text: &str) {
         self.context.telemetry.error(text);
     }
-}
 
-/// Copies a delivery out of `buffer`.
-fn into_owned(queued: QueuedDelivery, buffer: &[u8]) -> QueuedDelivery {
-    let delivery = match queued.delivery {
-        Delivery::Borrowed { slot, first, start, end } => {
-            Delivery::Owned { slot, first, items: buffer[start as usize..end as usize].into() }
-        }
-        other => other,
-    };
-    QueuedDelivery { delivery, ..queued }
+    /// Discovery has to find the session anew.
+    pub(crate) fn report_lost(&mut self, session: u64) {
+        self.owner_state.add_lost(session);
+    }
+
+    /// Number of sessions that have ended so far.
+    pub(crate) const fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// All sessions: joined, being joined, or kept in case their publishers come back.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.sessions.iter().chain(self.dormant.iter()).map(ReceiveSession::number)
+    }
 }

@@ -1,12 +1,14 @@
 //! The conductor's receiving part: runs discovery, joins subscribers to the publishers that it
 //! finds, and serves subscribers' sockets while their owners are elsewhere.
 
-use crate::admission::Admission;
 use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::context::NetContext;
 use crate::discovery::Discovery;
+use crate::found_sources::FoundSources;
 use crate::owner_state::OwnerState;
 use crate::receive_sessions::ReceiveSessions;
+use crate::receive_share::ReceiveShare;
+use crate::receive_threads::ReceiveThreads;
 use crate::settings::ThreadingMode;
 use crate::source::Source;
 use crate::stand_in_pacing::StandInPacing;
@@ -28,18 +30,23 @@ const OWNERS_REST: Nanos = MILLISECOND;
 const XDP_REFRESH: Nanos = 200 * MILLISECOND;
 /// Time between two looks at the files of keys and certificates.
 const FILES_REFRESH: Nanos = 500 * MILLISECOND;
-/// The most joins of a subscriber that wait for a free session, and the most of them that are
-/// tried in one duty cycle. Further topics of joined sessions do not wait.
-const DEFERRED_MAX: usize = 4_096;
-const DEFERRED_AT_ONCE: usize = 128;
 
 /// Commands from publishers and subscribers.
 #[derive(Debug)]
 pub(crate) enum ReceiverCommand {
-    AddPublication { source: Source, datagram_bytes: usize, topic: String },
-    RemovePublication { session: u64 },
-    AddSubscriber(SubscriberEntry),
-    RemoveSubscriber { number: u64 },
+    AddPublication {
+        source: Source,
+        datagram_bytes: usize,
+        topic: String,
+    },
+    RemovePublication {
+        session: u64,
+    },
+    /// Adds a subscriber; with its shares, if receive threads serve it.
+    AddSubscriber(SubscriberEntry, Vec<ReceiveShare>),
+    RemoveSubscriber {
+        number: u64,
+    },
 }
 
 /// A subscriber, as the conductor keeps it.
@@ -47,15 +54,90 @@ pub(crate) enum ReceiverCommand {
 pub(crate) struct SubscriberEntry {
     pub(crate) number: u64,
     pub(crate) topics: TopicSelection,
-    pub(crate) visitor: Visitor<ReceiveSessions>,
     pub(crate) owner_state: Arc<OwnerState>,
+    /// `None`: receive threads serve its sessions.
+    pub(crate) stand_in: Option<StandIn>,
+}
+
+/// The conductor's part in sessions that their owner serves, or the conductor alone.
+#[derive(Debug)]
+pub(crate) struct StandIn {
+    visitor: Visitor<ReceiveSessions>,
     /// The owner's count of lock_count at the last duty cycle.
-    pub(crate) seen: u64,
+    seen: u64,
     /// Deadline of the sessions after the conductor's last service.
-    pub(crate) deadline: Nanos,
-    pub(crate) pacing: StandInPacing,
-    /// Publishers found, but not joined yet: the owner held the lock, or the join was deferred.
-    pub(crate) found: Vec<(Source, String)>,
+    deadline: Nanos,
+    pacing: StandInPacing,
+    /// Not joined yet: the owner held the lock, or the join was deferred.
+    found: FoundSources,
+}
+
+impl StandIn {
+    pub(crate) fn new(visitor: Visitor<ReceiveSessions>) -> Self {
+        Self {
+            seen: visitor.lock_count(),
+            visitor,
+            deadline: 0,
+            pacing: StandInPacing::default(),
+            found: FoundSources::default(),
+        }
+    }
+
+    /// Joins the publishers that were found.
+    fn join_found(&mut self, owner_state: &OwnerState, now: Nanos) {
+        if self.found.is_empty() {
+            return;
+        }
+        // Never waits for an owner: one that is long in its call would hold up all the others.
+        let Some(mut sessions) = self.visitor.try_lock() else { return };
+        self.found.join(&mut sessions, now);
+        // The lock is free before the owner wakes up to take it.
+        drop(sessions);
+        owner_state.notify();
+    }
+
+    /// Receives for an owner that is elsewhere.
+    fn drive(
+        &mut self,
+        owner_state: &OwnerState,
+        only_driver: bool,
+        now: Nanos,
+        wait_set: &mut WaitSet,
+    ) {
+        // Joins that wait have no deadline of their own: a short pause stands in for it.
+        wait_set.owners_active |= !self.found.is_empty();
+        let lock_count = self.visitor.lock_count();
+        let is_parked = owner_state.is_parked();
+        // An unchanged count since the last cycle means that the owner has not entered.
+        let is_away = owner_state.is_away();
+        let is_absent = is_away || lock_count == self.seen && !is_parked;
+        self.seen = lock_count;
+        // A parked owner sleeps on the same sockets, and serves them itself when it wakes.
+        if is_parked && !only_driver {
+            wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
+            return;
+        }
+        let due = self.pacing.due().min(self.deadline);
+        if is_absent && !is_away && !only_driver && now < due {
+            wait_set.deadline = wait_set.deadline.min(due);
+            return;
+        }
+        let may_lock = only_driver || is_absent;
+        let locked = if may_lock { lock_session(&self.visitor, only_driver) } else { None };
+        let Some(mut sessions) = locked else {
+            wait_set.owners_active = true;
+            return;
+        };
+        let (deadline, has_new) = sessions.drive_for_owner(now);
+        sessions.descriptors(&mut wait_set.descriptors);
+        drop(sessions);
+        self.pacing.on_service(now);
+        self.deadline = deadline;
+        wait_set.deadline = wait_set.deadline.min(deadline);
+        if has_new {
+            owner_state.notify();
+        }
+    }
 }
 
 /// Serves all subscribers of a network, and its discovery.
@@ -64,6 +146,7 @@ pub(crate) struct ReceiverAgent {
     commands: Arc<CommandQueue<ReceiverCommand>>,
     discovery: Discovery,
     subscribers: Vec<SubscriberEntry>,
+    receive_threads: ReceiveThreads<ReceiveShare>,
     /// Owners never read their sockets themselves.
     only_driver: bool,
     /// The interface past the kernel's stack, and the time of the next look at its surroundings.
@@ -79,6 +162,7 @@ impl ReceiverAgent {
     pub(crate) fn new(
         commands: Arc<CommandQueue<ReceiverCommand>>,
         discovery: Discovery,
+        receive_threads: ReceiveThreads<ReceiveShare>,
         context: &NetContext,
     ) -> Self {
         let only_driver = context.settings.threading != ThreadingMode::Caller;
@@ -86,6 +170,7 @@ impl ReceiverAgent {
             commands,
             discovery,
             subscribers: Vec::new(),
+            receive_threads,
             only_driver,
             xdp: context.xdp.clone().map(|device| (device, 0)),
             keys: context.keys.clone(),
@@ -124,7 +209,10 @@ impl ReceiverAgent {
                 ReceiverCommand::RemovePublication { session } => {
                     self.discovery.remove_publication(session);
                 }
-                ReceiverCommand::AddSubscriber(subscriber) => {
+                ReceiverCommand::AddSubscriber(subscriber, shares) => {
+                    if !shares.is_empty() {
+                        self.receive_threads.add(subscriber.number, shares);
+                    }
                     self.discovery.add_subscription(subscriber.number, &subscriber.topics);
                     self.subscribers.push(subscriber);
                 }
@@ -137,6 +225,7 @@ impl ReceiverAgent {
     fn remove_subscriber(&mut self, number: u64) {
         let Some(at) = self.subscribers.iter().position(|it| it.number == number) else { return };
         let subscriber = self.subscribers.swap_remove(at);
+        self.receive_threads.remove(number);
         self.discovery.remove_subscription(number, &subscriber.topics);
     }
 
@@ -144,99 +233,38 @@ impl ReceiverAgent {
     fn distribute_found(&mut self) {
         while let Some((source, topic)) = self.discovery.next_found() {
             for subscriber in &mut self.subscribers {
-                if subscriber.topics.selects(&topic) {
-                    // Joined later, under the lock of the sessions, which the owner may hold now.
-                    subscriber.found.push((source, topic.clone()));
-                }
-            }
-        }
-    }
-
-    /// Joins subscribers to the publishers found for them.
-    fn join_found(&mut self, now: Nanos) {
-        for subscriber in self.subscribers.iter_mut().filter(|it| !it.found.is_empty()) {
-            // Never waits for an owner: one that is long in its call would hold up all the others.
-            let Some(mut sessions) = subscriber.visitor.try_lock() else { continue };
-            let (mut deferred, mut tried) = (Vec::new(), 0);
-            for (source, topic) in subscriber.found.drain(..) {
-                // A joined session takes another topic without a join, so it need not wait.
-                if tried >= DEFERRED_AT_ONCE && !sessions.has_session(&source) {
-                    deferred.push((source, topic));
+                if !subscriber.topics.selects(&topic) {
                     continue;
                 }
-                match sessions.join(&source, &topic, now) {
-                    Ok(Admission::Joined) => {}
-                    Ok(Admission::Deferred) => {
-                        tried += 1;
-                        deferred.push((source, topic));
-                    }
-                    // The next advertisement finds it again, perhaps when others have gone.
-                    Ok(Admission::Refused) => self.discovery.report_lost(now, source.session),
-                    Err(error) => {
-                        sessions
-                            .record_error(&format!("cannot join {topic:?} of {source}: {error}"));
-                        self.discovery.report_lost(now, source.session);
-                    }
+                match &mut subscriber.stand_in {
+                    // Joined later, under the lock of the sessions, which the owner may hold now.
+                    Some(stand_in) => stand_in.found.push(source, topic.clone()),
+                    None => self.receive_threads.join(subscriber.number, source, topic.clone()),
                 }
             }
-            // Joins that were not tried come first the next time.
-            let (tried, most) = (tried.min(deferred.len()), deferred.len().min(DEFERRED_MAX));
-            deferred.rotate_left(tried);
-            // Too many to keep: discovery finds these again by their next advertisements.
-            for (source, _) in deferred.drain(most..) {
-                self.discovery.report_lost(now, source.session);
-            }
-            subscriber.found = deferred;
-            sessions.send_joins(now);
-            // The lock is free before the owner wakes up to take it.
-            drop(sessions);
-            subscriber.owner_state.notify();
         }
     }
 
-    /// Receives for owners that are elsewhere.
+    /// Joins and receives for owners that are elsewhere.
     fn drive_for_owners(&mut self, now: Nanos, wait_set: &mut WaitSet) {
-        if self.only_driver && !self.subscribers.is_empty() {
-            // Owners consume without waking this thread, which has to report that to publishers.
-            wait_set.deadline = wait_set.deadline.min(now + OWNERS_REST);
-        }
-        for subscriber in &mut self.subscribers {
-            for session in subscriber.owner_state.take_lost() {
+        for SubscriberEntry { owner_state, stand_in, .. } in &mut self.subscribers {
+            if let Some(stand_in) = stand_in {
+                stand_in.join_found(owner_state, now);
+            }
+            let rest = match stand_in {
+                // Owners consume without waking this thread, which has to report that to
+                // publishers.
+                Some(_) if self.only_driver => OWNERS_REST,
+                Some(_) => Nanos::MAX,
+                // A receive thread does not wake this one for a session that it has lost.
+                None => PARKED_REST,
+            };
+            wait_set.deadline = wait_set.deadline.min(now.saturating_add(rest));
+            for session in owner_state.take_lost() {
                 self.discovery.report_lost(now, session);
             }
-            // Joins that wait have no deadline of their own: a short pause stands in for it.
-            wait_set.owners_active |= !subscriber.found.is_empty();
-            let lock_count = subscriber.visitor.lock_count();
-            let is_parked = subscriber.owner_state.is_parked();
-            // An unchanged count since the last cycle means that the owner has not entered.
-            let is_away = subscriber.owner_state.is_away();
-            let is_absent = is_away || lock_count == subscriber.seen && !is_parked;
-            subscriber.seen = lock_count;
-            // A parked owner sleeps on the same sockets, and serves them itself when it wakes.
-            if is_parked && !self.only_driver {
-                wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
-                continue;
-            }
-            let due = subscriber.pacing.due().min(subscriber.deadline);
-            if is_absent && !is_away && !self.only_driver && now < due {
-                wait_set.deadline = wait_set.deadline.min(due);
-                continue;
-            }
-            let may_lock = self.only_driver || is_absent;
-            let locked =
-                if may_lock { lock_session(&subscriber.visitor, self.only_driver) } else { None };
-            let Some(mut sessions) = locked else {
-                wait_set.owners_active = true;
-                continue;
-            };
-            let (deadline, has_new) = sessions.drive_for_owner(now);
-            sessions.descriptors(&mut wait_set.descriptors);
-            drop(sessions);
-            subscriber.pacing.on_service(now);
-            subscriber.deadline = deadline;
-            wait_set.deadline = wait_set.deadline.min(deadline);
-            if has_new {
-                subscriber.owner_state.notify();
+            if let Some(stand_in) = stand_in {
+                stand_in.drive(owner_state, self.only_driver, now, wait_set);
             }
         }
     }
@@ -247,8 +275,8 @@ impl SubAgent for ReceiverAgent {
         let commands = self.run_commands();
         let received = self.discovery.do_work(now);
         self.distribute_found();
-        self.join_found(now);
         self.drive_for_owners(now, wait_set);
+        let reported = self.receive_threads.do_work(now, wait_set);
         if let Some((device, due)) = &mut self.xdp {
             if *due <= now {
                 device.refresh();
@@ -259,6 +287,6 @@ impl SubAgent for ReceiverAgent {
         wait_set.deadline = wait_set.deadline.min(self.refresh_files(now));
         wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
         self.discovery.descriptors(&mut wait_set.descriptors);
-        commands + received
+        commands + received + reported
     }
 }

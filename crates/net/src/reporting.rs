@@ -21,11 +21,18 @@ pub(crate) struct Reporting {
     past: SubscriberCounters,
     /// Unread gap reports; none are kept before the application asks for the first.
     gaps: Option<VecDeque<GapReport>>,
+    /// Number of the receive thread that serves the sessions; 0: none.
+    receive_thread: u64,
 }
 
 impl Reporting {
     pub(crate) fn new() -> Self {
-        Self { due: Nanos::MAX, past: SubscriberCounters::default(), gaps: None }
+        Self { due: Nanos::MAX, past: SubscriberCounters::default(), gaps: None, receive_thread: 0 }
+    }
+
+    /// The sessions are served by the receive thread of this number from now on; 0: by none.
+    pub(crate) const fn set_receive_thread(&mut self, number: u64) {
+        self.receive_thread = number;
     }
 
     #[inline]
@@ -55,7 +62,7 @@ impl Reporting {
     ) {
         for session in &mut *sessions {
             let drops = sockets.dropped_for(session.source());
-            session.update_counter_file(now, drops);
+            session.update_counter_file(now, drops, self.receive_thread);
         }
         self.collect_gaps(sessions, now);
         let is_reported = sessions.iter().any(ReceiveSession::is_reported);
@@ -82,10 +89,7 @@ impl Reporting {
     ) -> SubscriberCounters {
         let mut sum = self.past;
         for session in sessions {
-            let counters = session.counters();
-            sum.received.add(&counters.received);
-            sum.topics += counters.topics;
-            sum.missing += counters.missing;
+            sum.add(&session.counters());
         }
         sum.kernel_drops += sockets.dropped();
         sum

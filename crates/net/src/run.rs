@@ -4,9 +4,8 @@
 //! its messages lie in, change only when the run is dropped; the conductor may receive meanwhile.
 
 use crate::delivery_queue::{DeliveryQueue, Progress};
-use crate::receive_sessions::ReceiveSessions;
+use crate::sessions_end::SessionsEnd;
 use lanecast_base::clock::Clock;
-use lanecast_os::biased::Owner;
 use lanecast_protocol::receiver::Delivery;
 use lanecast_transport::{Event, Gap, Lease, Message, Run, Stream};
 use lanecast_wire::net::Items;
@@ -28,7 +27,7 @@ pub struct NetRun<'a> {
 /// Reports consumption to the publishers at the end of a poll or run, also during a panic:
 /// deliveries that the application got count as consumed, and publishers wait for that.
 pub(crate) struct PollGuard<'a> {
-    pub(crate) owner: &'a mut Owner<ReceiveSessions>,
+    pub(crate) sessions: &'a mut SessionsEnd,
     pub(crate) queue: &'a mut DeliveryQueue,
     pub(crate) clock: &'a Clock,
     /// Whether something was delivered.
@@ -44,8 +43,8 @@ impl Drop for PollGuard<'_> {
         }
         // No second read of the sockets here: the application may want to reply first. But its
         // next poll may be far off, and publishers wait for the consumption of this one.
-        let is_empty = self.queue.is_empty();
-        self.owner.lock().finish_poll(self.clock.ns(self.clock.ticks()), is_empty);
+        let (is_empty, clock) = (self.queue.is_empty(), self.clock);
+        self.sessions.finish_poll(|| clock.ns(clock.ticks()), is_empty);
     }
 }
 

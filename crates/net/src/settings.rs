@@ -19,6 +19,8 @@ pub const WINDOW_MIN: usize = 64 << 10;
 /// The largest window of a session, in bytes.
 pub const WINDOW_MAX: usize = 1 << 30;
 
+/// The most receive threads.
+const RECEIVE_THREADS_MAX: usize = 16;
 /// The most resolver daemons.
 const RESOLVERS_MAX: usize = 16;
 /// The most peers.
@@ -118,8 +120,15 @@ pub struct NetSettings {
     pub subscriber_wait: WaitStrategy,
     /// Threads that send and receive.
     pub threading: ThreadingMode,
-    /// CPUs of the background threads: the first for discovery and receiving, the second, if there
-    /// is one, for sending; empty: not pinned.
+    /// Receive threads of the context, at most 16, which share the transport sessions of its
+    /// subscribers among them; 0: none, and [`threading`](Self::threading) says who receives. A
+    /// subscriber has a socket for each, and limits of joins such as
+    /// [`streams_each`](Self::streams_each) hold for each. Sessions of one multicast group have the
+    /// same thread.
+    pub receive_threads: usize,
+    /// CPUs of the background threads: the first for discovery, and for receiving without receive
+    /// threads; with [`ThreadingMode::Split`] the second for sending; those that follow for the
+    /// receive threads. Empty, or too few: not pinned.
     pub cpus: Vec<usize>,
 
     /// Directory of the counters files that `lanecast stat` reads, the shared-memory domain's;
@@ -245,6 +254,7 @@ impl Default for NetSettings {
             publisher_wait: WaitStrategy::SpinPark,
             subscriber_wait: WaitStrategy::SpinPark,
             threading: ThreadingMode::Caller,
+            receive_threads: 0,
             cpus: Vec::new(),
             counters: None,
             artificial_loss: 0,
@@ -261,6 +271,20 @@ impl NetSettings {
     pub(crate) fn own_group(&self, topic: &str) -> Option<SocketAddr> {
         let mut newest_first = self.groups.iter().rev();
         newest_first.find(|(name, _)| name == topic).map(|(_, group)| *group)
+    }
+
+    /// Whether subscribers' sockets are read by threads in the background only.
+    pub(crate) fn receives_in_background(&self) -> bool {
+        self.receive_threads > 0 || self.threading != ThreadingMode::Caller
+    }
+
+    /// The CPU of the receive thread with this index.
+    pub(crate) fn receive_cpu(&self, index: usize) -> Option<usize> {
+        self.cpus.get(self.conductor_threads() + index).copied()
+    }
+
+    fn conductor_threads(&self) -> usize {
+        if self.threading == ThreadingMode::Split { 2 } else { 1 }
     }
 
     /// Checks each setting's limits, and that they fit together.
@@ -293,10 +317,14 @@ impl NetSettings {
         if !(1..=65_536).contains(&self.topics_max) {
             return refuse("net.topics_max", "take 1 to 65536");
         }
-        if self.cpus.len() > 2 || self.cpus.len() == 2 && self.threading != ThreadingMode::Split {
+        if self.receive_threads > RECEIVE_THREADS_MAX {
+            return refuse("net.receive_threads", "take 0 to 16");
+        }
+        if self.cpus.len() > self.conductor_threads() + self.receive_threads {
             return refuse(
                 "net.cpus",
-                "take one CPU for each thread: two if net.threading is split",
+                "take one CPU for each thread: two if net.threading is split, and one for each of \
+                 net.receive_threads",
             );
         }
         if self.datagram_bytes.is_some_and(|bytes| !(512..=65_000).contains(&bytes)) {

@@ -9,12 +9,10 @@ use crate::delivery_queue::DeliveryQueue;
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Poller;
-use crate::receive_sessions::ReceiveSessions;
 use crate::run::{NetRun, PollGuard};
-use crate::settings::ThreadingMode;
+use crate::sessions_end::SessionsEnd;
 use lanecast_base::clock::Clock;
 use lanecast_base::{WaitStep, Waiter, spin};
-use lanecast_os::biased::Owner;
 use lanecast_protocol::Nanos;
 use lanecast_transport::{Event, Subscribe};
 use std::fmt;
@@ -28,7 +26,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// A subscriber over the network: to all publishers of its topics, present and future.
 pub struct Subscriber {
-    owner: Owner<ReceiveSessions>,
+    sessions: SessionsEnd,
     queue: DeliveryQueue,
     conductor: Arc<ConductorHandle>,
     number: u64,
@@ -38,7 +36,7 @@ pub struct Subscriber {
     poller: Poller,
     /// The conductor's wake epoch when the queue was last filled.
     wake_epoch: u32,
-    /// Only the conductor reads the sockets.
+    /// Only threads in the background read the sockets.
     background: bool,
     /// The program asked for a descriptor.
     has_wakeup: bool,
@@ -46,16 +44,16 @@ pub struct Subscriber {
 
 impl Subscriber {
     pub(crate) fn new(
-        owner: Owner<ReceiveSessions>,
+        sessions: SessionsEnd,
         conductor: Arc<ConductorHandle>,
         number: u64,
         owner_state: Arc<OwnerState>,
     ) -> Self {
         let settings = &conductor.context.settings;
-        let background = settings.threading != ThreadingMode::Caller;
+        let background = settings.receives_in_background();
         let waiter = Waiter::new(settings.subscriber_wait);
         Self {
-            owner,
+            sessions,
             queue: DeliveryQueue::new(),
             conductor,
             number,
@@ -75,7 +73,7 @@ impl Subscriber {
 
     /// Counters over all sessions, ended ones included.
     pub fn counters(&mut self) -> SubscriberCounters {
-        self.owner.lock().counters()
+        self.sessions.counters()
     }
 
     /// The oldest unread report about missing datagrams: noticed, recovered, or given up.
@@ -84,7 +82,7 @@ impl Subscriber {
     /// kept; the [counters](Self::counters) count all.
     pub fn next_gap(&mut self) -> Option<GapReport> {
         let now = self.now();
-        self.owner.lock().next_gap(now)
+        self.sessions.next_gap(now)
     }
 
     /// Sets a function that the background thread calls when it has received something, for an
@@ -98,6 +96,10 @@ impl Subscriber {
     pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
         if !self.queue.is_empty() {
             return;
+        }
+        // Receive threads serve the sockets at any time.
+        if self.sessions.is_served() {
+            return sleep();
         }
         let was_away = self.owner_state.is_away();
         // The flag before the wake-up: the conductor looks at it when it runs.
@@ -131,7 +133,7 @@ impl Subscriber {
         // Read before the queue is filled: a notification in between leads to one more look.
         self.wake_epoch = wake_epoch;
         let now = self.now();
-        self.owner.lock().refill(now, &mut self.queue);
+        self.sessions.refill(now, &mut self.queue);
     }
 
     /// Sleeps until a socket is readable or the conductor wakes the owner.
@@ -144,13 +146,8 @@ impl Subscriber {
         // Before the check of the epoch below: a notification from now on sets the event.
         self.owner_state.set_parked(true);
         let mut descriptors = Vec::new();
-        let deadline = if self.background {
-            Nanos::MAX
-        } else {
-            let sessions = self.owner.lock();
-            sessions.descriptors(&mut descriptors);
-            sessions.next_deadline()
-        };
+        let deadline =
+            if self.background { Nanos::MAX } else { self.sessions.descriptors(&mut descriptors) };
         // A notification from before the flag was visible has not set the event.
         if self.owner_state.wake_epoch() == self.wake_epoch {
             let due = Duration::from_nanos(deadline.saturating_sub(self.now()));
@@ -176,7 +173,7 @@ impl Subscriber {
             self.owner_state.set_away(false);
         } else if !event.is_armed() {
             event.clear_and_arm();
-            if !self.owner_state.is_away() {
+            if !self.sessions.is_served() && !self.owner_state.is_away() {
                 // The flag before the wake-up: the conductor looks at it when it runs.
                 self.owner_state.set_away(true);
                 self.conductor.receiver_waker.wake();
@@ -197,9 +194,9 @@ impl Subscriber {
         if self.queue.is_empty() || limit == 0 {
             return 0;
         }
-        let Self { owner, queue, clock, .. } = self;
+        let Self { sessions, queue, clock, .. } = self;
         // The sessions are not locked while the handler runs: the conductor may receive meanwhile.
-        let guard = PollGuard { owner, queue, clock, delivered: true };
+        let guard = PollGuard { sessions, queue, clock, delivered: true };
         let mut delivered = 0;
         while delivered < limit && !guard.queue.is_empty() {
             delivered += guard.queue.deliver(limit - delivered, &mut handler);
@@ -214,8 +211,8 @@ impl Subscribe for Subscriber {
     #[inline]
     fn take(&mut self, limit: usize) -> NetRun<'_> {
         self.has_events();
-        let Self { owner, queue, clock, .. } = self;
-        NetRun::new(PollGuard { owner, queue, clock, delivered: false }, limit)
+        let Self { sessions, queue, clock, .. } = self;
+        NetRun::new(PollGuard { sessions, queue, clock, delivered: false }, limit)
     }
 
     #[inline]
@@ -258,7 +255,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let now = self.now();
         // Told at once: publishers would wait for this receiver until it counts as dead.
-        self.owner.lock().leave(now);
+        self.sessions.leave(now);
         self.conductor.remove_subscriber(self.number);
     }
 }

@@ -16,8 +16,8 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The longest read.
-pub(crate) const READ_BYTES: usize = 320 << 10;
+/// The longest read; from a UDP socket a run of datagrams.
+const READ_BYTES: usize = 320 << 10;
 /// The most unsent bytes of control frames; further frames are dropped.
 const UNSENT_MAX: usize = 64 << 10;
 /// The first pause before a reconnect, and the longest.
@@ -31,6 +31,11 @@ const CONNECT_MIN: Nanos = 200 * MILLISECOND;
 /// Interval at which delayed acknowledgements are requested: the kernel turns them off 40 ms after
 /// the last request.
 const DELAY_ACKS_INTERVAL: Nanos = 20 * MILLISECOND;
+
+/// A buffer for the longest read.
+pub(crate) fn read_buffer() -> Box<[u8]> {
+    vec![0; READ_BYTES].into_boxed_slice()
+}
 
 /// The connection, its incomplete frames, and its reconnect timer.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_stats::{CounterLayout, CounterOwner, Counters, Loss, Role};
+use lanecast_wire::net::{is_sealed, other_version};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -213,6 +214,37 @@ impl Telemetry {
             files.process.add(WITHOUT, 1);
         }
         CounterFile { files: Some(Arc::clone(files)), file, columns, due }
+    }
+}
+
+/// Datagrams to a subscriber that are no frames.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadableDatagrams {
+    has_told_of_sealed: bool,
+}
+
+impl UnreadableDatagrams {
+    /// Tells of `bytes` from `from`: sealed ones, for which this program has no key, and those of
+    /// another version if a joined publisher `is_known` there.
+    #[cold]
+    pub(crate) fn refuse(
+        &mut self,
+        bytes: &[u8],
+        from: IpAddr,
+        is_known: impl Fn() -> bool,
+        telemetry: &Telemetry,
+    ) {
+        if is_sealed(bytes) {
+            // Each is counted, the first one told in words.
+            telemetry.count_refused(RefusedDatagrams::NoKey);
+            if !std::mem::replace(&mut self.has_told_of_sealed, true) {
+                telemetry.tell_refused(RefusedDatagrams::NoKey, from);
+            }
+        } else if let Some(version) = other_version(bytes)
+            && is_known()
+        {
+            telemetry.other_version(from, version);
+        }
     }
 }
 

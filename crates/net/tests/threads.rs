@@ -57,5 +57,23 @@ fn they_are_as_many_as_asked_for_and_where() {
     assert!(refused.to_string().contains("CPU 9999 is not there"), "{refused}");
     let refused = Network::open(settings(ThreadingMode::Thread, &[0, 0])).expect_err("one thread");
     assert!(matches!(refused, OpenError::Setting { what: "net.cpus", .. }), "{refused}");
+    let receiving = |threading, receive_threads, cpus: &[usize]| {
+        Network::open(NetSettings { receive_threads, ..settings(threading, cpus) })
+    };
+    let network = receiving(ThreadingMode::Caller, 2, &[first, last, first]).expect("a network");
+    let named_three =
+        named(&[("lanecast-net", first), ("lanecast-recv1", last), ("lanecast-recv2", first)]);
+    await_threads(&named_three);
+    drop(network);
+    // A CPU of a receive thread that is not there refuses the context, and ends its threads.
+    let refused = receiving(ThreadingMode::Caller, 2, &[first, last, 9_999]).expect_err("no CPU");
+    assert!(refused.to_string().contains("CPU 9999 is not there"), "{refused}");
+    for (count, cpus, setting) in
+        [(2, &[first; 4][..], "net.cpus"), (17, &[][..], "net.receive_threads")]
+    {
+        let refused = receiving(ThreadingMode::Caller, count, cpus).expect_err(setting);
+        let is_named = matches!(refused, OpenError::Setting { what, .. } if what == setting);
+        assert!(is_named, "{refused}");
+    }
     await_threads(&BTreeMap::new());
 }

@@ -109,6 +109,12 @@ fn failover_reads_each_order_once() {
 }
 
 #[test]
+fn receive_threads_keep_the_order_of_each_publisher() {
+    let text = run("receive_threads");
+    assert!(text.ends_with("40000 messages of 4 publishers\n") && !text.contains("lost"), "{text}");
+}
+
+#[test]
 fn tape_keeps_order_across_topics() {
     let text = run("tape");
     assert!(text.starts_with("a batch of 3 messages"), "{text}");

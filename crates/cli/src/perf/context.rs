@@ -53,7 +53,7 @@ pub(crate) struct ContextArgs {
     #[arg(skip)]
     pub(crate) delivery: DeliveryArgs,
 
-    /// Whether its subscribers belong to a context of their own.
+    /// Whether extra threads receive: receive threads, or in memory those of a second context.
     #[arg(skip)]
     pub(crate) receives_apart: bool,
 

@@ -23,8 +23,9 @@ pub(crate) struct RoundTripArgs {
     #[command(flatten)]
     pub(super) persistence: PersistenceArgs,
 
-    /// Which thread receives: '' for one of the context that sends, x for one whose context, and
-    /// whose threads in the background, do nothing else
+    /// Which thread receives: '' for one of the context that sends; x for an extra one: over rm, ru
+    /// and tcp a receive thread of the context takes over the sessions (one, or as many as
+    /// net.receive_threads says), in memory a second context receives
     #[arg(short = 'R', long, value_name = "THREAD", default_value = "", hide_default_value = true)]
     pub(super) receive_thread: ReceiveThread,
 

@@ -108,7 +108,7 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
 fn open_net(
     arguments: &ContextArgs,
     kind: net::TransportKind,
-) -> anyhow::Result<Opened<EndpointPair<net::NetTransport>>> {
+) -> anyhow::Result<Opened<net::NetTransport>> {
     if arguments.loses() && kind == net::TransportKind::Tcp {
         bail!("-L: a stream repairs its losses unseen: leave it out, or use --transport rm or ru");
     }
@@ -129,24 +129,16 @@ fn open_net(
     let share = |asked: PerMille, set: u32| if asked.0 > 0 { asked.0 } else { set };
     settings.artificial_source_loss = share(arguments.source_loss, settings.artificial_source_loss);
     settings.artificial_loss = share(arguments.receiver_loss, settings.artificial_loss);
-    let apart = arguments.receives_apart;
-    let has_peers = !settings.peers.is_empty() || !settings.peer_names.is_empty();
-    if apart && (settings.resolver_port.is_some() || has_peers) {
-        bail!(
-            "-R x: a second context cannot have the port of the first one: leave it out, or take \
-             net.resolver_port, net.peers and net.peer_names out of the configuration"
-        );
+    if arguments.receives_apart {
+        settings.receive_threads = settings.receive_threads.max(1);
     }
-    let open = || {
-        let network = net::Network::open(settings.clone())?;
-        warn_of_fallback(network.io_fallback());
-        Ok::<_, net::OpenError>(net::NetTransport::new(network, kind))
-    };
+    let network = net::Network::open(settings.clone())?;
+    warn_of_fallback(network.io_fallback());
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
         window: Size(settings.window_bytes.next_power_of_two() as u64),
-        transport: EndpointPair::open(apart, open)?,
+        transport: net::NetTransport::new(network, kind),
         counts: Counts {
             back_pressured: |publisher| Some(publisher.back_pressured()),
             recovered: |subscriber| Some(subscriber.counters().received.recovered_messages),

@@ -496,10 +496,26 @@ pub(super) const NET: &[Setting] = &[
         },
     },
     Setting {
+        key: "net.receive_threads",
+        values: "0 to 16",
+        about: "Receive threads of the context, which take over the transport sessions of its \
+                subscribers: each reads the sockets of its share of the sessions, and hands \
+                messages over to the subscriber's thread. Useful where one thread cannot receive \
+                from many publishers. They wait as net.subscriber_wait says. 0: none, \
+                net.threading says who receives. Limits of joins, such as net.streams_each, hold \
+                for each thread; a subscriber has a socket for each.",
+        set: |config, text| {
+            config.net.receive_threads = number(text, 0, 16)? as usize;
+            Ok(())
+        },
+        get: |config| config.net.receive_threads.to_string(),
+    },
+    Setting {
         key: "net.cpus",
-        values: "a CPU, two with a comma between, or none",
-        about: "CPUs of the background threads: the first for discovery and receiving, the \
-                second for sending if net.threading is split. Best are CPUs without other work.",
+        values: "CPUs with commas between, one for each thread, or none",
+        about: "CPUs of the background threads: the first for discovery, and for receiving \
+                without net.receive_threads; the second for sending if net.threading is split; \
+                those that follow for the receive threads. Best are CPUs without other work.",
         set: |config, text| {
             let each = |text: &str| text.split(',').map(|cpu| parse(cpu.trim())).collect();
             config.net.cpus = optional(text, each)?.unwrap_or_default();

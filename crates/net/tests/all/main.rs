@@ -14,6 +14,7 @@ mod packing;
 mod panics;
 mod peers;
 mod rate;
+mod receive_threads;
 mod reporting;
 mod resolver;
 mod sealing;

@@ -74,6 +74,17 @@ impl Stage {
     }
 }
 
+/// Receive threads that serve the sessions.
+fn served(kind: TransportKind, wait: WaitStrategy, receive_threads: usize) -> Stage {
+    let settings = NetSettings {
+        publisher_wait: wait,
+        subscriber_wait: wait,
+        receive_threads,
+        ..NetSettings::default()
+    };
+    Stage::open(kind, settings, (None, None))
+}
+
 impl Deref for Stage {
     type Target = NetTransport;
     fn deref(&self) -> &NetTransport {
@@ -133,4 +144,19 @@ mod ru_sealed_by_two_threads {
         TransportKind::Ru,
         ThreadingMode::Split
     ));
+}
+
+mod ru_by_receive_threads {
+    use super::*;
+    lanecast_conformance::conformance_tests!(served(TransportKind::Ru, WaitStrategy::SpinPark, 2));
+}
+
+mod rm_by_a_receive_thread {
+    use super::*;
+    lanecast_conformance::conformance_tests!(served(TransportKind::Rm, WaitStrategy::Park, 1));
+}
+
+mod tcp_by_receive_threads {
+    use super::*;
+    lanecast_conformance::conformance_tests!(served(TransportKind::Tcp, WaitStrategy::Park, 3));
 }

@@ -2,10 +2,10 @@
 
 use lanecast_transport::{SessionId, TopicSelection, Transport};
 
-/// A transport whose subscribers may belong to a context of their own.
+/// A transport in memory whose subscribers may belong to a context of their own, for `-R x`.
 ///
-/// The threads in the background of that context then do nothing but receive, as the thread of an
-/// extended service provider does in Ultra Messaging.
+/// The threads in the background of that context then do nothing but receive. Transports between
+/// hosts have receive threads in one context (`net.receive_threads`).
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointPair<C> {
     /// Publishes; subscribes as well, unless there is another context for that.

@@ -1,0 +1,112 @@
+//! A subscriber's sessions, as its own thread reaches them.
+
+use crate::counters::SubscriberCounters;
+use crate::delivery_queue::DeliveryQueue;
+use crate::gap::GapReport;
+use crate::poller::Descriptor;
+use crate::receive_sessions::ReceiveSessions;
+use crate::receive_share::ShareReader;
+use lanecast_os::biased::Owner;
+use lanecast_protocol::Nanos;
+use std::collections::VecDeque;
+
+/// The subscriber's end of its sessions. Owned by the subscriber.
+#[derive(Debug)]
+pub(crate) enum SessionsEnd {
+    /// The subscriber's thread drives them, or the conductor does, under one lock.
+    Driven(Owner<ReceiveSessions>),
+    /// Receive threads serve them, a share each.
+    Served(ServedSessions),
+}
+
+/// Sessions that receive threads serve.
+#[derive(Debug)]
+pub(crate) struct ServedSessions {
+    shares: Vec<ShareReader>,
+    /// Gap reports of all shares, not read yet.
+    gaps: VecDeque<GapReport>,
+}
+
+impl ServedSessions {
+    pub(crate) const fn new(shares: Vec<ShareReader>) -> Self {
+        Self { shares, gaps: VecDeque::new() }
+    }
+
+    fn next_gap(&mut self, now: Nanos) -> Option<GapReport> {
+        if self.gaps.is_empty() {
+            // Each share is asked, as it keeps reports from the first call on.
+            self.gaps.extend(self.shares.iter().filter_map(|share| share.next_gap(now)));
+        }
+        self.gaps.pop_front()
+    }
+}
+
+impl SessionsEnd {
+    /// Whether receive threads serve the sessions.
+    pub(crate) const fn is_served(&self) -> bool {
+        matches!(self, Self::Served(_))
+    }
+
+    /// Fills the empty queue.
+    #[inline]
+    pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+        match self {
+            Self::Driven(owner) => owner.lock().refill(now, queue),
+            Self::Served(served) => {
+                served.shares.iter_mut().for_each(|share| share.refill(queue));
+            }
+        }
+    }
+
+    /// Ends a poll: reports consumption if the queue `is_empty`.
+    #[inline]
+    pub(crate) fn finish_poll(&mut self, now: impl Fn() -> Nanos, is_empty: bool) {
+        match self {
+            Self::Driven(owner) => owner.lock().finish_poll(now(), is_empty),
+            Self::Served(served) if is_empty => {
+                served.shares.iter().for_each(|share| share.report_consumption(&now));
+            }
+            Self::Served(_) => {}
+        }
+    }
+
+    /// Adds the sockets that the subscriber's thread sleeps on, and returns the deadline of that.
+    pub(crate) fn descriptors(&mut self, into: &mut Vec<(Descriptor, bool)>) -> Nanos {
+        match self {
+            Self::Driven(owner) => {
+                let sessions = owner.lock();
+                sessions.descriptors(into);
+                sessions.next_deadline()
+            }
+            // The threads sleep on them.
+            Self::Served(_) => Nanos::MAX,
+        }
+    }
+
+    pub(crate) fn counters(&mut self) -> SubscriberCounters {
+        match self {
+            Self::Driven(owner) => owner.lock().counters(),
+            Self::Served(served) => {
+                let mut sum = SubscriberCounters::default();
+                served.shares.iter().for_each(|share| sum.add(&share.counters()));
+                sum
+            }
+        }
+    }
+
+    /// The oldest unread gap report of the sessions, or of one share.
+    pub(crate) fn next_gap(&mut self, now: Nanos) -> Option<GapReport> {
+        match self {
+            Self::Driven(owner) => owner.lock().next_gap(now),
+            Self::Served(served) => served.next_gap(now),
+        }
+    }
+
+    /// Leaves all sessions.
+    pub(crate) fn leave(&mut self, now: Nanos) {
+        match self {
+            Self::Driven(owner) => owner.lock().leave(now),
+            Self::Served(served) => served.shares.iter().for_each(|share| share.leave(now)),
+        }
+    }
+}
