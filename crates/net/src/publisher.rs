@@ -20,6 +20,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Pause between two requests for positions while subscribers are waited for.
+const JOIN_PROBE_PAUSE: Duration = Duration::from_millis(100);
+
 /// A publisher over the network: one session.
 pub struct Publisher {
     owner: Owner<SendSession>,
@@ -70,13 +73,24 @@ impl Publisher {
         self.owner.lock().flush();
     }
 
-    /// Drives the session until `done` or `timeout`; returns whether `done`.
-    fn drive_until(&mut self, timeout: Duration, done: impl Fn(&SendSession) -> bool) -> bool {
-        let start = Instant::now();
+    /// Drives the session until `done` or `timeout`; returns whether `done`. Asks receivers for
+    /// their positions, at most each `pause`.
+    fn drive_until(
+        &mut self,
+        timeout: Duration,
+        pause: Duration,
+        done: impl Fn(&SendSession) -> bool,
+    ) -> bool {
+        let (start, mut probed) = (Instant::now(), None::<Instant>);
         loop {
             let mut session = self.owner.lock();
             // Receivers report by themselves only now and then: the question shortens the wait.
-            session.probe();
+            if probed.is_none_or(|at| at.elapsed() >= pause) {
+                session.probe();
+                probed = Some(Instant::now());
+            } else {
+                session.flush();
+            }
             let is_done = done(&session);
             let left = timeout.checked_sub(start.elapsed());
             let Some(left) = left.filter(|_| !is_done) else {
@@ -170,7 +184,8 @@ impl Publish for Publisher {
     }
 
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
-        self.drive_until(timeout, |session| session.sender.joined() >= count)
+        // Each answer ends a sleep: asked at once again, all would answer for every one that joins.
+        self.drive_until(timeout, JOIN_PROBE_PAUSE, |session| session.sender.joined() >= count)
     }
 
     fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
@@ -178,7 +193,7 @@ impl Publish for Publisher {
     }
 
     fn drain(&mut self, timeout: Duration) -> Completion {
-        self.drive_until(timeout, |session| session.sender.is_drained());
+        self.drive_until(timeout, Duration::ZERO, |session| session.sender.is_drained());
         self.owner.lock().sender.subscribers().completion()
     }
 

@@ -146,14 +146,9 @@ mod ru_sealed_by_two_threads {
     ));
 }
 
-mod ru_by_receive_threads {
+mod rm_by_receive_threads {
     use super::*;
-    lanecast_conformance::conformance_tests!(served(TransportKind::Ru, WaitStrategy::SpinPark, 2));
-}
-
-mod rm_by_a_receive_thread {
-    use super::*;
-    lanecast_conformance::conformance_tests!(served(TransportKind::Rm, WaitStrategy::Park, 1));
+    lanecast_conformance::conformance_tests!(served(TransportKind::Rm, WaitStrategy::SpinPark, 2));
 }
 
 mod tcp_by_receive_threads {
