@@ -445,7 +445,7 @@ impl Image {
             } else {
                 // The publisher reads it only after the next announcement of sleep.
                 memory.slot(index).pipe.store(pipe.unwrap_or(0), Ordering::Relaxed);
-                SlotWakeup::Word(WatchedWord::slot(memory.clone(), index))
+                SlotWakeup::Word(WatchedWord::slot(memory.clone(), index, pipe.is_some()))
             }
         });
         match wakeup {

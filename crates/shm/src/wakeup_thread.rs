@@ -22,6 +22,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 /// Sleep where words can change unnoticed: without `membarrier`, or with more words than one system
 /// call can watch.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// Sleep where only words that stand in for a pipe can change unnoticed.
+const BACKUP_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval at which publishers that wait for room are checked for subscribers to evict, whose
 /// death changes no word.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(50);
@@ -182,8 +184,9 @@ impl Agent for WakeupAgent {
             let Some(entry) = words.get_mut(count) else {
                 // More words than one call can watch: a change of the others is found a little
                 // later.
-                limit = SHORT_SLEEP;
-                break;
+                let longest = if word.is_backup() { BACKUP_INTERVAL } else { SHORT_SLEEP };
+                limit = limit.min(longest);
+                continue;
             };
             *entry = (word.word(), word.seen());
             count += 1;

@@ -30,6 +30,8 @@ pub(crate) struct WatchedEnd {
 pub(crate) struct WatchedWord {
     place: WordPlace,
     seen: SeenValue,
+    /// Its end is woken by other means, and by the word only if they fail.
+    is_backup: bool,
 }
 
 /// Location of a futex word; keeps its memory mapped.
@@ -44,20 +46,24 @@ enum WordPlace {
 }
 
 impl WatchedWord {
-    fn new(place: WordPlace) -> Arc<Self> {
-        let word = Self { place, seen: SeenValue::default() };
+    fn new(place: WordPlace, is_backup: bool) -> Arc<Self> {
+        let word = Self { place, seen: SeenValue::default(), is_backup };
         word.take_change();
         Arc::new(word)
     }
 
     /// The word of a subscriber's signal.
     pub(crate) fn signal(signal: Arc<WakeSignal>) -> Arc<Self> {
-        Self::new(WordPlace::Signal(signal))
+        Self::new(WordPlace::Signal(signal), false)
     }
 
-    /// The wake word of slot `index`.
-    pub(crate) fn slot(segment: Segment, index: usize) -> Arc<Self> {
-        Self::new(WordPlace::Slot(segment, index))
+    /// The wake word of slot `index`, whose subscriber may have a pipe.
+    pub(crate) fn slot(segment: Segment, index: usize, has_pipe: bool) -> Arc<Self> {
+        Self::new(WordPlace::Slot(segment, index), has_pipe)
+    }
+
+    pub(crate) const fn is_backup(&self) -> bool {
+        self.is_backup
     }
 
     pub(crate) fn word(&self) -> &AtomicU32 {
@@ -100,7 +106,7 @@ impl WatchedEnd {
     /// # Errors
     /// If the process has no free descriptor.
     pub(crate) fn publisher(session: Arc<LocalSession>) -> io::Result<Self> {
-        let word = WatchedWord::new(WordPlace::Publisher(session.segment().clone()));
+        let word = WatchedWord::new(WordPlace::Publisher(session.segment().clone()), false);
         Ok(Self::new(ArmedEvent::new()?, Some(session), vec![word]))
     }
 
