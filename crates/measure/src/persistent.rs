@@ -35,7 +35,7 @@ pub use mode::PersistMode;
 pub use notice::{StallReason, StoreNotice};
 pub use publisher::StoreBackedPublisher;
 pub use run::{StoreBackedEvents, StoreBackedRun};
-pub use series::{PERSIST_CASES, PERSIST_SIZE, PersistCase};
+pub use series::{LIVE_CASES, PERSIST_CASES, PERSIST_SIZE, PersistCase};
 pub use settings::{Settings, StoreHooks};
 pub use subscriber::StoreBackedSubscriber;
 

@@ -191,7 +191,9 @@ impl Line {
                 let publisher = publisher.map(|whose| (whose, "publisher.".to_owned()));
                 publisher.into_iter().chain(subscribers).collect()
             }
-            Kind::Ping | Kind::Baseline => {
+            // Rates have no conditions.
+            Kind::Persist if self.at("receiver").is_none() => Vec::new(),
+            Kind::Ping | Kind::Baseline | Kind::Persist => {
                 let receiver = self.at("receiver");
                 let receiver = receiver.map(|_| ("receiver's ".to_owned(), "receiver.".to_owned()));
                 own().into_iter().chain(receiver).collect()

@@ -128,7 +128,7 @@ fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
         vec![(name.to_owned(), line.whole("duration_ns"), path.to_owned())]
     };
     match line.kind {
-        Kind::Subscriber | Kind::Ping | Kind::Baseline => latencies("", ""),
+        Kind::Subscriber | Kind::Ping | Kind::Baseline | Kind::Persist => latencies("", ""),
         Kind::Run => (0..line.list("subscribers").len())
             .flat_map(|at| latencies(&format!("/{at}"), &format!("subscribers[{at}].")))
             .collect(),
@@ -144,7 +144,6 @@ fn distributions(line: &Line, since: &[Since]) -> Vec<Named> {
         }
         Kind::Skipped
         | Kind::Pong
-        | Kind::Persist
         | Kind::Rival
         | Kind::Doctor
         | Kind::Pipes

@@ -34,7 +34,7 @@ const MEMBERS: [(Shape, &str); 7] = [
          batch signals capacity ran_on pinned online elapsed_ns involuntary_switches \
          voluntary_switches waited_ns stolen_ns longest_gap_ns producers pair pairs receivers \
          rest_cpu members senders mtu value ns cpu_ns free_bytes total_bytes resident_bytes id \
-         left_in_flight drained_ns stores_lost stores topics syncs",
+         left_in_flight drained_ns stores_lost stores topics syncs store_cpu",
     ),
     (
         Shape::Number,
@@ -42,7 +42,8 @@ const MEMBERS: [(Shape, &str); 7] = [
          load_average line_ns loop_ns density_ns lmax_rate seconds published_per_second \
          delivered_per_second stolen_share noise_p99_9_ns interrupts_per_second \
          bytes_per_second cluster_rate cluster_bytes_per_second received_per_cpu_second \
-         document_rate of_ceiling of_spp asked_of_ceiling asked_of_spp",
+         document_rate of_ceiling of_spp asked_of_ceiling asked_of_spp p50_of_none \
+         p99_of_none asked_p50_of_none asked_p99_of_none",
     ),
     (
         Shape::Text,

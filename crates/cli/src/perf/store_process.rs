@@ -2,6 +2,8 @@
 
 use super::transport_name::TransportName;
 use crate::child::{ChildProcess, TempDomain};
+use anyhow::bail;
+use lanecast_os::affinity;
 use std::path::{Path, PathBuf};
 
 /// Arguments of a store: those of the ends that it serves.
@@ -12,6 +14,8 @@ pub(super) struct StoreArguments<'a> {
     pub(super) config: &'a [PathBuf],
     pub(super) interface: Option<&'a str>,
     pub(super) io: Option<&'a str>,
+    /// The CPU of all its threads; none leaves them to the system.
+    pub(super) cpu: Option<usize>,
 }
 
 /// A running store, killed with this value; its data are removed then.
@@ -42,6 +46,20 @@ impl StoreProcess {
         for (option, value) in [("--interface", arguments.interface), ("--io", arguments.io)] {
             words.extend(value.into_iter().flat_map(|value| [option, value]).map(str::to_owned));
         }
-        Ok(Self { _child: ChildProcess::start("store", &words)?, _data: data })
+        let child = match arguments.cpu {
+            None => ChildProcess::start("store", &words)?,
+            Some(cpu) => start_on(cpu, &words)?,
+        };
+        Ok(Self { _child: child, _data: data })
     }
+}
+
+/// Starts it from a thread on `cpu`: a process inherits the CPUs of the thread that starts it.
+fn start_on(cpu: usize, words: &[String]) -> anyhow::Result<ChildProcess> {
+    let start = || {
+        affinity::pin(cpu)?;
+        ChildProcess::start("store", words)
+    };
+    let started = std::thread::scope(|scope| scope.spawn(start).join());
+    started.unwrap_or_else(|_| bail!("the thread that starts the store panicked"))
 }

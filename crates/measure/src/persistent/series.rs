@@ -17,12 +17,14 @@ pub struct PersistCase {
     /// Topics that take turns, from one publisher to one subscriber.
     pub topics: usize,
     /// Messages a second that the document found, over 10 Gb Ethernet with stores on other hosts:
-    /// for orientation.
-    pub document_rate: f64,
+    /// for orientation. None for a test that it does not have.
+    pub document_rate: Option<f64>,
     /// The least share of the disk's ceiling that is asked for, or none.
     pub asked_of_ceiling: Option<f64>,
     /// The least share of the rate with one source-paced store that is asked for, or none.
     pub asked_of_spp: Option<f64>,
+    /// The largest latency that is asked for, as a multiple of that without a store: p50 and p99.
+    pub asked_of_none: Option<[f64; 2]>,
 }
 
 /// Length of the document's messages, in bytes.
@@ -36,9 +38,10 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 0,
         has_store_each: false,
         topics: 1,
-        document_rate: 1_494_000.0,
+        document_rate: Some(1_494_000.0),
         asked_of_ceiling: None,
         asked_of_spp: None,
+        asked_of_none: None,
     },
     PersistCase {
         case: "1 SPP",
@@ -46,9 +49,10 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 1,
         has_store_each: false,
         topics: 1,
-        document_rate: 550_000.0,
+        document_rate: Some(550_000.0),
         asked_of_ceiling: Some(0.8),
         asked_of_spp: None,
+        asked_of_none: None,
     },
     PersistCase {
         case: "1 RPP",
@@ -56,9 +60,10 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 1,
         has_store_each: false,
         topics: 1,
-        document_rate: 760_000.0,
+        document_rate: Some(760_000.0),
         asked_of_ceiling: None,
         asked_of_spp: Some(0.9),
+        asked_of_none: None,
     },
     PersistCase {
         case: "3 RPP in quorum",
@@ -66,9 +71,10 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 3,
         has_store_each: false,
         topics: 1,
-        document_rate: 740_000.0,
+        document_rate: Some(740_000.0),
         asked_of_ceiling: None,
         asked_of_spp: Some(0.45),
+        asked_of_none: None,
     },
     PersistCase {
         case: "3 topics, 1 RPP each",
@@ -76,9 +82,10 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 3,
         has_store_each: true,
         topics: 3,
-        document_rate: 1_040_000.0,
+        document_rate: Some(1_040_000.0),
         asked_of_ceiling: None,
         asked_of_spp: None,
+        asked_of_none: None,
     },
     PersistCase {
         case: "3 topics, streaming",
@@ -86,8 +93,35 @@ pub const PERSIST_CASES: [PersistCase; 6] = [
         stores: 0,
         has_store_each: false,
         topics: 3,
-        document_rate: 1_560_000.0,
+        document_rate: Some(1_560_000.0),
         asked_of_ceiling: None,
         asked_of_spp: None,
+        asked_of_none: None,
+    },
+];
+
+/// The live path at a fixed rate: without a store, and with one beside it.
+pub const LIVE_CASES: [PersistCase; 2] = [
+    PersistCase {
+        case: "live, no store",
+        mode: None,
+        stores: 0,
+        has_store_each: false,
+        topics: 1,
+        document_rate: None,
+        asked_of_ceiling: None,
+        asked_of_spp: None,
+        asked_of_none: None,
+    },
+    PersistCase {
+        case: "live, 1 SPP",
+        mode: Some(PersistMode::Source),
+        stores: 1,
+        has_store_each: false,
+        topics: 1,
+        document_rate: None,
+        asked_of_ceiling: None,
+        asked_of_spp: None,
+        asked_of_none: Some([1.05, 1.2]),
     },
 ];

@@ -1,6 +1,7 @@
 //! The series with and without stores, beside the UM throughput document and the disk's ceiling.
 
-use super::chart;
+use super::persist_cases::{Group, groups, is_paced, spread};
+use super::{chart, live_path};
 use crate::axis;
 use crate::cases::Cases;
 use crate::document::{
@@ -8,14 +9,11 @@ use crate::document::{
 };
 use crate::line::{Kind, Line};
 use crate::number::{self, Quantity};
-use crate::spread::{Spread, times, words};
+use crate::spread::{times, words};
 
 /// The case of a bare program.
 const CEILING: &str = "ceiling";
 const REFERENCE: &str = "document_rate";
-
-/// The repetitions of a case of a file.
-type Group<'a> = ((&'a str, &'a str), Vec<&'a Line>);
 
 pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     let groups = groups(cases);
@@ -32,31 +30,21 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  subscriber and stores on hosts of their own, and for three topics a store for \
                  each; here all share the CPUs of one host.";
     let several = cases.has_several_files(Kind::Persist);
-    let mut blocks = vec![Block::Words(intro.into())];
-    blocks.extend(table(&groups, several).block());
-    blocks.extend(losses(&groups).block());
-    let charts: Vec<Chart> = rates(&groups, several).into_iter().chain(shares(&groups)).collect();
-    if !charts.is_empty() {
-        blocks.push(Block::Charts(charts));
-    }
-    Some(Section::new("persist", "Messages that stores keep", blocks))
-}
-
-/// The cases in the order of their first lines.
-fn groups<'a>(cases: &Cases<'a>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    for line in cases.of_kind(Kind::Persist) {
-        let key = (line.text("case").unwrap_or("unknown"), line.file.as_str());
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, lines)) => lines.push(line),
-            None => groups.push((key, vec![line])),
+    let (paced, flat_out): (Vec<Group<'_>>, Vec<Group<'_>>) =
+        groups.iter().cloned().partition(is_paced);
+    let mut blocks = Vec::new();
+    if !flat_out.is_empty() {
+        blocks.push(Block::Words(intro.into()));
+        blocks.extend(table(&flat_out, several).block());
+        let charts = rates(&flat_out, several).into_iter().chain(shares(&flat_out));
+        let charts: Vec<Chart> = charts.collect();
+        if !charts.is_empty() {
+            blocks.push(Block::Charts(charts));
         }
     }
-    groups
-}
-
-fn spread(lines: &[&Line], path: &str, show: fn(f64) -> Quantity) -> Option<Spread> {
-    Spread::of(lines.iter().filter_map(|line| line.figure(path, show)))
+    blocks.extend(live_path::blocks(&paced, several));
+    blocks.extend(losses(&groups).block());
+    Some(Section::new("persist", "Messages that stores keep", blocks))
 }
 
 fn reference(lines: &[&Line]) -> Option<Figure> {

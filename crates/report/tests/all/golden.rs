@@ -94,7 +94,7 @@ fn messages_that_stores_keep_beside_the_ceiling_and_the_document() {
     compare("persist.txt", &report.to_text(140));
     let page = report.to_html();
     compare("persist.html", &page);
-    assert_eq!(page.matches("<figure>").count(), 2, "rates, and shares of the ceiling");
+    assert_eq!(page.matches("<figure>").count(), 3, "rates, shares of the ceiling, live path");
 }
 
 #[test]

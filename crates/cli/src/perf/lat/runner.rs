@@ -161,6 +161,7 @@ impl<'a> Runner<'a> {
             config: &arguments.config,
             interface: arguments.interface.as_deref(),
             io: arguments.io.as_deref(),
+            cpu: None,
         };
         StoreProcess::start(STORE, &store, arguments.store_data.as_deref())
     }

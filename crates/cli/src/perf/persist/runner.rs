@@ -1,9 +1,11 @@
 //! Runs one test: stores, a subscriber and a publisher as processes of their own.
 
-use super::arguments::PersistReportArgs;
+use super::arguments::{LiveCpus, PersistReportArgs};
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::perf::store_process::{StoreArguments, StoreProcess};
-use lanecast_measure::persistent::{CeilingSettings, PersistCase, PersistMode, ceiling};
+use lanecast_measure::persistent::{
+    CeilingSettings, LIVE_CASES, PersistCase, PersistMode, ceiling,
+};
 use lanecast_measure::smx::Skipped;
 use lanecast_measure::{Head, Kind};
 use serde_json::Value;
@@ -17,6 +19,24 @@ const SLOWNESS: u32 = 20;
 const CEILING_TIME: Duration = Duration::from_secs(5);
 const STORES: [&str; 3] = ["a", "b", "c"];
 const TOPICS: [&str; 3] = ["topic1", "topic2", "topic3"];
+/// Members of a subscriber's line that are the conditions of its thread.
+const CONDITIONS: [&str; 10] = [
+    "transport",
+    "wait",
+    "window",
+    "touch",
+    "clock",
+    "clock_cost_ns",
+    "recording_cost_ns",
+    "cpus",
+    "raise",
+    "interference",
+];
+/// Percentiles of the live path that are compared, and the members for the ratio and its bound.
+const COMPARED: [(&str, &str, &str); 2] = [
+    ("p50_ns", "p50_of_none", "asked_p50_of_none"),
+    ("p99_ns", "p99_of_none", "asked_p99_of_none"),
+];
 
 /// A measurement line, and whether every message arrived and is safe.
 pub(super) type Measured = (String, bool);
@@ -29,6 +49,7 @@ pub(super) struct Runner<'a> {
     arguments: &'a PersistReportArgs,
     /// Messages of a flight.
     flight: usize,
+    cpus: LiveCpus,
     repetition: u32,
     /// Rate of the bare program, and with one source-paced store.
     ceiling_rate: Option<f64>,
@@ -36,10 +57,14 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(arguments: &'a PersistReportArgs, flight: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        arguments: &'a PersistReportArgs,
+        flight: usize,
+        cpus: LiveCpus,
+    ) -> anyhow::Result<Self> {
         let domain = TempDomain::build("persist")?;
         let (head, repetition, ceiling_rate, spp_rate) = (Head::now(), 0, None, None);
-        Ok(Self { head, domain, arguments, flight, repetition, ceiling_rate, spp_rate })
+        Ok(Self { head, domain, arguments, flight, cpus, repetition, ceiling_rate, spp_rate })
     }
 
     /// Begins a repetition: its rates are compared with each other.
@@ -76,13 +101,53 @@ impl<'a> Runner<'a> {
         line["repetitions"] = self.arguments.repetitions.into();
     }
 
-    /// Runs a test.
+    /// Runs a test flat out.
     pub(super) fn measure(
         &mut self,
         case: &PersistCase,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<Measured> {
-        let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
+        let (sent, received) = self.run(case, None, stop)?;
+        Ok(self.line(case, sent, &received))
+    }
+
+    /// Runs the tests of the live path, which go first in turn: a machine that gets slower, or
+    /// faster, favours neither. Gives them in the order of their cases.
+    pub(super) fn measure_live(&self, stop: &dyn Fn() -> bool) -> [anyhow::Result<Measured>; 2] {
+        let run = |case: &PersistCase| -> anyhow::Result<(Value, bool)> {
+            let (sent, received) = self.run(case, Some(self.arguments.rate), stop)?;
+            Ok(self.live_line(case, sent, &received))
+        };
+        let [none, store] = &LIVE_CASES;
+        let (without, mut with);
+        if self.repetition % 2 == 1 {
+            without = run(none);
+            with = run(store);
+        } else {
+            with = run(store);
+            without = run(none);
+        }
+        if let (Ok((base, _)), Ok((line, _))) = (&without, &mut with) {
+            for (percentile, ratio, _) in COMPARED {
+                let of = |line: &Value| line["latency"]["intended"][percentile].as_f64();
+                let base = of(base).filter(|base| *base > 0.0);
+                line[ratio] = of(line).zip(base).map(|(with, without)| with / without).into();
+            }
+        }
+        [without, with]
+            .map(|found| found.map(|(line, is_complete)| (line.to_string(), is_complete)))
+    }
+
+    /// Runs the processes of a test at `rate`, or flat out; gives the lines of the publisher and of
+    /// the subscriber.
+    fn run(
+        &self,
+        case: &PersistCase,
+        rate: Option<u64>,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<(Value, Value)> {
+        let expected = self.arguments.expected(rate);
+        let until = Instant::now() + SLACK + expected.saturating_mul(SLOWNESS);
         let deadline = Deadline { until, stop };
         let names = &STORES[..case.stores];
         let store = StoreArguments {
@@ -91,20 +156,35 @@ impl<'a> Runner<'a> {
             config: &self.arguments.config,
             interface: self.arguments.interface.as_deref(),
             io: None,
+            cpu: self.cpus.store.filter(|_| rate.is_some()),
         };
         let start = |name: &&str| StoreProcess::start(name, &store, self.arguments.data.as_deref());
         let _stores = names.iter().map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let common = self.common(case, names);
         let process =
             |role, own: &[String]| ChildProcess::start(role, &[own, common.as_slice()].concat());
-        let mut subscriber = process("subscriber", &self.subscriber())?;
-        let mut publisher = process("publisher", &self.publisher())?;
+        let mut subscriber = process("subscriber", &self.subscriber(rate))?;
+        let mut publisher = process("publisher", &self.publisher(rate))?;
         let sent: Value = publisher.read(&deadline)?;
         let received: Value = subscriber.read(&deadline)?;
         for process in [publisher, subscriber] {
             process.finish(&deadline)?;
         }
-        Ok(self.line(case, sent, &received))
+        Ok((sent, received))
+    }
+
+    /// The line of a test of the live path: with the subscriber's latency, its conditions, and the
+    /// store's CPU.
+    fn live_line(&self, case: &PersistCase, mut line: Value, received: &Value) -> (Value, bool) {
+        line["latency"] = received["latency"].clone();
+        let members = CONDITIONS.iter().map(|name| ((*name).to_owned(), received[*name].clone()));
+        line["receiver"] = Value::Object(members.collect());
+        line["store_cpu"] = self.cpus.store.filter(|_| case.stores > 0).into();
+        for ((.., asked), at) in COMPARED.into_iter().zip(0..) {
+            line[asked] = case.asked_of_none.map(|asked| asked[at]).into();
+        }
+        let is_complete = self.add_counts(case, &mut line, received);
+        (line, is_complete)
     }
 
     /// The publisher's line, with the case, the subscriber's counts and the comparisons.
@@ -119,41 +199,55 @@ impl<'a> Runner<'a> {
         let of = |base: Option<f64>| base.filter(|base| *base > 0.0).map(|base| rate / base);
         let is_store_backed = case.mode.is_some();
         line["rate"] = rate.into();
-        line["kind"] = Kind::Persist.name().into();
-        line["command"] = self.head.command.clone().into();
-        line["case"] = case.case.into();
-        line["stores"] = case.stores.into();
-        line["topics"] = case.topics.into();
         line["bytes_per_second"] = (rate * self.arguments.size as f64).into();
         line["document_rate"] = case.document_rate.into();
         line["of_ceiling"] = of(self.ceiling_rate.filter(|_| is_store_backed)).into();
         line["of_spp"] = of(self.spp_rate.filter(|_| is_store_backed)).into();
         line["asked_of_ceiling"] = case.asked_of_ceiling.into();
         line["asked_of_spp"] = case.asked_of_spp.into();
-        for name in ["received", "recovered", "lost", "reported_lost", "duplicated", "damaged"] {
-            line[name] = received[name].clone();
-        }
-        self.count(&mut line);
-        let count = |name: &str| line[name].as_u64().unwrap_or(0);
-        let is_complete = count("received") == count("sent") + count("warmup")
-            && ["lost", "reported_lost", "duplicated", "damaged"].iter().all(|it| count(it) == 0)
-            && line["persistence"]["left_in_flight"].as_u64().unwrap_or(0) == 0;
+        let is_complete = self.add_counts(case, &mut line, received);
         (line.to_string(), is_complete)
     }
 
-    fn publisher(&self) -> Vec<String> {
+    /// Adds the case and the subscriber's counts; returns whether every message arrived and is
+    /// safe.
+    fn add_counts(&self, case: &PersistCase, line: &mut Value, received: &Value) -> bool {
+        line["kind"] = Kind::Persist.name().into();
+        line["command"] = self.head.command.clone().into();
+        line["case"] = case.case.into();
+        line["stores"] = case.stores.into();
+        line["topics"] = case.topics.into();
+        for name in ["received", "recovered", "lost", "reported_lost", "duplicated", "damaged"] {
+            line[name] = received[name].clone();
+        }
+        self.count(line);
+        let count = |name: &str| line[name].as_u64().unwrap_or(0);
+        count("received") == count("sent") + count("warmup")
+            && ["lost", "reported_lost", "duplicated", "damaged"].iter().all(|it| count(it) == 0)
+            && line["persistence"]["left_in_flight"].as_u64().unwrap_or(0) == 0
+    }
+
+    /// Words of the publisher: with a rate, each message has its times.
+    fn publisher(&self, rate: Option<u64>) -> Vec<String> {
         let arguments = self.arguments;
         let warmup = format!("{},{}", arguments.warmup.loops, arguments.warmup.rate);
         let (size, messages) = (arguments.size.to_string(), arguments.messages().to_string());
-        ["perf", "pub", "-m", &size, "-n", &messages, "-r", "0", "-w", &warmup, "-l", "20000"]
+        let cpu = pinned(rate.and(self.cpus.publisher));
+        let flags = if rate.is_some() { "1" } else { "0" };
+        let rate = rate.unwrap_or(0).to_string();
+        ["perf", "pub", "-m", &size, "-n", &messages, "-r", &rate, "-w", &warmup, "-l", "20000"]
             .into_iter()
-            .chain(["--wait-subscribers", "1"])
+            .chain(["--wait-subscribers", "1", "-f", flags, "-a", &cpu])
             .map(str::to_owned)
             .collect()
     }
 
-    fn subscriber(&self) -> Vec<String> {
-        ["perf", "sub", "-E", "-f"].map(str::to_owned).to_vec()
+    /// Words of the subscriber: flat out, it records no latencies.
+    fn subscriber(&self, rate: Option<u64>) -> Vec<String> {
+        let cpu = pinned(rate.and(self.cpus.subscriber));
+        let fast = if rate.is_some() { None } else { Some("-f") };
+        let words = ["perf", "sub", "-E", "-a", &cpu];
+        words.into_iter().chain(fast).map(str::to_owned).collect()
     }
 
     /// Options of both sides.
@@ -161,7 +255,7 @@ impl<'a> Runner<'a> {
         let arguments = self.arguments;
         let topics = TOPICS[..case.topics].join(",");
         let domain = self.domain.path("domain").to_string_lossy().into_owned();
-        let mut words = vec!["--json", "--own-session", "-a", "-1", "-t", &topics];
+        let mut words = vec!["--json", "--own-session", "-t", &topics];
         words.extend(["--transport", arguments.transport.name(), "--directory", &domain]);
         let own = TOPICS.iter().zip(stores).map(|(topic, store)| format!("{topic}={store}"));
         let (own, stores) = (own.collect::<Vec<_>>(), stores.join(","));
@@ -186,4 +280,9 @@ impl<'a> Runner<'a> {
         }
         words
     }
+}
+
+/// A CPU as `-a` takes it.
+fn pinned(cpu: Option<usize>) -> String {
+    cpu.map_or_else(|| "-1".to_owned(), |cpu| cpu.to_string())
 }
