@@ -344,7 +344,8 @@ where
 {
     let stores = Stores::new(transport, 1);
     let mut publisher = stores.publisher_with(|options| {
-        options.settings.pacing = Pacing::Receivers { messages: 20 };
+        let settings = &mut options.settings;
+        (settings.pacing, settings.unconsumed_messages) = (Pacing::Receivers, 20);
     });
     let explicit =
         |options: &mut DurableOptions| options.acknowledgement = Acknowledgement::Explicit;

@@ -18,6 +18,9 @@ pub struct PersistenceSettings {
     pub groups: GroupRule,
     /// Whether registered receivers hold publishers back.
     pub pacing: Pacing,
+    /// Most messages that are not consumed by all registered receivers, where these hold publishers
+    /// back.
+    pub unconsumed_messages: u64,
     /// Most messages of a publisher that are not stable.
     pub flight_messages: usize,
     /// Most bytes of them.
@@ -36,6 +39,7 @@ impl Default for PersistenceSettings {
             topic_stores: Vec::new(),
             groups: GroupRule::Any,
             pacing: Pacing::Source,
+            unconsumed_messages: 100_000,
             flight_messages: 10_000,
             flight_bytes: 4 << 20,
             cache_bytes: 4 << 20,

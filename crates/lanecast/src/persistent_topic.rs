@@ -95,7 +95,8 @@ impl<'a> PersistentTopic<'a> {
     /// Receiver-paced: registered receivers hold the publisher back while this number of messages
     /// are not consumed.
     pub const fn receiver_paced(mut self, messages: u64) -> Self {
-        self.settings.pacing = Pacing::Receivers { messages };
+        self.settings.pacing = Pacing::Receivers;
+        self.settings.unconsumed_messages = messages;
         self
     }
 
@@ -116,12 +117,13 @@ impl<'a> PersistentTopic<'a> {
     /// # Errors
     /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
     pub fn publisher(self) -> Result<PersistentPublisher, Error> {
-        let PersistenceSettings { flight_messages, flight_bytes, pacing, retry, .. } =
-            self.settings;
+        let PersistenceSettings { flight_messages, flight_bytes, retry, .. } = self.settings;
+        let PersistenceSettings { pacing, unconsumed_messages, .. } = self.settings;
         let mut options = PersistentOptions::new(store_groups(&self.settings)?);
         let settings = &mut options.settings;
         (settings.flight_messages, settings.flight_bytes) = (flight_messages, flight_bytes);
-        (settings.pacing, settings.retry) = (pacing, retry);
+        (settings.pacing, settings.unconsumed_messages) = (pacing, unconsumed_messages);
+        settings.retry = retry;
         let Self { transports, topic, source, .. } = self;
         PersistentPublisher::open(transports, topic, source, options).map_err(not_opened)
     }

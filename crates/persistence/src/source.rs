@@ -194,7 +194,7 @@ impl Source {
     pub fn in_flight(&self) -> u64 {
         let acknowledged = match self.settings.pacing {
             Pacing::Source => self.stable,
-            Pacing::Receivers { .. } => self.consumed,
+            Pacing::Receivers => self.consumed,
         };
         self.window.next() - acknowledged
     }
@@ -203,7 +203,9 @@ impl Source {
     fn is_held_back(&self) -> bool {
         match self.settings.pacing {
             Pacing::Source => false,
-            Pacing::Receivers { messages } => self.window.next() - self.consumed >= messages,
+            Pacing::Receivers => {
+                self.window.next() - self.consumed >= self.settings.unconsumed_messages
+            }
         }
     }
 

@@ -39,7 +39,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 1;
+pub const STORE_VERSION: u8 = 2;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.

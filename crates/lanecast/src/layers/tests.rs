@@ -3,6 +3,7 @@
 use super::*;
 use crate::transports::Transports;
 use lanecast_shm::SlowConsumerPolicy;
+use lanecast_store::Pacing;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -377,4 +378,27 @@ fn typed_settings_have_the_checks_and_words_of_their_names() {
         let named = settings::set(&mut Config::default(), key, text, "the program");
         assert_eq!(typed.config().unwrap_err().to_string(), named.unwrap_err().to_string());
     }
+}
+
+#[test]
+fn messages_that_are_not_consumed_have_a_bound_apart_from_the_flight() {
+    let mut config = Config::default();
+    let mut set = |key: &str, text: &str| {
+        settings::set(&mut config, key, text, "here")?;
+        let it = &config.persistence;
+        Ok::<_, crate::config::ConfigError>((it.pacing, it.unconsumed_messages, it.flight_messages))
+    };
+    let (pacing, unconsumed) = ("persistence.pacing", "persistence.unconsumed_messages");
+    let (source, receivers) = (Pacing::Source, Pacing::Receivers);
+    assert_eq!(set(pacing, "source").unwrap(), (source, 100_000, 10_000));
+    assert_eq!(set(pacing, "receivers").unwrap(), (receivers, 100_000, 10_000));
+    assert_eq!(set("persistence.flight_messages", "7").unwrap(), (receivers, 100_000, 7));
+    assert_eq!(set(unconsumed, "500").unwrap(), (receivers, 500, 7));
+    assert_eq!(set(pacing, "receivers 20").unwrap(), (receivers, 20, 7));
+    for wrong in ["receivers 0", "receivers x", "receivers 1 2", "both", ""] {
+        assert!(set(pacing, wrong).is_err(), "{wrong}");
+    }
+    assert!(set(unconsumed, "0").is_err());
+    let written = |key: &str| settings::find(key).unwrap().value(&config);
+    assert_eq!((written(pacing).as_str(), written(unconsumed).as_str()), ("receivers", "20"));
 }

@@ -74,14 +74,17 @@ pub(super) const PERSISTENCE: &[Setting] = &[
     },
     Setting {
         key: "persistence.pacing",
-        values: "source, or receivers and a number of messages: receivers 10000",
+        values: "source or receivers; receivers 10000 sets persistence.unconsumed_messages, too",
         about: "Whether registered receivers hold a publisher back: with receivers, it is refused \
-                while so many messages are not consumed by all of them.",
+                while persistence.unconsumed_messages are not consumed by all of them.",
         set: |config, text| {
-            config.persistence.pacing = match text.split_whitespace().collect::<Vec<_>>()[..] {
+            let persistence = &mut config.persistence;
+            persistence.pacing = match text.split_whitespace().collect::<Vec<_>>()[..] {
                 ["source"] => Pacing::Source,
+                ["receivers"] => Pacing::Receivers,
                 ["receivers", messages] => {
-                    Pacing::Receivers { messages: number(messages, 1, MESSAGES_MAX)?.into() }
+                    persistence.unconsumed_messages = number(messages, 1, MESSAGES_MAX)?.into();
+                    Pacing::Receivers
                 }
                 _ => return Err(format!("'{text}' is not a pacing")),
             };
@@ -89,8 +92,20 @@ pub(super) const PERSISTENCE: &[Setting] = &[
         },
         get: |config| match config.persistence.pacing {
             Pacing::Source => "source".to_owned(),
-            Pacing::Receivers { messages } => format!("receivers {messages}"),
+            Pacing::Receivers => "receivers".to_owned(),
         },
+    },
+    Setting {
+        key: "persistence.unconsumed_messages",
+        values: "1 to 100000000",
+        about: "The most messages that are not consumed by all registered receivers, where these \
+                hold publishers back. They are on the stores' disks; the flight size bounds those \
+                that are not stable.",
+        set: |config, text| {
+            config.persistence.unconsumed_messages = number(text, 1, MESSAGES_MAX)?.into();
+            Ok(())
+        },
+        get: |config| config.persistence.unconsumed_messages.to_string(),
     },
     Setting {
         key: "persistence.flight_messages",

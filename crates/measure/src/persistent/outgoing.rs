@@ -264,6 +264,7 @@ fn open_topic<C: Transport>(
     options.settings.pacing = settings.pacing();
     options.settings.flight_messages = settings.flight_messages;
     options.settings.flight_bytes = settings.flight_bytes;
+    options.settings.unconsumed_messages = settings.unconsumed_messages;
     options.settings.retry = settings.retry;
     let opened = PersistentPublisher::open(carrier, topic, settings.id, options);
     let mut publisher = opened.map_err(StoreBackedError::of)?;

@@ -28,10 +28,12 @@ pub struct Settings {
     pub stores: StoreGroups,
     /// Stores of single topics; the others have `stores`.
     pub topic_stores: Vec<(String, StoreGroups)>,
-    /// Most messages in flight: not stable, or, receiver-paced, not consumed.
+    /// Most messages that are not stable.
     pub flight_messages: usize,
     /// Most bytes of messages that are not stable.
     pub flight_bytes: usize,
+    /// Most messages that are not consumed, receiver-paced.
+    pub unconsumed_messages: u64,
     /// Most bytes of live messages that wait for those in front of them.
     pub cache_bytes: usize,
     /// Interval of requests to each store, in nanoseconds.
@@ -45,7 +47,7 @@ impl Settings {
     pub(super) fn pacing(&self) -> Pacing {
         match self.mode {
             PersistMode::Source => Pacing::Source,
-            PersistMode::Receiver => Pacing::Receivers { messages: self.flight_messages as u64 },
+            PersistMode::Receiver => Pacing::Receivers,
         }
     }
 

@@ -10,12 +10,10 @@ pub enum Pacing {
     /// told which.
     #[default]
     Source,
-    /// The registered receivers: messages are sent only while fewer than this number wait to be
-    /// consumed by one of them.
-    Receivers {
-        /// The most messages that are not consumed.
-        messages: u64,
-    },
+    /// The registered receivers: messages are sent only while fewer than
+    /// [`unconsumed_messages`](SourceSettings::unconsumed_messages) wait to be consumed by one of
+    /// them.
+    Receivers,
 }
 
 /// Settings of a publisher.
@@ -29,6 +27,9 @@ pub struct SourceSettings {
     pub flight_bytes: usize,
     /// Whether receivers hold the publisher back.
     pub pacing: Pacing,
+    /// The most messages that are not consumed by all registered receivers, if these pace the
+    /// publisher. They are at the stores: unlike the flight size, this takes no memory here.
+    pub unconsumed_messages: u64,
     /// Interval of requests to each store.
     pub retry: Nanos,
     /// Longest frame of messages that are sent again, unless a message alone is longer.
@@ -36,14 +37,15 @@ pub struct SourceSettings {
 }
 
 impl SourceSettings {
-    /// Settings with these stores, all others by default: 10,000 messages or 4 MiB in flight,
-    /// requests every 200 ms.
+    /// Settings with these stores, all others by default: 10,000 messages or 4 MiB in flight, with
+    /// receivers that pace 100,000 messages that are not consumed, requests every 200 ms.
     pub const fn new(stores: StoreGroups) -> Self {
         Self {
             stores,
             flight_messages: 10_000,
             flight_bytes: 4 << 20,
             pacing: Pacing::Source,
+            unconsumed_messages: 100_000,
             retry: 200_000_000,
             longest_frame: 32 << 10,
         }

@@ -11,10 +11,10 @@ use lanecast_wire::store::{
     TimedRecordsWriter,
 };
 
-const SESSION: u64 = 1;
-const NOW: u64 = 1_000_000_000;
+pub(crate) const SESSION: u64 = 1;
+pub(crate) const NOW: u64 = 1_000_000_000;
 
-fn groups() -> StoreGroups {
+pub(crate) fn groups() -> StoreGroups {
     StoreGroups::new(vec![vec!["a"]], GroupRule::Any).expect("groups")
 }
 
@@ -23,7 +23,7 @@ fn three_stores() -> StoreGroups {
 }
 
 /// A store that holds a stream whose next sequence is `start`.
-fn store_at(start: u64) -> Store {
+pub(crate) fn store_at(start: u64) -> Store {
     let mut store = Store::new(StoreSettings::default(), 5);
     let members = Members { version: 1, stores: vec![("a".to_owned(), 5)] };
     let ballot = Ballot { epoch: 3, session: 9 };
@@ -40,7 +40,12 @@ fn store_at(start: u64) -> Store {
 }
 
 /// Carries frames between a publisher and its store until both are silent.
-fn exchange(source: &mut Source, store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
+pub(crate) fn exchange(
+    source: &mut Source,
+    store: &mut Store,
+    log: &mut MemoryLog,
+    out: &mut Outlet,
+) {
     source.tick(NOW, out);
     loop {
         let requests = std::mem::take(&mut out.frames);

@@ -1,4 +1,5 @@
 //! Machines driven by hand, at the edges of their numbers and their bounds.
 
 mod edges;
+mod pacing;
 mod parts;

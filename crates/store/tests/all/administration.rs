@@ -53,7 +53,7 @@ fn keys(stores: &Stores) -> Vec<u128> {
 /// A receiver-paced publisher, and a receiver that registered and never came back.
 fn held_back(stores: &mut Stores) -> PersistentPublisher<Domain> {
     let mut options = PersistentOptions::new(stores.groups());
-    options.settings.pacing = Pacing::Receivers { messages: 100 };
+    (options.settings.pacing, options.settings.unconsumed_messages) = (Pacing::Receivers, 100);
     let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
     let mut publisher = publisher.expect("a publisher");
     let options = DurableOptions::new(stores.groups());

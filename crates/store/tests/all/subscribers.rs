@@ -172,7 +172,7 @@ fn a_program_says_itself_what_it_has_consumed() {
 fn receivers_hold_a_publisher_back_until_they_have_consumed() {
     let mut stores = Stores::new(3);
     let mut options = PersistentOptions::new(stores.groups());
-    options.settings.pacing = Pacing::Receivers { messages: 100 };
+    (options.settings.pacing, options.settings.unconsumed_messages) = (Pacing::Receivers, 100);
     let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
     let mut publisher = publisher.expect("a publisher");
     let mut reader = Reader::with(&stores, 1, explicit);

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// No test takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The version of the other program.
+/// The versions of other programs.
+const PREVIOUS: u8 = STORE_VERSION - 1;
 const NEXT: u8 = STORE_VERSION + 1;
 
 fn domain(root: &tempfile::TempDir) -> Domain {
@@ -30,16 +31,16 @@ fn until(what: &str, mut step: impl FnMut() -> bool) {
     }
 }
 
-/// A frame's header and a body that this version cannot read.
-fn of_next_version(client: u64) -> Vec<u8> {
+/// A frame's header and a body that this version does not read.
+fn of_version(version: u8, client: u64) -> Vec<u8> {
     let mut frame = vec![0xaa; 60];
-    frame[0] = NEXT;
+    frame[0] = version;
     frame[8..16].copy_from_slice(&client.to_le_bytes());
     frame
 }
 
 #[test]
-fn a_store_answers_a_request_of_the_next_version_with_its_own() {
+fn a_store_answers_a_request_of_another_version_with_its_own() {
     let root = tempfile::tempdir().expect("a directory");
     let domain = domain(&root);
     let path = root.path().join("a");
@@ -48,43 +49,47 @@ fn a_store_answers_a_request_of_the_next_version_with_its_own() {
     let mut client = domain.publisher("_store.a").expect("a publisher");
     let mut replies = domain.subscriber(&["_store.a.00000000000000ff"]).expect("a subscriber");
     assert!(client.wait_for_subscribers(1, LIMIT));
-    client.send(&of_next_version(0xff)).expect("room");
-    let mut answers: Vec<Vec<u8>> = Vec::new();
-    until("an answer", || {
-        store.poll().expect("it lives");
-        replies.poll(64, |event| {
-            if let Event::Message(message) = event {
-                answers.push(message.bytes().to_vec());
-            }
+    for (other, count) in [PREVIOUS, NEXT].into_iter().zip(1..) {
+        client.send(&of_version(other, 0xff)).expect("room");
+        let mut answers: Vec<Vec<u8>> = Vec::new();
+        until("an answer", || {
+            store.poll().expect("it lives");
+            replies.poll(64, |event| {
+                if let Event::Message(message) = event {
+                    answers.push(message.bytes().to_vec());
+                }
+            });
+            !answers.is_empty()
         });
-        !answers.is_empty()
-    });
-    let mut expected = [0; 24];
-    (expected[0], expected[8]) = (STORE_VERSION, 0xff);
-    assert_eq!(answers, [expected], "a header with no kind, for this client");
-    let stats = store.stats();
-    assert_eq!((stats.other_versions, stats.other_version), (1, Some(NEXT)), "{stats:?}");
-    assert_eq!(stats.foreign_frames, 1, "{stats:?}");
+        let mut expected = [0; 24];
+        (expected[0], expected[8]) = (STORE_VERSION, 0xff);
+        assert_eq!(answers, [expected], "a header with no kind, for this client");
+        let stats = store.stats();
+        assert_eq!((stats.other_versions, stats.other_version), (count, Some(other)), "{stats:?}");
+        assert_eq!(stats.foreign_frames, count, "{stats:?}");
+    }
     assert_eq!(store.streams().count(), 0);
 }
 
-/// A store of the next version: answers every client that asks.
-struct NextStore {
+/// A store of another version: answers every client that asks.
+struct OtherStore {
+    version: u8,
     requests: lanecast_shm::Subscriber,
     replies: lanecast_shm::Publisher,
     read: usize,
 }
 
-impl NextStore {
-    fn open(domain: &Domain, client_topic: &str) -> Self {
+impl OtherStore {
+    fn open(version: u8, domain: &Domain, client_topic: &str) -> Self {
         Self {
+            version,
             requests: domain.subscriber(&["_store.a"]).expect("a subscriber"),
             replies: domain.publisher(client_topic).expect("a publisher"),
             read: 0,
         }
     }
 
-    /// Answers each request in the next version.
+    /// Answers each request in its version.
     fn poll(&mut self) {
         let mut clients = Vec::new();
         self.requests.poll(64, |event| {
@@ -94,7 +99,7 @@ impl NextStore {
             }
         });
         for client in clients {
-            self.replies.send(&of_next_version(client)).expect("room");
+            self.replies.send(&of_version(self.version, client)).expect("room");
             self.read += 1;
         }
     }
@@ -117,26 +122,28 @@ fn client_topic(domain: &Domain, mut poll: impl FnMut()) -> String {
 }
 
 #[test]
-fn a_publisher_learns_once_that_its_store_is_of_the_next_version() {
-    let root = tempfile::tempdir().expect("a directory");
-    let domain = domain(&root);
-    let options = PersistentOptions::with_store("a");
-    let opened = PersistentPublisher::open(&domain, "orders", 7, options);
-    let mut publisher = opened.expect("a publisher");
-    let topic = client_topic(&domain, || _ = publisher.poll(|_| {}));
-    let mut store = NextStore::open(&domain, &topic);
-    let mut told = Vec::new();
-    until("several answers", || {
-        store.poll();
-        publisher.poll(|event| {
-            if let SourceEvent::OtherVersion { store, version } = event {
-                told.push((store, version));
-            }
+fn a_publisher_learns_once_that_its_store_is_of_another_version() {
+    for version in [PREVIOUS, NEXT] {
+        let root = tempfile::tempdir().expect("a directory");
+        let domain = domain(&root);
+        let options = PersistentOptions::with_store("a");
+        let opened = PersistentPublisher::open(&domain, "orders", 7, options);
+        let mut publisher = opened.expect("a publisher");
+        let topic = client_topic(&domain, || _ = publisher.poll(|_| {}));
+        let mut store = OtherStore::open(version, &domain, &topic);
+        let mut told = Vec::new();
+        until("several answers", || {
+            store.poll();
+            publisher.poll(|event| {
+                if let SourceEvent::OtherVersion { store, version } = event {
+                    told.push((store, version));
+                }
+            });
+            publisher.foreign_frames() >= 3
         });
-        publisher.foreign_frames() >= 3
-    });
-    assert_eq!(told, [("a".to_owned(), NEXT)], "once");
-    assert!(!publisher.is_registered());
+        assert_eq!(told, [("a".to_owned(), version)], "once");
+        assert!(!publisher.is_registered());
+    }
 }
 
 #[test]
@@ -147,7 +154,7 @@ fn a_subscriber_learns_once_that_its_store_is_of_the_next_version() {
     let opened = DurableSubscriber::open(domain.clone(), "orders", 9, options);
     let mut subscriber = opened.expect("a subscriber");
     let topic = client_topic(&domain, || _ = subscriber.poll(64, |_| {}));
-    let mut store = NextStore::open(&domain, &topic);
+    let mut store = OtherStore::open(NEXT, &domain, &topic);
     let mut told = Vec::new();
     until("several answers", || {
         store.poll();
@@ -173,7 +180,7 @@ fn an_administrator_learns_that_a_store_is_of_the_next_version() {
         (reports, administrator.deregister("orders", 7, receiver, &[1], LIMIT))
     });
     let topic = client_topic(&domain, || {});
-    let mut store = NextStore::open(&domain, &topic);
+    let mut store = OtherStore::open(NEXT, &domain, &topic);
     until("its answers", || {
         store.poll();
         asking.is_finished()

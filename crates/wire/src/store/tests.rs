@@ -194,8 +194,10 @@ fn a_message_without_room_for_its_time_is_refused() {
 fn another_version_is_named() {
     let mut bytes = Vec::new();
     StoreFrame::Open { ballot: BALLOT }.write(ADDRESS, &mut bytes);
-    bytes[0] = STORE_VERSION + 1;
-    assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Version(STORE_VERSION + 1)));
+    for other in [STORE_VERSION - 1, STORE_VERSION + 1] {
+        bytes[0] = other;
+        assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Version(other)));
+    }
     bytes[0] = STORE_VERSION;
     bytes[1] = 200;
     assert_eq!(StoreFrame::read(&bytes), Err(StoreFrameError::Kind(200)));

@@ -34,6 +34,7 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
             topic_stores: topic_stores.collect::<anyhow::Result<_>>()?,
             flight_messages: configured.flight_messages,
             flight_bytes: configured.flight_bytes,
+            unconsumed_messages: configured.unconsumed_messages,
             cache_bytes: configured.cache_bytes,
             retry: configured.retry,
             patience: request.patience,
