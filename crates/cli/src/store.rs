@@ -58,6 +58,11 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     limits: limits::LimitArgs,
 
+    /// Write long batches through the page cache of the system: for disks on which they take longer
+    /// past it
+    #[arg(long)]
+    cached_writes: bool,
+
     /// Let every client end registrations, not only those that can read the key in DIR
     #[arg(long)]
     permit_deregistration: bool,
@@ -88,6 +93,7 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let context = arguments.way.outward()?;
     let directory = &arguments.data;
     let mut options = arguments.limits.options();
+    options.has_direct_writes = !arguments.cached_writes;
     options.permits_deregistration = arguments.permit_deregistration;
     let mut store = context
         .store_with(&arguments.name, directory, options)

@@ -137,7 +137,7 @@ impl AppendQueue {
     /// Updates the mirror of the pending bytes after a change of `state`.
     fn publish_pending(&self, state: &State) {
         // A closed or failed queue accepts nothing, so its bytes must not pause publishers.
-        let waiting = if state.phase == Phase::Open { state.batch.bytes.len() } else { 0 };
+        let waiting = if state.phase == Phase::Open { state.batch.length() } else { 0 };
         self.pending.store(waiting, Ordering::Relaxed);
     }
 
@@ -165,7 +165,7 @@ impl AppendQueue {
             Phase::Failed(_) | Phase::Closing => return Err(AppendError::Failed),
         }
         // The limit is checked before the append, so one call may exceed it by its own length.
-        if state.batch.bytes.len() >= self.max_pending_bytes {
+        if state.batch.length() >= self.max_pending_bytes {
             return Err(AppendError::Full);
         }
         entries.iter().try_for_each(|entry| state.encoder.check(entry))?;

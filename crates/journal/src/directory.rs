@@ -1,13 +1,15 @@
 //! [`Storage`] over a directory of the file system.
 
+use crate::direct::DirectWrites;
 use crate::file_name::OWNER;
 use crate::storage::{
     Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
 };
 use lanecast_os::LockByte;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -17,17 +19,34 @@ const ZEROS: usize = 1 << 20;
 
 /// A directory of the file system.
 #[derive(Clone, Debug)]
-pub struct Directory(PathBuf);
+pub struct Directory {
+    path: PathBuf,
+    has_direct_writes: bool,
+}
 
 impl Directory {
     /// The directory at `path`. Opening a journal for writing creates it.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self(path.as_ref().to_owned())
+        Self { path: path.as_ref().to_owned(), has_direct_writes: false }
+    }
+
+    /// Whether long batches go past the page cache (`O_DIRECT`), where the system can do that.
+    /// Default no. A write costs the system a fraction of the CPU time then, and journals on one
+    /// disk do not wait for each other's write-back. Who reads what was written last finds it on
+    /// the disk, not in memory; readers ask for it ahead.
+    #[must_use]
+    pub fn with_direct_writes(self, has_direct_writes: bool) -> Self {
+        Self { has_direct_writes, ..self }
+    }
+
+    fn file(&self, file: File, path: PathBuf) -> DirectoryFile {
+        let direct = self.has_direct_writes.then(DirectWrites::default);
+        DirectoryFile { file, direct, path }
     }
 
     /// Process id of the journal's writer if it is alive; 0 if its id is unreadable.
     pub fn owner(&self) -> Option<u32> {
-        let path = self.0.join(OWNER);
+        let path = self.path.join(OWNER);
         let file = lanecast_os::open(&path, false).ok()?;
         lanecast_os::is_locked(&file, 0).ok()?.then(|| named_in(&path).unwrap_or(0))
     }
@@ -63,17 +82,17 @@ impl Storage for Directory {
 
     fn path(&self, name: &str) -> String {
         if name.is_empty() {
-            self.0.display().to_string()
+            self.path.display().to_string()
         } else {
-            self.0.join(name).display().to_string()
+            self.path.join(name).display().to_string()
         }
     }
 
     fn lock(&self) -> StorageResult<DirectoryLock> {
         let error = |operation| move |source: io::Error| self.error(operation, OWNER, &source);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
         made.map_err(|source| self.error("make", "", &source))?;
-        let path = self.0.join(OWNER);
+        let path = self.path.join(OWNER);
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true).mode(0o600);
         let file = options.open(&path).map_err(error("open"))?;
@@ -105,7 +124,7 @@ impl Storage for Directory {
     fn list(&self) -> StorageResult<Vec<String>> {
         let error = |source: io::Error| self.error("read the directory", "", &source);
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(error)? {
+        for entry in fs::read_dir(&self.path).map_err(error)? {
             // Names that are not UTF-8 cannot be segments.
             names.extend(entry.map_err(error)?.file_name().into_string());
         }
@@ -115,29 +134,29 @@ impl Storage for Directory {
     fn create(&self, name: &str) -> StorageResult<DirectoryFile> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).read(true).write(true).mode(0o600);
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         let file = options.open(&path).map_err(|source| self.error("make", name, &source))?;
-        Ok(DirectoryFile { file, path })
+        Ok(self.file(file, path))
     }
 
     fn open(&self, name: &str, mode: OpenMode) -> StorageResult<DirectoryFile> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         let opened = lanecast_os::open(&path, mode == OpenMode::Write);
         let file = opened.map_err(|source| self.error("open", name, &source))?;
-        Ok(DirectoryFile { file, path })
+        Ok(self.file(file, path))
     }
 
     fn remove(&self, name: &str) -> StorageResult<()> {
-        fs::remove_file(self.0.join(name)).map_err(|source| self.error("remove", name, &source))
+        fs::remove_file(self.path.join(name)).map_err(|source| self.error("remove", name, &source))
     }
 
     fn rename(&self, from: &str, to: &str) -> StorageResult<()> {
-        let renamed = fs::rename(self.0.join(from), self.0.join(to));
+        let renamed = fs::rename(self.path.join(from), self.path.join(to));
         renamed.map_err(|source| self.error("rename", from, &source))
     }
 
     fn sync_directory(&self) -> StorageResult<()> {
-        let synced = File::open(&self.0).and_then(|directory| directory.sync_all());
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|source| self.error("synchronise", "", &source))
     }
 }
@@ -146,6 +165,7 @@ impl Storage for Directory {
 #[derive(Debug)]
 pub struct DirectoryFile {
     file: File,
+    direct: Option<DirectWrites>,
     path: PathBuf,
 }
 
@@ -176,7 +196,9 @@ impl StoredFile for DirectoryFile {
         let (mut offset, mut fill) = (0, Fill::Paced);
         while offset < bytes && !(is_reserved && fill == Fill::Reserved) {
             let length = (bytes - offset).min(ZEROS as u64);
-            self.write_all_at(&zeros[..length as usize], offset)?;
+            // Through the page cache: there, partial blocks of the writer find the rest of theirs.
+            let zeros = &zeros[..length as usize];
+            self.file.write_all_at(zeros, offset).map_err(self.error("write"))?;
             offset += length;
             if fill == Fill::Paced {
                 // Otherwise all zeros reach the disk at once, and a concurrent synchronization
@@ -199,12 +221,30 @@ impl StoredFile for DirectoryFile {
         }
     }
 
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> StorageResult<()> {
+        let direct = self.direct.as_ref().map(|it| it.write(&self.file, bytes, offset));
+        let direct = direct.unwrap_or(Ok(0..0)).map_err(self.error("write"))?;
+        let ends = [0..direct.start, direct.end..bytes.len()];
+        for end in ends.into_iter().filter(|end| !end.is_empty()) {
+            let at = offset + end.start as u64;
+            self.file.write_all_at(&bytes[end], at).map_err(self.error("write"))?;
+        }
+        Ok(())
+    }
+
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize> {
         loop {
             match self.file.read_at(bytes, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result.map_err(self.error("read")),
             }
+        }
+    }
+
+    fn will_need(&self, offset: u64, bytes: u64) {
+        if self.direct.is_some() {
+            // Advice: what is not read ahead is read later.
+            let _ = fadvise(&self.file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
     }
 

@@ -127,9 +127,13 @@ impl Encoder {
         // The checksum covers `previous`, which makes the records a chain.
         self.previous = self.seed.header(header);
         header.crc = self.previous.into();
-        let start = batch.bytes.len();
         // One part per segment: each is one write and one synchronization.
-        if batch.parts.last().is_none_or(|part| part.segment != self.segment) {
+        let is_new = batch.parts.last().is_none_or(|part| part.segment != self.segment);
+        if is_new {
+            batch.align(self.offset);
+        }
+        let start = batch.bytes.len();
+        if is_new {
             batch.parts.push(BatchPart {
                 segment: self.segment,
                 offset: self.offset,

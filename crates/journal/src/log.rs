@@ -127,7 +127,7 @@ impl<S: Storage> Log<S> {
         if self.failure.is_some() {
             return Err(AppendError::Failed);
         }
-        if self.batch.bytes.len() >= self.settings.max_pending_bytes {
+        if self.batch.length() >= self.settings.max_pending_bytes {
             return Err(AppendError::Full);
         }
         if self.batch.is_stalled {

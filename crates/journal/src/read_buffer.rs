@@ -7,6 +7,8 @@ const MOST: usize = 256 << 10;
 /// Smallest read. The size doubles from read to read, so that a cursor at the end does not read
 /// zeros again and again.
 const LEAST: usize = 4 << 10;
+/// Bytes behind a largest read that the disk is asked for meanwhile.
+const AHEAD: u64 = 1 << 20;
 
 /// The last block read of one file.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(crate) struct ReadBuffer {
     filled: usize,
     /// Size of the next read.
     stride: usize,
+    /// Offset up to which the disk was asked ahead.
+    asked: u64,
     /// Offset up to which a search reads at once, and not beyond.
     end: Option<u64>,
 }
@@ -57,6 +61,7 @@ impl ReadBuffer {
     pub(crate) fn forget(&mut self) {
         self.filled = 0;
         self.stride = 0;
+        self.asked = 0;
     }
 
     /// Sets the offset up to which a search reads; `None` when it is over.
@@ -75,10 +80,22 @@ impl ReadBuffer {
             // Anew: nothing of the old block is wanted, and fresh pages are zero already.
             self.bytes = vec![0; wanted];
         }
+        if self.stride == MOST {
+            self.ask_ahead(file, offset + wanted as u64);
+        }
         // Invalid until the read has succeeded.
         self.filled = 0;
         self.filled = file.fill_at(&mut self.bytes[..wanted], offset)?;
         self.start = offset;
         Ok(())
+    }
+
+    /// Asks the disk for what follows a long read that ends at `end`.
+    fn ask_ahead<F: StoredFile>(&mut self, file: &F, end: u64) {
+        let until = end + AHEAD;
+        // Otherwise the reader has gone back.
+        let from = if self.asked <= until { end.max(self.asked) } else { end };
+        file.will_need(from, until - from);
+        self.asked = until;
     }
 }

@@ -171,6 +171,9 @@ pub trait StoredFile: fmt::Debug + Send + Sync + 'static {
     /// If the disk refuses.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> StorageResult<usize>;
 
+    /// The `bytes` from `offset` on are going to be read soon. Does not wait, and may do nothing.
+    fn will_need(&self, _offset: u64, _bytes: u64) {}
+
     /// Makes earlier writes durable.
     ///
     /// # Errors

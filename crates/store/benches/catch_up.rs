@@ -3,7 +3,8 @@
 //! memory; every message is checked: none is lost, and none that was acknowledged comes again.
 //!
 //! `cargo bench -p lanecast-store --bench catch_up`, or `-- --rate 100000 --away 10 --runs 3`, and
-//! `-- --directory PATH` for another disk than that of the temporary directory.
+//! `-- --directory PATH` for another disk than that of the temporary directory;
+//! `-- --cached-writes` for a store that writes through the page cache.
 #![forbid(unsafe_code)]
 
 use lanecast_shm::{Domain, DomainSettings, Visibility};
@@ -31,6 +32,7 @@ struct Arguments {
     away: Duration,
     runs: usize,
     directory: PathBuf,
+    has_direct_writes: bool,
 }
 
 fn main() {
@@ -39,6 +41,7 @@ fn main() {
         away: Duration::from_secs(10),
         runs: 3,
         directory: std::env::temp_dir(),
+        has_direct_writes: true,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -47,6 +50,7 @@ fn main() {
             "--rate" => arguments.rate = number(),
             "--away" => arguments.away = Duration::from_secs(number()),
             "--runs" => arguments.runs = number() as usize,
+            "--cached-writes" => arguments.has_direct_writes = false,
             "--directory" => arguments.directory = words.next().expect("a path").into(),
             // Options that cargo bench passes to every benchmark.
             _ => {}
@@ -71,8 +75,10 @@ impl Drop for Served<'_> {
     }
 }
 
-fn serve(domain: Domain, path: &Path, is_over: &AtomicBool) {
-    let mut store = StoreServer::open(domain, "a", path, StoreOptions::default()).expect("a store");
+fn serve(domain: Domain, path: &Path, has_direct_writes: bool, is_over: &AtomicBool) {
+    let mut options = StoreOptions::default();
+    options.has_direct_writes = has_direct_writes;
+    let mut store = StoreServer::open(domain, "a", path, options).expect("a store");
     while !is_over.load(Ordering::Relaxed) {
         let work = store.poll().expect("a working disk");
         store.wait_at_most(work, NAP);
@@ -148,7 +154,8 @@ fn replay(arguments: &Arguments) {
         let _served = Served(&is_over);
         let (others, path) = (domain.clone(), root.path().join("a"));
         let is_over = &is_over;
-        scope.spawn(move || serve(others, &path, is_over));
+        let has_direct_writes = arguments.has_direct_writes;
+        scope.spawn(move || serve(others, &path, has_direct_writes, is_over));
         let mut publisher = publisher(&domain);
         (0..REPLAYED).for_each(|_| send(&mut publisher));
         assert!(publisher.wait_stable(PATIENCE, |_| {}), "stable in time");
@@ -174,7 +181,8 @@ fn catch_up(arguments: &Arguments) {
         let _served = Served(&is_over);
         let (others, path) = (domain.clone(), root.path().join("a"));
         let (is_over, sent) = (&is_over, &sent);
-        scope.spawn(move || serve(others, &path, is_over));
+        let has_direct_writes = arguments.has_direct_writes;
+        scope.spawn(move || serve(others, &path, has_direct_writes, is_over));
         let (others, rate) = (domain.clone(), arguments.rate);
         scope.spawn(move || {
             let mut publisher = publisher(&others);

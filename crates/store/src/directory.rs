@@ -28,12 +28,16 @@ pub(crate) struct StoreDirectory {
 
 impl StoreDirectory {
     /// Files of the journal, and the checkpoints beside them, of the directory at `path`.
-    pub(crate) fn storage(path: &Path) -> Directory {
-        Directory::new(path.join(JOURNAL))
+    pub(crate) fn storage(path: &Path, has_direct_writes: bool) -> Directory {
+        Directory::new(path.join(JOURNAL)).with_direct_writes(has_direct_writes)
     }
 
     /// Opens the directory at `path`, or makes it; only this user can read a new one.
-    pub(crate) fn open(path: &Path, config: JournalConfig) -> Result<Self, DirectoryError> {
+    pub(crate) fn open(
+        path: &Path,
+        config: JournalConfig,
+        has_direct_writes: bool,
+    ) -> Result<Self, DirectoryError> {
         let failed = |error| DirectoryError::Io { path: path.to_owned(), error };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
         let written = Arc::new(ArmedEvent::new().map_err(failed)?);
@@ -45,7 +49,8 @@ impl StoreDirectory {
                 listener.notify();
             }
         };
-        let journal = Journal::open_with(Self::storage(path), config, listener)?;
+        let storage = Self::storage(path, has_direct_writes);
+        let journal = Journal::open_with(storage, config, listener)?;
         // An empty journal has promised nothing, so whatever was here before is gone.
         let incarnation = if journal.recovered().last == 0 {
             draw_incarnation(path).map_err(failed)?
@@ -81,7 +86,8 @@ mod tests {
     use std::time::Duration;
 
     fn open(path: &Path) -> Result<StoreDirectory, DirectoryError> {
-        StoreDirectory::open(path, JournalConfig { segment_bytes: 1 << 20, ..Default::default() })
+        let config = JournalConfig { segment_bytes: 1 << 20, ..Default::default() };
+        StoreDirectory::open(path, config, true)
     }
 
     #[test]

@@ -15,6 +15,10 @@ pub struct StoreOptions {
     pub settings: StoreSettings,
     /// The journal: length of its segments, and bytes that may wait for the disk.
     pub journal: JournalConfig,
+    /// Long batches go past the page cache of the system where that is possible: see
+    /// [`Directory::with_direct_writes`](lanecast_journal::Directory::with_direct_writes). Default
+    /// yes.
+    pub has_direct_writes: bool,
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
     /// Default 64 MiB; at most an eighth of the limit of `retention`.
     pub checkpoint_bytes: u64,
@@ -84,6 +88,7 @@ impl Default for StoreOptions {
         Self {
             settings: StoreSettings::default(),
             journal: JournalConfig::default(),
+            has_direct_writes: true,
             checkpoint_bytes: 64 << 20,
             retention: StoreRetention::default(),
             permits_deregistration: false,

@@ -32,6 +32,11 @@ use std::time::Duration;
 const POLL_LIMIT: usize = 256;
 /// Bytes of a frame beside the messages in it.
 const FRAME_OVERHEAD: usize = 512;
+/// Pause for more messages while the disk writes those before. Short: the messages that come until
+/// its end have to find room in the transport.
+const GATHER: Duration = Duration::from_micros(100);
+/// Messages of a poll beyond which the next ones are there already.
+const MANY: usize = 64;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// Interval at which retention looks for messages to give up.
@@ -82,6 +87,8 @@ pub struct StoreServer<T: Transport + Clone> {
     wakeup: Wakeup,
     clock: Clock,
     persisted: u64,
+    /// Messages and other events of topics in the last poll.
+    found: usize,
     next_tick: Nanos,
     forget_at: Nanos,
     stats: StoreStats,
@@ -131,8 +138,8 @@ impl<T: Transport + Clone> StoreServer<T> {
         settings.longest_frame = settings.longest_frame.min(longest);
         drop(replies);
         let StoreDirectory { incarnation, journal, written } =
-            StoreDirectory::open(directory, journal_config)?;
-        let storage = StoreDirectory::storage(directory);
+            StoreDirectory::open(directory, journal_config, options.has_direct_writes)?;
+        let storage = StoreDirectory::storage(directory, options.has_direct_writes);
         let identity = StoreIdentity { settings, incarnation, segment_bytes };
         let recovered = Checkpoints::recover(&storage, &identity, |start| {
             journal.cursor(start, Durability::Persisted)
@@ -156,6 +163,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             telemetry: Telemetry::open(options.counters.as_deref(), name, incarnation),
             incarnation,
             persisted: log.persisted(),
+            found: 0,
             machine,
             log,
             clients: Clients::new(transport.clone(), name),
@@ -194,7 +202,8 @@ impl<T: Transport + Clone> StoreServer<T> {
     pub fn poll(&mut self) -> Result<usize, StoreError<T::Error>> {
         let now = self.now();
         self.log.set_time(unix_ns());
-        let mut work = self.poll_topics(now);
+        self.found = self.poll_topics(now);
+        let mut work = self.found;
         work += self.poll_requests(now);
         work += self.poll_peers(now);
         let persisted = self.log.persisted();
@@ -317,7 +326,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         }
         let subscriber = self.transport.subscriber(&[topic])?;
         let mut topic_entry = Topic { subscriber, was_evicted: false };
-        if self.wakeup.add(&mut topic_entry.subscriber).is_err() {
+        if self.wakeup.add_topic(&mut topic_entry.subscriber).is_err() {
             // Without a descriptor its messages wait for the next tick.
             self.stats.refused += 1;
         }
@@ -334,22 +343,37 @@ impl<T: Transport + Clone> StoreServer<T> {
             }
             // For lack of memory or descriptors now, perhaps: the next poll tries again.
             let Ok(mut subscriber) = self.transport.subscriber(&[name]) else { continue };
-            if self.wakeup.add(&mut subscriber).is_ok() {
+            if self.wakeup.add_topic(&mut subscriber).is_ok() {
                 *topic = Topic { subscriber, was_evicted: false };
             }
         }
     }
 
     /// Waits until there is something to do after a [`poll`](Self::poll) that returned `work`, at
-    /// most `limit`; returns at once if that is not 0.
+    /// most `limit`. If that is not 0 it returns at once, or, while the disk writes and there were
+    /// only a few messages, after a tenth of a millisecond.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
         if work > 0 {
-            return;
+            return self.gather(work, limit);
         }
         let due = Duration::from_nanos(self.next_tick.saturating_sub(self.now()));
         let limit = limit.min(due);
         let limit = if self.clients.are_waiting() { limit.min(ROOM_WAIT) } else { limit };
         self.wakeup.wait(limit);
+    }
+
+    /// Pauses while the disk writes, if the last poll found a few messages and nothing else: those
+    /// that come until the disk is done have to wait for the next batch anyway. One poll finds many
+    /// of them then, and publishers need not wake this thread for each.
+    fn gather(&self, work: usize, limit: Duration) {
+        let is_writing = self.log.appended() != self.persisted;
+        if work != self.found || work > MANY || !is_writing || limit.is_zero() {
+            return;
+        }
+        self.wakeup.arm();
+        if self.log.persisted() == self.persisted {
+            self.wakeup.wait_for_others(limit.min(GATHER));
+        }
     }
 
     /// A descriptor for event loops: readable when there is something to poll. The store has to be

@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod golden;
 mod kill;
+mod long_batches;
 mod model;
 mod reader;
 mod recycled;
