@@ -7,7 +7,7 @@
 //!
 //! Parts meet in frames only, and are deterministic: the step of one part depends on its state, the
 //! time and its input, whatever the others are doing. So each such step is computed once, and a
-//! state of the whole is a few digests. Two more savings leave out no behaviour:
+//! state of the whole is a few digests. Four more savings leave out no behaviour:
 //!
 //! - **A store that cannot fail any more has a fast disk.** Its frames can wait on their way, which
 //!   a caller sees as it would see a slow disk.
@@ -18,7 +18,23 @@
 //!   looks for the next one when any reply comes, happens once if one store loses its data once:
 //!   other scopes go without this saving. And frames that a publisher which has crashed left under
 //!   way to a store that cannot fail any more: a store takes less of an old run as it goes on,
-//!   never more. A test compares the ends of small scopes with and without this saving.
+//!   never more.
+//! - **What a publisher that has crashed left under way arrives at once, or too late.** Once no
+//!   store can fail any more, the next publisher's Open reaches each of them, and from then on
+//!   nothing of the old run changes a store. Before that, all that the next publisher learns of a
+//!   store is which runs it has promised and which members it knows, and these do not change with
+//!   old messages; it counts messages only in answers to Open. So whether an old message arrives
+//!   now or shortly before Open makes no difference to any part in the end: it is delivered before
+//!   everything else, or never. Old frames and old messages to one store still come in any order.
+//!   Members do change if a store loses its data: such scopes go without this saving.
+//!
+//! - **A store whose last answer was not read can wait with its next input** (a persistent set).
+//!   What it does then only takes from its own ways and adds to one that is not empty, so it
+//!   commutes with every step of the others, until the publisher has read the answer: one order of
+//!   them is enough. That holds if no store can fail any more, and the input is none after which a
+//!   store asks another one for copies.
+//!
+//! A test compares the ends of small scopes with and without these savings.
 //!
 //! A scope in which any one of several stores may fail is explored as one scope for each of them.
 
@@ -94,6 +110,8 @@ enum Choice {
     Wipe(usize),
     StartStore(usize),
     CrashPublisher,
+    /// Frames and messages to a store of publishers that have crashed arrive too late.
+    Forget(usize),
     Tick,
 }
 
@@ -109,6 +127,8 @@ struct State {
     oracle: Part<Oracle>,
     left: StoreScope,
     saves_idle: bool,
+    /// Frames and messages of publishers that have crashed are delivered before all others.
+    settles_old: bool,
     path: Option<Rc<Path>>,
 }
 
@@ -179,6 +199,7 @@ impl State {
             oracle: Part::new(Oracle::default()),
             saves_idle: scope.saves_idle
                 && (scope.wipes == 0 || (scope.failing.is_some() && scope.wipes == 1)),
+            settles_old: scope.saves_idle && scope.wipes == 0,
             left: scope,
             path: None,
         };
@@ -231,7 +252,15 @@ impl State {
         if self.left.ticks == 0 && quiet {
             return choices;
         }
-        choices.extend(self.next_flying().map(Choice::Deliver));
+        if let Some(store) = self.settling() {
+            let is_old = |index: &usize| self.is_old(&self.flying[*index], store);
+            choices.extend(self.next_flying().filter(is_old).map(Choice::Deliver));
+            choices.push(Choice::Forget(store));
+            return choices;
+        }
+        let waiting = self.waiting();
+        let is_now = |index: &usize| !waiting.contains(&self.flying[*index].way().1);
+        choices.extend(self.next_flying().filter(is_now).map(Choice::Deliver));
         for (index, part) in self.stores.iter().enumerate() {
             if part.it.store.is_none() {
                 choices.push(Choice::StartStore(index));
@@ -258,6 +287,39 @@ impl State {
             choices.push(Choice::Tick);
         }
         choices
+    }
+
+    /// Whether a publisher that has crashed left this under way to a store.
+    fn is_old(&self, flying: &Flying, store: usize) -> bool {
+        let (from, to, _) = flying.way();
+        from >= FIRST_SESSION && from != self.session && to == store as u64
+    }
+
+    /// The store that takes next, or never, what a publisher that has crashed left under way.
+    fn settling(&self) -> Option<usize> {
+        let stores = || 0..self.stores.len();
+        let is_safe = |store| !self.may_fail(store) && self.stores[store].it.store.is_some();
+        let has_old = |store: &usize| self.flying.iter().any(|it| self.is_old(it, *store));
+        let store = stores().find(has_old)?;
+        (self.settles_old && stores().all(is_safe)).then_some(store)
+    }
+
+    /// The stores whose next inputs can wait: the publisher has not read their last answers.
+    fn waiting(&self) -> Vec<u64> {
+        let stores = 0..self.stores.len() as u64;
+        let is_safe = |(index, part): (usize, &Part<StorePart>)| {
+            !self.may_fail(index) && part.it.store.is_some()
+        };
+        let is_between_stores = |it: &Flying| it.way().0 < stores.end && it.way().1 < stores.end;
+        let saves = self.saves_idle
+            && self.stores.iter().enumerate().all(is_safe)
+            && !self.flying.iter().any(is_between_stores);
+        let can_wait = |store: &u64| {
+            let has_answered = self.flying.iter().any(|it| it.way().0 == *store);
+            let may_copy = |it: &Flying| it.way().1 == *store && it.may_start_a_copy();
+            has_answered && !self.flying.iter().any(may_copy)
+        };
+        stores.filter(|store| saves && can_wait(store)).collect()
     }
 
     /// Orders what is under way, and delivers what changes nothing.
@@ -342,6 +404,12 @@ impl State {
                 // What it has sent is under way still; what was sent to it is lost.
                 self.flying.retain(|flying| flying.way().1 < FIRST_SESSION);
                 self.source(&SourceInput::Tick, steps)
+            }
+            Choice::Forget(store) => {
+                let mut flying = std::mem::take(&mut self.flying);
+                flying.retain(|it| !self.is_old(it, store));
+                self.flying = flying;
+                Ok(())
             }
             Choice::Tick => {
                 self.left.ticks -= 1;

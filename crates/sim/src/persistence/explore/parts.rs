@@ -49,6 +49,13 @@ pub(super) enum Flying {
 }
 
 impl Flying {
+    /// Whether a store may ask another one for copies because of it.
+    pub(super) fn may_start_a_copy(&self) -> bool {
+        let Self::Frame { bytes, .. } = self else { return false };
+        let frame = StoreFrame::read(bytes).map(|(_, frame)| frame);
+        matches!(frame, Ok(StoreFrame::Begin { .. } | StoreFrame::Elsewhere { .. }))
+    }
+
     /// Sender and receiver; messages travel apart from frames.
     pub(super) const fn way(&self) -> (u64, u64, bool) {
         match *self {
