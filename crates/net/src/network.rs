@@ -378,6 +378,29 @@ mod tests {
         messages
     }
 
+    /// A publisher would wait for it until its liveness time is over.
+    #[test]
+    fn a_subscriber_that_has_left_joins_nothing() {
+        let settings = NetSettings { resolver_group: None, ..NetSettings::default() };
+        let network = Network::open(settings).expect("a network");
+        let context = &network.conductor.context;
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        let source = Source { kind: TransportKind::Ru, session: 1, address, group: None, pid: 0 };
+        for leaves in [false, true] {
+            let socket = context.session_socket(0).expect("a socket");
+            let state = Arc::new(OwnerState::new().expect("an event"));
+            let topics = TopicSelection::of_names(&["prices"]);
+            let how = (None, DeliverySettings::default());
+            let (context, rng) = (Arc::clone(context), Rng::new(1));
+            let mut sessions = ReceiveSessions::new(context, topics, how, socket, rng, state);
+            if leaves {
+                sessions.leave(1);
+            }
+            let _ = sessions.join(&source, "prices", 1).expect("sockets");
+            assert_eq!(sessions.has_session(&source), !leaves);
+        }
+    }
+
     #[test]
     fn shares_of_a_receive_thread_that_has_ended_are_served_on() {
         // A daemon of its own finds publishers: no other test is met.

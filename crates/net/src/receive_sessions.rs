@@ -91,6 +91,8 @@ pub(crate) struct ReceiveSessions {
     /// Only the conductor reads the sockets.
     background: bool,
     unreadable: UnreadableDatagrams,
+    /// The subscriber is gone.
+    has_left: bool,
 }
 
 impl ReceiveSessions {
@@ -132,6 +134,7 @@ impl ReceiveSessions {
             reporting: Reporting::new(),
             background,
             unreadable: UnreadableDatagrams::default(),
+            has_left: false,
         }
     }
 
@@ -158,7 +161,8 @@ impl ReceiveSessions {
     ) -> std::io::Result<Admission> {
         // Not an error: discovery reports topics of all the program's subscribers.
         let is_except = self.except == Some(SessionId(source.session));
-        if is_except || !self.topics.selects(topic) {
+        // Found while the subscriber left: the publisher would wait for a receiver that is gone.
+        if self.has_left || is_except || !self.topics.selects(topic) {
             return Ok(Admission::Joined);
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));
@@ -549,6 +553,7 @@ impl ReceiveSessions {
 
     /// Leaves all sessions.
     pub(crate) fn leave(&mut self, now: Nanos) {
+        self.has_left = true;
         self.sessions.iter_mut().for_each(ReceiveSession::leave);
         self.send_control(now);
     }

@@ -119,6 +119,25 @@ impl Actor {
         self.process.kill().map(drop)
     }
 
+    /// The memory that it has in use, in KiB.
+    pub fn memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.context("no VmRSS")
+    }
+
+    /// The CPU time of all its threads.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let mut time = Duration::ZERO;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            let on_cpu = text.split_whitespace().next().and_then(|word| word.parse().ok());
+            time += Duration::from_nanos(on_cpu.context("no schedstat")?);
+        }
+        Ok(time)
+    }
+
     /// The number of its process.
     pub fn pid(&self) -> u32 {
         self.process.pid()

@@ -3,13 +3,30 @@
 use crate::loss::{self, Loss};
 use crate::namespace::Namespace;
 use crate::process::{self, Done, Process};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The name of every host's interface.
 pub(crate) const INTERFACE: &str = "eth0";
+
+/// Traffic that a host has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets; one of segmented datagrams counts once.
+    pub packets: u64,
+    /// Bytes, with all headers.
+    pub bytes: u64,
+}
+
+impl Sent {
+    /// Traffic since then.
+    #[must_use]
+    pub const fn since(self, then: Self) -> Self {
+        Self { packets: self.packets - then.packets, bytes: self.bytes - then.bytes }
+    }
+}
 
 /// One host: a network namespace with an interface `eth0` and two addresses.
 #[derive(Debug)]
@@ -103,6 +120,18 @@ impl Host {
     pub fn has_program(&self) -> Result<bool> {
         let link = ["-n", self.name(), "-details", "link", "show", INTERFACE];
         Ok(crate::tool::run("ip", &link, "")?.contains("xdp"))
+    }
+
+    /// Traffic that it has sent by its interface so far.
+    pub fn sent(&self) -> Result<Sent> {
+        let text = self.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
+        let mut lines = text.lines().map(str::trim);
+        let line = lines.find_map(|line| line.strip_prefix(INTERFACE)?.strip_prefix(':'));
+        // Eight columns of what came, then those of what was sent.
+        let words = line.context("no interface")?.split_whitespace().skip(8);
+        let mut words = words.map(str::parse::<u64>);
+        let mut next = || words.next().context("a column is missing")?.context("no number");
+        Ok(Sent { bytes: next()?, packets: next()? })
     }
 
     /// Runs an nftables script here; what it prints.

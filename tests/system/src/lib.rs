@@ -36,7 +36,7 @@ mod tool;
 mod wait;
 
 pub use actor::{Actor, Left};
-pub use host::Host;
+pub use host::{Host, Sent};
 pub use loss::{Loss, Traffic};
 pub use namespace::clear_stale;
 pub use network::Network;

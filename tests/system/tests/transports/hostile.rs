@@ -26,14 +26,6 @@ fn bytes(host: &Host, counter: &str) -> Result<u64> {
     found.with_context(|| format!("no bytes in {text:?}"))
 }
 
-/// The memory that a process has in use, in KiB.
-fn memory(actor: &Actor) -> Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", actor.pid()))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.context("no VmRSS")
-}
-
 fn flood(transport: &str) -> Result<()> {
     let net = Network::bridged(3)?;
     let attacker = net.host(2);
@@ -48,7 +40,7 @@ fn flood(transport: &str) -> Result<()> {
         source.tells("source")?.splitn(4, ':').skip(1).take(2).collect::<Vec<_>>().join(":");
     let mut reader = subscriber(net.host(1), PATIENT)?;
     source.tells("reached")?;
-    let before = [memory(&source)?, memory(&reader)?];
+    let before = [source.memory()?, reader.memory()?];
     let mut attack = Actor::start(
         attacker,
         &format!(
@@ -69,7 +61,7 @@ fn flood(transport: &str) -> Result<()> {
     attack.end()?;
     let (repeated, lies) = (attack.tells_number("repeated")?, attack.tells_number("sent")?);
     attack.finish()?;
-    let after = [memory(&source)?, memory(&reader)?];
+    let after = [source.memory()?, reader.memory()?];
     let (sent, answered) = (bytes(attacker, "sent")?, bytes(attacker, "answered")?);
     println!("{transport}: {lies} lies and {repeated} echoes of {sent} bytes, {answered} answered");
     println!("{transport}: memory in KiB {before:?}, then {after:?}");

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod bypass;
+mod crowd;
 mod deaths;
 mod hostile;
 mod late;
