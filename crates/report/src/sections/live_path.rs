@@ -18,7 +18,7 @@ pub(super) fn blocks(groups: &[Group<'_>], several: bool) -> Vec<Block> {
                  intended time of sending, a message that was sent late because something else had \
                  the CPU counts as late. A store without a CPU of its own shares those of the two.";
     let mut blocks = vec![Block::Words(intro.into())];
-    let tables = [times(groups, several), comparison(groups, several)];
+    let tables = [times(groups, several), ratios(groups, several), conditions(groups, several)];
     blocks.extend(tables.into_iter().map(Block::Table));
     blocks.push(Block::Charts(chart(groups, several).into_iter().collect()));
     blocks
@@ -46,15 +46,29 @@ fn times(groups: &[Group<'_>], several: bool) -> Table {
     table
 }
 
-/// Ratios to the test without a store of the same repetition, and the conditions.
-fn comparison(groups: &[Group<'_>], several: bool) -> Table {
+/// Ratios to the test without a store of the same repetition, with their range.
+fn ratios(groups: &[Group<'_>], several: bool) -> Table {
+    let columns = ["test", ">p50 to none", ">asked", ">p99 to none", ">asked", ">repetitions"];
+    let mut table = Table::new("To the live path without a store", &columns);
+    for (key, lines) in groups {
+        let first = lines[0];
+        let ratio = |path| words(spread(lines, path, number::ratio));
+        table.rows.push(vec![
+            name(*key, several).into(),
+            ratio("p50_of_none"),
+            first.cell("asked_p50_of_none", number::ratio),
+            ratio("p99_of_none"),
+            first.cell("asked_p99_of_none", number::ratio),
+            number::count(lines.len() as u64).text().into(),
+        ]);
+    }
+    table
+}
+
+/// Counts and conditions of the tests.
+fn conditions(groups: &[Group<'_>], several: bool) -> Table {
     let columns = [
         "test",
-        ">p50 to none",
-        ">asked",
-        ">p99 to none",
-        ">asked",
-        ">repetitions",
         ">samples",
         ">lost",
         "wait",
@@ -63,10 +77,9 @@ fn comparison(groups: &[Group<'_>], several: bool) -> Table {
         ">subscriber's CPU",
         ">store's CPU",
     ];
-    let mut table = Table::new("To the live path without a store", &columns);
+    let mut table = Table::new("Under these conditions", &columns);
     for (key, lines) in groups {
         let first = lines[0];
-        let ratio = |path| words(spread(lines, path, number::ratio));
         let counted = |path| words(spread(lines, path, number::whole));
         let store_cpu = match (first.whole("stores"), first.whole("store_cpu")) {
             (Some(0), _) => Words::new(),
@@ -75,11 +88,6 @@ fn comparison(groups: &[Group<'_>], several: bool) -> Table {
         };
         table.rows.push(vec![
             name(*key, several).into(),
-            ratio("p50_of_none"),
-            first.cell("asked_p50_of_none", number::ratio),
-            ratio("p99_of_none"),
-            first.cell("asked_p99_of_none", number::ratio),
-            number::count(lines.len() as u64).text().into(),
             counted("latency.intended.samples"),
             counted("lost"),
             first.word("wait"),
