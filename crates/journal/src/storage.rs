@@ -130,7 +130,7 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     fn sync_directory(&self) -> StorageResult<()>;
 }
 
-/// How the rest of a preallocation is done.
+/// Way in which the rest of a preallocation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// In synchronized steps, so that other files get their share of the disk.

@@ -14,7 +14,7 @@ pub struct PersistenceSettings {
     pub stores: Vec<Vec<String>>,
     /// Groups of stores of single topics; the others have `stores`.
     pub topic_stores: Vec<(String, Vec<Vec<String>>)>,
-    /// How many of the groups have to hold a message.
+    /// Rule for the groups that have to hold a message.
     pub groups: GroupRule,
     /// Whether registered receivers hold publishers back.
     pub pacing: Pacing,

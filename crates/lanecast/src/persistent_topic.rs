@@ -117,13 +117,14 @@ impl<'a> PersistentTopic<'a> {
     /// # Errors
     /// [`Error::Persistence`] if a name cannot be used; others see [`Error`].
     pub fn publisher(self) -> Result<PersistentPublisher, Error> {
-        let PersistenceSettings { flight_messages, flight_bytes, retry, .. } = self.settings;
-        let PersistenceSettings { pacing, unconsumed_messages, .. } = self.settings;
-        let mut options = PersistentOptions::new(store_groups(&self.settings)?);
+        let configured = &self.settings;
+        let mut options = PersistentOptions::new(store_groups(configured)?);
         let settings = &mut options.settings;
-        (settings.flight_messages, settings.flight_bytes) = (flight_messages, flight_bytes);
-        (settings.pacing, settings.unconsumed_messages) = (pacing, unconsumed_messages);
-        settings.retry = retry;
+        settings.flight_messages = configured.flight_messages;
+        settings.flight_bytes = configured.flight_bytes;
+        settings.pacing = configured.pacing;
+        settings.unconsumed_messages = configured.unconsumed_messages;
+        settings.retry = configured.retry;
         let Self { transports, topic, source, .. } = self;
         PersistentPublisher::open(transports, topic, source, options).map_err(not_opened)
     }
@@ -175,7 +176,7 @@ impl<'a> DurableTopic<'a> {
         self
     }
 
-    /// Where the subscriber begins with a stream of which it has consumed nothing.
+    /// Start of the subscriber in a stream of which it has consumed nothing.
     pub const fn start(mut self, start: ReceiverStart) -> Self {
         self.start = start;
         self
@@ -188,7 +189,7 @@ impl<'a> DurableTopic<'a> {
         self
     }
 
-    /// Where each stream ends: the stores send nothing from there on. The subscriber is done when
+    /// End of each stream: the stores send nothing from there on. The subscriber is done when
     /// [`has_ended`](DurableSubscriber::has_ended) says so.
     ///
     /// ```

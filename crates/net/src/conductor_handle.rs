@@ -179,7 +179,7 @@ fn start_receive_threads(
     Ok((ReceiveThreads::new(handles, reports), runners))
 }
 
-/// How a background thread runs.
+/// Settings of a background thread.
 #[derive(Clone, Copy, Debug)]
 struct BackgroundThread {
     only_driver: bool,

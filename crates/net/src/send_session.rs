@@ -243,9 +243,9 @@ impl SendSession {
         self.flush();
     }
 
-    /// Whether no receiver waits, neither for messages nor for the reason that it was ejected.
+    /// Whether the closed session has ended for all receivers.
     pub(crate) fn is_finished(&self) -> bool {
-        self.sender.receivers() == 0 && !self.sender.has_rejected_connections()
+        self.sender.is_finished()
     }
 
     /// Sleeps until control frames come, at most `limit` and not longer than [`NAP`].

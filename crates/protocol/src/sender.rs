@@ -244,6 +244,7 @@ impl Sender {
         let due = [
             self.heartbeats.due(&self.session),
             self.session.receivers_due(),
+            self.session.awaits_until(),
             self.repairs.due(&self.session),
             self.scheduler.due(&self.session),
             self.scheduler.parity_due(&self.session),
@@ -402,7 +403,7 @@ impl Sender {
     }
 
     /// Publishes nothing more. Published messages are still sent and repaired, and the end is
-    /// announced until all receivers have left or died.
+    /// announced until [`is_finished`](Self::is_finished).
     pub fn close(&mut self, now: Nanos) {
         let session = &mut self.session;
         if session.closed {
@@ -414,6 +415,13 @@ impl Sender {
         let heartbeat = session.first_heartbeat(now).at_once(now);
         session.group_heartbeat = heartbeat;
         session.receivers.iter_mut().for_each(|receiver| receiver.heartbeat = heartbeat);
+    }
+
+    /// Whether the session is closed and needed no longer: all receivers have left or died, the end
+    /// was announced several times, and receivers that died had the liveness to come back: a
+    /// receiver whose frames are lost may still hear the sender.
+    pub fn is_finished(&self) -> bool {
+        self.heartbeats.is_over(&self.session) && !self.session.connections.has_rejected()
     }
 
     /// Counts so far.

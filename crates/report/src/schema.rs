@@ -55,7 +55,8 @@ const MEMBERS: [(Shape, &str); 7] = [
     ),
     (
         Shape::Flag,
-        "interrupted drained fast generic cross_numa one_cpu is_sender complete namespaces",
+        "interrupted drained fast generic cross_numa one_cpu is_sender complete namespaces \
+         past_cache",
     ),
     (
         Shape::Object,

@@ -63,6 +63,12 @@ pub(crate) fn notify(event: &ArmedEvent, gate: Option<&GateLive>) {
     event.notify();
 }
 
+/// Whether a subscriber's descriptor has to be armed after an empty poll. Publishers of other
+/// processes signal one with a pipe without disarming it.
+pub(crate) fn has_to_arm(event: &ArmedEvent, has_pipe: bool) -> bool {
+    !event.is_armed() || has_pipe && event.clear()
+}
+
 /// Arms a subscriber's descriptor after an empty poll: `announce` tells all writers, `fence` is a
 /// heavy one, and `has_news` looks at what came before the announcement.
 pub(crate) fn arm_subscriber(

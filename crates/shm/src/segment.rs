@@ -33,7 +33,7 @@ pub(crate) struct Segment {
     slots: NonNull<Slot>,
     limits: Limits,
     events: Arc<SlotEvents>,
-    /// Where subscribers of other processes can join, and only with the publisher.
+    /// Only the publisher has them, and only if subscribers of other processes can join.
     pipes: Option<Arc<SlotPipes>>,
     // Keeps the memory behind the pointers above mapped.
     mappings: Arc<Mappings>,

@@ -1,6 +1,6 @@
 //! The subscriber: polls the images of all joined sessions, and sleeps on all of them at once.
 
-use crate::arming::arm_subscriber;
+use crate::arming::{arm_subscriber, has_to_arm};
 use crate::domain_state::DomainState;
 use crate::image::Image;
 use crate::local_registry::LocalSubscriber;
@@ -111,8 +111,7 @@ impl Subscriber {
         let Some(event) = self.wakeup.as_ref().map(Wakeup::event) else { return };
         if work > 0 {
             event.notify();
-        } else if !event.is_armed() || self.pipe.is_some() && event.clear() {
-            // Publishers of other processes make the descriptor readable without disarming it.
+        } else if has_to_arm(event, self.pipe.is_some()) {
             let announce = || self.images.iter().for_each(Image::announce_sleep);
             // Without coverage the wake-up thread makes the subscriber look, each millisecond.
             // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the
@@ -278,9 +277,10 @@ impl Subscribe for Subscriber {
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         if self.wakeup.is_none() {
-            self.pipe = self.domain.make_pipe();
-            let end = WatchedEnd::subscriber(self.pipe.as_ref())?;
+            let pipe = self.domain.make_pipe();
+            let end = WatchedEnd::subscriber(pipe.as_ref())?;
             self.wakeup = Some(self.domain.wakeups().watch(end)?);
+            self.pipe = pipe;
             self.watch_images();
         }
         let wakeup = self.wakeup.as_ref().ok_or(io::ErrorKind::NotFound)?;

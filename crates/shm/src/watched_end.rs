@@ -30,7 +30,7 @@ pub(crate) struct WatchedEnd {
 pub(crate) struct WatchedWord {
     place: WordPlace,
     seen: SeenValue,
-    /// Its end is woken by other means, and by the word only if they fail.
+    /// The end is woken by other means, and by the word only if they fail.
     is_backup: bool,
 }
 

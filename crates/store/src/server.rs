@@ -392,7 +392,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.machine.summaries()
     }
 
-    /// Where its state was found at the start.
+    /// Place at which the state was found at the start.
     pub const fn recovery(&self) -> &StoreRecovery {
         &self.recovery
     }

@@ -118,7 +118,7 @@ pub enum StoreKind {
     Deregister = 12,
     /// The state of a stream.
     State = 32,
-    /// How far the stream is durable.
+    /// The end of the durable part of the stream.
     Stable = 33,
     /// Messages are missing.
     Want = 34,
@@ -128,7 +128,7 @@ pub enum StoreKind {
     Offer = 36,
     /// The end of the answer to a receiver's question for streams.
     Streams = 37,
-    /// How far a receiver's consumption is durable.
+    /// The end of the durable part of a receiver's consumption.
     Acknowledged = 38,
     /// Streams of the store.
     Inspected = 39,
@@ -186,13 +186,13 @@ impl Ballot {
 /// A run in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its identity.
+    /// The store's identity.
     pub ballot: Ballot,
     /// Sequence of its first message.
     pub start: u64,
 }
 
-/// How far a receiver has consumed a stream: all messages before `next`, the last of them in `run`.
+/// Consumption of a stream by a receiver: all messages before `next`, the last of them in `run`.
 ///
 /// A sequence alone would not do: messages that were never stable can give way to others under the
 /// same sequences.

@@ -1,13 +1,18 @@
-//! The ceiling of a disk: messages that a bare program appends to a file and synchronizes.
+//! The ceiling of a disk: messages that a bare program appends to a file and synchronizes, through
+//! the system's page cache and past it.
 
+use lanecast_journal::{Directory, Storage, StorageResult, StoredFile};
 use serde::Serialize;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Longest batch, which is in memory, in bytes.
 const LONGEST_BATCH: usize = 1 << 30;
+/// Alignment of batches, in memory and in the file: without it they go through the page cache.
+const BLOCK: usize = 4096;
+/// Name of the file.
+const FILE: &str = "ceiling";
 
 /// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
@@ -16,9 +21,9 @@ pub struct CeilingSettings {
     pub size: usize,
     /// Messages between two synchronizations.
     pub batch: usize,
-    /// Most messages.
+    /// Most messages of each of the two ways.
     pub messages: u64,
-    /// Longest time.
+    /// Longest time of each.
     pub time: Duration,
 }
 
@@ -39,10 +44,13 @@ pub struct CeilingResult {
     pub rate: f64,
     /// Bytes a second.
     pub bytes_per_second: f64,
+    /// Whether the batches went past the page cache (`O_DIRECT`).
+    pub past_cache: bool,
 }
 
 /// Appends messages to a new file in `directory`, with an `fdatasync` after each batch; removes the
-/// file. `stop` ends it early.
+/// file. Once through the page cache and once past it, as stores write; the faster one is the
+/// ceiling. `stop` ends it early.
 ///
 /// # Errors
 /// If a batch is longer than 1 GiB, or the file cannot be written.
@@ -51,30 +59,45 @@ pub fn ceiling(
     settings: CeilingSettings,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<CeilingResult> {
-    let CeilingSettings { size, batch, messages, time } = settings;
-    let length = size.saturating_mul(batch.max(1));
+    let length = settings.size.saturating_mul(settings.batch.max(1));
     if length > LONGEST_BATCH {
         let why = format!("batches of {length} bytes are too long: {LONGEST_BATCH} at most");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let path = directory.join("ceiling");
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-    let bytes = vec![0x5a; length];
+    let [cached, direct] =
+        [false, true].map(|past_cache| run(directory, (settings, length), past_cache, stop));
+    let (cached, direct) = (cached?, direct?);
+    Ok(if direct.rate > cached.rate { direct } else { cached })
+}
+
+fn run(
+    directory: &Path,
+    (settings, length): (CeilingSettings, usize),
+    past_cache: bool,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<CeilingResult> {
+    let CeilingSettings { size, batch, messages, time } = settings;
+    let memory = vec![0x5a; length + BLOCK];
+    let start = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
+    let bytes = &memory[start..start + length];
+    let storage = Directory::new(directory).with_direct_writes(past_cache);
+    let file = storage.create(FILE).map_err(io::Error::other)?;
     let (mut written, mut syncs) = (0_u64, 0_u64);
-    let start = Instant::now();
+    let begin = Instant::now();
     let outcome = loop {
-        if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_data()) {
+        let offset = syncs * length.next_multiple_of(BLOCK) as u64;
+        if let Err(error) = append(&file, bytes, offset) {
             break Err(error);
         }
         (written, syncs) = (written + batch.max(1) as u64, syncs + 1);
-        if written >= messages || start.elapsed() >= time || stop() {
-            break Ok(start.elapsed());
+        if written >= messages || begin.elapsed() >= time || stop() {
+            break Ok(begin.elapsed());
         }
     };
     drop(file);
-    let removed = std::fs::remove_file(&path);
-    let duration = outcome?;
-    removed?;
+    let removed = storage.remove(FILE);
+    let duration = outcome.map_err(io::Error::other)?;
+    removed.map_err(io::Error::other)?;
     let rate = written as f64 / duration.as_secs_f64().max(f64::MIN_POSITIVE);
     Ok(CeilingResult {
         size,
@@ -84,7 +107,13 @@ pub fn ceiling(
         duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
         rate,
         bytes_per_second: rate * size as f64,
+        past_cache,
     })
+}
+
+fn append(file: &impl StoredFile, bytes: &[u8], offset: u64) -> StorageResult<()> {
+    file.write_all_at(bytes, offset)?;
+    file.sync_data()
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An event: a descriptor that is readable from [`signal`](Self::signal) to
-/// [`clear`](Self::clear).
-#[derive(Debug)]
-pub struct EventFd(OwnedFd);
-
 /// Signals that one read takes: a pipe holds each signal, an eventfd their number.
 const SIGNALS: usize = 64;
 /// Reads that empty a pipe of 64 KiB, its usual size.
 const READS: usize = 65_536 / (SIGNALS * size_of::<u64>());
+
+/// An event: a descriptor that is readable from [`signal`](Self::signal) to
+/// [`clear`](Self::clear).
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
 
 impl EventFd {
     /// A new event, signalled already if `signalled`.

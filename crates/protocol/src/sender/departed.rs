@@ -1,5 +1,6 @@
 //! Receivers that died or were ejected, in case they come back.
 
+use crate::Nanos;
 use lanecast_transport::SubscriberId;
 use std::collections::VecDeque;
 
@@ -15,6 +16,8 @@ pub(super) struct Departed {
     pub(super) unsubscribed: u64,
     /// The receiver had reported a loss.
     pub(super) has_lost: bool,
+    /// Time until which a closed session waits for it; 0 if it was ejected.
+    pub(super) awaited_until: Nanos,
 }
 
 /// Departed receivers, the oldest first.
@@ -30,6 +33,12 @@ impl DepartedReceivers {
             self.departed.pop_front();
         }
         self.departed.push_back(departed);
+    }
+
+    /// Time until which a closed session waits for the receivers that died: a receiver whose frames
+    /// are lost may still hear the sender. 0 if there are none.
+    pub(super) fn awaited_until(&self) -> Nanos {
+        self.departed.iter().map(|known| known.awaited_until).max().unwrap_or(0)
     }
 
     /// Removes a receiver that joins again.

@@ -67,11 +67,16 @@ impl Heartbeats {
         due.filter(|_| !self.is_over(session))
     }
 
-    /// Whether the end was announced often enough, and all receivers have left or died.
-    const fn is_over(&self, session: &Session) -> bool {
+    /// Whether the end was announced often enough, all receivers have left or died, and the dead
+    /// had time to come back.
+    pub(super) fn is_over(&self, session: &Session) -> bool {
+        // Without a group, no receivers means no addresses to announce it to.
+        let is_announced =
+            !session.is_multicast() || self.close_announcements >= CLOSE_ANNOUNCEMENTS;
         session.closed
-            && self.close_announcements >= CLOSE_ANNOUNCEMENTS
             && session.receivers.is_empty()
+            && is_announced
+            && session.awaits_until().is_none()
     }
 
     /// Requests a status from receivers, at most once per two round trips.

@@ -236,7 +236,17 @@ impl Session {
         if reason != DepartureReason::Left {
             let (receiver, has_lost) = (known.receiver, known.has_lost);
             let unsubscribed = self.counters.unsubscribed;
-            self.departed.add(Departed { receiver, subscriber, unsubscribed, has_lost });
+            let awaited_until = match reason {
+                DepartureReason::TimedOut => self.polled_at.saturating_add(self.settings.liveness),
+                _ => 0,
+            };
+            self.departed.add(Departed {
+                receiver,
+                subscriber,
+                unsubscribed,
+                has_lost,
+                awaited_until,
+            });
         }
         self.membership.depart(subscriber, Departure { reason, progress });
     }
@@ -353,6 +363,11 @@ impl Session {
                 self.reject(peer, receiver, flag::STALLED);
             }
         }
+    }
+
+    /// Time until which the closed session waits for receivers that died and may come back.
+    pub(super) fn awaits_until(&self) -> Option<Nanos> {
+        Some(self.departed.awaited_until()).filter(|until| self.closed && self.polled_at < *until)
     }
 
     /// Earliest time at which a receiver dies or is ejected.

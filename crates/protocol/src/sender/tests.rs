@@ -325,6 +325,55 @@ fn a_closed_session_tells_its_end_until_all_have_left() {
 }
 
 #[test]
+fn a_closed_session_without_receivers_tells_its_end_several_times() {
+    let mut sender = sender(settings(Distribution::Multicast(group())));
+    publish(&mut sender, 0, 10);
+    assert!(!sender.is_finished(), "it is not closed");
+    sender.close(1);
+    let (mut told, mut now) = (0, 1);
+    while !sender.is_finished() {
+        sender.on_time(now);
+        told += of_kind(&sent(&mut sender, now), Kind::Session).len();
+        now = sender.next_deadline().unwrap_or(now).max(now + 1);
+        assert!(now < SECOND, "it ends without receivers to wait for");
+    }
+    assert_eq!((told, sender.next_deadline()), (4, None));
+}
+
+#[test]
+fn a_closed_session_waits_for_receivers_that_may_only_seem_dead() {
+    for distribution in [Distribution::Multicast(group()), Distribution::Unicast] {
+        let mut sender = sender(settings(distribution));
+        let_in(&mut sender, 1, 1, 0, &["a"]);
+        let died = SECOND + 2;
+        for now in [SECOND / 2, SECOND, died] {
+            sender.on_time(now);
+        }
+        assert_eq!(sender.receivers(), 0);
+        sender.close(died);
+        let last = died + SECOND - 1;
+        let mut now = died;
+        while now < last {
+            sender.on_time(now);
+            sent(&mut sender, now);
+            now = sender.next_deadline().expect("it waits").clamp(now + 1, last);
+            assert!(!sender.is_finished());
+        }
+        // Its frames come through again.
+        hear(&mut sender, last, address(1), &status(1, 0, 64));
+        let answer = of_kind(&sent(&mut sender, last), Kind::Eject);
+        let answer: Vec<_> = answer.iter().map(|one| (one.0, one.1)).collect();
+        assert_eq!(answer, [(address(1), flag::STRANGER)], "it is told to join again");
+        let due = sender.next_deadline().expect("it looks again");
+        assert!(due <= last + 1);
+        sender.on_time(last + 1);
+        assert!(sender.is_finished());
+        assert_eq!(sender.next_deadline(), None);
+        assert_eq!(of_kind(&sent(&mut sender, last + 1), Kind::Session), []);
+    }
+}
+
+#[test]
 fn each_receiver_is_told_of_all_its_topics_in_turn() {
     let mut settings = settings(Distribution::Unicast);
     settings.datagram_bytes = DATAGRAM_MIN;

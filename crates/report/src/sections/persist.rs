@@ -26,7 +26,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
                  messages count until they are consumed. A rate runs until the last message is \
                  out of flight. The ceiling is what a bare program appends to a file on the same \
                  disk, with an fdatasync after each flight: as many messages and bytes as may be \
-                 in flight to stores. Document: UM over 10 Gb Ethernet, with publisher, \
+                 in flight to stores; through the page cache or past it, the faster counts. \
+                 Document: UM over 10 Gb Ethernet, with publisher, \
                  subscriber and stores on hosts of their own, and for three topics a store for \
                  each; here all share the CPUs of one host.";
     let several = cases.has_several_files(Kind::Persist);

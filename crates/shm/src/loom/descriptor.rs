@@ -42,21 +42,90 @@ fn stop(model: &Arc<Model>, word: &AtomicU32, watcher: JoinHandle<()>) {
     watcher.join().unwrap();
 }
 
-/// An event that the writer signals itself, as `Image::watch`: the next empty poll announces sleep.
-fn register(model: &Arc<Model>) -> (std::sync::Arc<ArmedEvent>, SlotEvent) {
-    let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
-    let events = std::sync::Arc::clone(&model.events);
-    let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
-    (event, registered)
+/// Ways by which a writer signals a reader's descriptor itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direct {
+    /// The event of a reader in its own process.
+    Event,
+    /// The pipe of a reader in another process.
+    Pipe,
+}
+
+impl Direct {
+    /// The reader's event, as `Image::watch` connects it: the next empty poll announces sleep.
+    fn connect(self, model: &Arc<Model>) -> (std::sync::Arc<ArmedEvent>, Option<SlotEvent>) {
+        if self == Self::Pipe {
+            model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
+            return (std::sync::Arc::clone(&model.pipe), None);
+        }
+        let event = std::sync::Arc::new(ArmedEvent::new().unwrap());
+        let events = std::sync::Arc::clone(&model.events);
+        let registered = SlotEvent::register(events, 0, std::sync::Arc::clone(&event));
+        (event, Some(registered))
+    }
 }
 
 /// After an empty poll, as `Subscriber::update_wakeup`.
-fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
-    if event.is_armed() {
-        return;
+fn arm(reader: &RingReader<Arc<Model>>, event: &ArmedEvent, has_pipe: bool) {
+    if arming::has_to_arm(event, has_pipe) {
+        let fence = || _ = reader.memory().heavy_fence();
+        arming::arm_subscriber(event, || reader.announce_sleep(), fence, || reader.has_news());
     }
-    let fence = || _ = reader.memory().heavy_fence();
-    arming::arm_subscriber(event, || reader.announce_sleep(), fence, || reader.has_news());
+}
+
+fn each_of_two_messages_signals_the_descriptor(direct: Direct) {
+    check_sleep(move || {
+        let (model, mut writer) = start(4, 1);
+        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || {
+            assert!(publish(&mut writer, 1));
+            assert!(publish(&mut writer, 2));
+        });
+        let (event, registered) = direct.connect(&model);
+        for _ in 0..2 {
+            while read(&mut reader, &model.bodies).is_none() {
+                arm(&reader, &event, direct == Direct::Pipe);
+                event.wait_uncleared(None);
+            }
+        }
+        drop(registered);
+        sender.join().unwrap();
+    });
+}
+
+fn the_close_signals_the_descriptor(direct: Direct) {
+    check_sleep(move || {
+        let (model, mut writer) = start(4, 1);
+        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
+        let sender = thread::spawn(move || writer.close());
+        let (event, registered) = direct.connect(&model);
+        while !reader.is_closed() {
+            arm(&reader, &event, direct == Direct::Pipe);
+            event.wait_uncleared(None);
+        }
+        drop(registered);
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_writer_of_the_same_process_signals_a_descriptor_that_an_empty_poll_armed() {
+    each_of_two_messages_signals_the_descriptor(Direct::Event);
+}
+
+#[test]
+fn a_writer_of_another_process_signals_the_pipe_that_an_empty_poll_armed() {
+    each_of_two_messages_signals_the_descriptor(Direct::Pipe);
+}
+
+#[test]
+fn the_close_by_a_writer_of_the_same_process_signals_an_armed_descriptor() {
+    the_close_signals_the_descriptor(Direct::Event);
+}
+
+#[test]
+fn the_close_by_a_writer_of_another_process_signals_the_pipe() {
+    the_close_signals_the_descriptor(Direct::Pipe);
 }
 
 #[test]
@@ -68,96 +137,12 @@ fn a_message_signals_a_descriptor_that_an_empty_poll_armed() {
         let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
         let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
         while read(&mut reader, &model.bodies).is_none() {
-            arm(&reader, &event);
+            arm(&reader, &event, false);
             // Not cleared: the descriptor stays readable until the next empty poll.
             event.wait_uncleared(None);
         }
         sender.join().unwrap();
         stop(&model, &model.slot(0).wake, watcher);
-    });
-}
-
-#[test]
-fn a_writer_of_the_same_process_signals_a_descriptor_that_an_empty_poll_armed() {
-    check_sleep(|| {
-        let (model, mut writer) = start(4, 1);
-        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let sender = thread::spawn(move || {
-            assert!(publish(&mut writer, 1));
-            assert!(publish(&mut writer, 2));
-        });
-        let (event, registered) = register(&model);
-        for _ in 0..2 {
-            while read(&mut reader, &model.bodies).is_none() {
-                arm(&reader, &event);
-                event.wait_uncleared(None);
-            }
-        }
-        drop(registered);
-        sender.join().unwrap();
-    });
-}
-
-#[test]
-fn the_close_by_a_writer_of_the_same_process_signals_an_armed_descriptor() {
-    check_sleep(|| {
-        let (model, mut writer) = start(4, 1);
-        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let sender = thread::spawn(move || writer.close());
-        let (event, registered) = register(&model);
-        while !reader.is_closed() {
-            arm(&reader, &event);
-            event.wait_uncleared(None);
-        }
-        drop(registered);
-        sender.join().unwrap();
-    });
-}
-
-/// After an empty poll of a reader with a pipe, as `Subscriber::update_wakeup`: writers of other
-/// processes signal it without disarming it.
-fn arm_pipe(reader: &RingReader<Arc<Model>>, event: &ArmedEvent) {
-    if event.is_armed() && !event.clear() {
-        return;
-    }
-    let fence = || _ = reader.memory().heavy_fence();
-    arming::arm_subscriber(event, || reader.announce_sleep(), fence, || reader.has_news());
-}
-
-#[test]
-fn a_writer_of_another_process_signals_the_pipe_that_an_empty_poll_armed() {
-    check_sleep(|| {
-        let (model, mut writer) = start(4, 1);
-        let mut reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let sender = thread::spawn(move || {
-            assert!(publish(&mut writer, 1));
-            assert!(publish(&mut writer, 2));
-        });
-        model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
-        let event = std::sync::Arc::clone(&model.pipe);
-        for _ in 0..2 {
-            while read(&mut reader, &model.bodies).is_none() {
-                arm_pipe(&reader, &event);
-                event.wait_uncleared(None);
-            }
-        }
-        sender.join().unwrap();
-    });
-}
-
-#[test]
-fn the_close_by_a_writer_of_another_process_signals_the_pipe() {
-    check_sleep(|| {
-        let (model, mut writer) = start(4, 1);
-        let reader = RingReader::join(Arc::clone(&model), 0, LONGEST);
-        let sender = thread::spawn(move || writer.close());
-        model.slot(0).pipe.store(PIPE, Ordering::Relaxed);
-        let event = std::sync::Arc::clone(&model.pipe);
-        while !reader.is_closed() {
-            arm_pipe(&reader, &event);
-            event.wait_uncleared(None);
-        }
-        sender.join().unwrap();
     });
 }
 
@@ -196,7 +181,7 @@ fn a_pipe_that_cannot_be_opened_leaves_the_word() {
         let sender = thread::spawn(move || assert!(publish(&mut writer, 1)));
         model.slot(0).pipe.store(PIPE + 1, Ordering::Relaxed);
         while read(&mut reader, &model.bodies).is_none() {
-            arm_pipe(&reader, &event);
+            arm(&reader, &event, true);
             event.wait_uncleared(None);
         }
         sender.join().unwrap();
@@ -213,7 +198,7 @@ fn the_close_signals_an_armed_descriptor() {
         let watcher = watch(&model, &event, |model| &model.slot(0).wake, false);
         let sender = thread::spawn(move || writer.close());
         while !reader.is_closed() {
-            arm(&reader, &event);
+            arm(&reader, &event, false);
             event.wait_uncleared(None);
         }
         sender.join().unwrap();

@@ -25,6 +25,10 @@ fn each(scene: impl Fn(&Network, &str) -> Result<()>) -> Result<()> {
 
 /// Sends until the subscriber, which may have to be found and joined first, reads something new.
 fn send_until_read(source: &mut Actor, reader: &Actor) -> Result<()> {
+    // Reading what it has in hand does not show that it is joined, and a publisher that ends before
+    // that does not wait for it.
+    source.say("await 1")?;
+    source.tells("joined")?;
     let before = reader.read();
     wait_for("new messages", PATIENCE, || {
         source.say("send 10")?;

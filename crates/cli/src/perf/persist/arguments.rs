@@ -36,8 +36,9 @@ const GUESS: f64 = 200_000.0;
     on the disk in question with --data.\n\
     The ceiling is what a bare program appends to a file there, with an fdatasync after each \
     flight, in the same run: persistence.flight_messages, and no more than persistence.flight \
-    bytes. One source-paced store is asked to reach 80 per cent of it; \
-    one receiver-paced store 90, three in quorum 45 per cent of that.\n\
+    bytes; through the page cache or past it, the faster counts. One source-paced store is asked \
+    to reach 80 per cent of it; one receiver-paced store 90, three in quorum 45 per cent of \
+    that.\n\
     Then the live path at a fixed rate, without a store and with a source-paced one beside it, \
     by turns first: one-way latency from the intended time of sending, with publisher and \
     subscriber on the same CPUs in both. p50 is asked to stay within 1.05 times, p99 within 1.2 \

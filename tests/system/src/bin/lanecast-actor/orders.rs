@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 pub(crate) enum Order {
     /// Send so many more messages.
     Send(u64),
+    /// Wait for so many subscribers.
+    Await(usize),
     /// Come to an end. Also said by the end of the input.
     End,
 }
@@ -40,6 +42,7 @@ impl Orders {
         };
         let order = match line.split_once(' ') {
             Some(("send", count)) => count.parse().ok().map(Order::Send),
+            Some(("await", count)) => count.parse().ok().map(Order::Await),
             None if line == "end" => Some(Order::End),
             _ => None,
         };

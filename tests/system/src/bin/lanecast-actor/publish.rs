@@ -29,7 +29,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     println!("source={}", publisher.source());
     let orders = Orders::listen();
     let subscribers = words.number("subscribers", 0)? as usize;
-    ensure!(publisher.wait_for_subscribers(subscribers, PATIENCE), "nobody came");
+    await_subscribers(&mut publisher, subscribers)?;
     println!("publishing=1");
     let mut speech = Speech {
         publisher,
@@ -47,6 +47,11 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     let timed_out = IncompleteReason::Departed(DepartureReason::TimedOut);
     let silent = completion.incomplete().iter().filter(|one| one.reason == timed_out);
     println!("silent={}", silent.count());
+    Ok(())
+}
+
+fn await_subscribers(publisher: &mut Publisher, count: usize) -> Result<()> {
+    ensure!(publisher.wait_for_subscribers(count, PATIENCE), "{count} subscribers did not join");
     Ok(())
 }
 
@@ -75,6 +80,11 @@ impl Speech {
                 Some(Order::End) => return Ok(()),
                 Some(Order::Send(more)) => {
                     goal = self.sent + more;
+                    due = Instant::now();
+                }
+                Some(Order::Await(count)) => {
+                    await_subscribers(&mut self.publisher, count)?;
+                    println!("joined={count}");
                     due = Instant::now();
                 }
                 None => {}
