@@ -47,10 +47,7 @@
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(
-    all(loom, not(test)),
-    allow(dead_code, reason = "the model checker's build has tests only")
-)]
+#![cfg_attr(loom, allow(dead_code, reason = "the models run without publishers and subscribers"))]
 
 mod arming;
 #[cfg(not(loom))]
@@ -107,7 +104,6 @@ mod settings;
 mod slot_events;
 #[cfg(not(loom))]
 mod slot_lease;
-#[cfg_attr(loom, allow(dead_code, reason = "the model has no publisher that polls"))]
 mod slot_roster;
 #[cfg(not(loom))]
 mod snapshot;

@@ -367,7 +367,8 @@ impl Session {
 
     /// Time until which the closed session waits for receivers that died and may come back.
     pub(super) fn awaits_until(&self) -> Option<Nanos> {
-        Some(self.departed.awaited_until()).filter(|until| self.closed && self.polled_at < *until)
+        let until = self.closed.then(|| self.departed.awaited_until());
+        until.filter(|until| self.polled_at < *until)
     }
 
     /// Earliest time at which a receiver dies or is ejected.
