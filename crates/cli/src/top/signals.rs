@@ -1,11 +1,10 @@
 //! Signals that end the program: in order while it listens, and all the same if it does not.
 
-use crate::top::screen::give_back;
+use crate::top::screen::give_back_and_exit;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
 use signal_hook::iterator::Signals;
 use std::io;
-use std::process::exit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +21,7 @@ pub(crate) fn stop_flag() -> io::Result<impl Fn() -> bool> {
         if signals.forever().next().is_some() {
             flag.store(true, Ordering::Relaxed);
             std::thread::sleep(PATIENCE);
-            give_back();
-            // The status of an end in order: on a busy machine that may come too late.
-            exit(0);
+            give_back_and_exit();
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(end)?;

@@ -191,6 +191,22 @@ fn every_way_out_of_top_gives_the_terminal_back() {
 }
 
 #[test]
+fn keys_pressed_while_the_size_changes_are_not_lost() {
+    let stage = Stage::new();
+    let top = Screen::open(&stage, "top", 24, 80);
+    top.until_shown("no sessions in ");
+    for turn in 0..100 {
+        let (key, text) =
+            if turn % 2 == 0 { ("3", "no errors in ") } else { ("1", "no sessions in ") };
+        top.resize(24 + turn % 3, 80);
+        top.press(key);
+        top.until_shown(text);
+    }
+    top.press("q");
+    top.finish(0);
+}
+
+#[test]
 fn top_ends_with_its_terminal() {
     let stage = Stage::new();
     let (mut program, pty, pts) = spawn(&stage, &[BINARY, "top"], 24, 80);
