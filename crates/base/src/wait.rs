@@ -114,12 +114,18 @@ const SINGLE_MESSAGES: u32 = 16;
 /// A processor that polls without a pause has begun further reads when the cache line changes, and
 /// discards them first; polls also take the line away from a writer in the middle of its work. A
 /// long pause delays the message. Of round trips over a slow line (280 to 355 ns) four pauses took
-/// a fifth off, over a fast line (50 ns) they would double them.
+/// a fifth off, over a fast line (170 ns) they add a half to those with one.
 const SINGLE_PAUSES_MAX: u32 = CAUGHT_UP_PAUSES;
 const SINGLE_PAUSES_START: u32 = 2;
-/// Empty polls for a single message between which the number of pauses is right. More than
-/// [`IDLE_POLLS`] say nothing of the line: the writer had nothing to send.
-const SINGLE_POLLS: core::ops::RangeInclusive<u32> = 2..=3;
+/// Length of a poll, in pauses: about, on processors of both makers.
+const POLL_PAUSES: u32 = 3;
+/// Lengths of waits, in pauses, that are those of round trips over a slow line. Shorter ones come
+/// from a fast line. Longer ones are not for the line, since the writer had nothing to send: its
+/// next message would wait for the pause that it falls into. At a million messages a second (45)
+/// one pause between two polls instead of four takes 30 to 60 ns off, over both lines.
+const SLOW_LINE: core::ops::RangeInclusive<u32> = 18..=36;
+/// Empty polls for a message over a slow line up to which there are pauses enough.
+const SLOW_LINE_POLLS: u32 = 3;
 /// Most pauses after the first empty poll of a reader that keeps catching up with a fast writer
 /// (some 20 million messages a second and more): three microseconds, in which the writer gets far
 /// enough ahead for both to work undisturbed. Without them a reader slightly faster than the
@@ -197,7 +203,8 @@ impl Waiter {
     }
 
     /// Doubles the throttle while one empty poll yields many messages, and otherwise resets it;
-    /// while single messages come, fits the pauses between two polls to the speed of the line.
+    /// while single messages come, fits the pauses between two polls to the speed of the line, or
+    /// to a writer that is seldom waited for.
     #[inline]
     fn adapt(&mut self, work: usize) {
         let throttle = self.throttle;
@@ -205,14 +212,23 @@ impl Waiter {
         self.throttle =
             if is_busy { (throttle * 2).min(THROTTLE_PAUSES_MAX) } else { CAUGHT_UP_PAUSES };
         if self.is_single() {
-            let pauses = self.single_pauses;
-            self.single_pauses = match self.empty_polls {
-                polls if polls < *SINGLE_POLLS.start() => pauses.saturating_sub(1).max(1),
-                polls if polls <= *SINGLE_POLLS.end() || polls > IDLE_POLLS => pauses,
-                _ => (pauses + 1).min(SINGLE_PAUSES_MAX),
-            };
+            self.fit_single_pauses();
         }
         self.singles = if work == 1 { self.singles.saturating_add(1) } else { 0 };
+    }
+
+    // Not inlined: the way of the other strategies through `found` stays short.
+    #[inline(never)]
+    fn fit_single_pauses(&mut self) {
+        let (polls, pauses) = (self.empty_polls, self.single_pauses);
+        let length = polls.saturating_mul(pauses + POLL_PAUSES);
+        self.single_pauses = if !SLOW_LINE.contains(&length) {
+            pauses.saturating_sub(1).max(1)
+        } else if polls > SLOW_LINE_POLLS {
+            (pauses + 1).min(SINGLE_PAUSES_MAX)
+        } else {
+            pauses
+        };
     }
 
     /// Whether it spins for messages that come one by one.
@@ -374,26 +390,29 @@ mod tests {
         let mut waiter = single();
         assert_eq!(pauses(&mut waiter, 100), [2; 100], "from the first poll on");
         waiter.found(1);
-        assert_eq!(pauses(&mut waiter, 2), [2, 2], "an idle time tells nothing of the line");
+        assert_eq!(pauses(&mut waiter, 2), [1, 1], "the next message may come into a pause");
         waiter.found(2);
         assert_eq!(pauses(&mut waiter, 1), [CAUGHT_UP_PAUSES], "the writer may be busy");
+    }
+
+    /// Waits of a length, each until a single message: the pauses between their polls.
+    fn waits(waiter: &mut Waiter, length: u32) -> [u32; 5] {
+        core::array::from_fn(|_| {
+            let pauses_now = waiter.single_pauses;
+            let polls = length.div_ceil(pauses_now + POLL_PAUSES);
+            assert_eq!(pauses(waiter, polls), vec![pauses_now; polls as usize]);
+            waiter.found(1);
+            pauses_now
+        })
     }
 
     #[test]
     fn pauses_between_polls_for_single_messages_follow_the_line() {
         let mut waiter = single();
-        for expected in [2, 3, 4, 4] {
-            assert_eq!(pauses(&mut waiter, 6), [expected; 6]);
-            waiter.found(1);
-        }
-        for expected in [4, 4] {
-            assert_eq!(pauses(&mut waiter, 2), [expected; 2], "the right number");
-            waiter.found(1);
-        }
-        for expected in [4, 3, 2, 1, 1] {
-            assert_eq!(pauses(&mut waiter, 1), [expected]);
-            waiter.found(1);
-        }
+        assert_eq!(waits(&mut waiter, 20), [2, 3, 4, 4, 4], "a slow one");
+        assert_eq!(waits(&mut waiter, 7), [4, 3, 2, 1, 1], "a fast one");
+        assert_eq!(waits(&mut waiter, 25), [1, 2, 3, 4, 4]);
+        assert_eq!(waits(&mut waiter, 45), [4, 3, 2, 1, 1], "a writer with nothing to send");
     }
 
     #[test]

@@ -32,7 +32,8 @@ const REPORT: Duration = Duration::from_millis(500);
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Publishes the messages of a recording (lanecast record) on their topics, at \
-    their recorded distances, from one publisher, so that they keep their order.\n\
+    their recorded distances, from one publisher, so that they keep their order. Messages that \
+    are recorded while it runs are not part of it, unless --follow says so.\n\
     Return on a terminal, or the signal USR1, pauses and goes on; Ctrl-C ends.\n\
     A TIME is +10s (after the recording began), 2026-11-26 15:00:00 (UTC), or nanoseconds since \
     1970.\n\
@@ -114,7 +115,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let recording = Recording::open(&arguments.recording)?;
     let names = arguments.names(&recording)?;
-    let mut replay = arguments.replay()?;
+    let (mut replay, end) = arguments.replay()?;
     let context = arguments.way.outward()?;
     let Some((first, others)) = names.split_first() else {
         bail!("{} has no messages", arguments.recording.display());
@@ -131,7 +132,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }
-    let mut player = Player::new(arguments, &recording, topics, pause);
+    let mut player = Player::new(arguments, &recording, topics, pause, end);
     let outcome = player.play(&mut replay, &mut publisher, &stop);
     player.bar.finish_and_clear();
     let is_all_read = drain(publisher, arguments.linger);
@@ -172,14 +173,18 @@ impl ReplayArgs {
         }
     }
 
-    fn replay(&self) -> anyhow::Result<Replay<Directory>> {
+    /// The replay, and the sequence at which it ends for all that is recorded while it runs: a
+    /// recorder that listens to it would keep it going for ever.
+    fn replay(&self) -> anyhow::Result<(Replay<Directory>, u64)> {
         let reader = Reader::open(Directory::new(&self.recording))?;
         // Times may count from the first record.
         let mut oldest = reader.cursor(Start::Oldest)?;
         let began = oldest.peek()?.map_or(0, |(_, unix_ns)| unix_ns);
         let start = self.since.map_or(Start::Oldest, |it| Start::Time(it.unix_ns(began)));
         let end = self.until.map_or(ReplayEnd::Never, |it| ReplayEnd::Time(it.unix_ns(began)));
-        Ok(Replay::new(reader.cursor(start)?, end, self.pace()))
+        let newest = if self.follow { None } else { reader.cursor(Start::End)?.position() };
+        let replay = Replay::new(reader.cursor(start)?, end, self.pace());
+        Ok((replay, newest.unwrap_or(u64::MAX)))
     }
 }
 
@@ -189,6 +194,8 @@ struct Player<'a> {
     recording: &'a Recording,
     topics: BTreeMap<&'a str, TopicId>,
     pause: PauseSwitch,
+    /// Sequence of the first record that is not replayed.
+    end: u64,
     is_paused: bool,
     sent: u64,
     /// Messages that the recording lacks.
@@ -204,11 +211,12 @@ impl<'a> Player<'a> {
         recording: &'a Recording,
         topics: BTreeMap<&'a str, TopicId>,
         pause: PauseSwitch,
+        end: u64,
     ) -> Self {
         let bar = if arguments.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let (start, shown) = (Instant::now(), Instant::now());
         let (is_paused, sent, lost) = (false, 0, 0);
-        Self { arguments, recording, topics, pause, is_paused, sent, lost, start, bar, shown }
+        Self { arguments, recording, topics, pause, end, is_paused, sent, lost, start, bar, shown }
     }
 
     /// Publishes until the end of the recording, or of what is asked for.
@@ -222,6 +230,7 @@ impl<'a> Player<'a> {
         while !stop() && self.arguments.count.is_none_or(|count| self.sent < count) {
             self.switch(replay);
             match replay.step()? {
+                ReplayStep::Record(record) if record.sequence >= self.end => return Ok(()),
                 ReplayStep::Record(record) => {
                     at = record.unix_ns;
                     if !self.pass_on(&record, publisher, stop)? {

@@ -5,6 +5,7 @@
 //! each other up. Only whole blocks can go that way; the rest at both ends goes through the page
 //! cache, and so does everything where the system has no such writes.
 
+use lanecast_base::sync::{AtomicU64, Ordering};
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,7 +22,10 @@ const SHORTEST: usize = 256 << 10;
 
 /// A second handle of a file, for writes past the page cache; opened with the first one.
 #[derive(Debug, Default)]
-pub(crate) struct DirectWrites(OnceLock<Option<File>>);
+pub(crate) struct DirectWrites {
+    file: OnceLock<Option<File>>,
+    bytes: AtomicU64,
+}
 
 impl DirectWrites {
     /// Writes the whole blocks of `bytes`, which go to `offset` of `file`, if they are many and
@@ -31,7 +35,7 @@ impl DirectWrites {
     /// If the disk refuses.
     pub(crate) fn write(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<Range<usize>> {
         let Some(blocks) = blocks(bytes, offset) else { return Ok(0..0) };
-        let Some(direct) = self.0.get_or_init(|| open(file)) else { return Ok(0..0) };
+        let Some(direct) = self.file.get_or_init(|| open(file)) else { return Ok(0..0) };
         let mut end = blocks.start;
         while end < blocks.end {
             match direct.write_at(&bytes[end..blocks.end], offset + end as u64) {
@@ -43,7 +47,13 @@ impl DirectWrites {
                 Err(error) => return Err(error),
             }
         }
+        self.bytes.fetch_add((end - blocks.start) as u64, Ordering::Relaxed);
         Ok(blocks.start..end)
+    }
+
+    /// Bytes that were written.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -104,6 +114,7 @@ mod tests {
                 let writes = DirectWrites::default();
                 let written = writes.write(&file, bytes, offset).expect("it takes them");
                 assert!(shift == 0 || written.is_empty(), "{written:?}");
+                assert_eq!(writes.bytes(), written.len() as u64);
                 let found = std::fs::read(&path).expect("read");
                 let until = |at: usize| offset as usize + at;
                 assert_eq!(found[until(written.start)..until(written.end)], bytes[written.clone()]);

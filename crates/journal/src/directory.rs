@@ -1,6 +1,6 @@
 //! [`Storage`] over a directory of the file system.
 
-use crate::direct::DirectWrites;
+use crate::direct::{self, DirectWrites};
 use crate::file_name::OWNER;
 use crate::storage::{
     Fill, OpenMode, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile, Throttle,
@@ -25,6 +25,10 @@ pub struct Directory {
 }
 
 impl Directory {
+    /// Alignment of batches that go past the page cache, in memory and in the file, in bytes: see
+    /// [`Directory::with_direct_writes`].
+    pub const BLOCK: usize = direct::BLOCK;
+
     /// The directory at `path`. Opening a journal for writing creates it.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), has_direct_writes: false }
@@ -170,6 +174,12 @@ pub struct DirectoryFile {
 }
 
 impl DirectoryFile {
+    /// Bytes that went past the page cache: 0 if the directory has no such writes or the system
+    /// refuses them.
+    pub fn direct_bytes(&self) -> u64 {
+        self.direct.as_ref().map_or(0, DirectWrites::bytes)
+    }
+
     fn error(&self, operation: &'static str) -> impl Fn(io::Error) -> StorageError {
         move |source| failed(operation, self.path.display().to_string(), &source)
     }

@@ -24,7 +24,7 @@ pub use settings::{Pacing, SendRefusal, SourceSettings};
 use window::Window;
 
 /// Frames of messages that one request of a store is answered with.
-const RESENDS_MAX: usize = 8;
+pub(crate) const RESENDS_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 enum Phase {

@@ -273,12 +273,12 @@ impl Store {
                 }
             }
             StoreFrame::Resend { ballot, first, records } if stream.takes(*ballot) => {
-                for (sequence, body) in (*first..).zip(records.iter()) {
-                    if sequence == stream.next {
-                        stream.append(body, log)?;
-                    }
+                let is_whole = stream.take_again(*first, *records, log)?;
+                // There may be more, which need not wait for the next retry.
+                if is_whole {
+                    stream.want_at = now;
+                    self.want(index, now, out);
                 }
-                stream.append_early(log)?;
             }
             StoreFrame::Elsewhere { ballot, until, donor }
                 if stream.takes(*ballot) && stream.next < *until =>
@@ -468,7 +468,7 @@ impl Store {
         if stream.want_at > now || stream.copying.is_some() {
             return;
         }
-        stream.want_at = now + self.settings.retry;
+        (stream.want_at, stream.resends) = (now + self.settings.retry, 0);
         let frame = StoreFrame::Want { ballot: stream.log, from: stream.next };
         out.reply(stream.log.session, &stream.topic, stream.source, &frame);
     }

@@ -3,6 +3,7 @@
 mod arguments;
 mod change;
 mod lines;
+#[cfg(feature = "top")]
 mod live_table;
 #[cfg(feature = "top")]
 mod picture;

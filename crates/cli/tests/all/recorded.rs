@@ -219,6 +219,28 @@ fn a_recorder_ends_in_order_and_says_how_much_there_is() {
 }
 
 #[test]
+fn a_replay_onto_a_topic_that_is_being_recorded_ends_with_what_was_there_before() {
+    let stage = Stage::new();
+    let recorder: Run = stage.start("record t --to r");
+    recorder.until_err("recording into");
+    let context = context(&stage);
+    let mut publisher = context.publisher("t").unwrap();
+    assert!(publisher.wait_for_subscribers(1, WAIT));
+    (0..100).for_each(|_| publisher.send(b"body").unwrap());
+    assert!(publisher.close(WAIT).is_complete());
+    wait_for("the recording", || {
+        let done = stage.run("replay r --full --onto elsewhere");
+        done.err.contains("replayed 100 messages").then_some(())
+    });
+    // Slower than the recorder, which records each of them again.
+    let done = stage.run("replay r --rate 400 --wait-subscribers 1");
+    assert!(done.err.contains("replayed 100 messages"), "{done:?}");
+    recorder.signal("INT");
+    let done = recorder.finish();
+    assert!(done.err.contains("recorded 200 messages"), "{done:?}");
+}
+
+#[test]
 fn other_directories_and_damage_are_refused_in_words() {
     let stage = Stage::new();
     std::fs::create_dir(stage.path("other")).unwrap();

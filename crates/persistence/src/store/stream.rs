@@ -7,9 +7,10 @@ use super::replay_error::ReplayError;
 use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
+use crate::source::RESENDS_MAX;
 use lanecast_wire::store::{
-    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Registration, Run, STORE_NUMBER_MAX,
-    StoreState, StreamCheckpoint,
+    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Records, Registration, Run,
+    STORE_NUMBER_MAX, StoreState, StreamCheckpoint,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -33,6 +34,8 @@ pub(super) struct Stream {
     pub(super) early: EarlyMessages,
     /// When to ask the publisher for missing messages next.
     pub(super) want_at: Nanos,
+    /// Frames of the answer to the last request for missing messages that brought some.
+    pub(super) resends: usize,
     pub(super) receivers: Receivers,
     /// The publisher has said that its run is registered. Until then a message of its session could
     /// belong to a later attempt to begin, with another start.
@@ -114,6 +117,7 @@ impl Stream {
             copying: None,
             early: EarlyMessages::default(),
             want_at: 0,
+            resends: 0,
             receivers: Receivers::default(),
             is_live: false,
             told_consumed: 0,
@@ -210,6 +214,24 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Appends messages that the publisher sends again; says whether they end a whole answer.
+    pub(super) fn take_again(
+        &mut self,
+        first: u64,
+        records: Records<'_>,
+        log: &mut impl StoreLog,
+    ) -> Result<bool, LogFull> {
+        let before = self.next;
+        for (sequence, body) in (first..).zip(records.iter()) {
+            if sequence == self.next {
+                self.append(body, log)?;
+            }
+        }
+        self.append_early(log)?;
+        self.resends += usize::from(self.next > before);
+        Ok(self.resends == RESENDS_MAX)
     }
 
     pub(super) fn promise(

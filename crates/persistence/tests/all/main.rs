@@ -3,3 +3,4 @@
 mod edges;
 mod pacing;
 mod parts;
+mod resends;
