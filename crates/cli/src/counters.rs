@@ -63,6 +63,7 @@ impl Process {
     }
 
     /// Name of counter `index` in a table of all processes.
+    #[cfg_attr(not(feature = "top"), allow(dead_code, reason = "top shows it"))]
     pub(crate) fn label(&self, index: usize) -> String {
         let report = &self.report;
         let label = report.counters.get(index).map_or("", |counter| &counter.label);
