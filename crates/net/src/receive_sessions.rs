@@ -30,8 +30,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Reads between two reads of the subscriber's own socket while all messages come by groups and
-/// connections.
+/// Reads between two of the subscriber's own socket while only replies and repairs come there.
 const OWN_SOCKET_INTERVAL: u32 = 4;
 /// The same while groups always have something.
 const OWN_SOCKET_TURN: u32 = 16;
@@ -351,8 +350,7 @@ impl ReceiveSessions {
         if self.read_groups(now, buffer, queued) {
             return true;
         }
-        // With all sessions joined by groups and connections, the own socket only receives
-        // replies: reading it every time would be a wasted system call.
+        // With all sessions joined by groups and connections it would be a wasted system call.
         let is_due = self.reads.is_multiple_of(OWN_SOCKET_INTERVAL);
         (is_due || uses_own) && self.read_own(now, buffer, queued)
             || self.streams > 0 && self.read_streams(now, buffer, queued)
@@ -366,6 +364,8 @@ impl ReceiveSessions {
     ) -> bool {
         let received = self.sockets.own.receive(&mut buffer[..READ_BYTES]);
         let Ok(Some((length, from))) = received else { return false };
+        // The next read looks here again: repairs that wait while others are asked for pile up.
+        self.reads |= OWN_SOCKET_INTERVAL - 1;
         self.on_datagrams(now, buffer, length, from, queued);
         true
     }
