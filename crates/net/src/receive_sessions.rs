@@ -365,7 +365,7 @@ impl ReceiveSessions {
         let received = self.sockets.own.receive(&mut buffer[..READ_BYTES]);
         let Ok(Some((length, from))) = received else { return false };
         // The next read looks here again: repairs that wait while others are asked for pile up.
-        self.reads |= OWN_SOCKET_INTERVAL - 1;
+        self.reads |= if self.sockets.groups.is_empty() { 0 } else { OWN_SOCKET_INTERVAL - 1 };
         self.on_datagrams(now, buffer, length, from, queued);
         true
     }
