@@ -5,6 +5,7 @@
 //! waits leaves its CPU to a compiler.
 
 mod build;
+mod cpu;
 mod groups;
 mod pool;
 mod report;

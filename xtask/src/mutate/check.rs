@@ -59,7 +59,7 @@ impl Check<'_> {
             .stderr(log)
             .spawn()
             .context("bash cannot be started")?;
-        let Some(status) = wait_or_end(&mut child, self.timeout)? else {
+        let Some(status) = wait_or_end(&mut child, self.timeout, |_| ())? else {
             return Ok(Outcome::TimedOut);
         };
         let output = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
@@ -92,17 +92,28 @@ fn classify(success: bool, output: String) -> Outcome {
 }
 
 /// Waits for `child`; `None` if it took longer, and was ended with everything it started.
-pub(crate) fn wait_or_end(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {
-    let status = wait(child, timeout)?;
+///
+/// Before each look whether it has ended, the last one too, `before` gets its process id.
+pub(crate) fn wait_or_end(
+    child: &mut Child,
+    timeout: Duration,
+    before: impl FnMut(u32),
+) -> Result<Option<ExitStatus>> {
+    let status = wait(child, timeout, before)?;
     if status.is_none() {
         end_family(child)?;
     }
     Ok(status)
 }
 
-fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {
+fn wait(
+    child: &mut Child,
+    timeout: Duration,
+    mut before: impl FnMut(u32),
+) -> Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
+        before(child.id());
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }

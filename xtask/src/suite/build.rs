@@ -1,5 +1,6 @@
 //! A build by cargo whose test programs are handed on as soon as they are linked.
 
+use super::cpu;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
@@ -74,8 +75,9 @@ impl Build {
         Self { name: "build of loom", command, ends_last: &[] }
     }
 
-    /// Builds, and hands each program to `each`; returns whether everything was built.
-    pub(crate) fn run(mut self, mut each: impl FnMut(Program)) -> Result<bool> {
+    /// Builds, and hands each program to `each`; returns whether everything was built, and how
+    /// many seconds CPUs worked for it.
+    pub(crate) fn run(mut self, mut each: impl FnMut(Program)) -> Result<(bool, f64)> {
         let mut child = self.command.spawn().context("cargo cannot be started")?;
         let output = child.stdout.take().context("cargo's output is not there")?;
         let mut last = Vec::new();
@@ -87,11 +89,13 @@ impl Build {
                 each(program);
             }
         }
+        // Its output ends a moment before it does.
+        let cpu_seconds = cpu::seconds(child.id());
         let built = child.wait()?.success();
         if built {
             last.into_iter().for_each(each);
         }
-        Ok(built)
+        Ok((built, cpu_seconds))
     }
 }
 

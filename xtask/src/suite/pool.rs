@@ -47,7 +47,7 @@ impl<'a> Pool<'a> {
     pub(crate) fn build(&self, build: Build) -> Result<bool> {
         let (name, start) = (build.name, Instant::now());
         println!("==> {name}");
-        let built = build.run(|program| {
+        let (built, cpu_seconds) = build.run(|program| {
             Work::tests(&program, cpus()).into_iter().for_each(|work| self.add(work));
         })?;
         let failed = u64::from(!built);
@@ -55,6 +55,7 @@ impl<'a> Pool<'a> {
             name: name.to_owned(),
             failed,
             time: start.elapsed(),
+            cpu_seconds,
             ..Done::default()
         });
         Ok(built)

@@ -1,6 +1,7 @@
 //! One program that is run to its end: a part of a test program's tests, or a script.
 
 use super::build::Program;
+use super::cpu;
 use super::groups::{self, Part};
 use crate::mutate::check::wait_or_end;
 use anyhow::{Context, Result};
@@ -34,6 +35,8 @@ pub(crate) struct Done {
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
     pub(crate) time: Duration,
+    /// Seconds that CPUs worked for it and for all it started and waited for.
+    pub(crate) cpu_seconds: f64,
     /// Tests with their seconds.
     pub(crate) tests: Vec<(String, f64)>,
     pub(crate) output: String,
@@ -103,8 +106,9 @@ impl Work {
             .stderr(log)
             .spawn()
             .with_context(|| format!("{} cannot be started", self.name))?;
-        let status = wait_or_end(&mut child, PATIENCE)?;
-        let mut done = Done { name: self.name.clone(), time: start.elapsed(), ..Done::default() };
+        let mut done = Done { name: self.name.clone(), ..Done::default() };
+        let status = wait_or_end(&mut child, PATIENCE, |id| done.cpu_seconds = cpu::seconds(id))?;
+        done.time = start.elapsed();
         done.output = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
         done.count(self.is_test, status.is_some_and(|status| status.success()));
         if status.is_none() {
