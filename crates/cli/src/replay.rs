@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let recording = Recording::open(&arguments.recording)?;
     let names = arguments.names(&recording)?;
-    let (mut replay, end) = arguments.replay()?;
+    let mut replay = arguments.replay()?;
     let context = arguments.way.outward()?;
     let Some((first, others)) = names.split_first() else {
         bail!("{} has no messages", arguments.recording.display());
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }
-    let mut player = Player::new(arguments, &recording, topics, pause, end);
+    let mut player = Player::new(arguments, &recording, topics, pause);
     let outcome = player.play(&mut replay, &mut publisher, &stop);
     player.bar.finish_and_clear();
     let is_all_read = drain(publisher, arguments.linger);
@@ -173,18 +173,17 @@ impl ReplayArgs {
         }
     }
 
-    /// The replay, and the sequence at which it ends for all that is recorded while it runs: a
-    /// recorder that listens to it would keep it going for ever.
-    fn replay(&self) -> anyhow::Result<(Replay<Directory>, u64)> {
+    /// The replay. It ends in front of what is recorded while it runs, unless it follows: a recorder
+    /// that listens to it would keep it going for ever.
+    fn replay(&self) -> anyhow::Result<Replay<Directory>> {
         let reader = Reader::open(Directory::new(&self.recording))?;
         // Times may count from the first record.
         let mut oldest = reader.cursor(Start::Oldest)?;
         let began = oldest.peek()?.map_or(0, |(_, unix_ns)| unix_ns);
         let start = self.since.map_or(Start::Oldest, |it| Start::Time(it.unix_ns(began)));
-        let end = self.until.map_or(ReplayEnd::Never, |it| ReplayEnd::Time(it.unix_ns(began)));
         let newest = if self.follow { None } else { reader.cursor(Start::End)?.position() };
-        let replay = Replay::new(reader.cursor(start)?, end, self.pace());
-        Ok((replay, newest.unwrap_or(u64::MAX)))
+        let end = ReplayEnd { sequence: newest, unix_ns: self.until.map(|it| it.unix_ns(began)) };
+        Ok(Replay::new(reader.cursor(start)?, end, self.pace()))
     }
 }
 
@@ -194,8 +193,6 @@ struct Player<'a> {
     recording: &'a Recording,
     topics: BTreeMap<&'a str, TopicId>,
     pause: PauseSwitch,
-    /// Sequence of the first record that is not replayed.
-    end: u64,
     is_paused: bool,
     sent: u64,
     /// Messages that the recording lacks.
@@ -211,12 +208,11 @@ impl<'a> Player<'a> {
         recording: &'a Recording,
         topics: BTreeMap<&'a str, TopicId>,
         pause: PauseSwitch,
-        end: u64,
     ) -> Self {
         let bar = if arguments.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
         let (start, shown) = (Instant::now(), Instant::now());
         let (is_paused, sent, lost) = (false, 0, 0);
-        Self { arguments, recording, topics, pause, end, is_paused, sent, lost, start, bar, shown }
+        Self { arguments, recording, topics, pause, is_paused, sent, lost, start, bar, shown }
     }
 
     /// Publishes until the end of the recording, or of what is asked for.
@@ -230,7 +226,6 @@ impl<'a> Player<'a> {
         while !stop() && self.arguments.count.is_none_or(|count| self.sent < count) {
             self.switch(replay);
             match replay.step()? {
-                ReplayStep::Record(record) if record.sequence >= self.end => return Ok(()),
                 ReplayStep::Record(record) => {
                     at = record.unix_ns;
                     if !self.pass_on(&record, publisher, stop)? {

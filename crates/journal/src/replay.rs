@@ -6,16 +6,14 @@ use crate::record::Record;
 use crate::storage::Storage;
 use std::time::{Duration, Instant};
 
-/// End of a replay, which is not part of it.
+/// End of a replay, which is not part of it: whichever of the two comes first. With neither it
+/// follows the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReplayEnd {
-    /// None: it follows the journal.
-    #[default]
-    Never,
+pub struct ReplayEnd {
     /// The record with this sequence.
-    Sequence(u64),
+    pub sequence: Option<u64>,
     /// The first record of this time or later, in nanoseconds since 1970.
-    Time(u64),
+    pub unix_ns: Option<u64>,
 }
 
 /// Pace of a replay.
@@ -56,7 +54,7 @@ pub enum ReplayStep<'a> {
 /// log.append(&[Entry { body: b"first", ..Entry::default() }; 3])?;
 /// log.commit()?;
 ///
-/// let end = ReplayEnd::Sequence(3);
+/// let end = ReplayEnd { sequence: Some(3), ..ReplayEnd::default() };
 /// let mut replay = Replay::new(log.cursor(Start::Oldest)?, end, ReplayPace::Rate(1000.0));
 /// let mut count = 0;
 /// loop {
@@ -134,16 +132,12 @@ impl<S: Storage> Replay<S> {
             return Ok(ReplayStep::Paused);
         }
         let Some((sequence, unix_ns)) = self.cursor.peek()? else {
-            let is_over = matches!(self.end, ReplayEnd::Sequence(end)
-                if self.cursor.position().is_some_and(|next| next >= end));
-            self.has_ended = is_over;
-            return Ok(if is_over { ReplayStep::Ended } else { ReplayStep::Waiting });
+            let next = self.cursor.position();
+            self.has_ended = self.end.sequence.zip(next).is_some_and(|(end, next)| next >= end);
+            return Ok(if self.has_ended { ReplayStep::Ended } else { ReplayStep::Waiting });
         };
-        self.has_ended = match self.end {
-            ReplayEnd::Never => false,
-            ReplayEnd::Sequence(end) => sequence >= end,
-            ReplayEnd::Time(end) => unix_ns >= end,
-        };
+        self.has_ended = self.end.sequence.is_some_and(|end| sequence >= end)
+            || self.end.unix_ns.is_some_and(|end| unix_ns >= end);
         if self.has_ended {
             return Ok(ReplayStep::Ended);
         }

@@ -104,12 +104,8 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DumpArgs {
-    fn end(&self) -> ReplayEnd {
-        match (self.until, self.until_ns) {
-            (Some(sequence), _) => ReplayEnd::Sequence(sequence),
-            (None, Some(unix_ns)) => ReplayEnd::Time(unix_ns),
-            (None, None) => ReplayEnd::Never,
-        }
+    const fn end(&self) -> ReplayEnd {
+        ReplayEnd { sequence: self.until, unix_ns: self.until_ns }
     }
 
     fn pace(&self) -> anyhow::Result<ReplayPace> {

@@ -12,6 +12,17 @@ fn context(stage: &Stage) -> Context {
     builder.unwrap().build().unwrap()
 }
 
+/// A recorder of topic `t` that hears `count` messages; and the publisher, which still knows how
+/// many of them were read.
+fn record_some(stage: &Stage, count: usize) -> (Run, Publisher) {
+    let recorder = stage.start("record t --to r");
+    recorder.until_err("recording into");
+    let mut publisher = context(stage).publisher("t").unwrap();
+    assert!(publisher.wait_for_subscribers(1, WAIT));
+    (0..count).for_each(|_| publisher.send(b"body").unwrap());
+    (recorder, publisher)
+}
+
 /// Bodies of all kinds: empty, binary, of several lengths.
 fn bodies() -> Vec<Vec<u8>> {
     (0..500_usize).map(|number| vec![number as u8; number * 7 % 900]).collect()
@@ -203,12 +214,7 @@ fn a_replay_pauses_and_goes_on_by_a_signal_and_ends_by_another() {
 #[test]
 fn a_recorder_ends_in_order_and_says_how_much_there_is() {
     let stage = Stage::new();
-    let recorder: Run = stage.start("record t --to r");
-    recorder.until_err("recording into");
-    let context = context(&stage);
-    let mut publisher = context.publisher("t").unwrap();
-    assert!(publisher.wait_for_subscribers(1, WAIT));
-    (0..100).for_each(|_| publisher.send(b"body").unwrap());
+    let (recorder, mut publisher) = record_some(&stage, 100);
     assert!(publisher.drain(WAIT).is_complete());
     recorder.signal("INT");
     let done = recorder.finish();
@@ -221,12 +227,7 @@ fn a_recorder_ends_in_order_and_says_how_much_there_is() {
 #[test]
 fn a_replay_onto_a_topic_that_is_being_recorded_ends_with_what_was_there_before() {
     let stage = Stage::new();
-    let recorder: Run = stage.start("record t --to r");
-    recorder.until_err("recording into");
-    let context = context(&stage);
-    let mut publisher = context.publisher("t").unwrap();
-    assert!(publisher.wait_for_subscribers(1, WAIT));
-    (0..100).for_each(|_| publisher.send(b"body").unwrap());
+    let (recorder, publisher) = record_some(&stage, 100);
     assert!(publisher.close(WAIT).is_complete());
     wait_for("the recording", || {
         let done = stage.run("replay r --full --onto elsewhere");

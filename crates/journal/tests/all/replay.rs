@@ -25,6 +25,10 @@ fn append(log: &mut Log<SimulatedDisk>, sequences: std::ops::RangeInclusive<u64>
     log.commit().unwrap();
 }
 
+const fn up_to(sequence: u64) -> ReplayEnd {
+    ReplayEnd { sequence: Some(sequence), unix_ns: None }
+}
+
 /// A replay, and the moments of the records that it has given, in milliseconds.
 struct Player {
     replay: Replay<SimulatedDisk>,
@@ -64,13 +68,16 @@ impl Player {
 #[test]
 fn a_replay_ends_in_front_of_a_sequence_or_a_time() {
     let mut log = log();
-    let at = |second: u64| ReplayEnd::Time(second * 1_000_000_000);
+    let time = |second: u64| Some(second * 1_000_000_000);
+    let at = |second| ReplayEnd { sequence: None, unix_ns: time(second) };
     for (from, end, expected) in [
-        (Start::Oldest, ReplayEnd::Sequence(40), 1_u64..40),
-        (Start::Sequence(35), ReplayEnd::Sequence(40), 35..40),
-        (Start::Sequence(40), ReplayEnd::Sequence(40), 40..40),
+        (Start::Oldest, up_to(40), 1_u64..40),
+        (Start::Sequence(35), up_to(40), 35..40),
+        (Start::Sequence(40), up_to(40), 40..40),
         (Start::Time(30_000_000_000), at(33), 30..33),
-        (Start::Oldest, ReplayEnd::Sequence(101), 1..101),
+        (Start::Oldest, up_to(101), 1..101),
+        (Start::Oldest, ReplayEnd { sequence: Some(7), unix_ns: time(9) }, 1..7),
+        (Start::Oldest, ReplayEnd { sequence: Some(9), unix_ns: time(7) }, 1..7),
     ] {
         let mut player = Player::new(&log, from, end, ReplayPace::Full);
         assert_eq!(player.play(1_000), "Ended", "{from:?} {end:?}");
@@ -87,7 +94,7 @@ fn a_replay_ends_in_front_of_a_sequence_or_a_time() {
 #[test]
 fn records_come_at_a_rate_or_at_a_multiple_of_the_recorded_speed() {
     let log = log();
-    let end = ReplayEnd::Sequence(6);
+    let end = up_to(6);
     let moments = |pace| {
         let mut player = Player::new(&log, Start::Oldest, end, pace);
         assert_eq!(player.play(1_000), "Ended");
@@ -107,7 +114,8 @@ fn records_come_at_a_rate_or_at_a_multiple_of_the_recorded_speed() {
 #[test]
 fn a_pause_does_not_count() {
     let log = log();
-    let mut player = Player::new(&log, Start::Oldest, ReplayEnd::Never, ReplayPace::Rate(100.0));
+    let mut player =
+        Player::new(&log, Start::Oldest, ReplayEnd::default(), ReplayPace::Rate(100.0));
     player.play(3);
     player.replay.pause();
     player.now += 5_000 * MILLISECOND;
