@@ -30,18 +30,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Reads between two of the subscriber's own socket while only replies and repairs come there.
-const OWN_SOCKET_INTERVAL: u32 = 4;
-/// The same while groups always have something.
-const OWN_SOCKET_TURN: u32 = 16;
 /// Reads of datagrams between two of connections, where there are both.
 const STREAMS_TURN: u32 = 2;
 /// Reads with a result between two checks of the deadlines.
 const DEADLINE_INTERVAL: u32 = 64;
 /// The most reads of the conductor in one duty cycle.
 const BACKGROUND_READS: usize = 64;
-/// The longest read of a UDP socket: a GRO run.
-const READ_BYTES: usize = 64 << 10;
 const CONTROL_BYTES: usize = 1400;
 /// Topics named in a join. A publisher of several of them then starts when the subscriber is
 /// joined for all; further topics are asked for when discovery finds them.
@@ -62,9 +56,8 @@ pub(crate) struct ReceiveSessions {
     /// The number of sessions with a connection, and whether some have to be read unasked.
     streams: usize,
     has_unasked: bool,
-    /// The session that is first to be read unasked, and the group that is first.
+    /// The session that is first to be read unasked.
     turn: usize,
-    group_turn: usize,
     dormant: DormantSessions,
     /// Sessions that have ended so far.
     ended: u64,
@@ -115,7 +108,6 @@ impl ReceiveSessions {
             streams: 0,
             has_unasked: false,
             turn: 0,
-            group_turn: 0,
             dormant: DormantSessions::default(),
             ended: 0,
             next_index: 0,
@@ -291,6 +283,7 @@ impl ReceiveSessions {
     /// Reads the sockets in place of the owner; returns whether they had something.
     pub(crate) fn read_for_owner(&mut self, now: Nanos, buffer: &mut [u8]) -> bool {
         let (mut queued, mut reads) = (VecDeque::new(), 0);
+        self.sockets.look_at_own();
         while reads < BACKGROUND_READS && self.read_once(now, buffer, &mut queued) {
             self.ready.extend(queued.drain(..).map(|it| it.into_owned(buffer)));
             reads += 1;
@@ -332,27 +325,23 @@ impl ReceiveSessions {
         queued: &mut VecDeque<QueuedDelivery>,
     ) -> bool {
         self.reads = self.reads.wrapping_add(1);
-        let has_groups = !self.sockets.groups.is_empty();
-        if has_groups
-            && self.reads.is_multiple_of(OWN_SOCKET_TURN)
-            && self.read_own(now, buffer, queued)
-        {
+        if self.sockets.own_is_first(self.reads) && self.read_own(now, buffer, queued) {
             return true;
         }
         let uses_own = self.sessions.iter().any(ReceiveSession::uses_own_socket);
         if self.streams > 0
-            && (has_groups || uses_own)
+            && (uses_own || !self.sockets.groups.is_empty())
             && self.reads.is_multiple_of(STREAMS_TURN)
             && self.read_streams(now, buffer, queued)
         {
             return true;
         }
-        if self.read_groups(now, buffer, queued) {
+        if let Some((length, from)) = self.sockets.read_groups(buffer) {
+            self.on_datagrams(now, buffer, length, from, queued);
             return true;
         }
-        // With all sessions joined by groups and connections it would be a wasted system call.
-        let is_due = self.reads.is_multiple_of(OWN_SOCKET_INTERVAL);
-        (is_due || uses_own) && self.read_own(now, buffer, queued)
+        let own_is_due = uses_own || self.sockets.own_is_due(self.reads);
+        own_is_due && self.read_own(now, buffer, queued)
             || self.streams > 0 && self.read_streams(now, buffer, queued)
     }
 
@@ -362,32 +351,9 @@ impl ReceiveSessions {
         buffer: &mut [u8],
         queued: &mut VecDeque<QueuedDelivery>,
     ) -> bool {
-        let received = self.sockets.own.receive(&mut buffer[..READ_BYTES]);
-        let Ok(Some((length, from))) = received else { return false };
-        // The next read looks here again: repairs that wait while others are asked for pile up.
-        self.reads |= if self.sockets.groups.is_empty() { 0 } else { OWN_SOCKET_INTERVAL - 1 };
+        let Some((length, from)) = self.sockets.read_own(buffer) else { return false };
         self.on_datagrams(now, buffer, length, from, queued);
         true
-    }
-
-    #[inline]
-    fn read_groups(
-        &mut self,
-        now: Nanos,
-        buffer: &mut [u8],
-        queued: &mut VecDeque<QueuedDelivery>,
-    ) -> bool {
-        let count = self.sockets.groups.len();
-        for step in 0..count {
-            let index = (self.group_turn + step) % count;
-            let received = self.sockets.groups[index].1.receive(&mut buffer[..READ_BYTES]);
-            if let Ok(Some((length, from))) = received {
-                self.group_turn = index + 1;
-                self.on_datagrams(now, buffer, length, from, queued);
-                return true;
-            }
-        }
-        false
     }
 
     /// Reads a connection that has something: one that is not registered, or the next of those that

@@ -7,17 +7,70 @@ use crate::source::{Source, TransportKind};
 use std::io;
 use std::net::SocketAddr;
 
+/// Reads between two of the subscriber's own socket while only replies and repairs come there.
+const OWN_SOCKET_INTERVAL: u32 = 4;
+/// The same while groups always have something.
+const OWN_SOCKET_TURN: u32 = 16;
+/// The longest read of a UDP socket: a GRO run.
+const READ_BYTES: usize = 64 << 10;
+
 /// UDP sockets of one subscriber.
 #[derive(Debug)]
 pub(crate) struct ReceiveSockets {
     /// Receives unicast sessions and the replies of all publishers; control frames leave by it.
     pub(crate) own: DatagramSocket,
     pub(crate) groups: Vec<(SocketAddr, DatagramSocket)>,
+    /// The group that is read first.
+    group_turn: usize,
+    /// The own socket beside groups had something, or may be what the reader was woken for: the
+    /// next read with nothing from the groups looks there.
+    own_is_due: bool,
 }
 
 impl ReceiveSockets {
     pub(crate) fn new(own: DatagramSocket) -> Self {
-        Self { own, groups: Vec::new() }
+        Self { own, groups: Vec::new(), group_turn: 0, own_is_due: false }
+    }
+
+    /// Whether the own socket is read before the groups, in the read of this number: a group that
+    /// is never empty must not hide it.
+    pub(crate) fn own_is_first(&self, read: u32) -> bool {
+        !self.groups.is_empty() && read.is_multiple_of(OWN_SOCKET_TURN)
+    }
+
+    /// Whether the own socket is read when the groups have nothing, in the read of this number.
+    /// With all sessions joined by groups and connections it would be a wasted system call.
+    pub(crate) const fn own_is_due(&self, read: u32) -> bool {
+        self.own_is_due || read.is_multiple_of(OWN_SOCKET_INTERVAL)
+    }
+
+    /// Has the next read look into the own socket, too.
+    pub(crate) fn look_at_own(&mut self) {
+        self.own_is_due = !self.groups.is_empty();
+    }
+
+    /// Reads a datagram, or a run of them, from the own socket; returns its length and sender.
+    #[inline]
+    pub(crate) fn read_own(&mut self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let read = self.own.receive(&mut buffer[..READ_BYTES]).ok().flatten();
+        // Repairs that wait while others are asked for pile up.
+        self.own_is_due = read.is_some() && !self.groups.is_empty();
+        read
+    }
+
+    /// Reads from the first group in turn that has something.
+    #[inline]
+    pub(crate) fn read_groups(&mut self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let count = self.groups.len();
+        for step in 0..count {
+            let index = (self.group_turn + step) % count;
+            let read = self.groups[index].1.receive(&mut buffer[..READ_BYTES]);
+            if let Ok(Some(found)) = read {
+                self.group_turn = index + 1;
+                return Some(found);
+            }
+        }
+        None
     }
 
     pub(crate) fn has_group(&self, group: SocketAddr) -> bool {
