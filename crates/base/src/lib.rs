@@ -24,6 +24,6 @@ mod wait;
 pub use agent::{Agent, AgentRunner, run_until_stopped};
 pub use cache_padded::CachePadded;
 pub use position::Position;
-pub use prefetch::prefetch_for_writing;
+pub use prefetch::{prefetch, prefetch_for_writing};
 pub use units::{Size, UnitError, format_duration, parse_duration};
 pub use wait::{ParseWaitError, WaitStep, WaitStrategy, Waiter, spin};

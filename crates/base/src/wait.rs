@@ -131,20 +131,20 @@ const SLOW_LINE_POLLS: u32 = 3;
 /// enough ahead for both to work undisturbed. Without them a reader slightly faster than the
 /// writer contends with it for every cache line, at a fraction of the rate.
 const THROTTLE_PAUSES_MAX: u32 = 256;
-/// Most empty polls before parking: about 20 µs, the cost of a wake-up, so that waiting never
-/// costs more than twice the best choice in hindsight.
-const SPINS_MAX: u32 = 400;
-/// Fewest empty polls before parking: the case that the other side needs this very core, where
+/// Longest spinning before parking, in pauses: about 20 µs, the cost of a wake-up, so that waiting
+/// never costs more than twice the best choice in hindsight.
+const SPINNING_MAX: u32 = 400 * (CAUGHT_UP_PAUSES + POLL_PAUSES);
+/// Shortest spinning before parking: the case that the other side needs this very core, where
 /// spinning never helps.
-const SPINS_MIN: u32 = 8;
+const SPINNING_MIN: u32 = 8 * (CAUGHT_UP_PAUSES + POLL_PAUSES);
 /// Yields before parking: another reader of the same writer that waits for the core gets it within
 /// a microsecond, where a sleep and a wake-up take many.
 const YIELDS_BEFORE_PARK: u32 = 2;
 /// Parks until the full spin budget is tried again, since the load may have changed.
 const PARKS_PER_TRIAL: u32 = 32;
-/// Empty polls before yielding: yielding is cheap, and the next runnable thread may be the one that
-/// this one waits for.
-const SPINS_BEFORE_YIELD: u32 = 32;
+/// Spinning before yielding, in pauses: yielding is cheap, and the next runnable thread may be the
+/// one that this one waits for.
+const SPINNING_BEFORE_YIELD: u32 = 32 * (CAUGHT_UP_PAUSES + POLL_PAUSES);
 /// Sleep of a [`Waiter::wait`], which no other thread can end early.
 const PARK_TIME: Duration = Duration::from_micros(200);
 
@@ -158,9 +158,12 @@ const PARK_TIME: Duration = Duration::from_micros(200);
 #[derive(Clone, Debug)]
 pub struct Waiter {
     strategy: WaitStrategy,
-    /// Empty polls since the last work; `u32::MAX` once spinning was in vain.
+    /// Empty polls since the last work.
     empty_polls: u32,
-    /// Empty polls before parking: [`SPINS_MAX`] after a success, half as many after a failure.
+    /// Length of this wait, in pauses; `u32::MAX` once spinning was in vain.
+    spun: u32,
+    /// Spinning before parking, in pauses: [`SPINNING_MAX`] after a success, half as long after a
+    /// failure.
     spin_budget: u32,
     parks: u32,
     /// Pauses after the first empty poll of the next wait.
@@ -179,7 +182,8 @@ impl Waiter {
         Self {
             strategy,
             empty_polls: 0,
-            spin_budget: SPINS_MAX,
+            spun: 0,
+            spin_budget: SPINNING_MAX,
             parks: 0,
             throttle: CAUGHT_UP_PAUSES,
             yields: 0,
@@ -217,12 +221,11 @@ impl Waiter {
         self.singles = if work == 1 { self.singles.saturating_add(1) } else { 0 };
     }
 
-    // Not inlined: the way of the other strategies through `found` stays short.
+    // Not inlined: the way of busy streams through `found` stays short.
     #[inline(never)]
     fn fit_single_pauses(&mut self) {
         let (polls, pauses) = (self.empty_polls, self.single_pauses);
-        let length = polls.saturating_mul(pauses + POLL_PAUSES);
-        self.single_pauses = if !SLOW_LINE.contains(&length) {
+        self.single_pauses = if !SLOW_LINE.contains(&self.spun) {
             pauses.saturating_sub(1).max(1)
         } else if polls > SLOW_LINE_POLLS {
             (pauses + 1).min(SINGLE_PAUSES_MAX)
@@ -231,10 +234,17 @@ impl Waiter {
         };
     }
 
-    /// Whether it spins for messages that come one by one.
+    /// Whether messages come one by one.
     #[inline]
     const fn is_single(&self) -> bool {
-        matches!(self.strategy, WaitStrategy::BusySpin) && self.singles >= SINGLE_MESSAGES
+        self.singles >= SINGLE_MESSAGES
+    }
+
+    /// Whether the next message is awaited as a single one: the writer is not in the middle of
+    /// many, and a look at the lines that it will write does not hold it up.
+    #[inline]
+    pub const fn expects_single(&self) -> bool {
+        self.is_single() || self.empty_polls > IDLE_POLLS
     }
 
     /// Ends a wait, with the throttle unchanged.
@@ -247,12 +257,13 @@ impl Waiter {
 
     #[inline]
     fn end_wait(&mut self) {
-        if self.empty_polls <= self.spin_budget {
-            self.spin_budget = SPINS_MAX; // Spinning was enough.
-        } else if self.empty_polls < u32::MAX {
+        if self.spun <= self.spin_budget {
+            self.spin_budget = SPINNING_MAX; // Spinning was enough.
+        } else if self.spun < u32::MAX {
             self.shrink_spin_budget(); // Yielding helped: the other side needed this very core.
         }
         self.empty_polls = 0;
+        self.spun = 0;
         self.yields = 0;
     }
 
@@ -260,34 +271,35 @@ impl Waiter {
     fn shrink_spin_budget(&mut self) {
         self.parks = self.parks.wrapping_add(1);
         let trial = self.parks.is_multiple_of(PARKS_PER_TRIAL);
-        self.spin_budget = if trial { SPINS_MAX } else { (self.spin_budget / 2).max(SPINS_MIN) };
+        let half = (self.spin_budget / 2).max(SPINNING_MIN);
+        self.spin_budget = if trial { SPINNING_MAX } else { half };
         // Marks this wait as counted, whatever the next budget is.
-        self.empty_polls = u32::MAX;
+        self.spun = u32::MAX;
     }
 
     /// Next step after an empty poll.
     #[inline]
     pub fn next_step(&mut self) -> WaitStep {
         self.empty_polls = self.empty_polls.saturating_add(1);
-        let pauses = if self.empty_polls == 1 { self.throttle } else { CAUGHT_UP_PAUSES };
+        let is_busy_spin = matches!(self.strategy, WaitStrategy::BusySpin);
+        let pauses = match self.empty_polls {
+            _ if self.is_single() => self.single_pauses,
+            idle if idle > IDLE_POLLS && is_busy_spin => self.single_pauses,
+            1 => self.throttle,
+            _ => CAUGHT_UP_PAUSES,
+        };
+        self.spun = self.spun.saturating_add(pauses + POLL_PAUSES);
         match self.strategy {
-            WaitStrategy::BusySpin if self.is_single() || self.empty_polls > IDLE_POLLS => {
-                WaitStep::Spin(self.single_pauses)
-            }
             WaitStrategy::BusySpin => WaitStep::Spin(pauses),
-            WaitStrategy::SpinYield if self.empty_polls <= SPINS_BEFORE_YIELD => {
-                WaitStep::Spin(pauses)
-            }
+            WaitStrategy::SpinYield if self.spun <= SPINNING_BEFORE_YIELD => WaitStep::Spin(pauses),
             WaitStrategy::SpinYield => WaitStep::Yield,
-            WaitStrategy::SpinPark if self.empty_polls <= self.spin_budget => {
-                WaitStep::Spin(pauses)
-            }
+            WaitStrategy::SpinPark if self.spun <= self.spin_budget => WaitStep::Spin(pauses),
             WaitStrategy::SpinPark if self.yields < YIELDS_BEFORE_PARK => {
                 self.yields += 1;
                 WaitStep::Yield
             }
             WaitStrategy::SpinPark => {
-                if self.empty_polls < u32::MAX {
+                if self.spun < u32::MAX {
                     self.shrink_spin_budget();
                 }
                 WaitStep::Park
@@ -326,39 +338,54 @@ pub fn spin(pauses: u32) {
 mod tests {
     use super::*;
 
-    /// Spins before the first park.
-    fn spins(waiter: &mut Waiter) -> u32 {
+    /// Length of the spinning before `end`, in pauses.
+    fn spinning(waiter: &mut Waiter, end: WaitStep) -> u32 {
         let steps = core::iter::from_fn(|| Some(waiter.next_step()));
-        let steps = steps.take_while(|step| *step != WaitStep::Park);
-        steps.filter(|step| matches!(step, WaitStep::Spin(_))).count() as u32
+        let steps = steps.take_while(|step| *step != end);
+        let length =
+            |step| if let WaitStep::Spin(pauses) = step { pauses + POLL_PAUSES } else { 0 };
+        steps.map(length).sum()
     }
 
     #[test]
     fn spinning_in_vain_is_given_up_and_tried_again() {
         let mut waiter = Waiter::new(WaitStrategy::SpinPark);
-        assert_eq!(spins(&mut waiter), SPINS_MAX);
-        for expected in [200, 100, 50, 25, 12, 8, 8] {
+        assert_eq!(spinning(&mut waiter, WaitStep::Park), SPINNING_MAX);
+        let poll = CAUGHT_UP_PAUSES + POLL_PAUSES;
+        for polls in [200, 100, 50, 25, 12, 8, 8] {
             waiter.reset();
-            assert_eq!(spins(&mut waiter), expected);
+            assert_eq!(spinning(&mut waiter, WaitStep::Park), polls * poll);
         }
         let longest = (0..PARKS_PER_TRIAL).map(|_| {
             waiter.reset();
-            spins(&mut waiter)
+            spinning(&mut waiter, WaitStep::Park)
         });
-        assert_eq!(longest.max(), Some(SPINS_MAX), "tried again");
+        assert_eq!(longest.max(), Some(SPINNING_MAX), "tried again");
         waiter.reset();
         assert_eq!(waiter.next_step(), WaitStep::Spin(CAUGHT_UP_PAUSES));
         waiter.reset();
-        assert_eq!(spins(&mut waiter), SPINS_MAX, "one success brings spinning back");
+        let spun = spinning(&mut waiter, WaitStep::Park);
+        assert_eq!(spun, SPINNING_MAX, "one success brings spinning back");
+    }
+
+    #[test]
+    fn spinning_for_single_messages_is_as_long_with_fewer_pauses() {
+        let mut waiter = Waiter::new(WaitStrategy::SpinPark);
+        for _ in 0..SINGLE_MESSAGES + SINGLE_PAUSES_MAX {
+            waiter.next_step();
+            waiter.found(1);
+        }
+        assert_eq!(waiter.next_step(), WaitStep::Spin(1));
+        waiter.reset();
+        let spun = spinning(&mut waiter, WaitStep::Park);
+        assert_eq!(spun, SPINNING_MAX);
     }
 
     #[test]
     fn work_found_after_a_yield_shrinks_the_spin_budget() {
         let mut waiter = Waiter::new(WaitStrategy::SpinPark);
-        for expected in [SPINS_MAX, SPINS_MAX / 2, SPINS_MAX / 4] {
-            let spins = core::iter::from_fn(|| Some(waiter.next_step()));
-            let spins = spins.take_while(|step| *step != WaitStep::Yield).count() as u32;
-            assert_eq!(spins, expected);
+        for expected in [SPINNING_MAX, SPINNING_MAX / 2, SPINNING_MAX / 4] {
+            assert_eq!(spinning(&mut waiter, WaitStep::Yield), expected);
             waiter.found(1);
         }
     }
@@ -437,7 +464,7 @@ mod tests {
     #[test]
     fn a_wait_that_parks_goes_on_parking() {
         let mut waiter = Waiter::new(WaitStrategy::SpinPark);
-        spins(&mut waiter);
+        spinning(&mut waiter, WaitStep::Park);
         assert!((0..1000).all(|_| waiter.next_step() == WaitStep::Park));
     }
 

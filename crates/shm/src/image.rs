@@ -460,6 +460,12 @@ impl Image {
         self.reader.count_sleep();
     }
 
+    /// Fetches what the next poll reads beside the header: see [`RingReader::prefetch_next`].
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self) {
+        self.reader.prefetch_next();
+    }
+
     /// Whether a poll has something to do.
     pub(crate) fn has_news(&self) -> bool {
         let memory = self.reader.memory();

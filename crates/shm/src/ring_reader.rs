@@ -16,6 +16,8 @@ const _: () = assert!(SUBSCRIBERS_MAX.is_power_of_two());
 /// Distance of prefetched headers: in frames, and at least in bytes.
 const AHEAD_FRAMES: u64 = 24;
 const AHEAD_BYTES: u64 = 1024;
+/// Size of a cache line.
+const LINE_BYTES: u64 = 64;
 /// Bytes between reads of the writer's head, since each takes the cache line from the writer.
 const HEAD_READ_EVERY_BYTES: u64 = 4096;
 
@@ -232,6 +234,16 @@ impl<M: Memory> RingReader<M> {
     #[inline(always)]
     pub(crate) fn note_caught_up(&mut self) {
         self.walk.next_head_read = self.walk.at.plus(HEAD_READ_EVERY_BYTES);
+    }
+
+    /// Fetches the line behind that of the next header, if only the first bytes of the message
+    /// share that: both then come from the writer at once, not one after the other.
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self) {
+        let behind = self.walk.at.plus(FRAME_ALIGN);
+        if behind.get().is_multiple_of(LINE_BYTES) {
+            self.memory.prefetch(behind);
+        }
     }
 
     /// Undoes the last pass, of a message of `length` bytes.

@@ -202,14 +202,7 @@ impl Memory for Segment {
 
     #[inline(always)]
     fn prefetch(&self, at: Position) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint may point anywhere.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.byte(at).as_ptr().cast_const().cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
+        lanecast_base::prefetch(self.byte(at).as_ptr());
     }
 
     #[inline(always)]

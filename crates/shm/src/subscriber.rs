@@ -265,7 +265,12 @@ impl Subscribe for Subscriber {
             return;
         }
         match self.waiter.next_step() {
-            WaitStep::Spin(pauses) => spin(pauses),
+            WaitStep::Spin(pauses) => {
+                if self.waiter.expects_single() {
+                    self.images.iter().for_each(Image::prefetch_next);
+                }
+                spin(pauses);
+            }
             WaitStep::Yield => std::thread::yield_now(),
             WaitStep::Park => self.sleep(limit),
         }
