@@ -8,7 +8,7 @@ use lanecast_conformance::interruptions::{
     a_path_that_comes_back_too_late_costs_exact_gaps,
 };
 use lanecast_net::{
-    NetSettings, Network, Pacing, Publisher, Subscriber, TlsSettings, TransportKind,
+    NetSettings, Network, OpenError, Pacing, Publisher, Subscriber, TlsSettings, TransportKind,
 };
 use lanecast_protocol::resolution::{Announcement, Resolver, ResolverSettings, SessionTransport};
 use lanecast_transport::Publish;
@@ -247,11 +247,11 @@ impl Stage {
         // No discovery but the relay's: to the subscriber alone.
         let unheard = udp();
         let resolver = udp();
-        let [publisher_at, subscriber_at] = [udp(), udp()].map(|(_, at)| at);
-        let open = |peers: Vec<SocketAddr>, group| {
+        let open = |other: SocketAddr, group| {
+            let (_, at) = udp();
             let settings = NetSettings {
                 resolver_group: None,
-                peers,
+                peers: vec![at, other],
                 group,
                 window_bytes: WINDOW_BYTES,
                 liveness: LIMIT,
@@ -260,10 +260,16 @@ impl Stage {
                 tls: tls.clone(),
                 ..NetSettings::default()
             };
-            Network::open(settings).expect("a network")
+            match Network::open(settings) {
+                Ok(network) => Some((network, at)),
+                // Another process has taken the port meanwhile.
+                Err(OpenError::Setting { what: "net.peers", .. }) => None,
+                Err(error) => panic!("{error}"),
+            }
         };
-        let publishing = open(vec![publisher_at, unheard.1], group);
-        let subscribing = open(vec![subscriber_at, resolver.1], other_group);
+        let open = |other, group| (0..100).find_map(|_| open(other, group)).expect("a free port");
+        let (publishing, _) = open(unheard.1, group);
+        let (subscribing, subscriber_at) = open(resolver.1, other_group);
         let publisher = publishing.publisher(kind, TOPICS[0]).expect("a publisher");
         let subscriber = subscribing.subscriber(&TOPICS).expect("a subscriber");
         let (front, listener) = front(kind);
