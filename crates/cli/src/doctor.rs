@@ -3,11 +3,12 @@
 use crate::context::DomainArgs;
 use crate::output::{print, print_line};
 use crate::printable::{printable, width};
+use crate::table;
 use indicatif::ProgressBar;
 use lanecast::Size;
 use lanecast_measure::doctor::{self, Examination, Finding, Proposal, Settings, State};
 use lanecast_measure::{Head, Host, Kind, PriorityChange, PriorityRequest};
-use std::fmt::Write;
+use lanecast_report::wrap;
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if arguments.json {
         print_line(&head.line(Kind::Doctor, &found)?)?;
     } else {
-        print(&text(&head.host, &found, colours_wanted()))?;
+        print(&text(&head.host, &found, table::columns(), colours_wanted()))?;
     }
     Ok(ExitCode::from(if found.is_disturbed() { DISTURBED } else { 0 }))
 }
@@ -68,9 +69,10 @@ fn colours_wanted() -> bool {
     stdout().is_terminal() && !refused
 }
 
-fn text(host: &Host, found: &Examination, colours: bool) -> String {
-    let mut text = machine(host) + "\n";
-    let columns = found.findings.iter().map(|finding| width(finding.title)).max().unwrap_or(0);
+/// What was found, in lines of at most `columns`.
+fn text(host: &Host, found: &Examination, columns: usize, colours: bool) -> String {
+    let mut text = wrap(&machine(host), columns).join("\n") + "\n\n";
+    let titles = found.findings.iter().map(|finding| width(finding.title)).max().unwrap_or(0);
     for (state, title, colour) in [
         (State::Disturbs, "Disturbs measurements", "1;31"),
         (State::Note, "Worth knowing", "1;33"),
@@ -83,14 +85,17 @@ fn text(host: &Host, found: &Examination, colours: bool) -> String {
         }
         text += &painted(title, colours.then_some(colour));
         text.push('\n');
-        of_state.iter().for_each(|finding| text += &lines(finding, columns));
+        of_state.iter().for_each(|finding| text += &lines(finding, titles, columns));
         text.push('\n');
     }
     if let Some(proposal) = found.proposal {
-        text += &proposed(proposal);
+        text += &(wrap(&proposed(proposal), columns).join("\n") + "\n");
     }
-    let verdict = painted(&printable(&found.verdict), colours.then_some("1"));
-    text + &verdict + "\n"
+    for line in wrap(&printable(&found.verdict), columns) {
+        text += &painted(&line, colours.then_some("1"));
+        text.push('\n');
+    }
+    text
 }
 
 fn painted(text: &str, colour: Option<&str>) -> String {
@@ -102,21 +107,22 @@ fn machine(host: &Host) -> String {
     let cpus = host.cpus.map(|cpus| format!("{cpus} CPUs"));
     let parts = [host.cpu.clone(), cpus, host.hypervisor.clone(), kernel];
     let parts: Vec<_> = parts.into_iter().flatten().map(|part| printable(&part)).collect();
-    parts.join(", ") + "\n"
+    parts.join(", ")
 }
 
-/// A finding: its title and what was found, then what that does and how to mend it.
-fn lines(finding: &Finding, columns: usize) -> String {
-    let gap = " ".repeat(columns - width(finding.title));
-    let mut lines = format!("  {}{gap}  {}\n", finding.title, printable(&finding.found));
-    let indent = " ".repeat(columns + 4);
-    if let Some(effect) = &finding.effect {
-        let _ = writeln!(lines, "{indent}{}", printable(effect));
-    }
-    if let Some(mend) = &finding.mend {
-        let _ = writeln!(lines, "{indent}mend: {}", printable(mend));
-    }
-    lines
+/// A finding: its title beside what was found, then what that does and how to mend it. Titles take
+/// `titles` columns.
+fn lines(finding: &Finding, titles: usize, columns: usize) -> String {
+    let indent = titles + 4;
+    let effect = finding.effect.as_deref().map(printable);
+    let mend = finding.mend.as_deref().map(|mend| format!("mend: {}", printable(mend)));
+    let texts = [Some(printable(&finding.found)), effect, mend].into_iter().flatten();
+    let lines = texts.flat_map(|text| wrap(&text, columns.saturating_sub(indent)));
+    lines.enumerate().fold(String::new(), |text, (number, line)| {
+        let title = if number == 0 { finding.title } else { "" };
+        let gap = " ".repeat(titles - width(title));
+        text + "  " + title + &gap + "  " + &line + "\n"
+    })
 }
 
 fn proposed(proposal: Proposal) -> String {
@@ -124,7 +130,7 @@ fn proposed(proposal: Proposal) -> String {
     let rest = rest_cpu.map_or("no CPU is left for the rest".to_owned(), |cpu| {
         format!("everything else on CPU {cpu}")
     });
-    format!("measure with perf pub -a {publisher_cpu} and perf sub -a {subscriber_cpu}; {rest}\n")
+    format!("measure with perf pub -a {publisher_cpu} and perf sub -a {subscriber_cpu}; {rest}")
 }
 
 #[cfg(test)]
@@ -153,7 +159,7 @@ mod tests {
     #[test]
     fn findings_align_and_end_with_the_verdict() {
         let host = Host::read(std::path::Path::new("/no/such/root"));
-        let plain = text(&host, &examination(), false);
+        let plain = text(&host, &examination(), 80, false);
         assert_eq!(
             plain,
             "\n\nDisturbs measurements\n  load          1.0 CPUs busy: \u{fffd}[2J\n\
@@ -162,7 +168,10 @@ mod tests {
              measure with perf pub -a 3 and perf sub -a 2; no CPU is left for the rest\n\
              one thing disturbs\n"
         );
-        let colourful = text(&host, &examination(), true);
+        let narrow = text(&host, &examination(), 30, false);
+        assert!(narrow.contains("  load          1.0 CPUs busy:\n"), "{narrow}");
+        assert!(narrow.lines().all(|line| width(line) <= 30), "{narrow}");
+        let colourful = text(&host, &examination(), 80, true);
         assert!(colourful.contains("\x1b[1;31mDisturbs measurements\x1b[0m\n"), "{colourful}");
         assert_eq!(plain.matches('\x1b').count(), 0);
     }

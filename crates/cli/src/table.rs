@@ -8,7 +8,12 @@ const WIDTH: usize = 200;
 
 /// The table as text, within the width of the output.
 pub(crate) fn render(table: &TextTable) -> String {
-    table.render(width_or(WIDTH))
+    table.render(columns())
+}
+
+/// Width of the output.
+pub(crate) fn columns() -> usize {
+    width_or(WIDTH)
 }
 
 /// The terminal's width; elsewhere that in the environment variable COLUMNS, or `default`.

@@ -41,4 +41,4 @@ pub use read::ReadError;
 pub use report::{NoTimes, Report};
 pub use since::Since;
 pub use source::Source;
-pub use text_table::TextTable;
+pub use text_table::{TextTable, wrap};

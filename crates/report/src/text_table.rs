@@ -7,7 +7,9 @@
 mod words;
 
 pub(crate) use words::clean;
-use words::{longest_word, pad, width, wrap};
+use words::{longest_word, pad, width};
+
+pub use words::wrap;
 
 /// Blanks between two columns.
 const GAP: usize = 2;

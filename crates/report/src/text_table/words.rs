@@ -35,7 +35,14 @@ pub(super) fn longest_word(text: &str) -> usize {
 }
 
 /// Lines of at most `columns`, broken between words; a longer word has a line of its own.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+///
+/// A blank beside a digit belongs to a number, its unit or its sign, and breaks no line.
+///
+/// ```
+/// let lines = lanecast_report::wrap("a pause of 25 us at most", 14);
+/// assert_eq!(lines, ["a pause", "of 25 us at", "most"]);
+/// ```
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     if width(text) <= columns {
         return vec![text.to_owned()];
     }
