@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run ci test test-long check deny oldest bench rivals rivals-smoke hello docs page python guide system fuzz tsan \
+.PHONY: help run ci test test-long check deny bench rivals rivals-smoke hello docs page python guide system fuzz tsan \
 	miri mutants clean cargo linters
 
 # With all members' features, so that what it depends on is not built again for the tests.
@@ -44,19 +44,11 @@ test-long: cargo ## The same, optimised, with more cases, more rounds and more i
 deny: cargo ## Licences, sources, duplicates and advisories of dependencies, by cargo deny
 	bash tests/deny.sh
 
-oldest: cargo ## Compile with the oldest compiler that Cargo.toml names, if it can be had
-	bash tests/oldest.sh
-
-# The fuzz targets are not linked, so they need no C++ compiler for libFuzzer here. With the settings
-# of this workspace, the libraries that were built for it are not built again.
 check: cargo linters ## Formatting, lints, documentation and the house's own checks
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(DOC)
+	bash tests/lint.sh
 	$(XTASK) tidy
 	bash tests/deny.sh
-	CUSTOM_LIBFUZZER_PATH=./none cargo check --locked --quiet --manifest-path fuzz/Cargo.toml --bins \
-	--target-dir $${CARGO_TARGET_DIR:-target} --config Cargo.toml
 
 bench: cargo ## Micro-benchmarks
 	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow

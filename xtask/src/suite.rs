@@ -70,8 +70,6 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
         pool.add(Work::script(&file, root, &["bash", &file]).env("BUILT", "target/debug"));
     }
     if options.check {
-        // Beside everything else: it has a directory of its own.
-        pool.add(Work::script("make oldest", root, &["make", "oldest"]));
         pool.step(Work::script("make check", root, &["make", "check"]))?;
     }
     let documentation = ["cargo", "test", "--locked", "--workspace", "--doc"];

@@ -8,6 +8,7 @@ use crate::worker::Worker;
 use std::sync::Arc;
 
 /// A consumer or worker that a handler's thread reads from.
+#[allow(unreachable_pub, reason = "a bound of a public trait, which older compilers do not see")]
 pub trait EventSource<T>: Send {
     /// Passes the available messages to `handle` in runs, each with a flag whether it is the last
     /// one for now. `handle` returns the number that it has handled: fewer than all ends the call.
