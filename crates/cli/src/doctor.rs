@@ -69,7 +69,7 @@ fn colours_wanted() -> bool {
     stdout().is_terminal() && !refused
 }
 
-/// What was found, in lines of at most `columns`.
+/// The findings, in lines of at most `columns`.
 fn text(host: &Host, found: &Examination, columns: usize, colours: bool) -> String {
     let mut text = wrap(&machine(host), columns).join("\n") + "\n\n";
     let titles = found.findings.iter().map(|finding| width(finding.title)).max().unwrap_or(0);

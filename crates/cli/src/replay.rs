@@ -173,8 +173,8 @@ impl ReplayArgs {
         }
     }
 
-    /// The replay. It ends in front of what is recorded while it runs, unless it follows: a recorder
-    /// that listens to it would keep it going for ever.
+    /// The replay. It ends in front of what is recorded while it runs, unless it follows: a
+    /// recorder that listens to it would keep it going for ever.
     fn replay(&self) -> anyhow::Result<Replay<Directory>> {
         let reader = Reader::open(Directory::new(&self.recording))?;
         // Times may count from the first record.
