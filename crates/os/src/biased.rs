@@ -152,7 +152,7 @@ impl<T> Visitor<T> {
             }
         }
         let guard = VisitorGuard { shared: &self.shared, value: PhantomData };
-        if !barrier::heavy_fence() && light_fences_enabled() {
+        if !barrier::heavy_fence_within_process() && light_fences_enabled() {
             return None; // The owner relies on barriers that the system now refuses.
         }
         // From here on the owner finds this visitor whenever it announces itself.

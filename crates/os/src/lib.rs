@@ -10,6 +10,7 @@
 pub mod affinity;
 pub mod barrier;
 pub mod biased;
+mod cpu_sweep;
 mod directory;
 mod directory_watch;
 mod disk_space;

@@ -59,7 +59,7 @@ impl Fence {
             // PAIRS(asleep): with `take`; publishers fence, because they see the request.
             Self::Own => fence(Ordering::SeqCst),
             Self::Everywhere => {
-                barrier::heavy_fence();
+                barrier::heavy_fence_within_process();
             }
         }
     }

@@ -1,0 +1,92 @@
+//! A short-lived child process that runs on each CPU once, after a registration for membarrier(2).
+//!
+//! The kernel notes for each CPU whether the process that it runs is registered. It updates the
+//! note when a process registers, on the CPUs that run it at that moment, and when a CPU changes
+//! from the memory of one process to that of another. A CPU that ran this process before, and has
+//! been idle since, does neither: it still has the memory of this process, and when it runs one of
+//! its threads again, the note is out of date and barriers leave the CPU out (Linux 6.18: not one
+//! of thousands reached it). The child has memory of its own, so its visit makes each CPU look
+//! anew.
+
+use std::time::{Duration, Instant};
+
+/// A CPU that the child waits for is busy with other processes, or runs a thread of this one, whose
+/// registration it has seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Interval of looks whether the child has ended.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// Has a child process run on each CPU that this process may use; returns whether there was one.
+pub(crate) fn run() -> bool {
+    // Miri has no processes, and models need none.
+    if cfg!(any(miri, loom)) {
+        return false;
+    }
+    // SAFETY: the configured number of CPUs is asked for.
+    let cpus = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
+    // Without a signal at its end, and so without notice by the program or its handlers.
+    // SAFETY: no memory is shared and no stack given, so this is a fork; the child calls nothing
+    // but `visit`.
+    let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    match child {
+        0 => visit(cpus),
+        child if child > 0 => {
+            wait_for(child as libc::pid_t);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The child: system calls alone, since other threads may have held any lock when it was made.
+fn visit(cpus: usize) -> ! {
+    for cpu in 0..cpus.min(libc::CPU_SETSIZE as usize) {
+        // SAFETY: a set is plain bits.
+        let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the CPU is within the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: the set is as long as it says. The call returns on that CPU, or refuses one that
+        // this process may not use.
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, &raw const set) };
+    }
+    loop {
+        // SAFETY: ends this process, without what the program does at its end.
+        unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+    }
+}
+
+/// Waits for the child's end, and makes it end when it takes too long.
+fn wait_for(child: libc::pid_t) {
+    let start = Instant::now();
+    // SAFETY: the status is not asked for. Only a wait for clones sees a child without a signal.
+    while unsafe { libc::waitpid(child, core::ptr::null_mut(), libc::__WALL | libc::WNOHANG) } == 0
+    {
+        if start.elapsed() > PATIENCE {
+            // SAFETY: the child is not reaped yet, so the number is still its own.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            // SAFETY: as above.
+            unsafe { libc::waitpid(child, core::ptr::null_mut(), libc::__WALL) };
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_child_is_gone_afterwards_and_nothing_is_heard_of_it() {
+        // The one of other tests has ended then.
+        crate::barrier::register();
+        assert!(cfg!(miri) || run());
+        // SAFETY: asks for any clone of this thread that has ended, without reaping it.
+        let mut info = unsafe { core::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WCLONE;
+        // SAFETY: `info` is written by the kernel.
+        let left = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) };
+        assert_eq!(left, -1, "no such child is left");
+    }
+}
