@@ -1,5 +1,5 @@
 //! Wake-up time, from asleep on a descriptor to reading the message: lanecast's descriptors beside
-//! a bare eventfd, as interleaved pairs in one run.
+//! a bare eventfd and, between hosts, beside a bare socket, interleaved in one run.
 //!
 //! Run it: `cargo bench -p lanecast --bench wakeup`
 #![forbid(unsafe_code)]
@@ -8,6 +8,9 @@ use lanecast::prelude::*;
 use lanecast_base::clock::Clock;
 use lanecast_os::event::EventFd;
 use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -61,6 +64,56 @@ fn bare() -> Result<u64, Failure> {
             }
         }
         Ok(median(times))
+    })
+}
+
+/// A thread asleep on a UDP socket of the loopback, by the same wait.
+fn bare_udp() -> Result<u64, Failure> {
+    let [to, from] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
+    let (to, from) = (to?, from?);
+    from.connect(to.local_addr()?)?;
+    let descriptor = to.try_clone()?;
+    asleep_on(&descriptor, |time| from.send(&time).map(drop), |time| to.recv(time).map(drop))
+}
+
+/// A thread asleep on a connection of the loopback, by the same wait.
+fn bare_tcp() -> Result<u64, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut from = TcpStream::connect(listener.local_addr()?)?;
+    from.set_nodelay(true)?;
+    let (mut to, _) = listener.accept()?;
+    let descriptor = to.try_clone()?;
+    asleep_on(&descriptor, |time| from.write_all(&time), |time| to.read_exact(time))
+}
+
+/// A thread asleep on a socket, to which `send` writes times that `receive` reads.
+fn asleep_on(
+    socket: &impl AsFd,
+    mut send: impl FnMut([u8; 8]) -> io::Result<()> + Send,
+    mut receive: impl FnMut(&mut [u8; 8]) -> io::Result<()>,
+) -> Result<u64, Failure> {
+    let clock = Clock::host();
+    let mut set = WaitSet::new()?;
+    set.add(0, socket)?;
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            (0..WAKEUPS).try_for_each(|_| {
+                std::thread::sleep(PAUSE);
+                send(clock.ticks().to_le_bytes())
+            })
+        });
+        let (mut times, mut sent) = (Vec::new(), [0; 8]);
+        while times.len() < WAKEUPS {
+            if !set.wait(Some(PATIENCE))?.is_empty() {
+                receive(&mut sent)?;
+                let ticks = clock.ticks_ordered().wrapping_sub(u64::from_le_bytes(sent));
+                times.push(clock.ns(ticks));
+            } else if sender.is_finished() {
+                break;
+            }
+        }
+        sender.join().map_err(|_| "the sender panicked")??;
+        if times.len() == WAKEUPS { Ok(median(times)) } else { Err("a message got lost".into()) }
     })
 }
 
@@ -137,6 +190,9 @@ fn open(path: &Path, transports: &str, visibility: &str) -> Result<Context, Fail
 /// Transports, visibility of the memory, and the publisher's place.
 type Row = (&'static str, &'static str, Publisher);
 
+/// A wake-up by a socket that has nothing around it.
+type Bare = fn() -> Result<u64, Failure>;
+
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == PUBLISH) {
@@ -145,32 +201,43 @@ fn main() -> Result<(), Failure> {
     }
     let directory = TempDir::new_in("/dev/shm")?;
     let path = directory.path().join("domain");
-    for (name, row) in [
-        ("threads", ("shm", "process", Publisher::Thread)),
-        ("shared memory", ("shm", "host", Publisher::Process)),
-        ("ru", ("ru", "host", Publisher::Thread)),
-        ("tcp", ("tcp", "host", Publisher::Thread)),
-    ] {
-        let mut ratios = Vec::new();
-        let mut medians = [Vec::new(), Vec::new()];
+    let rows: [(&str, Row, Option<Bare>); 4] = [
+        ("threads", ("shm", "process", Publisher::Thread), None),
+        ("shared memory", ("shm", "host", Publisher::Process), None),
+        ("ru", ("ru", "host", Publisher::Thread), Some(bare_udp)),
+        ("tcp", ("tcp", "host", Publisher::Thread), Some(bare_tcp)),
+    ];
+    for (name, row, socket) in rows {
+        let (mut eventfd, mut ours, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..PAIRS {
-            let (bare, ours) = (bare()?, over(&path, row)?);
-            ratios.push(ours * 1_000 / bare);
-            medians[0].push(bare);
-            medians[1].push(ours);
+            eventfd.push(bare()?);
+            ours.push(over(&path, row)?);
+            if let Some(socket) = socket {
+                sockets.push(socket()?);
+            }
         }
-        let (least, most) = (ratios.iter().min(), ratios.iter().max());
-        let (least, most) = (least.copied().unwrap_or(0), most.copied().unwrap_or(0));
-        let [bare, ours] = medians.map(median);
-        let ratio = median(ratios);
-        println!(
-            "{name}: p50 {:.1} us, eventfd {:.1} us, ratio {:.2} ({:.2}..{:.2}), {PAIRS} pairs",
-            ours as f64 / 1e3,
-            bare as f64 / 1e3,
-            ratio as f64 / 1e3,
-            least as f64 / 1e3,
-            most as f64 / 1e3,
-        );
+        let (p50, event) = (microseconds(&ours), microseconds(&eventfd));
+        let ratio = ratio(&ours, &eventfd);
+        print!("{name}: p50 {p50}, eventfd {event}, ratio {ratio}");
+        if !sockets.is_empty() {
+            let (socket, limit) = (microseconds(&sockets), self::ratio(&sockets, &eventfd));
+            print!("; a bare socket {socket}, ratio {limit}");
+        }
+        println!(", {PAIRS} pairs");
     }
     Ok(())
+}
+
+fn microseconds(medians: &[u64]) -> String {
+    format!("{:.1} us", median(medians.to_vec()) as f64 / 1e3)
+}
+
+/// Median, least and most of the ratios within the pairs.
+fn ratio(ours: &[u64], bare: &[u64]) -> String {
+    let mut ratios: Vec<u64> =
+        ours.iter().zip(bare).map(|(ours, bare)| ours * 1_000 / bare).collect();
+    ratios.sort_unstable();
+    let shown = |at: usize| ratios[at] as f64 / 1e3;
+    let last = ratios.len() - 1;
+    format!("{:.2} ({:.2}..{:.2})", shown(last / 2), shown(0), shown(last))
 }
