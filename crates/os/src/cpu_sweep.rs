@@ -10,10 +10,12 @@
 
 use std::time::{Duration, Instant};
 
-/// A CPU that the child waits for is busy with other processes, or runs a thread of this one, whose
-/// registration it has seen.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Interval of looks whether the child has ended.
+/// A CPU for which the child waits longer is busy: with other processes, so that its note is of
+/// theirs, or with a thread of this one that has seen the registration. It is left out.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Longest time of the whole.
+const LIMIT: Duration = Duration::from_millis(500);
+/// Interval of looks where the child is.
 const LOOK: Duration = Duration::from_micros(50);
 
 /// Has a child process run on each CPU that this process may use; returns whether there was one.
@@ -31,7 +33,7 @@ pub(crate) fn run() -> bool {
     match child {
         0 => visit(cpus),
         child if child > 0 => {
-            wait_for(child as libc::pid_t);
+            guide(child as libc::pid_t, &cpus_of(0));
             true
         }
         _ => false,
@@ -41,14 +43,11 @@ pub(crate) fn run() -> bool {
 /// The child: system calls alone, since other threads may have held any lock when it was made.
 fn visit(cpus: usize) -> ! {
     for cpu in 0..cpus.min(libc::CPU_SETSIZE as usize) {
-        // SAFETY: a set is plain bits.
-        let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        let mut set = NO_CPUS;
         // SAFETY: the CPU is within the set.
         unsafe { libc::CPU_SET(cpu, &mut set) };
-        let size = size_of::<libc::cpu_set_t>();
-        // SAFETY: the set is as long as it says. The call returns on that CPU, or refuses one that
-        // this process may not use.
-        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, &raw const set) };
+        // Returns on that CPU, or refuses one that this process may not use.
+        move_to(0, &set);
     }
     loop {
         // SAFETY: ends this process, without what the program does at its end.
@@ -56,13 +55,22 @@ fn visit(cpus: usize) -> ! {
     }
 }
 
-/// Waits for the child's end, and makes it end when it takes too long.
-fn wait_for(child: libc::pid_t) {
+/// Waits for the child's end, and makes it pass CPUs that it does not get.
+fn guide(child: libc::pid_t, everywhere: &libc::cpu_set_t) {
     let start = Instant::now();
+    let (mut since, mut last) = (start, NO_CPUS);
     // SAFETY: the status is not asked for. Only a wait for clones sees a child without a signal.
     while unsafe { libc::waitpid(child, core::ptr::null_mut(), libc::__WALL | libc::WNOHANG) } == 0
     {
-        if start.elapsed() > PATIENCE {
+        let set = cpus_of(child);
+        // SAFETY: compares two sets.
+        if !unsafe { libc::CPU_EQUAL(&set, &last) } {
+            (since, last) = (Instant::now(), set);
+        } else if since.elapsed() > PATIENCE {
+            move_to(child, everywhere);
+            since = Instant::now();
+        }
+        if start.elapsed() > LIMIT {
             // SAFETY: the child is not reaped yet, so the number is still its own.
             unsafe { libc::kill(child, libc::SIGKILL) };
             // SAFETY: as above.
@@ -71,6 +79,24 @@ fn wait_for(child: libc::pid_t) {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+// SAFETY: a set is plain bits.
+const NO_CPUS: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+
+/// CPUs on which `process` may run; 0 is the caller.
+fn cpus_of(process: libc::pid_t) -> libc::cpu_set_t {
+    let mut set = NO_CPUS;
+    // SAFETY: the set is as long as it says.
+    unsafe { libc::sched_getaffinity(process, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    set
+}
+
+/// Has `process` run on the CPUs of `set`, as far as it may; 0 is the caller.
+fn move_to(process: libc::pid_t, set: &libc::cpu_set_t) {
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: the set is as long as it says.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, process, size, &raw const *set) };
 }
 
 #[cfg(all(test, not(loom)))]
