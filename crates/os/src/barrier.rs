@@ -1,7 +1,7 @@
 //! Asymmetric fences: membarrier(2).
 //!
 //! After a process has registered, a heavy fence of any process makes all CPUs that run it pass a
-//! full barrier. Registration takes a child process for a moment: see [`cpu_sweep`].
+//! full barrier. Registration takes a child process for a moment, which visits each CPU.
 
 use crate::cpu_sweep;
 use lanecast_base::sync;
