@@ -26,10 +26,12 @@ pub(crate) fn run() -> bool {
     }
     // SAFETY: the configured number of CPUs is asked for.
     let cpus = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1);
-    // Without a signal at its end, and so without notice by the program or its handlers.
+    // Without a signal at its end, and so without notice by the program or its handlers; with the
+    // table of files in common, since copies would hold locks and ports that the program gives up.
+    let flags = libc::c_long::from(libc::CLONE_FILES);
     // SAFETY: no memory is shared and no stack given, so this is a fork; the child calls nothing
     // but `visit`.
-    let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match child {
         0 => visit(cpus),
         child if child > 0 => {

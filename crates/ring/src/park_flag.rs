@@ -49,7 +49,7 @@ const PARKS_MAX: u32 = 24;
 pub(crate) enum Fence {
     /// The sleeper's own fence, since publishers fence as well.
     Own,
-    /// A barrier on every CPU, since publishers do not fence.
+    /// A barrier in every thread of this process, since publishers do not fence.
     Everywhere,
 }
 
