@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run ci test test-long check deny bench rivals rivals-smoke hello docs page python guide system fuzz tsan \
+.PHONY: help run ci test test-long check house deny bench rivals rivals-smoke hello docs page python guide system fuzz tsan \
 	miri mutants clean cargo linters
 
 # With all members' features, so that what it depends on is not built again for the tests.
@@ -14,13 +14,10 @@ XTASK := cargo build --quiet --locked --workspace --bin xtask && $${CARGO_TARGET
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --locked --workspace --exclude lanecast-cli --no-deps
 
-# The crates whose orderings the model checker explores: optimised, because it runs millions of
-# schedules, but not across crates, and in a directory of its own, so that neither it nor the
-# other builds start anew because of the other's flags. `cargo xtask suite` builds the same.
-LOOM := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false \
-	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 RUSTFLAGS="--cfg loom" \
-	cargo test --locked --release -p lanecast-base -p lanecast-os -p lanecast-ring -p lanecast-shm \
-	--lib --target-dir target/loom
+# The crates whose orderings the model checker explores, in a directory of its own, so that neither
+# it nor the other builds start anew because of the other's flags. `cargo xtask suite` builds the same.
+LOOM := RUSTFLAGS="--cfg loom" cargo test --locked --profile loom --lib --target-dir target/loom \
+	-p lanecast-base -p lanecast-os -p lanecast-ring -p lanecast-shm
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | \
@@ -44,10 +41,13 @@ test-long: cargo ## The same, optimised, with more cases, more rounds and more i
 deny: cargo ## Licences, sources, duplicates and advisories of dependencies, by cargo deny
 	bash tests/deny.sh
 
-check: cargo linters ## Formatting, lints, documentation and the house's own checks
-	cargo fmt --all --check
+check: house ## Formatting, lints, documentation and the house's own checks
 	bash tests/lint.sh
+
+house: cargo linters ## The checks that compile nothing of lanecast: formatting, tidy, dependencies
+	env -u RUSTUP_TOOLCHAIN cargo fmt --all --check
 	$(XTASK) tidy
+	cargo fetch --quiet --locked --manifest-path fuzz/Cargo.toml
 	bash tests/deny.sh
 
 bench: cargo ## Micro-benchmarks
@@ -116,7 +116,7 @@ cargo:
 
 # rustup's minimal profile comes without them.
 linters: cargo
-	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || \
-	rustup component add rustfmt clippy || { \
+	@{ env -u RUSTUP_TOOLCHAIN cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || \
+	env -u RUSTUP_TOOLCHAIN rustup component add rustfmt clippy || { \
 	echo "cargo fmt or cargo clippy is missing: install your distribution's rustfmt and clippy"; \
 	exit 1; }

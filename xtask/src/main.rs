@@ -8,6 +8,7 @@ mod crate_map;
 mod error_sources;
 mod finding;
 mod floors;
+mod fuzz_targets;
 mod impls;
 mod lengths;
 mod metadata;

@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
     // The tests between hosts are of the same group, so they find what this installs.
     pool.add(Work::script("tests/prepare.sh", root, &["bash", "tests/prepare.sh"]).of("killers"));
-    if !pool.build(Build::workspace(root))? {
+    if !pool.build(Build::workspace(root, options.check))? {
         return Ok(());
     }
     for script in SCRIPTS {
@@ -70,11 +70,21 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
         pool.add(Work::script(&file, root, &["bash", &file]).env("BUILT", "target/debug"));
     }
     if options.check {
-        pool.step(Work::script("make check", root, &["make", "check"]))?;
+        pool.step(Work::script("make house", root, &["make", "house"]))?;
     }
-    let documentation = ["cargo", "test", "--locked", "--workspace", "--doc"];
-    pool.step(Work::script("documentation tests", root, &documentation))?;
+    pool.step(documentation(root, options.check))?;
     pool.build(Build::loom(root))?;
     let rivals = ["make", "rivals-smoke", "BUILT=target/debug"];
     pool.step(Work::script("make rivals-smoke", root, &rivals))
+}
+
+/// The examples in the documentation, with the libraries that the tests have; with `lints`, the
+/// documentation's warnings are errors.
+fn documentation(root: &Path, lints: bool) -> Work {
+    let command = ["cargo", "test", "--locked", "--workspace", "--doc"];
+    let mut work = Work::script("documentation tests", root, &command);
+    for (name, value) in build::compiler(root, lints) {
+        work = work.env(name, value);
+    }
+    if lints { work.env("RUSTDOC", root.join("tests/rustdoc.sh")) } else { work }
 }

@@ -6,8 +6,8 @@ use crate::packages::Package;
 use crate::source::Source;
 use crate::tree::Tree;
 use crate::{
-    atomics, circles, crate_map, error_sources, floors, impls, lengths, pairs, plain, safety,
-    unsafe_code, words,
+    atomics, circles, crate_map, error_sources, floors, fuzz_targets, impls, lengths, pairs, plain,
+    safety, unsafe_code, words,
 };
 use anyhow::{Context, Result, bail};
 
@@ -60,6 +60,7 @@ fn check(
     floors::check(workspace, &mut findings);
     unsafe_code::check(workspace, &mut findings);
     crate_map::check(tree, workspace, &mut findings);
+    fuzz_targets::check(tree, &mut findings);
     lengths::check(tree, sources, &mut findings);
     pairs::check(&in_crates, &mut findings);
     let budgets = Budgets::read(tree, &mut findings);

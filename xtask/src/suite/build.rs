@@ -3,6 +3,7 @@
 use super::cpu;
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,26 +53,24 @@ struct Target {
 }
 
 impl Build {
-    /// All tests of the workspace, with the programs and examples that they start.
-    pub(crate) fn workspace(root: &Path) -> Self {
+    /// All tests of the workspace, with the programs and examples that they start; with `lints`,
+    /// the compiler lints them too, and a warning is an error.
+    pub(crate) fn workspace(root: &Path, lints: bool) -> Self {
         let mut command = cargo(root);
-        command.arg("--workspace");
+        command.arg("--workspace").envs(compiler(root, lints));
         // These start programs or examples, which cargo may link after them.
         let ends_last = &["lanecast-cli", "lanecast-examples", "lanecast-system-tests"];
         Self { name: "build of the tests", command, ends_last }
     }
 
-    /// The model checker's: optimised, since it runs millions of schedules, but not across crates,
-    /// and in a directory of its own, since its flags would make all other builds start anew.
+    /// The model checker's, in a directory of its own: its flags would make all other builds start
+    /// anew.
     pub(crate) fn loom(root: &Path) -> Self {
         let mut command = cargo(root);
         command
-            .args(["--release", "--lib", "--target-dir", "target/loom"])
+            .args(["--profile", "loom", "--lib", "--target-dir", "target/loom"])
             .args(LOOM.iter().flat_map(|package| ["-p", package]))
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+            .env("RUSTFLAGS", "--cfg loom");
         Self { name: "build of loom", command, ends_last: &[] }
     }
 
@@ -97,6 +96,20 @@ impl Build {
         }
         Ok((built, cpu_seconds))
     }
+}
+
+/// Environment of cargo that has it call the suite's compiler for the crates of the workspace.
+///
+/// Clippy is the compiler with more lints: as the tests' compiler, it lints for a fraction of the
+/// time that checking everything once more for it would take.
+pub(crate) fn compiler(root: &Path, lints: bool) -> Vec<(&'static str, OsString)> {
+    let script = if lints { "tests/clippy.sh" } else { "tests/rustc.sh" };
+    let mut variables = vec![("RUSTC_WORKSPACE_WRAPPER", root.join(script).into_os_string())];
+    if lints {
+        // As `cargo clippy` hands on `-D warnings`.
+        variables.push(("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".into()));
+    }
+    variables
 }
 
 fn cargo(root: &Path) -> Command {
