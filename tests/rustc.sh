@@ -1,9 +1,10 @@
 #!/bin/sh
 # Compiles a crate of the workspace for the test suite; cargo gives the compiler and its arguments.
-# Test programs are not optimised, whatever their crate is: that would take longer than it saves.
-# Those of lanecast-protocol are an exception: their seeds run for five times as long without.
+# Libraries are optimised as Cargo.toml says, programs and tests are not: that would take longer
+# than it saves. The tests of lanecast-protocol are an exception: their seeds would run for five
+# times as long.
 case " $* " in
-*" --crate-name lanecast_protocol "*) ;;
-*" --test "*) set -- "$@" -C opt-level=0 ;;
+*" --crate-type lib "* | *" --crate-name lanecast_protocol "*) ;;
+*) set -- "$@" -C opt-level=0 ;;
 esac
 exec ${LINTER:-} "$@"

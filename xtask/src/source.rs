@@ -29,7 +29,8 @@ impl Source {
 
     /// Number of lines.
     pub(crate) fn line_count(&self) -> usize {
-        self.text.lines().count()
+        // Behind the last line's end begins no other.
+        self.line_starts.len() - usize::from(self.line_starts.last() == Some(&self.text.len()))
     }
 
     /// The line (counted from 1) that `offset` falls on.
