@@ -4,7 +4,7 @@
 //! needs a store-load fence in between, or the sleeper could miss its message. The cost of the
 //! fences depends on the frequency of sleeps:
 //!
-//! - While sleeps are rare, the publisher's fence is free, and the sleeper makes every CPU pass
+//! - While sleeps are rare, the publisher's fence is free, and the sleeper makes every thread pass
 //!   a barrier on its behalf (`membarrier`, some microseconds).
 //! - A sleeper that sleeps often asks publishers, once, to fence themselves (some ten
 //!   nanoseconds). Its sleeps are cheap from then on, until it is busy again.
@@ -50,7 +50,7 @@ pub(crate) enum Fence {
     /// The sleeper's own fence, since publishers fence as well.
     Own,
     /// A barrier in every thread of this process, since publishers do not fence.
-    Everywhere,
+    Process,
 }
 
 impl Fence {
@@ -58,7 +58,7 @@ impl Fence {
         match self {
             // PAIRS(asleep): with `take`; publishers fence, because they see the request.
             Self::Own => fence(Ordering::SeqCst),
-            Self::Everywhere => {
+            Self::Process => {
                 barrier::heavy_fence_within_process();
             }
         }
@@ -114,7 +114,7 @@ impl ParkFlag {
         } else {
             // The heavy fence also makes a request for fences visible to every later publication.
             sleeper.fenced = ask;
-            Fence::Everywhere
+            Fence::Process
         }
     }
 
