@@ -69,22 +69,23 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
         let file = format!("tests/{script}.sh");
         pool.add(Work::script(&file, root, &["bash", &file]).env("BUILT", "target/debug"));
     }
-    if options.check {
+    let lints = options.check;
+    let mut documentation = cargo("documentation tests", root, lints, &["--doc"]);
+    if lints {
         pool.step(Work::script("make house", root, &["make", "house"]))?;
+        pool.step(cargo("benchmarks compile", root, lints, &["--benches", "--no-run"]))?;
+        documentation = documentation.env("RUSTDOC", root.join("tests/rustdoc.sh"));
     }
-    pool.step(documentation(root, options.check))?;
+    pool.step(documentation)?;
     pool.build(Build::loom(root))?;
     let rivals = ["make", "rivals-smoke", "BUILT=target/debug"];
     pool.step(Work::script("make rivals-smoke", root, &rivals))
 }
 
-/// The examples in the documentation, with the libraries that the tests have; with `lints`, the
-/// documentation's warnings are errors.
-fn documentation(root: &Path, lints: bool) -> Work {
-    let command = ["cargo", "test", "--locked", "--workspace", "--doc"];
-    let mut work = Work::script("documentation tests", root, &command);
-    for (name, value) in build::compiler(root, lints) {
-        work = work.env(name, value);
-    }
-    if lints { work.env("RUSTDOC", root.join("tests/rustdoc.sh")) } else { work }
+/// A command of cargo that uses the crates as the tests' build has compiled them.
+fn cargo(name: &str, root: &Path, lints: bool, words: &[&str]) -> Work {
+    let command = [&["cargo", "test", "--locked", "--workspace"], words].concat();
+    let variables = build::compiler(root, lints);
+    let work = Work::script(name, root, &command);
+    variables.into_iter().fold(work, |work, (name, value)| work.env(name, value))
 }
