@@ -29,7 +29,7 @@ run: cargo ## Build lanecast and show what it does, with real processes
 test: cargo ## All tests: unit, property, documentation, conformance, killer, loom, pages, clients
 	$(XTASK) suite
 
-ci: cargo linters ## check and test, beside each other
+ci: cargo linters ## test, with lints, documentation and the house's own checks: CI calls it
 	$(XTASK) suite --check
 
 test-long: cargo ## The same, optimised, with more cases, more rounds and more interleavings
