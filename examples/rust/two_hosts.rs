@@ -33,7 +33,7 @@ fn publish(context: &Context) -> Result<(), Box<dyn Error>> {
     let mut publisher = context.publisher(TOPIC)?;
     println!("publishing from {}", publisher.source());
     if !publisher.wait_for_subscribers(1, Duration::from_secs(60)) {
-        return Err("nobody subscribed within a minute".into());
+        return Err("no subscriber came within a minute".into());
     }
     for number in 0..10 {
         // Waits for room if a subscriber is a whole window behind.

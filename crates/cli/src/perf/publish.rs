@@ -309,7 +309,7 @@ fn verdict(result: &PublisherResult, settings: &Settings) -> Option<ExitCode> {
     }
     if result.subscribers_at_start == 0 {
         print_error(&format!(
-            "nobody subscribed to '{}': nothing held this publisher back",
+            "no subscriber of '{}': nothing held this publisher back",
             result.topic
         ));
     }

@@ -1,6 +1,6 @@
 //! `lanecast sub --failover`: two publishers of the same lines, one of which is killed.
 
-use crate::run::{BINARY, Run, Stage};
+use crate::run::{Run, Stage};
 
 /// Lines that both publish.
 const LINES: usize = 4_000;
@@ -9,8 +9,8 @@ const LINES: usize = 4_000;
 fn start(stage: &Stage, line: &str) -> Run {
     let run = std::process::id();
     let group = |port| format!("239.197.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
-    let mut command = stage.command(BINARY);
-    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    let mut command = stage.lanecast(line);
+    command.stdin(std::process::Stdio::piped());
     command.env("LANECAST_NET__RESOLVER_GROUP", group(32_100));
     command.env("LANECAST_NET__GROUP", group(32_101));
     Run::start(command)

@@ -70,8 +70,8 @@ fn messages_are_printed_on_arrival() {
     ] {
         let reader = stage.start(&format!("sub {way} {form}"));
         wait_for("the message", || {
-            let mut command = stage.command(BINARY);
-            command.arg("pub").args(way.split(' ')).arg("{\"id\": 2}");
+            let mut command = stage.lanecast(&format!("pub {way}"));
+            command.arg("{\"id\": 2}");
             Run::start(command).finish().good();
             reader.out().contains(line).then_some(())
         });

@@ -1,13 +1,13 @@
 //! `pub` and `sub` over the network, on loopback, beside shared memory.
 
-use crate::run::{BINARY, Run, Stage};
+use crate::run::{Run, Stage};
 
 /// A network of this test's own.
 pub(crate) fn start(stage: &Stage, topic: u16, line: &str) -> Run {
     let run = std::process::id();
     let group = |port| format!("239.196.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
-    let mut command = stage.command(BINARY);
-    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    let mut command = stage.lanecast(line);
+    command.stdin(std::process::Stdio::piped());
     command.env("LANECAST_NET__RESOLVER_GROUP", group(32_000 + 2 * topic));
     command.env("LANECAST_NET__GROUP", group(32_001 + 2 * topic));
     // A machine that is busy elsewhere for seconds is not dead.
@@ -88,7 +88,9 @@ fn the_tools_count_messages_that_came_by_retransmission() {
         assert!((1..1_500).contains(&again(&text, line)), "{text}");
     }
     let subscriber = start("perf sub -E");
-    start("perf pub -L 10 -m 24 -n 2000 -r 20000 --wait-subscribers 1").finish().good();
+    start("perf pub -L 10 -m 24 -n 2000 -r 20000 --wait-subscribers 1 --linger-ms 20000")
+        .finish()
+        .good();
     let text = subscriber.finish().good();
     assert!((1..6_000).contains(&again(&text, "Rcv: ")), "{text}");
 }

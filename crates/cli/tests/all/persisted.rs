@@ -1,7 +1,7 @@
 //! `lanecast perf` with `-p`: real publishers, subscribers and stores, with a store killed in the
 //! middle.
 
-use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use lanecast::{Context, PersistentPublisher};
 use serde_json::Value;
 use std::process::Command;
@@ -19,8 +19,7 @@ const PATIENCE: &str = "--store-patience-ms 12000";
 
 /// A command that finds silent stores soon and has room for few messages in flight.
 fn impatient(stage: &Stage, line: &str) -> Command {
-    let mut command = stage.command(BINARY);
-    command.args(line.split_whitespace());
+    let mut command = stage.lanecast(line);
     command.env("LANECAST_PERSISTENCE__RETRY", "20ms");
     command.env("LANECAST_PERSISTENCE__FLIGHT_MESSAGES", "500");
     command

@@ -124,8 +124,8 @@ fn a_reader_that_went_away_is_no_error_for_any_command() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut command = stage.command(BINARY);
-        command.args(line.split_whitespace()).stdout(writer);
+        let mut command = stage.lanecast(line);
+        command.stdout(writer);
         let output = command.output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{line}");
@@ -141,8 +141,8 @@ fn an_unwritable_standard_error_changes_no_exit_status() {
         [("perf pub -n 10 -w 0 -l 0 --resolution-ms 0", 0), ("pub topic", 0), ("sub", 2)]
     {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut command = stage.command(BINARY);
-        command.args(line.split_whitespace()).stderr(full);
+        let mut command = stage.lanecast(line);
+        command.stderr(full);
         assert_eq!(command.output().unwrap().status.code(), Some(code), "{line}");
     }
 }

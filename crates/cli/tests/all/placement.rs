@@ -1,7 +1,7 @@
 //! CPUs and waiting of the measuring threads, as the kernel reports them: a printed option alone
 //! does not prove them.
 
-use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use std::path::PathBuf;
 
 /// A thread of another process, as `/proc` shows it.
@@ -97,8 +97,8 @@ fn publishers_and_subscribers_run_on_the_cpus_that_were_asked_for() {
 
 /// A command that waits by sleeping, unless its arguments say otherwise.
 fn parked(stage: &Stage, line: &str) -> Run {
-    let mut command = stage.command(BINARY);
-    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    let mut command = stage.lanecast(line);
+    command.stdin(std::process::Stdio::piped());
     command.env("LANECAST_SHM__SUBSCRIBER_WAIT", "park");
     Run::start(command)
 }
@@ -143,8 +143,7 @@ fn an_extra_receiving_thread_belongs_to_the_context() {
     // A context between hosts has its threads in the background from its beginning.
     let background = |letters: &str| {
         let line = format!("perf pong --transport ru -a -1 {letters}");
-        let mut command = stage.command(BINARY);
-        command.args(line.split_whitespace());
+        let mut command = stage.lanecast(&line);
         command.env("LANECAST_NET__RESOLVER_GROUP", "none");
         command.env("LANECAST_NET__RESOLVERS", "127.0.0.1:1");
         let pong = Run::start(command);

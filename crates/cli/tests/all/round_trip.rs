@@ -1,6 +1,6 @@
 //! `lanecast perf ping` and `lanecast perf pong`: real processes, and threads of one.
 
-use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use serde_json::Value;
 
 const COUNTS: &str = "num_rcv_msgs=2005, num_rx_msgs=0, num_unrec_loss=0, ";
@@ -77,12 +77,9 @@ fn a_pong_serves_one_ping_after_the_other_until_it_is_interrupted() {
 fn loss_is_a_status_of_its_own_on_both_sides() {
     let stage = Stage::new();
     let evicting = |line: &str| {
-        let mut command = stage.command(BINARY);
+        let mut command = stage.lanecast(line);
         command.env("LANECAST_SHM__SLOW_CONSUMER", "50ms").env("LANECAST_SHM__WINDOW", "64KiB");
-        Run::start({
-            command.args(line.split_whitespace());
-            command
-        })
+        Run::start(command)
     };
     let pong = evicting("perf pong -E");
     // More than the window holds, so the pong's pause is noticed.

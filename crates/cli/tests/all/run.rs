@@ -45,18 +45,28 @@ impl Stage {
         command
     }
 
+    /// `lanecast` with the words of `line`, without input.
+    pub(crate) fn lanecast(&self, line: &str) -> Command {
+        let mut command = self.command(BINARY);
+        command.args(line.split_whitespace());
+        let lingers = line.starts_with("pub ") || line.starts_with("replay ");
+        if lingers && !["--linger", "--server"].iter().any(|it| line.contains(it)) {
+            // On a busy machine a subscriber can need longer than the default to read everything.
+            command.args(["--linger", "60s"]);
+        }
+        command
+    }
+
     /// Starts `lanecast` with the words of `line`; its input stays open.
     pub(crate) fn start(&self, line: &str) -> Run {
-        let mut command = self.command(BINARY);
-        command.args(line.split_whitespace()).stdin(Stdio::piped());
+        let mut command = self.lanecast(line);
+        command.stdin(Stdio::piped());
         Run::start(command)
     }
 
     /// Runs `lanecast` with the words of `line`, without input, to its end.
     pub(crate) fn run(&self, line: &str) -> Done {
-        let mut command = self.command(BINARY);
-        command.args(line.split_whitespace());
-        Run::start(command).finish()
+        Run::start(self.lanecast(line)).finish()
     }
 
     /// Runs `lanecast COMMAND` with each line of arguments: it ends with `code`, and its error has

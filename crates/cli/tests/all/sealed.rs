@@ -1,6 +1,6 @@
 //! `pub` and `sub` with a shared key and under TLS, as the guide's page on encryption shows them.
 
-use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use crate::secret::certificates::Certificates;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +11,8 @@ const GUIDE: &str = include_str!("../../../../docs/guide/src/encryption.md");
 fn start(stage: &Stage, line: &str) -> Run {
     let run = std::process::id();
     let group = |port| format!("239.195.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
-    let mut command = stage.command(BINARY);
-    command.args(line.split_whitespace()).stdin(std::process::Stdio::piped());
+    let mut command = stage.lanecast(line);
+    command.stdin(std::process::Stdio::piped());
     command.env("LANECAST_NET__RESOLVER_GROUP", group(33_000));
     command.env("LANECAST_NET__GROUP", group(33_001));
     command.env("LANECAST_NET__LIVENESS", "20s");

@@ -97,9 +97,8 @@ fn a_subscriber_evicted_while_it_writes_prints_whole_messages_only() {
     let mut command = stage.command(BINARY);
     command.args(["sub", "lines", "--once"]).stdin(Stdio::null());
     let mut subscriber = command.spawn().unwrap();
-    let mut publisher = stage.command(BINARY);
+    let mut publisher = stage.lanecast("pub lines --from-file input --wait-subscribers 1");
     publisher.env("LANECAST_SHM__SLOW_CONSUMER", "100ms").env("LANECAST_SHM__WINDOW", "1MiB");
-    publisher.args(["pub", "lines", "--from-file", "input", "--wait-subscribers", "1"]);
     Run::start(publisher).finish();
     let (mut out, mut err) = (Vec::new(), String::new());
     subscriber.stdout.take().unwrap().read_to_end(&mut out).unwrap();

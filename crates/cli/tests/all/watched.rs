@@ -3,14 +3,14 @@
 use crate::forms::serve;
 #[cfg(feature = "top")]
 use crate::live::Screen;
-use crate::run::{BINARY, Run, Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
 fn publish(stage: &Stage, way: &str, message: &str) {
-    let mut command = stage.command(BINARY);
-    command.arg("pub").args(way.split(' ')).arg(message);
+    let mut command = stage.lanecast(&format!("pub {way}"));
+    command.arg(message);
     Run::start(command).finish().good();
 }
 
