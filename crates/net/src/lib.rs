@@ -67,6 +67,7 @@ mod subscriber;
 mod tcp_receiver;
 mod tcp_sender;
 mod telemetry;
+mod wakeup_set;
 
 pub use claim::{NetBatch, NetClaim};
 pub use counters::{PublisherCounters, SubscriberCounters};

@@ -9,6 +9,18 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// The reader of a subscriber's sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum SocketReader {
+    /// The owner, which polls.
+    Polls = 0,
+    /// The owner, woken by its descriptor, which watches the sockets and the deadline.
+    Descriptor = 1,
+    /// The conductor: the owner sleeps on something else.
+    Conductor = 2,
+}
+
 /// Sleep state and wake-up of a subscriber's owner.
 #[derive(Debug)]
 pub(crate) struct OwnerState {
@@ -17,8 +29,8 @@ pub(crate) struct OwnerState {
     is_parked: AtomicBool,
     /// Wakes a parked owner.
     pub(crate) event: EventFd,
-    /// The owner sleeps on something else, and leaves the sockets to the conductor.
-    is_away: AtomicBool,
+    /// The [`SocketReader`], while the owner is not parked.
+    reader: AtomicU32,
     /// Counts the conductor's notifications.
     wake_epoch: AtomicU32,
     /// Sessions that timed out; discovery has to find them again.
@@ -43,7 +55,7 @@ impl OwnerState {
         Ok(Self {
             is_parked: AtomicBool::new(false),
             event: EventFd::new(false)?,
-            is_away: AtomicBool::new(false),
+            reader: AtomicU32::new(SocketReader::Polls as u32),
             wake_epoch: AtomicU32::new(0),
             lost: Mutex::default(),
             waker: OnceLock::new(),
@@ -87,12 +99,27 @@ impl OwnerState {
         self.wakeup.get().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    pub(crate) fn is_away(&self) -> bool {
-        self.is_away.load(Ordering::Relaxed)
+    pub(crate) fn reader(&self) -> SocketReader {
+        match self.reader.load(Ordering::Relaxed) {
+            0 => SocketReader::Polls,
+            1 => SocketReader::Descriptor,
+            _ => SocketReader::Conductor,
+        }
     }
 
-    pub(crate) fn set_away(&self, away: bool) {
-        self.is_away.store(away, Ordering::Relaxed);
+    /// Called by the owner. [`SocketReader::Descriptor`] is set before the owner takes the lock
+    /// under which it copies sockets and deadline: a conductor that changes them later has the lock
+    /// later, and finds it.
+    pub(crate) fn set_reader(&self, reader: SocketReader) {
+        self.reader.store(reader as u32, Ordering::Relaxed);
+    }
+
+    /// Called by the conductor, with the lock of the sessions held, after it has changed their
+    /// sockets or deadline: the descriptor watches old ones, so the conductor reads from here on.
+    pub(crate) fn replace_descriptor(&self) {
+        let (old, new) = (SocketReader::Descriptor as u32, SocketReader::Conductor as u32);
+        // Relaxed: the lock orders it, see `set_reader`. An owner that polls meanwhile stays.
+        let _ = self.reader.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Called by the thread that serves the sessions after it queued deliveries or changed the set

@@ -76,6 +76,8 @@ pub(crate) struct ReceiveSessions {
     /// The conductor's read buffer.
     background_buffer: Box<[u8]>,
     deadline: Nanos,
+    /// Counts what may change the sockets or the deadline.
+    changes: u64,
     reads: u32,
     rng: Rng,
     owner_state: Arc<OwnerState>,
@@ -119,6 +121,7 @@ impl ReceiveSessions {
             control: vec![0; CONTROL_BYTES].into_boxed_slice(),
             background_buffer: Box::default(),
             deadline: Nanos::MAX,
+            changes: 0,
             reads: 0,
             rng,
             owner_state,
@@ -180,6 +183,7 @@ impl ReceiveSessions {
                 None => self.open(source, topic, now)?,
             };
             self.sessions.push(session);
+            self.changes += 1;
             self.reporting.start(&self.sessions, now);
         }
         Ok(Admission::Joined)
@@ -215,11 +219,16 @@ impl ReceiveSessions {
         Ok(session)
     }
 
-    /// Fills the owner's empty queue: from `ready`, or else by one read of the sockets.
+    /// Fills the owner's empty queue: from `ready`, or else by one read of the sockets, of all of
+    /// them for an owner that its descriptor has woken. Returns whether there may be more to read.
     #[inline]
-    pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
-        self.fetch(now, queue);
+    pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue, all: bool) -> bool {
+        if all {
+            self.sockets.look_at_own();
+        }
+        let may_have_more = self.fetch(now, queue);
         self.mark_delivered();
+        may_have_more
     }
 
     /// All deliveries so far have gone to the owner.
@@ -229,14 +238,14 @@ impl ReceiveSessions {
     }
 
     #[inline]
-    fn fetch(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+    fn fetch(&mut self, now: Nanos, queue: &mut DeliveryQueue) -> bool {
         // Older than anything in the sockets: order within a session depends on it.
         if !self.ready.is_empty() {
             queue.deliveries.append(&mut self.ready);
-            return;
+            return true;
         }
         if self.background {
-            return;
+            return false;
         }
         let has_read = self.read_once(now, &mut queue.buffer, &mut queue.deliveries);
         // Unread bytes in the sockets may hold the heartbeat that a deadline waits for: deadlines
@@ -245,9 +254,12 @@ impl ReceiveSessions {
             self.on_time(now, &mut queue.deliveries);
         }
         // Deliveries go to the handler first; the end of the poll sends control frames after them.
-        if queue.is_empty() && (has_read || self.deadline <= now) {
+        let has_worked = has_read || self.deadline <= now;
+        self.changes += u64::from(has_worked);
+        if queue.is_empty() && has_worked {
             self.send_control(now);
         }
+        has_worked
     }
 
     /// Ends a poll: reports consumption if the queue `is_empty`, and sends control frames.
@@ -266,8 +278,10 @@ impl ReceiveSessions {
     }
 
     /// Receives while the owner is elsewhere; called by the conductor. Returns the deadline of
-    /// the next call, and whether there are new deliveries.
+    /// the next call, and whether there are new deliveries. A descriptor that watches what this has
+    /// changed is replaced.
     pub(crate) fn drive_for_owner(&mut self, now: Nanos) -> (Nanos, bool) {
+        let changes = self.changes;
         // Allocated at the first use: many owners never leave their sockets to the conductor.
         if self.background_buffer.is_empty() {
             self.background_buffer = tcp_receiver::read_buffer();
@@ -277,6 +291,9 @@ impl ReceiveSessions {
         self.read_for_owner(now, &mut buffer);
         self.check_deadlines(now);
         self.background_buffer = buffer;
+        if self.changes != changes {
+            self.owner_state.replace_descriptor();
+        }
         (self.deadline, self.ready.len() > before)
     }
 
@@ -288,6 +305,7 @@ impl ReceiveSessions {
             self.ready.extend(queued.drain(..).map(|it| it.into_owned(buffer)));
             reads += 1;
         }
+        self.changes += reads as u64;
         reads > 0
     }
 
@@ -295,6 +313,7 @@ impl ReceiveSessions {
     /// [`read_for_owner`](Self::read_for_owner).
     pub(crate) fn check_deadlines(&mut self, now: Nanos) {
         let mut queued = VecDeque::new();
+        self.changes += u64::from(self.deadline <= now);
         self.on_time(now, &mut queued);
         // Only deliveries of a frame that is being read lie in a buffer.
         self.ready.extend(queued.drain(..).map(|it| it.into_owned(&[])));
@@ -491,7 +510,9 @@ impl ReceiveSessions {
                 self.reporting.hurry();
             }
         }
-        self.deadline = deadline.min(self.reporting.due());
+        let deadline = deadline.min(self.reporting.due());
+        self.changes += u64::from(deadline != self.deadline);
+        self.deadline = deadline;
         if has_ended {
             self.remove_ended(now);
         }
@@ -526,6 +547,12 @@ impl ReceiveSessions {
 
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.deadline
+    }
+
+    /// A number that changes whenever the [sockets](Self::descriptors) or the
+    /// [deadline](Self::next_deadline) may have changed.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Adds the sockets to sleep on, and whether to wait for room to write.

@@ -5,7 +5,7 @@ use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::found_sources::FoundSources;
-use crate::owner_state::OwnerState;
+use crate::owner_state::{OwnerState, SocketReader};
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share::ReceiveShare;
 use crate::receive_threads::ReceiveThreads;
@@ -23,6 +23,9 @@ use std::sync::Arc;
 
 /// Longest pause while an owner sleeps on its own sockets.
 const PARKED_REST: Nanos = 100 * MILLISECOND;
+/// Time without a poll after which the conductor looks after an owner that its descriptor should
+/// have woken.
+const DESCRIPTOR_REST: Nanos = 16 * MILLISECOND;
 /// Longest pause while the conductor receives for owners that only read.
 const OWNERS_REST: Nanos = MILLISECOND;
 /// Time between two looks at next hops and other programs' groups, of sessions that pass the
@@ -67,6 +70,8 @@ pub(crate) struct StandIn {
     seen: u64,
     /// Deadline of the sessions after the conductor's last service.
     deadline: Nanos,
+    /// Next look after an owner with a descriptor.
+    look_at: Nanos,
     pacing: StandInPacing,
     /// Not joined yet: the owner held the lock, or the join was deferred.
     found: FoundSources,
@@ -78,6 +83,7 @@ impl StandIn {
             seen: visitor.lock_count(),
             visitor,
             deadline: 0,
+            look_at: 0,
             pacing: StandInPacing::default(),
             found: FoundSources::default(),
         }
@@ -109,13 +115,25 @@ impl StandIn {
         let lock_count = self.visitor.lock_count();
         let is_parked = owner_state.is_parked();
         // An unchanged count since the last cycle means that the owner has not entered.
-        let is_away = owner_state.is_away();
-        let is_absent = is_away || lock_count == self.seen && !is_parked;
+        let has_entered = lock_count != self.seen;
         self.seen = lock_count;
+        let reader = owner_state.reader();
+        let is_away = reader != SocketReader::Polls;
+        let is_absent = is_away || !has_entered && !is_parked;
         // A parked owner sleeps on the same sockets, and serves them itself when it wakes.
         if is_parked && !only_driver {
             wait_set.deadline = wait_set.deadline.min(now + PARKED_REST);
             return;
+        }
+        if reader == SocketReader::Descriptor && !only_driver {
+            if has_entered {
+                self.look_at = now + DESCRIPTOR_REST;
+            }
+            if now < self.look_at {
+                wait_set.deadline = wait_set.deadline.min(self.look_at);
+                return;
+            }
+            self.look_at = now + PARKED_REST;
         }
         let due = self.pacing.due().min(self.deadline);
         if is_absent && !is_away && !only_driver && now < due {
@@ -129,11 +147,17 @@ impl StandIn {
             return;
         };
         let (deadline, has_new) = sessions.drive_for_owner(now);
-        sessions.descriptors(&mut wait_set.descriptors);
+        // Not replaced: there was nothing to do, or the owner copies sockets and deadline next.
+        let rest = if owner_state.reader() == SocketReader::Descriptor {
+            now + PARKED_REST
+        } else {
+            sessions.descriptors(&mut wait_set.descriptors);
+            deadline
+        };
         drop(sessions);
         self.pacing.on_service(now);
         self.deadline = deadline;
-        wait_set.deadline = wait_set.deadline.min(deadline);
+        wait_set.deadline = wait_set.deadline.min(rest);
         if has_new {
             owner_state.notify();
         }

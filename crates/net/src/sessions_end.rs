@@ -6,9 +6,13 @@ use crate::gap::GapReport;
 use crate::poller::Descriptor;
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share::ShareReader;
+use crate::wakeup_set::WakeupSet;
 use lanecast_os::biased::Owner;
 use lanecast_protocol::Nanos;
 use std::collections::VecDeque;
+
+/// The most reads of frames without deliveries before a sleep.
+const READS_MAX: u32 = 64;
 
 /// The subscriber's end of its sessions. Owned by the subscriber.
 #[derive(Debug)]
@@ -47,15 +51,49 @@ impl SessionsEnd {
         matches!(self, Self::Served(_))
     }
 
-    /// Fills the empty queue.
+    /// Fills the empty queue, with a look into `all` sockets for an owner that its descriptor has
+    /// woken. Returns whether there may be more to read, and the sessions' count of changes.
     #[inline]
-    pub(crate) fn refill(&mut self, now: Nanos, queue: &mut DeliveryQueue) {
+    pub(crate) fn refill(
+        &mut self,
+        now: Nanos,
+        queue: &mut DeliveryQueue,
+        all: bool,
+    ) -> (bool, u64) {
         match self {
-            Self::Driven(owner) => owner.lock().refill(now, queue),
+            Self::Driven(owner) => {
+                let mut sessions = owner.lock();
+                (sessions.refill(now, queue, all), sessions.changes())
+            }
             Self::Served(served) => {
                 served.shares.iter_mut().for_each(|share| share.refill(queue));
+                (false, 0)
             }
         }
+    }
+
+    /// Fills the empty queue, or empties the sockets if there `may_be_more`, and has `set` watch
+    /// what the sessions wait for. Returns whether there may be more to read, and whether the set
+    /// watches all.
+    pub(crate) fn refill_and_watch(
+        &mut self,
+        now: Nanos,
+        (queue, may_be_more): (&mut DeliveryQueue, bool),
+        set: &mut WakeupSet,
+    ) -> (bool, bool) {
+        // The threads sleep on the sockets.
+        let Self::Driven(owner) = self else { return (false, true) };
+        let mut sessions = owner.lock();
+        let (mut may_have_more, mut reads) = (may_be_more, 0);
+        // An edge-triggered loop is not woken for what stays unread.
+        while may_have_more && queue.is_empty() && reads < READS_MAX {
+            may_have_more = sessions.refill(now, queue, true);
+            reads += 1;
+        }
+        let mut sockets = Vec::new();
+        sessions.descriptors(&mut sockets);
+        let times = (now, sessions.next_deadline());
+        (may_have_more, set.watch(sockets, times, sessions.changes()))
     }
 
     /// Ends a poll: reports consumption if the queue `is_empty`.

@@ -7,10 +7,11 @@ use crate::conductor_handle::ConductorHandle;
 use crate::counters::SubscriberCounters;
 use crate::delivery_queue::DeliveryQueue;
 use crate::gap::GapReport;
-use crate::owner_state::OwnerState;
+use crate::owner_state::{OwnerState, SocketReader};
 use crate::poller::Poller;
 use crate::run::{NetRun, PollGuard};
 use crate::sessions_end::SessionsEnd;
+use crate::wakeup_set::WakeupSet;
 use lanecast_base::clock::Clock;
 use lanecast_base::{WaitStep, Waiter, spin};
 use lanecast_protocol::Nanos;
@@ -38,8 +39,20 @@ pub struct Subscriber {
     wake_epoch: u32,
     /// Only threads in the background read the sockets.
     background: bool,
-    /// The program asked for a descriptor.
-    has_wakeup: bool,
+    /// The descriptor, once the program has asked for it.
+    wakeup: Option<WakeupSet>,
+    /// The end of the last read of the sockets.
+    read: LastRead,
+}
+
+/// The end of a subscriber's last read of its sockets.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastRead {
+    at: Nanos,
+    /// Something was read: there may be more.
+    may_have_more: bool,
+    /// The sessions' count of changes.
+    changes: u64,
 }
 
 impl Subscriber {
@@ -63,7 +76,8 @@ impl Subscriber {
             poller: Poller::default(),
             wake_epoch: 0,
             background,
-            has_wakeup: false,
+            wakeup: None,
+            read: LastRead::default(),
         }
     }
 
@@ -101,13 +115,14 @@ impl Subscriber {
         if self.sessions.is_served() {
             return sleep();
         }
-        let was_away = self.owner_state.is_away();
-        // The flag before the wake-up: the conductor looks at it when it runs.
-        self.owner_state.set_away(true);
-        self.conductor.receiver_waker.wake();
+        let has_polled = self.owner_state.reader() == SocketReader::Polls;
+        self.leave_to_conductor();
         sleep();
-        // An armed descriptor leaves the sockets to the conductor beyond this sleep.
-        self.owner_state.set_away(was_away);
+        // A descriptor that is armed already is not armed again by the next poll: the conductor
+        // reads on for it.
+        if has_polled {
+            self.owner_state.set_reader(SocketReader::Polls);
+        }
     }
 
     /// Whether [`take`](Subscribe::take) would find events now. Reads the sockets if it must.
@@ -117,10 +132,17 @@ impl Subscriber {
             self.refill();
         }
         let has_events = !self.queue.is_empty();
-        if self.has_wakeup {
+        if self.wakeup.is_some() {
             self.update_wakeup(usize::from(has_events));
         }
         has_events
+    }
+
+    /// The conductor reads the sockets from here on.
+    fn leave_to_conductor(&self) {
+        // The state before the wake-up: the conductor looks at it when it runs.
+        self.owner_state.set_reader(SocketReader::Conductor);
+        self.conductor.receiver_waker.wake();
     }
 
     #[inline]
@@ -133,7 +155,9 @@ impl Subscriber {
         // Read before the queue is filled: a notification in between leads to one more look.
         self.wake_epoch = wake_epoch;
         let now = self.now();
-        self.sessions.refill(now, &mut self.queue);
+        let has_wakeup = self.wakeup.is_some();
+        let (may_have_more, changes) = self.sessions.refill(now, &mut self.queue, has_wakeup);
+        self.read = LastRead { at: now, may_have_more, changes };
     }
 
     /// Sleeps until a socket is readable or the conductor wakes the owner.
@@ -157,31 +181,70 @@ impl Subscriber {
         }
         self.owner_state.event.clear();
         self.owner_state.set_parked(false);
-        if self.owner_state.is_away() {
-            // The conductor left the sockets to this sleep; an armed descriptor needs it again.
+        if self.owner_state.reader() == SocketReader::Conductor {
+            // It left the sockets to this sleep; an armed descriptor needs it again.
             self.conductor.receiver_waker.wake();
         }
     }
 
-    /// Ends a poll of a subscriber with a descriptor: after an empty one, arms the descriptor and
-    /// leaves the sockets to the conductor; after others, leaves it readable.
+    /// Ends a poll of a subscriber with a descriptor: after an empty one, arms the event and
+    /// watches the sockets; after others, leaves the descriptor readable.
     #[cold]
-    fn update_wakeup(&self, work: usize) {
-        let Some(event) = self.owner_state.wakeup() else { return };
+    fn update_wakeup(&mut self, work: usize) {
+        let (Some(event), Some(set)) = (self.owner_state.wakeup(), &mut self.wakeup) else {
+            return;
+        };
         if work > 0 || !self.queue.is_empty() {
             event.notify();
-            self.owner_state.set_away(false);
-        } else if !event.is_armed() {
+            set.on_events();
+            self.owner_state.set_reader(SocketReader::Polls);
+            return;
+        }
+        let LastRead { at, may_have_more, changes } = self.read;
+        let is_covered = self.background
+            || self.sessions.is_served()
+            || !may_have_more
+                && match self.owner_state.reader() {
+                    SocketReader::Polls => false,
+                    SocketReader::Descriptor => set.has_seen(changes) && set.is_set(at),
+                    SocketReader::Conductor => set.has_seen(changes) || set.is_idle(),
+                };
+        if !event.is_armed() {
             event.clear_and_arm();
-            if !self.sessions.is_served() && !self.owner_state.is_away() {
-                // The flag before the wake-up: the conductor looks at it when it runs.
-                self.owner_state.set_away(true);
-                self.conductor.receiver_waker.wake();
-            }
-            // Deliveries from before the event was armed have not signalled it.
-            if self.owner_state.wake_epoch() != self.wake_epoch {
-                event.notify();
-            }
+        } else if is_covered {
+            return;
+        }
+        if !is_covered {
+            self.watch();
+        }
+        // Deliveries from before the event was armed have not signalled it.
+        if let Some(event) = self.owner_state.wakeup()
+            && self.owner_state.wake_epoch() != self.wake_epoch
+        {
+            event.notify();
+        }
+    }
+
+    /// Has the descriptor watch the sockets and the deadline, or leaves them to the conductor.
+    fn watch(&mut self) {
+        let (Some(event), Some(set)) = (self.owner_state.wakeup(), &mut self.wakeup) else {
+            return;
+        };
+        let LastRead { at, may_have_more, .. } = self.read;
+        // Before the lock under which sockets and deadline are copied.
+        self.owner_state.set_reader(SocketReader::Descriptor);
+        let queue = (&mut self.queue, may_have_more);
+        let (may_have_more, is_watched) = self.sessions.refill_and_watch(at, queue, set);
+        // Both are left to the next poll.
+        if may_have_more || !self.queue.is_empty() {
+            event.notify();
+        }
+        let is_idle = self.queue.is_empty() && set.on_idle_wakeup();
+        if is_idle {
+            set.pause();
+        }
+        if is_idle || !is_watched {
+            self.leave_to_conductor();
         }
     }
 
@@ -218,7 +281,7 @@ impl Subscribe for Subscriber {
     #[inline]
     fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, handler: F) -> usize {
         let work = self.poll_queue(limit, handler);
-        if self.has_wakeup {
+        if self.wakeup.is_some() {
             self.update_wakeup(work);
         }
         work
@@ -242,8 +305,12 @@ impl Subscribe for Subscriber {
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         let event = self.owner_state.open_wakeup()?;
-        self.has_wakeup = true;
-        Ok(event.as_fd())
+        let set = match self.wakeup.take() {
+            Some(set) => set,
+            None => WakeupSet::new(event.as_fd())?,
+        };
+        let set: &WakeupSet = self.wakeup.insert(set);
+        Ok(set.as_fd())
     }
 
     fn streams(&self) -> usize {

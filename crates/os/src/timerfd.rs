@@ -25,9 +25,18 @@ impl TimerFd {
 
     /// Expires once, `after` from now; replaces the previous setting.
     pub fn set(&self, after: Duration) {
-        let value = timespec(after.max(Duration::from_nanos(1)));
-        let never = timespec(Duration::ZERO);
-        let when = libc::itimerspec { it_interval: never, it_value: value };
+        self.replace(after.max(Duration::from_nanos(1)));
+    }
+
+    /// Neither expires nor is readable until it is set again.
+    pub fn stop(&self) {
+        self.replace(Duration::ZERO);
+    }
+
+    /// Expires after `value`, never for zero.
+    fn replace(&self, value: Duration) {
+        let (value, once) = (timespec(value), timespec(Duration::ZERO));
+        let when = libc::itimerspec { it_interval: once, it_value: value };
         // It cannot fail: the descriptor is a timer's, and the time is valid.
         // SAFETY: `when` is readable, and no old setting is asked for.
         unsafe {
@@ -66,6 +75,10 @@ mod tests {
             timerfd.clear();
             assert!(!goes_off(Duration::ZERO));
         }
+        timerfd.set(Duration::ZERO);
+        assert!(goes_off(Duration::from_secs(60)));
+        timerfd.stop();
+        assert!(!goes_off(Duration::ZERO));
         timerfd.set(Duration::from_secs(3600));
         assert!(!goes_off(Duration::ZERO));
         timerfd.set(Duration::from_micros(1));

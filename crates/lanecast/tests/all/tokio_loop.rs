@@ -12,15 +12,24 @@ const COUNT: u64 = 500;
 
 /// Every message arrives, and each refused claim finds room, with no other wait than `readable`.
 fn run(transports: &str, port: u16) {
+    run_with_loss(transports, port, 0);
+}
+
+/// The same, where the subscriber drops so many of 1,000 datagrams.
+fn run_with_loss(transports: &str, port: u16, loss: u32) {
     let directory = TempDir::new_in("/dev/shm").expect("a directory");
     let run = std::process::id() as u16;
+    let group = |port: u16| format!("239.196.{}.{}:{port}", run >> 8, run & 0xff);
     let settings = [
         ("transports", transports.to_owned()),
         ("shm.directory", directory.path().join("domain").display().to_string()),
         ("shm.window", "64KiB".into()),
         ("net.window", "64KiB".into()),
         ("net.liveness", "20s".into()),
-        ("net.resolver_group", format!("239.196.{}.{}:{port}", run >> 8, run & 0xff)),
+        ("net.resolver_group", group(port)),
+        ("net.group", group(port + 100)),
+        ("net.artificial_loss", loss.to_string()),
+        ("net.recovery", "60s".into()),
     ];
     let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
     let context = builder.expect("settings").build().expect("a context");
@@ -74,6 +83,13 @@ fn run(transports: &str, port: u16) {
 #[test]
 fn over_shared_memory() {
     run("shm", 24_001);
+}
+
+/// Repairs have deadlines, which only the descriptor tells the loop.
+#[test]
+fn over_unicast_and_multicast_with_losses() {
+    run_with_loss("ru", 24_004, 100);
+    run_with_loss("rm", 24_005, 100);
 }
 
 #[test]

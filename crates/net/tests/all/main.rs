@@ -23,3 +23,4 @@ mod tls;
 mod transports;
 mod turns;
 mod versions;
+mod wakeups;

@@ -75,3 +75,34 @@ fn visitors_go_on_without_an_owner() {
         assert_eq!(*visits.join().unwrap().try_lock().unwrap(), 2);
     });
 }
+
+/// The owner copies the value and lets the copy stand for it from then on; a visitor that changes
+/// the value later has to find that, and says so. Over the network the value is the set of a
+/// session's sockets, the copy is what the owner's descriptor watches, and the visitor is the
+/// conductor (`owner_state` of `lanecast-net`).
+#[test]
+fn a_copy_that_has_become_old_is_always_noticed() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let is_copied = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_copied);
+        let visits = thread::spawn(move || {
+            for _ in 0..2 {
+                if let Some(mut value) = visitor.try_lock() {
+                    *value += 1;
+                    // With the lock held: relaxed is enough.
+                    flag.store(false, Ordering::Relaxed);
+                }
+            }
+        });
+        let mut copy = 0;
+        for _ in 0..2 {
+            // Before the lock under which it is copied.
+            is_copied.store(true, Ordering::Relaxed);
+            copy = *owner.lock();
+        }
+        visits.join().unwrap();
+        let is_current = *owner.lock() == copy;
+        assert!(is_current || !is_copied.load(Ordering::Relaxed));
+    });
+}
