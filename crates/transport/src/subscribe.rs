@@ -52,7 +52,7 @@ pub trait Subscribe: Send + 'static {
     /// from which thread or process it comes. It stays readable until a poll returns 0, so a loop
     /// may poll once for each time it is readable (level-triggered), or poll until 0 before it
     /// sleeps (edge-triggered). It may be readable without an event, between hosts by a heartbeat;
-    /// the poll then returns 0. A loop that sleeps is woken so only a few times.
+    /// the poll then returns 0. Heartbeats wake a loop at most eight times in a row.
     ///
     /// The descriptor is the same for each call, and lives as long as the subscriber: a loop adds
     /// it once, on any thread, and polls on the subscriber's. Never read it. To keep it apart from
