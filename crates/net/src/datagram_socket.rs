@@ -135,14 +135,10 @@ impl DatagramSocket {
     /// Adds the descriptors to sleep on.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
         match &self.back_end {
-            BackEnd::Udp { socket, .. } => {
-                into.push((Descriptor::Udp(Arc::clone(socket)), false));
-            }
+            BackEnd::Udp { socket, .. } => into.push((socket.clone() as Descriptor, false)),
             BackEnd::Xdp(socket) => {
-                into.push((Descriptor::Udp(Arc::clone(socket.system())), false));
-                into.extend(
-                    socket.descriptors().map(|it| (Descriptor::Xdp(Arc::clone(it)), false)),
-                );
+                into.push((socket.system().clone() as Descriptor, false));
+                into.extend(socket.descriptors().map(|it| (it.clone() as Descriptor, false)));
             }
         }
     }

@@ -5,7 +5,6 @@ use crate::poller::Descriptor;
 use lanecast_tls::ByteStream;
 use lanecast_wire::net::Frame;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
 
 /// Size of read buffers. One read a turn, so that no client keeps the others waiting.
 pub(crate) const READ_BYTES: usize = BUFFER_BYTES_MIN.next_multiple_of(64 << 10);
@@ -64,7 +63,7 @@ impl FrameStream {
 
     /// The connection, and whether to wait for room to write.
     pub(crate) fn descriptor(&self) -> (Descriptor, bool) {
-        (Descriptor::Tcp(Arc::clone(self.stream.socket())), self.has_more())
+        (self.stream.socket().clone() as Descriptor, self.has_more())
     }
 
     /// Whether there is more to write than the last turn could.

@@ -1,31 +1,18 @@
 //! Sleeping on descriptors: poll(2) over sockets that an owner and the conductor share.
 
 use lanecast_os::poll::{PollBuffer, PollSet};
-use lanecast_os::udp::UdpSocket;
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A socket that a session's owner and the conductor share: neither can be left with a closed one.
-#[derive(Clone, Debug)]
-pub(crate) enum Descriptor {
-    Udp(Arc<UdpSocket>),
-    Tcp(Arc<TcpStream>),
-    Listener(Arc<TcpListener>),
-    Xdp(Arc<OwnedFd>),
-}
+/// Anything with a descriptor to sleep on.
+pub(crate) trait Socket: AsFd + fmt::Debug + Send + Sync {}
 
-impl AsFd for Descriptor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Udp(socket) => socket.as_fd(),
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Listener(listener) => listener.as_fd(),
-            Self::Xdp(socket) => socket.as_fd(),
-        }
-    }
-}
+impl<T: AsFd + fmt::Debug + Send + Sync> Socket for T {}
+
+/// A socket that a session's owner and the conductor share: neither can be left with a closed one.
+pub(crate) type Descriptor = Arc<dyn Socket>;
 
 /// Reusable buffer of a thread's poll(2) calls.
 #[derive(Debug, Default)]

@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn a_served_session_rests_until_its_deadline_or_a_frame() {
-        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
-        let descriptors = vec![(Descriptor::Listener(listener), false)];
+        let listener: Descriptor = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+        let descriptors = vec![(listener, false)];
         let mut served = Served { deadline: 100, descriptors, places: 0..0, is_unknown: false };
         let mut wait_set = WaitSet::new();
         served.wait(&mut wait_set);

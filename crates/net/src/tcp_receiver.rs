@@ -267,7 +267,7 @@ impl TcpReceiver {
     pub(crate) fn descriptor(&self) -> Option<(Descriptor, bool)> {
         let writable = !self.is_connected || self.has_unsent();
         let stream = self.stream.as_ref()?;
-        Some((Descriptor::Tcp(Arc::clone(stream.socket())), writable))
+        Some((stream.socket().clone() as Descriptor, writable))
     }
 }
 

@@ -305,16 +305,14 @@ impl TcpSender {
 
     /// Adds the sockets to sleep on, and whether to wait for room to write.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        into.push((Descriptor::Listener(Arc::clone(&self.listener)), false));
+        into.push((self.listener.clone() as Descriptor, false));
         for connection in &self.connections {
             // Readable without being read: it would end every sleep until its turn has come.
             if self.waiting.iter().any(|(number, _)| *number == connection.number) {
                 continue;
             }
-            into.push((
-                Descriptor::Tcp(Arc::clone(connection.stream.socket())),
-                connection.is_full,
-            ));
+            let socket = connection.stream.socket().clone();
+            into.push((socket as Descriptor, connection.is_full));
         }
     }
 }

@@ -7,12 +7,13 @@
 //! Heartbeats and deadlines wake it as well. A loop that they have woken a few times in a row, with
 //! no event among them, is idle: the conductor reads for it until the next event.
 
-use crate::poller::Descriptor;
+use crate::poller::{Descriptor, Socket};
 use lanecast_os::epoll::Epoll;
 use lanecast_os::timerfd::TimerFd;
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The kernel's clock may run so much faster than ours until the timer expires: it is set anew if
@@ -31,8 +32,8 @@ pub(crate) struct WakeupSet {
     timer: TimerFd,
     /// Time for which the timer is set.
     due: Nanos,
-    /// The sockets in the set, kept open: none of their numbers becomes another file's meanwhile.
-    sockets: Vec<Descriptor>,
+    /// The sockets in the set. Its sessions close them, and a closed one leaves the set.
+    sockets: Vec<Weak<dyn Socket>>,
     /// The sessions' count of changes when the sockets and the deadline were copied.
     changes: u64,
     /// Wake-ups since the last event.
@@ -105,17 +106,20 @@ impl WakeupSet {
     }
 
     fn replace(&mut self, sockets: &[Descriptor]) -> io::Result<()> {
-        let is_in = |set: &[Descriptor], socket: &Descriptor| {
-            let number = socket.as_fd().as_raw_fd();
-            set.iter().any(|other| other.as_fd().as_raw_fd() == number)
+        // By the objects: the number of a closed socket may be another's by now.
+        let is_one = |watched: &Weak<_>, socket| {
+            std::ptr::addr_eq(Weak::as_ptr(watched), Arc::as_ptr(socket))
         };
-        for gone in self.sockets.extract_if(.., |socket| !is_in(sockets, socket)) {
-            self.set.remove(gone.as_fd())?;
+        let is_gone = |watched: &mut _| !sockets.iter().any(|socket| is_one(watched, socket));
+        for gone in self.sockets.extract_if(.., is_gone) {
+            if let Some(gone) = gone.upgrade() {
+                self.set.remove(gone.as_fd())?;
+            }
         }
         for socket in sockets {
-            if !is_in(&self.sockets, socket) {
+            if !self.sockets.iter().any(|watched| is_one(watched, socket)) {
                 self.set.add(socket.as_fd(), 0)?;
-                self.sockets.push(socket.clone());
+                self.sockets.push(Arc::downgrade(socket));
             }
         }
         Ok(())
@@ -144,7 +148,6 @@ mod tests {
     use super::*;
     use lanecast_os::event::{EventFd, wait_readable};
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
-    use std::sync::Arc;
 
     const LIMIT: Duration = Duration::from_secs(60);
 
@@ -156,7 +159,7 @@ mod tests {
     fn readable() -> (Descriptor, bool) {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         TcpStream::connect(socket.local_addr().unwrap()).unwrap();
-        (Descriptor::Listener(Arc::new(socket)), false)
+        (Arc::new(socket), false)
     }
 
     #[test]
@@ -186,7 +189,15 @@ mod tests {
         assert!(set.watch(vec![], (now + MILLISECOND, never), 6));
         assert!(!is_readable(&set, Duration::ZERO), "the deadline has passed");
 
-        assert!(set.watch(sockets.to_vec(), (now, now), 7));
+        let [closed, open] = sockets;
+        assert!(set.watch(vec![closed.clone(), open.clone()], (now, never), 7));
+        drop(open);
+        assert!(is_readable(&set, Duration::ZERO), "one is still open");
+        let watched = Arc::downgrade(&closed.0);
+        drop(closed);
+        assert!(watched.upgrade().is_none(), "the set keeps none open");
+        assert!(!is_readable(&set, Duration::ZERO), "both are closed");
+        assert!(set.watch(vec![readable()], (now, now), 8), "the numbers are free again");
         set.pause();
         assert!(!is_readable(&set, Duration::ZERO), "neither sockets nor the timer");
         event.signal();

@@ -77,6 +77,18 @@ impl<T> Owner<T> {
         OwnerGuard { owner: self, value: PhantomData }
     }
 
+    /// Locks for `work` that is not the owner's share of driving the value: a visitor that looks at
+    /// [`lock_count`](Visitor::lock_count) finds that the owner has not come.
+    pub fn lock_uncounted<R>(&mut self, work: impl FnOnce(&mut T) -> R) -> R {
+        let count = self.lock_word;
+        let result = work(&mut self.lock());
+        self.lock_word = count;
+        // Visitors compare words for equality only to find that nothing was done.
+        // PAIRS(biased-stay): release here, acquire where a visitor loads it.
+        self.shared.lock_word.store(count, Ordering::Release);
+        result
+    }
+
     /// Announces the owner; returns false if a visitor was first.
     #[inline(always)]
     fn announce(&mut self) -> bool {
@@ -134,7 +146,7 @@ impl<T> Visitor<T> {
     }
 
     /// Number of the owner's locks, and of its attempts while visitors held the lock. An unchanged
-    /// count means that the owner has not come.
+    /// count means that the owner has not come, or [uncounted](Owner::lock_uncounted).
     pub fn lock_count(&self) -> u64 {
         self.shared.lock_word.load(Ordering::Relaxed).div_ceil(2)
     }

@@ -123,6 +123,37 @@ fn loss_on_multicast_is_detected_recovered_and_counted() {
     recovered_and_counted(TransportKind::Rm, 21_002);
 }
 
+/// The conductor receives and repairs for ends that only look at their counters, however often.
+fn only_looked_at(kind: TransportKind, port: u16) {
+    let network = Network::open(NetSettings {
+        artificial_loss: 200,
+        recovery: LIMIT,
+        liveness: LIMIT,
+        ..settings(port)
+    });
+    let mut pair = Pair::open(&network.expect("a network"), kind);
+    // Fewer than the subscriber holds unread; each in a datagram of its own.
+    const UNREAD: u64 = 300;
+    (0..UNREAD).for_each(|_| pair.publisher.send(&[0; 1_000]).expect("room"));
+    let start = Instant::now();
+    while pair.counters().1.received.messages < UNREAD {
+        assert!(start.elapsed() < LIMIT, "{:?}", pair.counters());
+        let _ = pair.subscriber.next_gap();
+    }
+    let (publisher, subscriber) = pair.counters();
+    assert!(subscriber.received.recovered > 0 && publisher.sent.repairs > 0, "{publisher:?}");
+}
+
+#[test]
+fn looks_at_counters_do_not_delay_unicast() {
+    only_looked_at(TransportKind::Ru, 21_012);
+}
+
+#[test]
+fn looks_at_counters_do_not_delay_multicast() {
+    only_looked_at(TransportKind::Rm, 21_014);
+}
+
 /// Losses of datagrams and of parity, some of each: what parity does not rebuild is requested.
 fn rebuilt_from_parity(kind: TransportKind, port: u16) {
     let network = Network::open(NetSettings {

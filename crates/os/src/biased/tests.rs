@@ -32,6 +32,11 @@ fn entries_count_those_of_the_owner() {
         drop(visitor.try_lock().unwrap());
     }
     assert_eq!(visitor.lock_count(), 3);
+    assert_eq!(owner.lock_uncounted(|()| visitor.lock_count()), 4, "inside");
+    assert_eq!(visitor.lock_count(), 3);
+    drop(visitor.try_lock().unwrap());
+    drop(owner.lock());
+    assert_eq!(visitor.lock_count(), 4);
 }
 
 #[test]
