@@ -134,6 +134,19 @@ fn a_background_thread_passes_the_stack_by_too() -> Result<()> {
 }
 
 #[test]
+fn a_subscriber_that_sleeps_on_its_descriptor_is_woken() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    for transport in DATAGRAMS {
+        let net = Network::pair()?;
+        passes_the_stack_by(&net, transport, [true, true], "sleep=descriptor loss=20")
+            .context(transport)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn all_queues_of_a_card_receive() -> Result<()> {
     if !possible() {
         return Ok(());

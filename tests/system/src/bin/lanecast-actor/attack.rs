@@ -32,7 +32,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     let ears = words.get("group")?.map(|group| listen(group, address)).transpose()?;
     let clock = Clock::host();
     let mut lies = Lies { chance: clock.ticks() | 1, session, buffer: [0; DATAGRAM_BYTES] };
-    let orders = Orders::listen();
+    let orders = Orders::listen()?;
     println!("attacking=1");
     let (mut sent, mut said_again) = (0u64, 0u64);
     while orders.next()? != Some(Order::End) {

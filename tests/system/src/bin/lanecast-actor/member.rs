@@ -27,7 +27,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     let mut options = GroupOptions::named(name);
     options.watch = words.get::<IpAddr>("address")?;
     let mut group = Group::join(transport, "g", options)?;
-    let orders = Orders::listen();
+    let orders = Orders::listen()?;
     println!("joining={name}");
     let mut account = Account::default();
     let pause = Duration::from_secs(1) / words.number("rate", 200)?.max(1) as u32;

@@ -1,7 +1,9 @@
 //! Commands to a running actor: lines on its input.
 
 use anyhow::{Context, Result};
+use lanecast_os::event::EventFd;
 use std::io::BufRead;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// An order.
@@ -17,25 +19,37 @@ pub(crate) enum Order {
 
 /// The orders in the sequence in which they came.
 #[derive(Debug)]
-pub(crate) struct Orders(Receiver<String>);
+pub(crate) struct Orders {
+    lines: Receiver<String>,
+    /// Signalled for each order.
+    pub(crate) event: Arc<EventFd>,
+}
 
 impl Orders {
     /// Listens from now on.
-    pub(crate) fn listen() -> Self {
+    pub(crate) fn listen() -> Result<Self> {
         let (told, lines) = channel();
+        let event = Arc::new(EventFd::new(false)?);
+        let signal = Arc::clone(&event);
         std::thread::spawn(move || {
             for line in std::io::stdin().lock().lines().map_while(Result::ok) {
                 if told.send(line).is_err() {
                     return;
                 }
+                signal.signal();
             }
+            // The end is an order, too.
+            drop(told);
+            signal.signal();
         });
-        Self(lines)
+        Ok(Self { lines, event })
     }
 
     /// The next order, if there is one.
     pub(crate) fn next(&self) -> Result<Option<Order>> {
-        let line = match self.0.try_recv() {
+        // Before the look: an order from now on signals anew.
+        self.event.clear();
+        let line = match self.lines.try_recv() {
             Ok(line) => line,
             Err(TryRecvError::Empty) => return Ok(None),
             Err(TryRecvError::Disconnected) => return Ok(Some(Order::End)),

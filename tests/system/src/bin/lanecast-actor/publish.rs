@@ -27,7 +27,7 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     }
     println!("session={:016x}", publisher.session().0);
     println!("source={}", publisher.source());
-    let orders = Orders::listen();
+    let orders = Orders::listen()?;
     let subscribers = words.number("subscribers", 0)? as usize;
     await_subscribers(&mut publisher, subscribers)?;
     println!("publishing=1");

@@ -5,8 +5,10 @@ use crate::message::{Length, now};
 use crate::orders::{Order, Orders};
 use crate::publish::length;
 use crate::words::Words;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use lanecast_os::event::wait_readable;
 use lanecast_transport::{CloseReason, Event, Stream, Subscribe};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Progress is told at most so often.
@@ -17,7 +19,7 @@ const AT_ONCE: usize = 64;
 /// Reads and checks everything; ends when it is told to.
 ///
 /// Words: `topics` (how many), `length` or `longest` as the publisher's, `work` (microseconds
-/// that each message takes).
+/// that each message takes), `sleep=descriptor` (by the subscriber's descriptor alone).
 pub(crate) fn act(words: &Words) -> Result<()> {
     let network = words.network()?;
     let names: Vec<String> =
@@ -25,7 +27,12 @@ pub(crate) fn act(words: &Words) -> Result<()> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut subscriber = network.subscriber(&names)?;
     println!("began=1");
-    let orders = Orders::listen();
+    let by_descriptor = match words.text("sleep") {
+        None => false,
+        Some("descriptor") => true,
+        Some(other) => bail!("no sleep is called {other}"),
+    };
+    let orders = Orders::listen()?;
     let mut witness = Witness {
         ledger: Ledger::default(),
         length: length(words)?,
@@ -45,7 +52,11 @@ pub(crate) fn act(words: &Words) -> Result<()> {
             return Err(error);
         }
         progress.tell(witness.read, work == 0);
-        subscriber.wait(work);
+        if !by_descriptor {
+            subscriber.wait(work);
+        } else if work == 0 {
+            wait_readable([subscriber.wakeup()?, orders.event.as_fd()], None);
+        }
     }
     println!("read={}", witness.read);
     println!("times={}", witness.summary());
