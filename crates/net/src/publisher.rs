@@ -65,7 +65,7 @@ impl Publisher {
 
     /// The session's counters.
     pub fn counters(&mut self) -> PublisherCounters {
-        self.owner.lock_uncounted(|session| session.counters())
+        self.owner.lock_uncounted().counters()
     }
 
     /// Sends committed messages that are still batched.
@@ -162,7 +162,7 @@ impl Publish for Publisher {
 
     fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.status.has_wakeup.store(true, Ordering::Relaxed);
-        let event = self.owner.lock_uncounted(|session| session.room_event.open())?;
+        let event = self.owner.lock_uncounted().room_event.open()?;
         let event: &EventFd = self.wakeup.insert(event);
         Ok(event.as_fd())
     }

@@ -123,7 +123,7 @@ impl SessionsEnd {
 
     pub(crate) fn counters(&mut self) -> SubscriberCounters {
         match self {
-            Self::Driven(owner) => owner.lock_uncounted(|sessions| sessions.counters()),
+            Self::Driven(owner) => owner.lock_uncounted().counters(),
             Self::Served(served) => {
                 let mut sum = SubscriberCounters::default();
                 served.shares.iter().for_each(|share| sum.add(&share.counters()));
@@ -135,7 +135,7 @@ impl SessionsEnd {
     /// The oldest unread gap report of the sessions, or of one share.
     pub(crate) fn next_gap(&mut self, now: Nanos) -> Option<GapReport> {
         match self {
-            Self::Driven(owner) => owner.lock_uncounted(|sessions| sessions.next_gap(now)),
+            Self::Driven(owner) => owner.lock_uncounted().next_gap(now),
             Self::Served(served) => served.next_gap(now),
         }
     }

@@ -38,17 +38,21 @@ impl Biased {
         // Decides for good whether the owner's fence is free, before the first lock.
         barrier::register();
         let shared = Arc::new(Shared {
-            lock_word: CachePadded::new(AtomicU64::new(0)),
+            lock_word: CachePadded::new(AtomicU64::new(FIRST_WORD)),
             is_visited: CachePadded::new(AtomicBool::new(false)),
             value: UnsafeCell::new(value),
         });
-        (Owner { shared: Arc::clone(&shared), lock_word: 0 }, Visitor { shared })
+        (Owner { shared: Arc::clone(&shared), lock_word: FIRST_WORD }, Visitor { shared })
     }
 }
 
+/// The lock word of an owner that has not come yet: an uncounted lock takes one off.
+const FIRST_WORD: u64 = 2;
+
 struct Shared<T> {
     /// Counts the owner's locks and unlocks: odd while the owner holds the lock or announces
-    /// itself. Written by the owner alone.
+    /// itself. Twice the number of locks, and one more inside a lock; one less inside an uncounted
+    /// one. Written by the owner alone.
     lock_word: CachePadded<AtomicU64>,
     /// Whether a visitor holds the lock or has announced itself.
     is_visited: CachePadded<AtomicBool>,
@@ -71,28 +75,29 @@ impl<T> Owner<T> {
     /// Locks; waits while a visitor holds the lock.
     #[inline]
     pub fn lock(&mut self) -> OwnerGuard<'_, T> {
-        if !self.announce() {
-            self.lock_after_visitor();
+        self.lock_by(|word| word + 1)
+    }
+
+    /// Locks for work that is not the owner's share of driving the value: a visitor that looks at
+    /// [`lock_count`](Visitor::lock_count) does not see it.
+    pub fn lock_uncounted(&mut self) -> OwnerGuard<'_, T> {
+        // Odd as well, but the count is that of before.
+        self.lock_by(|word| word - 1)
+    }
+
+    #[inline(always)]
+    fn lock_by(&mut self, step: impl Fn(u64) -> u64) -> OwnerGuard<'_, T> {
+        if !self.announce(&step) {
+            self.lock_after_visitor(&step);
         }
         OwnerGuard { owner: self, value: PhantomData }
     }
 
-    /// Locks for `work` that is not the owner's share of driving the value: a visitor that looks at
-    /// [`lock_count`](Visitor::lock_count) finds that the owner has not come.
-    pub fn lock_uncounted<R>(&mut self, work: impl FnOnce(&mut T) -> R) -> R {
-        let count = self.lock_word;
-        let result = work(&mut self.lock());
-        self.lock_word = count;
-        // Visitors compare words for equality only to find that nothing was done.
-        // PAIRS(biased-stay): release here, acquire where a visitor loads it.
-        self.shared.lock_word.store(count, Ordering::Release);
-        result
-    }
-
     /// Announces the owner; returns false if a visitor was first.
     #[inline(always)]
-    fn announce(&mut self) -> bool {
-        self.lock_word = (self.lock_word + 1) | 1;
+    fn announce(&mut self, step: impl Fn(u64) -> u64) -> bool {
+        // Odd even after a forgotten guard.
+        self.lock_word = step(self.lock_word) | 1;
         // Relaxed: a visitor that finds the word odd does not take the lock.
         self.shared.lock_word.store(self.lock_word, Ordering::Relaxed);
         light_fence();
@@ -101,7 +106,7 @@ impl<T> Owner<T> {
     }
 
     #[cold]
-    fn lock_after_visitor(&mut self) {
+    fn lock_after_visitor(&mut self, step: impl Fn(u64) -> u64) {
         let mut spins = 0;
         loop {
             // A visitor that is announced but not yet inside goes first.
@@ -109,7 +114,7 @@ impl<T> Owner<T> {
             while self.shared.is_visited.load(Ordering::Relaxed) {
                 spin_or_yield(&mut spins);
             }
-            if self.announce() {
+            if self.announce(&step) {
                 return;
             }
         }
@@ -146,9 +151,9 @@ impl<T> Visitor<T> {
     }
 
     /// Number of the owner's locks, and of its attempts while visitors held the lock. An unchanged
-    /// count means that the owner has not come, or [uncounted](Owner::lock_uncounted).
+    /// count means that the owner has not come, or [uncounted](Owner::lock_uncounted) only.
     pub fn lock_count(&self) -> u64 {
-        self.shared.lock_word.load(Ordering::Relaxed).div_ceil(2)
+        self.shared.lock_word.load(Ordering::Relaxed).div_ceil(2) - FIRST_WORD / 2
     }
 
     /// Locks; while the lock is taken, tries again as long as `keep_trying` returns true.

@@ -42,9 +42,9 @@ fn nor_do_they_when_the_owner_is_not_counted() {
     check(|| {
         let (mut owner, visitor) = Biased::split(0);
         let visits = thread::spawn(move || try_add(&visitor) + try_add(&visitor));
-        owner.lock_uncounted(|value| *value += 1);
+        *owner.lock_uncounted() += 1;
         *owner.lock() += 1;
-        owner.lock_uncounted(|value| *value += 1);
+        *owner.lock_uncounted() += 1;
         let visited = visits.join().unwrap();
         assert_eq!(*owner.lock(), 3 + visited);
     });
