@@ -48,14 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Waits until both directions are joined.
 fn meet(publisher: &mut Publisher, echoes: &mut Subscriber) -> Result<(), Box<dyn Error>> {
     if !publisher.wait_for_subscribers(1, PATIENCE) {
-        return Err("nobody reads 'ping': start pong".into());
+        return Err("no subscriber reads 'ping': start pong".into());
     }
     let start = Instant::now();
     while echoes.streams() == 0 {
         let work = echoes.poll(1, |_| {});
         echoes.wait(work);
         if start.elapsed() > PATIENCE {
-            return Err("nobody publishes 'pong': start pong".into());
+            return Err("no publisher of 'pong': start pong".into());
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! A sender that stalls once, measured twice: why latency counts from the intended send time.
 //!
 //! Messages are due every 50 us. In the middle the sender does nothing for 100 ms, as if it had
-//! been swapped out; then it catches up. Whoever measures from the moment at which a message was
+//! been swapped out; then it catches up. A measurement from the moment at which a message was
 //! really sent sees none of that: the messages that should have gone out in the meantime are
 //! stamped after the stall. This is called coordinated omission.
 //!

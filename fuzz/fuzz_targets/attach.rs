@@ -43,7 +43,7 @@ impl Stage {
         })
         .expect("a domain");
         let mut honest = domain.publisher("topic").expect("a publisher");
-        (0..50u8).for_each(|number| honest.send(&[number; 40]).expect("nobody reads"));
+        (0..50u8).for_each(|number| honest.send(&[number; 40]).expect("room"));
         Self { domain, honest, directory, _owned: owned }
     }
 

@@ -1,5 +1,5 @@
-//! What hostile clients say to a content server's engine, between honest ones: refused in words or
-//! done, never a panic; an honest publisher still reaches an honest subscriber.
+//! Hostile clients of a content server's engine, between honest ones: their commands are refused in
+//! words or done, never a panic; an honest publisher still reaches an honest subscriber.
 #![no_main]
 
 use lanecast_broker::{ClientId, Engine, Now, ServerConfig, TopicDefinition, ViewDefinition};

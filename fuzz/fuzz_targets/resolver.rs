@@ -16,7 +16,7 @@ const HERE: u64 = 1;
 const THERE: u64 = 2;
 const OWN: u64 = 11;
 const HONEST: u64 = 12;
-const NAMES: [&str; 4] = ["a", "b", "mine", "nobody's"];
+const NAMES: [&str; 4] = ["a", "b", "mine", "absent"];
 const AT_ONCE_MAX: usize = 20_000;
 /// An outage ends this long after its cause.
 const PATIENCE: Nanos = 60 * SECOND;
@@ -54,7 +54,7 @@ impl Stage {
         };
         let (mut here, mut there) = (resolver(HERE), resolver(THERE));
         here.publish(announcement(OWN), "mine").expect("a name");
-        ["a", "nobody's"].into_iter().for_each(|name| here.subscribe(name).expect("a name"));
+        ["a", "absent"].into_iter().for_each(|name| here.subscribe(name).expect("a name"));
         let pattern = TopicPattern::wildcard("n*").expect("a pattern");
         here.subscribe_pattern(1, &TopicSelection::of_patterns(vec![pattern], 8));
         there.publish(announcement(HONEST), "a").expect("a name");

@@ -2,7 +2,7 @@
 
 use crate::Script;
 
-/// What each sign may stand for. In a text, `~` and a sign stand for one of that sign's texts;
+/// Expansions of each sign. In a text, `~` and a sign stand for one of that sign's texts;
 /// those without a `~` come first in a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Grammar(pub &'static [(char, &'static [&'static str])]);

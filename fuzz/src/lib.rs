@@ -1,4 +1,4 @@
-//! What the targets share: a script read from the fuzzer's bytes, and the frames and texts that are
+//! Parts of all targets: a script read from the fuzzer's bytes, and the frames and texts that are
 //! made of it.
 //!
 //! Bytes alone would hardly ever make a frame that gets past the first check. So a script says

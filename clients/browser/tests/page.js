@@ -51,7 +51,7 @@ async function look() {
   if (scrollWidth > clientWidth) throw new Error("the page is wider than a phone");
   await client.delete("orders", { filter: "/id = 1" });
   await shows(`3|7|${markup}`);
-  // Whoever started this ends the server, and starts another one, which knows of nothing.
+  // The test that started this page ends the server, and starts another one without state.
   await fetch("/ask/restart");
   await shows("");
   await publish({ id: 4, qty: 9 });

@@ -103,7 +103,7 @@ pub fn every_subscriber_sees_everything<C: Transport>(transport: &C) {
 pub fn late_subscribers_start_at_the_live_edge<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");
     for number in 0..100u64 {
-        publisher.send(&number.to_le_bytes()).expect("nobody is in the way");
+        publisher.send(&number.to_le_bytes()).expect("room");
     }
     let mut second = transport.subscriber(&["a"]).expect("a subscriber");
     gather(&mut publisher, 1);

@@ -65,7 +65,7 @@ pub fn topics_of_a_pattern_come_and_go<C: Transport>(transport: &C) {
     assert_eq!(feed.streams(), 0);
 }
 
-/// Where patterns overlap, a topic is subscribed to once.
+/// Overlapping patterns subscribe to a topic once.
 pub fn overlapping_patterns_are_one_subscription<C: Transport>(transport: &C) {
     let mut feed = subscriber(transport, &["p.*", "p.a*", "**", "p.a"], 100);
     let mut publisher = transport.publisher("p.a").expect("a publisher");

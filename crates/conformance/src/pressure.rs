@@ -105,15 +105,15 @@ pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
 /// Draining ends when all is read, and returns false otherwise.
 pub fn draining_tells_whether_all_was_read<C: Transport>(transport: &C) {
     let mut publisher = transport.publisher("a").expect("a publisher");
-    publisher.send(b"to nobody").expect("room");
-    assert!(publisher.drain(PATIENCE).is_complete(), "nobody has anything to read");
+    publisher.send(b"unread").expect("room");
+    assert!(publisher.drain(PATIENCE).is_complete(), "no subscriber has anything to read");
     let mut subscriber = transport.subscriber(&["a"]).expect("a subscriber");
     assert!(!publisher.wait_for_subscribers(2, A_MOMENT), "there is only one");
     gather(&mut publisher, 1);
     assert_eq!(publisher.subscribers(), 1);
     assert!(publisher.drain(PATIENCE).is_complete(), "nothing was sent yet");
     publisher.send(b"something").expect("room");
-    assert!(!publisher.drain(A_MOMENT).is_complete(), "nobody has read it");
+    assert!(!publisher.drain(A_MOMENT).is_complete(), "no subscriber has read it");
     let drainer = thread::spawn(move || (publisher.drain(PATIENCE).is_complete(), publisher));
     let mut record = Record::new();
     until("the drain", || {

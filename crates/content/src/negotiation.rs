@@ -71,7 +71,7 @@ pub(crate) enum Selection<'a> {
 }
 
 impl Negotiations {
-    /// Of a subscriber whose filter `local` has.
+    /// Negotiations of a subscriber whose filter `local` has.
     pub(crate) const fn new(local: Filters) -> Self {
         Self {
             publishers: Vec::new(),

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 type Failure = Box<dyn Error + Send + Sync>;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Of so many messages each subscriber wants one.
+/// Each subscriber wants one message of so many.
 const SHARE: usize = 100;
 /// Unit of the CPU times in `/proc/self/stat`.
 const TICK: Duration = Duration::from_millis(10);

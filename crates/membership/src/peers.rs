@@ -41,7 +41,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Its latest sign of life.
+    /// The peer's latest sign of life.
     pub(crate) fn latest_sign(&self) -> Nanos {
         self.heard.max(self.answered)
     }

@@ -57,7 +57,7 @@ pub(crate) enum HandshakeShare {
 pub(crate) enum HandshakeAdmission {
     /// The handshake may begin.
     Admitted,
-    /// Its address begins too many; `is_first` since that was last told.
+    /// The address begins too many; `is_first` since that was last told.
     Refused { is_first: bool },
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Connections by number, and those that were readable at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyStreams {
-    /// From the first connection on that is added.
+    /// `None` before the first connection is added.
     set: Option<Epoll>,
     ready: Vec<u64>,
 }

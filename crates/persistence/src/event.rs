@@ -63,7 +63,7 @@ pub enum SourceEvent {
     OtherVersion {
         /// The store.
         store: String,
-        /// Its version.
+        /// Version of the store's protocol.
         version: u8,
     },
     /// Another publisher has registered under the same id: this run has ended. Messages that were

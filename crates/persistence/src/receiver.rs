@@ -32,12 +32,12 @@ const SOON: Nanos = 20;
 pub struct ReceiverSettings {
     /// The stores: the same as the publishers'.
     pub stores: StoreGroups,
-    /// Where streams begin of which nothing is consumed.
+    /// Beginning of streams of which nothing is consumed.
     pub start: ReceiverStart,
     /// Streams begin there even if this receiver has consumed more: messages come again. What it
     /// has acknowledged stays acknowledged.
     pub is_replay: bool,
-    /// Where streams end.
+    /// End of streams.
     pub end: ReceiverEnd,
     /// Most bytes of live messages of a stream that wait for those in front of them.
     pub cache_bytes: usize,
@@ -444,7 +444,7 @@ impl Receiver {
         }
     }
 
-    /// How far this receiver has come with a stream, if enough of its stores have answered.
+    /// The receiver's position in a stream, if enough of its stores have answered.
     fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
         let offers = || incoming.offers.iter().flatten();
         let members = offers().map(|it| &it.state.members).max_by_key(|it| it.version)?;

@@ -132,7 +132,7 @@ pub enum ReceiverEvent<'a> {
         source: u64,
         /// Sequence of the first.
         first: u64,
-        /// How many.
+        /// Number of messages.
         count: u64,
         /// The reason.
         why: DurableLoss,
@@ -145,7 +145,7 @@ pub enum ReceiverEvent<'a> {
         source: u64,
         /// Sequence of the first.
         first: u64,
-        /// How many.
+        /// Number of messages.
         count: u64,
     },
     /// Everything that was missed has been handed out: live messages follow.
@@ -194,7 +194,7 @@ pub enum ReceiverEvent<'a> {
         session: u64,
         /// Number of the first on its topic.
         first: u64,
-        /// How many.
+        /// Number of messages.
         count: u64,
     },
     /// Too few stores have answered to know where a stream goes on. Told again when it changes.
@@ -217,7 +217,7 @@ pub enum ReceiverEvent<'a> {
     OtherVersion {
         /// The store.
         store: String,
-        /// Its version.
+        /// Version of the store's protocol.
         version: u8,
     },
 }

@@ -1,7 +1,7 @@
 //! Values through pipes and channels whose ends sleep and wake each other, under
 //! ThreadSanitizer (`make tsan`).
 //!
-//! Whoever publishes passes a fence of its own here, or none at all, and ThreadSanitizer knows
+//! The producer passes a fence of its own here, or none at all, and ThreadSanitizer knows
 //! neither: what this sees is the values' way from hand to hand. The fences are loom's.
 
 use lanecast_base::WaitStrategy;

@@ -55,7 +55,7 @@ impl Bench {
     fn pair(&self) -> (Publisher, Subscriber) {
         let mut publisher = self.publisher();
         let mut subscriber = self.domain.subscriber(&[TOPIC]).expect("a subscriber");
-        assert!(publisher.wait_for_subscribers(1, Duration::from_secs(10)), "nobody came");
+        assert!(publisher.wait_for_subscribers(1, Duration::from_secs(10)), "no subscriber came");
         while subscriber.streams() == 0 {
             let work = subscriber.poll(1, |_| {});
             subscriber.wait(work);

@@ -94,6 +94,9 @@ mod tests {
         let mut sender = Sender::new(SenderSettings::default(), 0);
         let mut roster = Roster::default();
         roster.join(id).expect("new");
-        assert!(roster.poll(&mut sender, &SenderSettings::default()).is_err(), "nobody is there");
+        assert!(
+            roster.poll(&mut sender, &SenderSettings::default()).is_err(),
+            "no receiver is there"
+        );
     }
 }

@@ -65,7 +65,7 @@ fn message(buffer: &mut Vec<u8>, number: u64, version: u64) {
         buffer,
         "8=FIX.4.4\x0135=D\x0111=ORD{number:010}\x0155=SYM{symbol}\x0138={quantity}\x0154=1\x01\
          44=34.{version:06}\x0149=CLIENT{:04}\x0156=VENUE\x0160=20261121-12:00:00.000\x01\
-         58=some words that a trader has typed for whoever reads this later on, or nobody\x01",
+         58=some words that a trader has typed for a later reader, or for none at all....\x01",
         number % 1_000,
     )
     .expect("memory");

@@ -17,7 +17,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Of no record, in a journal with segments of this length.
+    /// An empty catalog, for a journal with segments of this length.
     pub(crate) const fn new(segment_bytes: u64) -> Self {
         Self { streams: Vec::new(), journal_bytes: 0, journal_stride: segment_bytes / 4 }
     }

@@ -25,7 +25,7 @@ const KEPT: usize = 2;
 const ENDING: &str = ".checkpoint";
 const UNFINISHED: &str = "checkpoint.new";
 
-/// Where a store's state was found when it started.
+/// Sources of a store's state when it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreRecovery {
@@ -58,7 +58,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Of no record.
+    /// An empty replica.
     pub(crate) fn new(identity: &StoreIdentity) -> Self {
         let StoreIdentity { settings, incarnation, segment_bytes } = identity;
         let machine = Store::new(settings.clone(), *incarnation);

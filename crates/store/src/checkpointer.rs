@@ -18,7 +18,7 @@ pub(crate) const HEADS_BYTES: usize = 32 << 20;
 
 #[derive(Debug)]
 struct State {
-    /// To end, and whether with a last checkpoint.
+    /// Set when the thread has to end, to whether it writes a last checkpoint.
     ends: Option<bool>,
     /// Records since the thread last looked.
     heads: RecordHeads,

@@ -43,7 +43,7 @@ pub enum DirectoryError {
     /// A record of the journal is none of a store, or contradicts those before it.
     #[error("record {position} of the journal: {error}")]
     Record {
-        /// Its sequence in the journal.
+        /// Sequence of the record in the journal.
         position: u64,
         /// The contradiction.
         error: RecordError,

@@ -172,7 +172,7 @@ impl StreamIndex {
         self.positions.spans.iter().flat_map(|span| &span.marks)
     }
 
-    /// Where to begin reading to find the message `sequence`.
+    /// Place from which on reading finds the message `sequence`.
     pub(crate) fn place(&self, sequence: u64) -> Option<Place> {
         let spans = &self.positions.spans;
         let at = spans.partition_point(|span| span.first <= sequence).checked_sub(1)?;

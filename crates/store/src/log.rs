@@ -63,7 +63,7 @@ struct Sought {
 struct Answer {
     /// All messages before it are older than the time.
     sequence: u64,
-    /// Its message is not older; otherwise it is the end of the stream, or was.
+    /// The message there is not older; otherwise it is the end of the stream, or was.
     is_found: bool,
     /// The stream's generation, after which the answer is another one.
     generation: u64,

@@ -43,7 +43,7 @@ pub struct PersistentPublisher<T: Transport> {
     room_wait: RoomWait,
 }
 
-/// Where the machine's requests and events go.
+/// Outlet of the machine's requests and events.
 struct Outbox<'a, P: Publish> {
     source: u64,
     links: &'a mut Links<P>,

@@ -87,7 +87,7 @@ pub struct DurableSubscriber<T: Transport> {
     foreign_frames: u64,
 }
 
-/// Where the machine's requests and events go.
+/// Outlet of the machine's requests and events.
 struct Outbox<'a, P: Publish, F> {
     links: &'a mut Links<P>,
     handler: &'a mut F,

@@ -238,7 +238,7 @@ pub struct ErrorEntry {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct LossEntry {
-    /// Its place in the log, from 1; 0: the entry is free, or being written.
+    /// Place in the log, from 1; 0: the entry is free, or being written.
     pub number: AtomicU64,
     /// When it was noticed, in nanoseconds since 1970.
     pub unix_ns: AtomicU64,

@@ -31,9 +31,9 @@ struct Sender {
 /// Times of the deliveries of other members' messages.
 #[derive(Debug, Default)]
 struct Latencies {
-    /// From the time at which they were due.
+    /// Times from when messages were due.
     from_due: Times,
-    /// From the time just before they were sent.
+    /// Times from just before messages were sent.
     from_sent: Times,
 }
 

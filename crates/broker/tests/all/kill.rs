@@ -33,7 +33,7 @@ fn victim() {
     configure(&mut settings, Path::new(&directory));
     let mut server = Server::open(settings).expect("a server");
     let at = server.address().expect("an address");
-    writeln!(std::io::stdout().lock(), "\nat {at}").expect("somebody listens");
+    writeln!(std::io::stdout().lock(), "\nat {at}").expect("a reader");
     loop {
         server.turn(Duration::from_millis(100)).expect("it goes on");
     }

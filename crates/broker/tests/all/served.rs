@@ -49,7 +49,7 @@ fn a_message_comes_once_however_many_subscriptions_want_it() {
     client.send(r#"{"c":"publish","t":"t.1","x":"mine"}{"id":1}"#);
     let message = client.next().expect("a message");
     let header = Header::parse(message.as_bytes()).expect("a header");
-    let names = header.text(Field::SubscriptionIds).expect("for whom");
+    let names = header.text(Field::SubscriptionIds).expect("the recipients");
     let mut names: Vec<&str> = names.split(',').collect();
     names.sort_unstable();
     assert_eq!(names, ["a", "b", "c"]);

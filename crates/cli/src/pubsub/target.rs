@@ -17,7 +17,7 @@ pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest message for a server; its own limit is usually lower, and an error of its own.
 const SERVER_LONGEST: Longest = Longest { bytes: 1 << 30, remedy: "no server takes it" };
 
-/// Where messages go.
+/// Destination of messages.
 pub(super) enum Target {
     /// The context lives as long as its publisher.
     Transport {

@@ -3,7 +3,7 @@
 use etherparse::{LaxSlicedPacket, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, SocketAddr};
 
-/// How a captured packet begins.
+/// First header of a captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     /// With an Ethernet header.

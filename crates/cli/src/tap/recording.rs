@@ -16,7 +16,7 @@ const PACKET_MAX: u32 = 1 << 18;
 #[derive(Debug)]
 pub(super) struct Recording {
     file: BufWriter<File>,
-    /// How all packets begin; `None` before the first one.
+    /// First header of all packets; `None` before the first one.
     link: Option<Link>,
 }
 

@@ -1,4 +1,4 @@
-//! Where captured packets come from: an interface, or a capture file.
+//! Source of captured packets: an interface, or a capture file.
 
 use super::packet::Link;
 use crate::output::{print_error, warn};

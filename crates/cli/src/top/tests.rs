@@ -185,7 +185,7 @@ fn a_choice_stays_with_its_session() {
     let seen = |sessions| Seen { sessions, ..Seen::default() };
     assert_eq!(chosen(&model), format!("{:016x}", 1), "the busiest");
     model.show(seen(sessions(0.0)));
-    assert_eq!(chosen(&model), format!("{:016x}", 3), "still the busiest: nobody has chosen");
+    assert_eq!(chosen(&model), format!("{:016x}", 3), "still the busiest: none was chosen");
     press(&mut model, "j");
     assert_eq!(chosen(&model), format!("{:016x}", 1));
     model.show(seen(sessions(1e6)));

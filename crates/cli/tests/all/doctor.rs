@@ -8,7 +8,7 @@ fn a_quick_look_gives_a_whole_line() {
     let stage = Stage::new();
     let done = stage.run("doctor --quick --json");
     assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
-    assert!(done.err.is_empty(), "no progress where nobody looks: {}", done.err);
+    assert!(done.err.is_empty(), "no progress without a terminal: {}", done.err);
     let line: Value = serde_json::from_slice(&done.out).unwrap();
     assert_eq!((&line["schema"], &line["kind"]), (&1.into(), &"doctor".into()));
     let findings = line["findings"].as_array().unwrap();

@@ -207,7 +207,7 @@ fn a_reader_without_write_permission_can_look() {
     allow(stage.path("domain"), 0o555);
 
     let denied = run_as_viewer(&stage, &program, "pub prices");
-    assert_eq!(denied.code, Some(1), "whoever may not write cannot publish: {denied:?}");
+    assert_eq!(denied.code, Some(1), "without the right to write it cannot publish: {denied:?}");
     let text = run_as_viewer(&stage, &program, "ls --json --interval 1ms").good();
     let sessions: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&sessions[0]["state"], &sessions[0]["messages"]), (&"alive".into(), &1.into()));

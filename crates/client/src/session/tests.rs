@@ -364,7 +364,7 @@ fn silence_is_noticed_and_broken() {
     let error = world.client.check(world.now).expect_err("too long");
     assert!(matches!(error, ClientError::Silent { .. }), "{error}");
     world.client.extend_deadline(world.now);
-    world.client.check(world.now).expect("nobody listened");
+    world.client.check(world.now).expect("no server listened");
 }
 
 #[test]

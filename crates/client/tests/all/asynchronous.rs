@@ -207,8 +207,8 @@ fn the_end_wakes_all_waiting_threads() {
         assert!(matches!(error, ClientError::Ended(_)), "{error}");
         let error = client.query("stock", &Query::default()).await.expect_err("it is over");
         assert!(matches!(error, ClientError::Ended(_)), "{error}");
-        let nobody = Client::connect("127.0.0.1:1", &Identity::default()).await;
-        let error = nobody.expect_err("nobody is there");
+        let absent = Client::connect("127.0.0.1:1", &Identity::default()).await;
+        let error = absent.expect_err("no server is there");
         assert!(matches!(error, ClientError::Connect { .. }), "{error}");
     });
 }

@@ -73,7 +73,7 @@ fn a_refusal_of_the_server_is_an_error_with_its_reason() {
         let found = Client::connect_with(Settings::new(servers, Identity::default()));
         found.expect("the second one").flush().expect("nothing to wait for");
     });
-    let error = Client::connect("127.0.0.1:1", &identity).expect_err("nobody is there");
+    let error = Client::connect("127.0.0.1:1", &identity).expect_err("no server is there");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
 }
 

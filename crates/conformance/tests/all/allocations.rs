@@ -54,7 +54,10 @@ fn taken<C: Transport>(transport: &C) -> (u64, u64) {
     let mut publisher = transport.publisher("prices").expect("a publisher");
     let trades = publisher.add_topic("trades").expect("a second topic");
     let mut subscriber = transport.subscriber(&["prices", "trades"]).expect("a subscriber");
-    assert!(publisher.wait_for_subscribers(1, std::time::Duration::from_secs(60)), "nobody came");
+    assert!(
+        publisher.wait_for_subscribers(1, std::time::Duration::from_secs(60)),
+        "no subscriber came"
+    );
     let mut taken = (0, 0);
     for number in 0..1500 {
         let topic = if number % 2 == 0 { TopicId::FIRST } else { trades };

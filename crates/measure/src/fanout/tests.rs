@@ -123,7 +123,7 @@ fn messages_lost_by_a_server_are_counted() {
         let result = over_sockets(&Commands, at, &load, bursts, [&[], &[]]).expect("it runs");
         assert_eq!((result.expected, result.lost, result.excess), (5_000, lost, 0));
         assert_eq!(result.through, "lanecast");
-        assert_eq!(server.join().expect("it ends").expect("nobody else hangs up"), 0);
+        assert_eq!(server.join().expect("it ends").expect("no other connection ends"), 0);
     }
 }
 
@@ -132,7 +132,7 @@ fn a_server_that_refuses_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("bound");
     let server = std::thread::spawn(move || {
-        let (mut to, _) = listener.accept().expect("somebody");
+        let (mut to, _) = listener.accept().expect("a connection");
         let mut out = Vec::new();
         commands::write_frame(&mut out, br#"{"c":"ack","a":"processed","status":"failure"}"#);
         to.write_all(&out).expect("it listens");

@@ -257,7 +257,7 @@ fn the_test_starts_when_all_members_are_there() {
                     assert_eq!(bytes[0], payload::STATUS);
                     statuses += 1;
                 }
-                GroupEvent::Left { .. } => panic!("nobody leaves"),
+                GroupEvent::Left { .. } => panic!("no member leaves"),
             });
             if poll.unwrap() == 0 {
                 thread::yield_now();

@@ -40,7 +40,7 @@ pub enum StoreNotice {
     OtherVersion {
         /// Name of the store.
         store: String,
-        /// Its version.
+        /// Version of the store's protocol.
         version: u8,
     },
     /// Another publisher took the stream over.

@@ -30,7 +30,7 @@ fn taken(kind: TransportKind, port: u16, key_file: Option<PathBuf>) -> (usize, u
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
     let mut publisher = network.publisher(kind, "prices").expect("a publisher");
-    assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
     let (start, mut taken) = (Instant::now(), (0, 0));
     for number in 0..2 * ROUNDS {
         let published = measure(|| {

@@ -27,7 +27,7 @@ fn a_publisher_sends_to_the_group_of_its_first_topic() {
     assert!(prices.source().contains(&own.to_string()), "{}", prices.source());
     assert!(trades.source().contains(&all.to_string()), "{}", trades.source());
     for publisher in [&mut prices, &mut trades] {
-        assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+        assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
         publisher.try_send(b"1").expect("room");
     }
     let (start, mut came) = (Instant::now(), Vec::new());

@@ -25,7 +25,7 @@ fn datagrams(kind: TransportKind, port: u16, datagram_bytes: usize) -> u64 {
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
     let mut publisher = network.publisher(kind, "prices").expect("a publisher");
-    assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
     let before = publisher.counters().sent.datagrams;
     let (start, mut came) = (Instant::now(), 0);
     for number in 1..=MESSAGES {

@@ -38,7 +38,7 @@ fn networks<const COUNT: usize>() -> ([Network; COUNT], Vec<SocketAddr>) {
 /// Publishes until a message has come; its source.
 fn carry(publisher: &mut impl Publish, subscriber: &mut impl Subscribe) -> String {
     let start = Instant::now();
-    assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
     publisher.try_send(b"42.50").expect("room");
     let mut source = None;
     while source.is_none() {

@@ -23,7 +23,7 @@ fn carry(kind: TransportKind, port: u16) -> Duration {
     let network = network.expect("a network");
     let mut subscriber = network.subscriber(&["prices"]).expect("a subscriber");
     let mut publisher = network.publisher(kind, "prices").expect("a publisher");
-    assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+    assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
     let start = Instant::now();
     for number in 0..MESSAGES {
         publisher.try_send(&[number as u8; 1_000]).expect("the window is large");

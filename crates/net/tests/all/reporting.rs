@@ -42,7 +42,7 @@ impl Pair {
     fn open(network: &Network, kind: TransportKind) -> Self {
         let subscriber = network.subscriber(&["prices"]).expect("a subscriber");
         let mut publisher = network.publisher(kind, "prices").expect("a publisher");
-        assert!(publisher.wait_for_subscribers(1, LIMIT), "nobody joined");
+        assert!(publisher.wait_for_subscribers(1, LIMIT), "no subscriber joined");
         let (messages, lost) = (0, 0);
         let (noticed, recovered, given_up) = (0, 0, 0);
         Self { publisher, subscriber, messages, lost, noticed, recovered, given_up }

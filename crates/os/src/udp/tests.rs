@@ -139,7 +139,7 @@ fn a_refusal_is_reported_and_goes_by() {
         }
     };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-    here.send(b"still nobody?").unwrap();
+    here.send(b"still unread?").unwrap();
 }
 
 #[test]

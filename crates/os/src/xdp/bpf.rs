@@ -163,7 +163,7 @@ pub(super) fn attach(
     unsafe { bpf(Command::LinkCreate, &link) }.map(owned)
 }
 
-/// Where an interface runs the program.
+/// Place at which an interface runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Attachment {

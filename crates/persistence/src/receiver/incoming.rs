@@ -443,7 +443,7 @@ impl Incoming {
         }
     }
 
-    /// How far the receiver has come when it has consumed the messages before `next`.
+    /// The receiver's position when it has consumed the messages before `next`.
     pub(super) fn consumption(&self, next: u64) -> Consumption {
         let run = self.runs.iter().rev().find(|run| run.start < next);
         let none = Consumption { next, ..Consumption::NONE };

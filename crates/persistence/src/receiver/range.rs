@@ -1,6 +1,6 @@
 //! Beginning and end of a receiver's streams.
 
-/// Where a receiver begins with a stream of which it has consumed nothing.
+/// A receiver's first message of a stream of which it has consumed nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiverStart {
     /// At the oldest message that a store has.
@@ -16,7 +16,7 @@ pub enum ReceiverStart {
     Time(u64),
 }
 
-/// Where a receiver ends with each stream.
+/// A receiver's last message of each stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiverEnd {
     /// Nowhere: live messages follow.

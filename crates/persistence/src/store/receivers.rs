@@ -38,7 +38,7 @@ impl fmt::Debug for Slowest {
 
 #[derive(Clone, Debug)]
 struct Receiver {
-    /// How far it has come; `None` until that is durable for the first time.
+    /// Position; `None` until one is durable for the first time.
     durable: Option<Consumption>,
     /// Later reports, with the positions of their records.
     pending: VecDeque<(u64, Consumption)>,
@@ -55,7 +55,7 @@ impl Receivers {
         self.by_id.contains_key(&receiver)
     }
 
-    /// How far a receiver has come, as far as that is durable.
+    /// A receiver's position, as far as that is durable.
     pub(super) fn consumption(&self, receiver: u64) -> Option<Consumption> {
         self.by_id.get(&receiver)?.durable
     }

@@ -40,9 +40,9 @@ impl Gap {
 /// Times from noticing a gap to giving it up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GapTimes {
-    /// Of data sent since this receiver joined.
+    /// Time for data sent since this receiver joined.
     pub(super) live: Nanos,
-    /// Of data from before.
+    /// Time for data from before.
     pub(super) history: Nanos,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) status: Status,
     pub(super) liveness: Liveness,
     pub(super) round_trip: RoundTrip,
-    /// Of a session with parity.
+    /// `None` in a session without parity.
     pub(super) parity: Option<Box<ParityWindow>>,
     pub(super) counters: ReceiverCounters,
     pub(super) log: GapLog,

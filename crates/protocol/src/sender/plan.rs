@@ -17,9 +17,9 @@ pub struct Transmit<'a> {
 /// The block of a parity frame, and why it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParityOf {
-    /// Of the group's open block.
+    /// The group's open block.
     Group,
-    /// Of the open block of the receiver at this index.
+    /// The open block of the receiver at this index.
     Receiver(usize),
     /// The answer to a NAK of the receiver at the index `at` for a block that begins with `first`.
     Answer { at: usize, first: u64 },

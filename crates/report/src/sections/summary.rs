@@ -225,7 +225,7 @@ fn general(cases: &Cases<'_>) -> Vec<Words> {
         }
         if line.was_interrupted() {
             let words = line.link();
-            found.push(words.text(": whoever sent was interrupted before the end."));
+            found.push(words.text(": the sender was interrupted before the end."));
         }
     }
     found.extend(failed(cases));

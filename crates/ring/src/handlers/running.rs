@@ -117,7 +117,7 @@ impl<T, Producers> Handlers<T, Producers> {
     /// Takes the producer or the producers out, for other threads.
     #[must_use]
     pub fn split(mut self) -> (Producers, Handlers<T, ()>) {
-        let producers = self.producers.take().expect("nobody else takes them");
+        let producers = self.producers.take().expect("taken once");
         let shared = Arc::clone(&self.shared);
         let threads = core::mem::take(&mut self.threads);
         (producers, Handlers { producers: None, shared, threads })

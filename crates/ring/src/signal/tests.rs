@@ -35,7 +35,7 @@ where
         signal.clone().signal();
         waiter.bind(0).unwrap().signal();
     });
-    assert_eq!(calls, 0, "signalling nobody costs no system call");
+    assert_eq!(calls, 0, "a signal without a sleeper costs no system call");
     let taken = waiter.poll(Duration::MAX);
     assert_eq!(taken.len(), if last == 0 { 1 } else { 2 });
     assert!(taken.contains(0) && taken.contains(last) && !taken.contains(W::COUNT));

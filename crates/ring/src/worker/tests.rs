@@ -68,7 +68,7 @@ fn a_leaving_worker_leaves_its_work_to_the_others() {
     producer.push(2).unwrap();
     drop(left);
     producer.push(3).unwrap();
-    assert_eq!(producer.try_push(4), Err(PushError::Closed(4)), "nobody is left");
+    assert_eq!(producer.try_push(4), Err(PushError::Closed(4)), "no worker is left");
 }
 
 #[test]
@@ -96,5 +96,5 @@ fn workers_behind_consumers_have_no_siblings() {
     assert_eq!(workers[1].pop(), Some(5));
     drop(reader);
     producer.push(6).unwrap();
-    assert_eq!(workers[0].pop(), Some(6), "whom they followed is gone");
+    assert_eq!(workers[0].pop(), Some(6), "the worker they followed is gone");
 }

@@ -281,7 +281,7 @@ fn under_churn_each_pair_joins_once() {
             }
         });
         let mut late = domain.subscriber(&["t"]).expect("a subscriber");
-        assert!(poll(&mut late).is_empty(), "nobody is left");
+        assert!(poll(&mut late).is_empty(), "no publisher is left");
     }
 }
 

@@ -357,7 +357,7 @@ impl Oracle {
             .and_then(|provider| self.logs.get(&provider))
             .and_then(|log| log.provided.iter().find(|state| state.to == id && state.is(bytes)));
         let Some(state) = provided.cloned() else {
-            return Err(Violation(format!("{id} got a state that nobody provided for it")));
+            return Err(Violation(format!("{id} got a state that no member provided for it")));
         };
         self.log_mut(id)?.take_state(state)?;
         self.states += 1;

@@ -27,12 +27,12 @@ pub(super) enum Told {
 /// Frames and events of one call of a machine.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// From a publisher: by store's index.
+    /// Requests of a publisher, by store's index.
     pub(super) requests: Vec<(usize, Vec<u8>)>,
     pub(super) events: Vec<SourceEvent>,
-    /// From a receiver.
+    /// Events of a receiver.
     pub(super) told: Vec<Told>,
-    /// From a store: by the client's id, and by another store's name.
+    /// Replies of a store, by the client's id, and frames by another store's name.
     pub(super) replies: Vec<(u64, Vec<u8>)>,
     pub(super) others: Vec<(String, Vec<u8>)>,
     pub(super) client: u64,

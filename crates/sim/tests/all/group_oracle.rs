@@ -257,8 +257,8 @@ fn wrong_states_are_found() {
     group.gets(A, &second).unwrap();
     let mut damaged = state.clone();
     damaged[50] ^= 1;
-    found(group.gets(B, &OwnedEvent::State(damaged)), "nobody provided");
-    found(group.gets(A, &OwnedEvent::State(state.clone())), "nobody provided");
+    found(group.gets(B, &OwnedEvent::State(damaged)), "no member provided");
+    found(group.gets(A, &OwnedEvent::State(state.clone())), "no member provided");
     assert_eq!(group.oracle.missing(&[A, B]).len(), 1);
     group.gets(B, &OwnedEvent::State(state.clone())).unwrap();
     found(group.gets(B, &OwnedEvent::State(state)), "did not need");

@@ -36,20 +36,20 @@ pub enum LogRecord<'a> {
     Message {
         /// The stream.
         stream: u32,
-        /// Its sequence.
+        /// Sequence of the message.
         sequence: u64,
-        /// Its bytes.
+        /// Bytes of the message.
         body: &'a [u8],
     },
     /// A message, copied from another store.
     Copied {
         /// The stream.
         stream: u32,
-        /// Its sequence.
+        /// Sequence of the message.
         sequence: u64,
         /// Time at which it was written first, at any store, in nanoseconds since 1970.
         unix_ns: u64,
-        /// Its bytes.
+        /// Bytes of the message.
         body: &'a [u8],
     },
     /// A run begins. Messages that were copied from another store since the last
@@ -86,7 +86,7 @@ pub enum LogRecord<'a> {
         stream: u32,
         /// The receiver's stable id.
         receiver: u64,
-        /// How far it has come.
+        /// Position after the last consumed message.
         consumption: Consumption,
     },
     /// A receiver has given up its registration.
@@ -100,12 +100,12 @@ pub enum LogRecord<'a> {
     Moved {
         /// The stream.
         stream: u32,
-        /// Its sequence.
+        /// Sequence of the message.
         sequence: u64,
         /// Time of the message's first record, in nanoseconds since 1970; 0 in records of kind 10,
         /// which do not tell it.
         unix_ns: u64,
-        /// Its bytes.
+        /// Bytes of the message.
         body: &'a [u8],
     },
 }

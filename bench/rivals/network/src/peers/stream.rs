@@ -124,7 +124,7 @@ impl End for Stream {
         while self.stream.is_none() {
             self.accept()?;
             if start.elapsed() > LIMIT {
-                bail!("nobody connected");
+                bail!("no peer connected");
             }
         }
         let Some(stream) = &mut self.stream else { return Ok(false) };

@@ -50,7 +50,7 @@ fn act(transport: &impl Transport, role: &str, number: impl Fn(&str) -> u64) {
 fn publish(transport: &impl Transport, subscribers: usize, count: u64) {
     let mut publisher = transport.publisher("t").expect("a publisher");
     println!("session={}", publisher.session().0);
-    assert!(publisher.wait_for_subscribers(subscribers, PATIENCE), "nobody came");
+    assert!(publisher.wait_for_subscribers(subscribers, PATIENCE), "no subscriber came");
     println!("publishing=1");
     let stop = stop_on_input();
     let mut sent = 0;

@@ -242,13 +242,16 @@ fn a_stop_ends_each_side_with_its_result() {
         stops.set(stops.get() + 1);
         stops.get() > 3
     };
-    let nobody = publisher::Settings { warmup: 0, ..sending(25, 1_000_000, 0) };
-    let error = publish(&transport, &nobody, &stop).unwrap_err();
+    let unheard = publisher::Settings { warmup: 0, ..sending(25, 1_000_000, 0) };
+    let error = publish(&transport, &unheard, &stop).unwrap_err();
     assert!(matches!(error, PublisherError::NoSubscriber { joined: 0, wanted: 1 }));
 
     stops.set(0);
-    let alone =
-        publisher::Settings { arrival: Arrival::Pause(Duration::ZERO), rate: 10, ..nobody.clone() };
+    let alone = publisher::Settings {
+        arrival: Arrival::Pause(Duration::ZERO),
+        rate: 10,
+        ..unheard.clone()
+    };
     let result = publish(&transport, &alone, &stop).unwrap();
     assert!(result.interrupted && result.sent < 5, "{result:?}");
 

@@ -1,4 +1,4 @@
-//! Nobody sleeps through what it waits for.
+//! No thread sleeps through the event it waits for.
 
 use super::{Watched, check, check_sleep, try_send};
 use crate::park_flag::{ParkFlag, Sleeper};

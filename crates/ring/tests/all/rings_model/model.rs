@@ -134,13 +134,13 @@ impl Model {
         let Some(producer) = &mut lane.producer else { return };
         let value = Value::new(Some((number, at)));
         let pushed = if room.is_some_and(|(least, _)| least > 0) && at.is_multiple_of(2) {
-            producer.push(value).map_err(|_| panic!("somebody is left"))
+            producer.push(value).map_err(|_| panic!("a consumer is left"))
         } else {
             producer.try_push(value)
         };
         match (pushed, room) {
             (Ok(()), room) => {
-                assert!(room.is_none_or(|(_, most)| most > 0), "nobody has read this slot");
+                assert!(room.is_none_or(|(_, most)| most > 0), "no consumer has read this slot");
                 lane.taken.push(false);
             }
             (Err(PushError::Full(value)), Some((least, _))) => {
@@ -288,7 +288,11 @@ impl Model {
             }
             _ => return,
         };
-        assert_eq!(position > at[0], has_fallen, "a slice is consumed by whoever falls over it");
+        assert_eq!(
+            position > at[0],
+            has_fallen,
+            "a slice is consumed by the reader that falls over it"
+        );
         assert!(position <= most.min(at[0] + max as u64));
         at[0] = position;
     }

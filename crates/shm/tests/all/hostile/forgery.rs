@@ -30,7 +30,7 @@ impl Forgery {
         scene.beacon.add_topic("wanted").expect("a topic");
         for number in 0..200usize {
             let topic = lanecast_transport::TopicId((number % 2) as u32);
-            scene.beacon.send_on(topic, &vec![number as u8; number]).expect("nobody reads");
+            scene.beacon.send_on(topic, &vec![number as u8; number]).expect("room");
         }
         let session = scene.beacon.session();
         let read = |kind| fs::read(scene.path().join(format!("{session}.{kind}"))).expect("a file");

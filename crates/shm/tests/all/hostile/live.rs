@@ -57,7 +57,10 @@ fn a_spoiled_gate_does_not_stop_the_publisher() {
             drop(subscriber);
             // The publisher evicts the reader, regardless of the damage.
             until("room", || publisher.try_send(&[0; 8_000]).is_ok());
-            assert!(!publisher.drain(PATIENCE).timed_out(), "case {case}: nobody is left to read");
+            assert!(
+                !publisher.drain(PATIENCE).timed_out(),
+                "case {case}: no subscriber is left to read"
+            );
         }
     }
 }

@@ -58,7 +58,7 @@ fn a_view_is_computed_while_it_or_a_view_over_it_has_subscribers() {
     assert!(told(&mut world).is_empty());
     assert_eq!(follow(&mut world, 0), 1);
     assert_eq!(records(&world, 0), ["who=b;sym=X;qty=2;"]);
-    assert_eq!(records(&world, 1), ["sym=X;qty=7;"], "nobody has asked for this one");
+    assert_eq!(records(&world, 1), ["sym=X;qty=7;"], "no subscription asked for this one");
     assert_eq!(follow(&mut world, 1), 1);
     assert_eq!(records(&world, 1), ["sym=X;qty=2;"]);
 }

@@ -57,7 +57,7 @@ fn texts_are_compared_and_null_matches_nothing() {
     world.set(0, "1", Some("who=7;qty=10;"));
     world.set(0, "2", Some("qty=10;"));
     world.set(1, "a", Some("id=7.0;name=Ann;"));
-    world.set(1, "b", Some("name=Nobody;"));
+    world.set(1, "b", Some("name=Unknown;"));
     world.settle();
     assert_eq!(world.shown("weights"), ["who=7;rows=1;"]);
     assert_eq!(world.views.views()[0].ungrouped_rows(), 1);

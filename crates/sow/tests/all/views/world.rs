@@ -89,7 +89,7 @@ impl World {
         let told = self.told.get(view).map(|told| told.values().cloned().collect());
         let mut told: Vec<String> = told.unwrap_or_default();
         told.sort();
-        assert_eq!(shown, told, "whoever listens knows what is there");
+        assert_eq!(shown, told, "subscribers know what is there");
         shown
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody who means no good: floods of nonsense, of well-formed lies, and of what others said
+//! An attacker: floods of nonsense, of well-formed lies, and of what others said
 //! before.
 
 use crate::orders::{Order, Orders};

@@ -35,6 +35,6 @@ fn act() -> Result<()> {
         "publish" => publish::act(&words),
         "attack" => attack::act(&words),
         "subscribe" => subscribe::act(&words),
-        other => bail!("nobody here is called {other}"),
+        other => bail!("no actor is called {other}"),
     }
 }

@@ -64,7 +64,7 @@ struct Heard {
 #[derive(Debug, Default)]
 struct Account {
     epoch: u64,
-    /// Of the present view.
+    /// Messages of the present view.
     heard: BTreeMap<MemberId, Heard>,
     /// The next count of each sender, over all views that it stays in.
     next: BTreeMap<MemberId, u64>,
