@@ -6,7 +6,6 @@
 mod modules;
 mod token;
 
-use crate::budgets::{Budget, Budgets};
 use crate::finding::Finding;
 use crate::packages::Package;
 use modules::{Edge, Modules};
@@ -20,14 +19,10 @@ struct Circle<'a> {
     edges: Vec<Edge<'a>>,
 }
 
-/// Checks that no more files of a package than its budget are in circles.
-pub(crate) fn check(packages: &[Package<'_>], budgets: &Budgets, findings: &mut Vec<Finding>) {
+/// Checks that no files of a package are in circles.
+pub(crate) fn check(packages: &[Package<'_>], findings: &mut Vec<Finding>) {
     for package in packages {
-        let circles = circles(package);
-        if budgets.check(package.path, Budget::Circle, count_of(&circles), findings) {
-            continue;
-        }
-        for circle in &circles {
+        for circle in &circles(package) {
             let steps = circle.shortest();
             let steps: Vec<String> = steps.iter().map(|edge| step(edge)).collect();
             let what = format!(
@@ -38,15 +33,6 @@ pub(crate) fn check(packages: &[Package<'_>], budgets: &Budgets, findings: &mut 
             findings.push(Finding::new(circle.edges[0].from, circle.edges[0].line, what));
         }
     }
-}
-
-/// Number of files of `package` that are in circles.
-pub(crate) fn count(package: &Package<'_>) -> usize {
-    count_of(&circles(package))
-}
-
-fn count_of(circles: &[Circle<'_>]) -> usize {
-    circles.iter().map(|circle| circle.files.len()).sum()
 }
 
 /// Prints all circles of the packages whose path ends with `wanted`, with all their imports;

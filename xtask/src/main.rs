@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod atomics;
-mod budgets;
 mod circles;
 mod crate_map;
 mod error_sources;
@@ -28,12 +27,11 @@ use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask tidy [--circles [PACKAGE] | --lower PACKAGE]
+cargo xtask tidy [--circles [PACKAGE]]
     Checks beyond the compiler's: the direction of dependencies, circles of imports, lengths, impls
     apart from their types, unsafe code, memory orderings and their pairs, words (licences are
     cargo deny's: tests/deny.sh). Exit code 1 after a finding.
     --circles  show all circles of imports, or those of one package, such as crates/ring
-    --lower    lower the package's budgets in xtask/budgets.txt to the faults that are left
 
 cargo xtask suite [--check]
     Builds all tests once and runs them, programs beside each other and beside what is built next;

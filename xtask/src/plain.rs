@@ -1,44 +1,25 @@
-//! Comments name their subject: no pronoun opens a doc comment or stands for people unknown.
+//! Comments name their subject: doc comments open neither with a pronoun nor with a preposition,
+//! and no pronoun stands for people unknown.
 
-use crate::budgets::{Budget, Budgets};
 use crate::finding::Finding;
-use crate::packages::Package;
 use crate::source::{Source, is_word};
 
 /// Words that a doc comment may not open with.
-const OPENERS: [&str; 8] = ["what", "who", "whom", "whose", "it", "those", "they", "so"];
+const OPENERS: [&str; 15] = [
+    "what", "who", "whom", "whose", "it", "its", "those", "they", "so", "how", "where", "from",
+    "to", "by", "of",
+];
 
 /// Words that no comment may have (split, so that this file passes).
 const PRONOUNS: [&str; 4] =
     [concat!("no", "body"), concat!("who", "ever"), concat!("wh", "om"), concat!("some", "body")];
 
 /// Checks the comments of all files, tests and benches included.
-pub(crate) fn check(packages: &[Package<'_>], budgets: &Budgets, findings: &mut Vec<Finding>) {
-    for package in packages {
-        for budget in [Budget::Opener, Budget::Pronoun] {
-            let mut found = faults(package, budget);
-            if !budgets.check(package.path, budget, found.len(), findings) {
-                findings.append(&mut found);
-            }
-        }
+pub(crate) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
+    for source in sources {
+        openers(source, findings);
+        pronouns(source, findings);
     }
-}
-
-/// Number of faults of this kind in `package`.
-pub(crate) fn count(package: &Package<'_>, budget: Budget) -> usize {
-    faults(package, budget).len()
-}
-
-fn faults(package: &Package<'_>, budget: Budget) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for source in &package.sources {
-        match budget {
-            Budget::Opener => openers(source, &mut found),
-            Budget::Pronoun => pronouns(source, &mut found),
-            Budget::Circle => {}
-        }
-    }
-    found
 }
 
 fn openers(source: &Source, found: &mut Vec<Finding>) {
@@ -77,15 +58,17 @@ fn pronouns(source: &Source, found: &mut Vec<Finding>) {
 mod tests {
     use super::*;
 
-    fn found(budget: Budget, text: &str) -> Vec<String> {
-        let source = Source::new("x/a.rs", text.into());
-        let package = Package { path: "x", sources: vec![&source] };
-        faults(&package, budget).iter().map(ToString::to_string).collect()
+    type Check = fn(&Source, &mut Vec<Finding>);
+
+    fn found(check: Check, text: &str) -> Vec<String> {
+        let mut findings = Vec::new();
+        check(&Source::new("x/a.rs", text.into()), &mut findings);
+        findings.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn the_first_word_of_a_doc_comment_is_no_pronoun() {
-        let opens = |text: &str| found(Budget::Opener, text).len();
+        let opens = |text: &str| found(openers, text).len();
         assert_eq!(opens("//! What it is.\n\n/// Those.\nfn f() {}\n    /// `it`\n"), 2);
         assert_eq!(opens("/// A thing.\n/// It is one.\nfn f() {}\n"), 0);
         assert_eq!(opens("/// Whatever. It is so.\n// It is no doc comment.\n//// What\n"), 0);
@@ -96,7 +79,7 @@ mod tests {
     #[test]
     fn no_comment_has_a_word_for_people_unknown() {
         let text = PRONOUNS.map(|word| format!("/// A.\nf(); // as {word}, {word}s\n")).concat();
-        let found = found(Budget::Pronoun, &text);
+        let found = found(pronouns, &text);
         assert_eq!(found.len(), 4);
         assert!(found[1].starts_with("x/a.rs:4: "));
     }

@@ -1,6 +1,5 @@
 //! All checks that need no compiler.
 
-use crate::budgets::{Budget, Budgets};
 use crate::metadata::Metadata;
 use crate::packages::Package;
 use crate::source::Source;
@@ -9,7 +8,7 @@ use crate::{
     atomics, circles, crate_map, error_sources, floors, fuzz_targets, impls, lengths, pairs, plain,
     safety, unsafe_code, words,
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 /// Runs the checks, or the one thing that `options` ask for; returns whether nothing was found.
 pub(crate) fn run(options: &[String]) -> Result<bool> {
@@ -23,27 +22,8 @@ pub(crate) fn run(options: &[String]) -> Result<bool> {
         [] => check(&workspace, &tree, &sources, &packages),
         ["--circles"] => Ok(circles::print(&packages, "")),
         ["--circles", package] => Ok(circles::print(&packages, package)),
-        ["--lower", package] => lower(&tree, &packages, package),
         _ => bail!("tidy does not understand '{}'", options.join(" ")),
     }
-}
-
-/// Lowers the budgets of the packages whose path ends with `wanted` to the faults that are left.
-fn lower(tree: &Tree, packages: &[Package<'_>], wanted: &str) -> Result<bool> {
-    let mut findings = Vec::new();
-    let budgets = Budgets::read(tree, &mut findings);
-    let count = |path: &str, budget: Budget| {
-        if !path.ends_with(wanted) {
-            return None;
-        }
-        let package = packages.iter().find(|package| package.path == path);
-        Some(package.map_or(0, |package| match budget {
-            Budget::Circle => circles::count(package),
-            Budget::Opener | Budget::Pronoun => plain::count(package, budget),
-        }))
-    };
-    budgets.lower(tree, count).context("the budgets cannot be written")?;
-    Ok(true)
 }
 
 /// Runs every check and prints the findings; returns whether there are none.
@@ -63,9 +43,8 @@ fn check(
     fuzz_targets::check(tree, &mut findings);
     lengths::check(tree, sources, &mut findings);
     pairs::check(&in_crates, &mut findings);
-    let budgets = Budgets::read(tree, &mut findings);
-    circles::check(packages, &budgets, &mut findings);
-    plain::check(packages, &budgets, &mut findings);
+    circles::check(packages, &mut findings);
+    plain::check(sources, &mut findings);
     for package in packages {
         impls::check(package, &mut findings);
     }

@@ -64,7 +64,7 @@ impl ResolveArgs {
         let at = self.listen;
         ensure!(
             self.allow_remote || at.ip().is_loopback(),
-            "{at} is reached from other hosts, and any host that reaches it may register and ask: add \
+            "{at} is reached from other hosts, and any that reaches it may register and ask: add \
              --allow-remote if all of them are trusted"
         );
         ensure!(!at.ip().is_multicast(), "{at} is a multicast address: take one of this host");
