@@ -7,13 +7,13 @@
 //! Heartbeats and deadlines wake it as well. A loop that they have woken a few times in a row, with
 //! no event among them, is idle: the conductor reads for it until the next event.
 
-use crate::poller::{Descriptor, Socket};
+use crate::poller::Descriptor;
 use lanecast_os::epoll::Epoll;
 use lanecast_os::timerfd::TimerFd;
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The kernel's clock may run so much faster than ours until the timer expires: it is set anew if
@@ -32,8 +32,9 @@ pub(crate) struct WakeupSet {
     timer: TimerFd,
     /// Time for which the timer is set.
     due: Nanos,
-    /// The sockets in the set. Its sessions close them, and a closed one leaves the set.
-    sockets: Vec<Weak<dyn Socket>>,
+    /// The sockets in the set, kept open until they leave it: a closed one would stay if the process
+    /// has forked, and could not be removed.
+    sockets: Vec<Descriptor>,
     /// The sessions' count of changes when the sockets and the deadline were copied.
     changes: u64,
     /// Wake-ups since the last event.
@@ -106,20 +107,16 @@ impl WakeupSet {
     }
 
     fn replace(&mut self, sockets: &[Descriptor]) -> io::Result<()> {
-        // By the objects: the number of a closed socket may be another's by now.
-        let is_one = |watched: &Weak<_>, socket| {
-            std::ptr::addr_eq(Weak::as_ptr(watched), Arc::as_ptr(socket))
+        let is_in = |set: &[Descriptor], socket: &Descriptor| {
+            set.iter().any(|other| Arc::ptr_eq(other, socket))
         };
-        let is_gone = |watched: &mut _| !sockets.iter().any(|socket| is_one(watched, socket));
-        for gone in self.sockets.extract_if(.., is_gone) {
-            if let Some(gone) = gone.upgrade() {
-                self.set.remove(gone.as_fd())?;
-            }
+        for gone in self.sockets.extract_if(.., |socket| !is_in(sockets, socket)) {
+            self.set.remove(gone.as_fd())?;
         }
         for socket in sockets {
-            if !self.sockets.iter().any(|watched| is_one(watched, socket)) {
+            if !is_in(&self.sockets, socket) {
                 self.set.add(socket.as_fd(), 0)?;
-                self.sockets.push(Arc::downgrade(socket));
+                self.sockets.push(socket.clone());
             }
         }
         Ok(())
@@ -189,15 +186,11 @@ mod tests {
         assert!(set.watch(vec![], (now + MILLISECOND, never), 6));
         assert!(!is_readable(&set, Duration::ZERO), "the deadline has passed");
 
-        let [closed, open] = sockets;
-        assert!(set.watch(vec![closed.clone(), open.clone()], (now, never), 7));
-        drop(open);
-        assert!(is_readable(&set, Duration::ZERO), "one is still open");
-        let watched = Arc::downgrade(&closed.0);
-        drop(closed);
-        assert!(watched.upgrade().is_none(), "the set keeps none open");
-        assert!(!is_readable(&set, Duration::ZERO), "both are closed");
-        assert!(set.watch(vec![readable()], (now, now), 8), "the numbers are free again");
+        let [first, second] = sockets;
+        let watched = Arc::downgrade(&first.0);
+        assert!(set.watch(vec![first, second.clone()], (now, never), 7));
+        assert!(set.watch(vec![second, readable()], (now, now), 8));
+        assert!(watched.upgrade().is_none(), "one that has left is closed");
         set.pause();
         assert!(!is_readable(&set, Duration::ZERO), "neither sockets nor the timer");
         event.signal();
