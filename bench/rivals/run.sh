@@ -19,7 +19,10 @@ else
   cargo_options=(--target-dir "$here/target")
   folder=$here/target/$profile
 fi
-cargo_options+=(--quiet --profile "$profile" --locked --manifest-path "$here/Cargo.toml")
+# The first builds take minutes: on a terminal cargo shows how far they are.
+shown=()
+[[ -t 2 ]] || shown=(--quiet)
+cargo_options+=("${shown[@]}" --profile "$profile" --locked --manifest-path "$here/Cargo.toml")
 
 # True when the argument list has this word, alone or with a value behind a "=".
 asked_for() {
@@ -43,6 +46,12 @@ value_of() {
 
 build() {
   cargo build "${cargo_options[@]}" "$@"
+}
+
+# The product's program.
+build_lanecast() {
+  cargo build "${shown[@]}" --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
+    -p lanecast-cli
 }
 
 # Classes of the Java sides, with their jars beside them.
@@ -69,8 +78,7 @@ if asked_for --groups "$@"; then
   asked_for --smoke "$@" && peers=,lanecast,
   own=$own_target/$(basename "$folder")/lanecast
   if [[ $peers == *,lanecast,* ]] && ! asked_for --lanecast "$@"; then
-    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
-      -p lanecast-cli
+    build_lanecast
     set -- --lanecast "$own" "$@"
   fi
   build -p rivals-groups
@@ -203,8 +211,7 @@ fi
 if asked_for --servers "$@"; then
   build -p rivals-servers
   build_nats
-  cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
-    -p lanecast-cli
+  build_lanecast
   own=$own_target/$(basename "$folder")/lanecast
   exec "$folder/rivals-servers" --lanecast "$own" "$@"
 fi
@@ -213,8 +220,7 @@ if asked_for --stores "$@"; then
   peers=$(value_of --peers lanecast,nats "$@")
   [[ $peers == *,nats,* ]] && build_nats
   if ! asked_for --lanecast "$@"; then
-    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
-      -p lanecast-cli
+    build_lanecast
     set -- --lanecast "$own_target/$(basename "$folder")/lanecast" "$@"
   fi
   exec "$folder/rivals-stores" "$@"
@@ -231,8 +237,7 @@ packages=(-p rivals)
 java=no
 if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads|$hosts"; then
   if ! asked_for --peers-only "$@" && ! asked_for --lanecast "$@"; then
-    cargo build --quiet --profile "$profile" --locked --manifest-path "$product/Cargo.toml" \
-      -p lanecast-cli
+    build_lanecast
   fi
   [[ $peers == *,iceoryx2,* ]] && packages+=(-p rivals-iceoryx2)
   [[ $peers == *,unix,* || $peers == *,pipe,* ]] && packages+=(-p rivals-kernel)
