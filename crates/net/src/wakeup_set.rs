@@ -32,8 +32,8 @@ pub(crate) struct WakeupSet {
     timer: TimerFd,
     /// Time for which the timer is set.
     due: Nanos,
-    /// The sockets in the set, kept open until they leave it: a closed one would stay if the process
-    /// has forked, and could not be removed.
+    /// The sockets in the set, kept open until they leave it: a closed one would stay if the
+    /// process has forked, and could not be removed.
     sockets: Vec<Descriptor>,
     /// The sessions' count of changes when the sockets and the deadline were copied.
     changes: u64,
