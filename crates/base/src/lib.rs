@@ -3,6 +3,7 @@
 //! - [`sync`]: the façade over atomics, which the model checker replaces;
 //! - [`Position`]: a position in a byte stream, safe across wrap-around;
 //! - [`CachePadded`]: a value on its own cache lines;
+//! - [`CacheFlush`]: whether a reader writes the lines that it has read back to memory;
 //! - [`budget`]: memory limits shared by several reservations;
 //! - [`clock`]: ticks that two processes of a host can compare;
 //! - [`simd`]: bit masks of the delimiters in a 64-byte block;
@@ -12,6 +13,7 @@
 
 mod agent;
 pub mod budget;
+mod cache_flush;
 mod cache_padded;
 pub mod clock;
 mod position;
@@ -22,6 +24,7 @@ mod units;
 mod wait;
 
 pub use agent::{Agent, AgentRunner, run_until_stopped};
+pub use cache_flush::CacheFlush;
 pub use cache_padded::CachePadded;
 pub use position::Position;
 pub use prefetch::{prefetch, prefetch_for_writing};

@@ -4,8 +4,8 @@
 //! [`RingReader`](crate::ring_reader::RingReader)) is written against this trait, so that the model
 //! checker runs the same code as products, on its own memory.
 
-use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
+use lanecast_base::{CacheFlush, Position};
 use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, Slot};
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ pub(crate) trait Memory {
     fn prefetch(&self, at: Position);
     /// Hints that the bytes at `at` will be written soon.
     fn prefetch_for_writing(&self, at: Position);
+    /// Flushes the bytes from `from` on, up to `to`, if `flush` is on.
+    fn flush(&self, flush: &CacheFlush, from: Position, to: Position);
     /// Makes every processor pass a barrier; returns whether this covers the light fences of the
     /// other side.
     fn heavy_fence(&self) -> bool;

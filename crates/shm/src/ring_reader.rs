@@ -4,8 +4,8 @@
 
 use crate::memory::Memory;
 use crate::ring_writer::UNCOUNTED_MAX;
-use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU64, Ordering, fence, light_fence};
+use lanecast_base::{CacheFlush, Position};
 use lanecast_wire::shm::{
     FRAME_ALIGN, FRAME_HEADER, STATE_CLOSED, SUBSCRIBERS_MAX, TopicWord, Word, frame_bytes,
     next_lease,
@@ -38,6 +38,12 @@ pub(crate) struct RingReader<M> {
     /// Cursor that the writer sees.
     released: Position,
     longest: u32,
+    flush: CacheFlush,
+    /// Position after this lap of the flush.
+    lap_end: Position,
+    /// A release behind this position flushes: the last release while the flush is on, otherwise
+    /// the end of the lap.
+    next_flush: Position,
     /// Each topic's count of messages when this reader joined: at least the number of its first
     /// message from there on, and less than 2^16 more. Topics added later have none.
     counts: Vec<u64>,
@@ -133,6 +139,7 @@ impl<M: Memory> RingReader<M> {
         // slot's last owner is gone before this one announces sleep.
         fence(Ordering::SeqCst);
         let (at, counts) = read_counts(&memory);
+        let flush = CacheFlush::new(memory.window());
         let reader = Self {
             memory,
             index,
@@ -145,6 +152,9 @@ impl<M: Memory> RingReader<M> {
             },
             released: at,
             longest,
+            lap_end: at.plus(flush.lap_bytes()),
+            next_flush: at.plus(flush.lap_bytes()),
+            flush,
             counts,
         };
         // PAIRS(joined): release here, acquire in `RingWriter::has_joined`: the position was read
@@ -261,8 +271,24 @@ impl<M: Memory> RingReader<M> {
     /// Shows the writer the current cursor: the bytes before it may be overwritten.
     #[inline]
     pub(crate) fn release(&mut self) {
+        if self.walk.at.is_past(self.next_flush) {
+            self.flush();
+        }
         self.released = self.walk.at;
         self.publish_cursor();
+    }
+
+    /// Flushes what was passed since the last release, if the flush is on, and ends its lap.
+    #[cold]
+    #[inline(never)]
+    fn flush(&mut self) {
+        let at = self.walk.at;
+        self.memory.flush(&self.flush, self.released, at);
+        if at.is_past(self.lap_end) {
+            self.flush.end_lap();
+            self.lap_end = at.plus(self.flush.lap_bytes());
+        }
+        self.next_flush = if self.flush.is_on() { at } else { self.lap_end };
     }
 
     #[inline]

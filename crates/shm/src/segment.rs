@@ -5,8 +5,8 @@ use crate::error::JoinError;
 use crate::memory::Memory;
 use crate::slot_events::SlotEvents;
 use crate::wake_pipe::{OpenPipes, SlotPipes};
-use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
+use lanecast_base::{CacheFlush, Position};
 use lanecast_os::{MapMode, Mapping, MirroredMapping, barrier, futex};
 use lanecast_wire::shm::{
     FrameHeader, GATE_LIVE_OFFSET, GateHeader, GateLive, Limits, RING_LIVE_OFFSET, RingHeader,
@@ -208,6 +208,16 @@ impl Memory for Segment {
     #[inline(always)]
     fn prefetch_for_writing(&self, at: Position) {
         lanecast_base::prefetch_for_writing(self.byte(at).as_ptr());
+    }
+
+    #[inline(always)]
+    fn flush(&self, flush: &CacheFlush, from: Position, to: Position) {
+        if flush.is_on() {
+            let length = to.since(from).min(self.window()) as usize;
+            // SAFETY: the reader's, which the publisher does not write before the cursor has moved
+            // on; a whole window follows each byte.
+            flush.flush(unsafe { core::slice::from_raw_parts(self.byte(from).as_ptr(), length) });
+        }
     }
 
     fn heavy_fence(&self) -> bool {

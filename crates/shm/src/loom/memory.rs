@@ -3,8 +3,8 @@
 use crate::arming;
 use crate::memory::Memory;
 use crate::slot_events::SlotEvents;
-use lanecast_base::Position;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
+use lanecast_base::{CacheFlush, Position};
 use lanecast_os::event::ArmedEvent;
 use lanecast_wire::shm::{FRAME_ALIGN, FRAME_HEADER, FrameHeader, GateLive, RingLive, Slot};
 use loom::cell::UnsafeCell;
@@ -141,6 +141,8 @@ impl Memory for Arc<Model> {
     fn prefetch(&self, _at: Position) {}
 
     fn prefetch_for_writing(&self, _at: Position) {}
+
+    fn flush(&self, _: &CacheFlush, _: Position, _: Position) {}
 
     fn heavy_fence(&self) -> bool {
         lanecast_base::sync::heavy_fence(|| {});

@@ -1,4 +1,5 @@
 use super::*;
+use lanecast_base::CacheFlush;
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use lanecast_transport::PublisherEvent;
 use lanecast_wire::shm::{FrameHeader, GateLive, RingLive, next_lease};
@@ -47,6 +48,8 @@ impl Memory for Slots {
     fn prefetch(&self, _: Position) {}
 
     fn prefetch_for_writing(&self, _: Position) {}
+
+    fn flush(&self, _: &CacheFlush, _: Position, _: Position) {}
 
     fn heavy_fence(&self) -> bool {
         true
