@@ -419,3 +419,6 @@ fn read_counts<M: Memory>(memory: &M) -> (Position, Vec<u64>) {
     // The head is untrusted: frames are read at aligned positions only.
     (Position::new(head & !(FRAME_ALIGN - 1)), counts)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
