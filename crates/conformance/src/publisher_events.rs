@@ -93,7 +93,7 @@ pub fn room_again_is_an_event<C: Transport>(transport: &C) {
         publisher.try_send(&[0; 1_000]).expect("there is room");
         sent += 1;
         record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
-        // What was read is told in steps: another one, after the next refusal, makes room, too.
+        // A subscriber tells in steps how far it has read: the next step would make room, too.
         until("all is known to be read", || {
             let work = subscriber.poll(64, |event| record.note(event));
             subscriber.wait(work);

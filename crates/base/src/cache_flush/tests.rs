@@ -58,6 +58,15 @@ fn a_writer_with_little_to_send_is_left_alone() {
 }
 
 #[test]
+fn a_trial_that_was_broken_off_leaves_no_times_behind() {
+    let mut flush = CacheFlush::with_laps(LAP_BYTES);
+    read(&mut flush, LAPS_MIN + 2 * LAPS_TIMED + LAPS_SETTLING - 1, 800, 100);
+    read(&mut flush, 1, 2_500, 2_500);
+    read(&mut flush, 30, 320, 400);
+    assert!(!flush.is_on(), "by the times of the new trial");
+}
+
+#[test]
 fn flushed_bytes_are_as_before() {
     let mut flush = CacheFlush::with_laps(LAP_BYTES);
     flush.is_on = is_supported();
