@@ -1,9 +1,11 @@
 //! The producer: the writing end of a ring, and its claims.
 
+use crate::cursor::Cursor;
 use crate::error::{Closed, PushError};
 use crate::gating::GatingCursors;
 use crate::producer_barrier::ProducerBarrier;
 use crate::producer_lane::RingBuffer;
+use crate::slots::RawSlots;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use lanecast_base::WaitStrategy;
@@ -26,6 +28,9 @@ pub struct Producer<T> {
     stride: u64,
     // No reference to any field reaches code that is not inlined, so that the position can live in
     // a register.
+    /// The ring's slots and tail, so that a push loads them from here.
+    slots: RawSlots<T>,
+    tail: NonNull<Cursor>,
     ring: NonNull<RingBuffer<T>>,
     /// Owned; owns the ring.
     barrier: NonNull<ProducerBarrier<T>>,
@@ -41,6 +46,7 @@ impl<T> Producer<T> {
         stride: u64,
         strategy: WaitStrategy,
     ) -> Self {
+        let (slots, tail) = (ring.slots.raw(), NonNull::from(&*ring.tail));
         let pointer = NonNull::from(&*ring);
         let barrier = Box::leak(Box::new(ProducerBarrier::new(ring, gates, strategy)));
         Self {
@@ -48,6 +54,8 @@ impl<T> Producer<T> {
             check_at: 0,
             published: 0,
             stride,
+            slots,
+            tail,
             ring: pointer,
             barrier: NonNull::from(barrier),
         }
@@ -55,8 +63,14 @@ impl<T> Producer<T> {
 
     #[inline(always)]
     pub(crate) fn ring(&self) -> &RingBuffer<T> {
-        // SAFETY: the room owns the line for as long as this producer lives.
+        // SAFETY: the barrier owns it for as long as this producer lives.
         unsafe { self.ring.as_ref() }
+    }
+
+    #[inline(always)]
+    fn tail(&self) -> &Cursor {
+        // SAFETY: the ring's, which lives as long as this producer.
+        unsafe { self.tail.as_ref() }
     }
 
     #[inline(always)]
@@ -111,7 +125,7 @@ impl<T> Producer<T> {
             let at = self.at;
             self.barrier_mut().update(at);
         }
-        let count = self.ring().slots.run(self.at, self.free().min(count as u64));
+        let count = self.slots.run(self.at, self.free().min(count as u64));
         (count > 0).then(|| Claim::new(self, count))
     }
 
@@ -124,7 +138,7 @@ impl<T> Producer<T> {
         if self.free() < count as u64 && !self.wait_for_space() {
             return Err(Closed(()));
         }
-        let count = self.ring().slots.run(self.at, self.free().min(count as u64));
+        let count = self.slots.run(self.at, self.free().min(count as u64));
         Ok(Claim::new(self, count))
     }
 
@@ -138,7 +152,7 @@ impl<T> Producer<T> {
 
     /// Number of slots of the ring.
     pub fn capacity(&self) -> usize {
-        self.ring().slots.capacity() as usize
+        self.slots.capacity() as usize
     }
 
     /// Whether all consumers are gone, as of the last time that the ring was full.
@@ -154,32 +168,47 @@ impl<T> Producer<T> {
 
     #[inline(always)]
     fn put(&mut self, value: T) {
+        // Loaded before the first store. The processor does not know a slot's address until it has
+        // the position, and holds back later loads that may be from there: the pushes then wait for
+        // one another, for twice the time of a push.
+        let (slots, tail, at, stride) = (self.slots, self.tail, self.at, self.stride);
         // SAFETY: the slot lies before the limit: every consumer has released it, and none reads it
         // again before it is published.
-        let slot = unsafe { self.ring().slots.write(self.at, 1) };
+        let slot = unsafe { slots.write(at, 1) };
         slot[0] = value;
-        self.pass(1);
+        self.at = at + 1;
+        if stride == 1 {
+            // SAFETY: the ring's, which lives as long as this producer.
+            unsafe { tail.as_ref() }.publish(at + 1);
+        } else {
+            self.hold_back();
+        }
     }
 
     /// Counts `count` values as written and publishes them when the stride is full.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, count: u64) {
+    fn pass(&mut self, count: u64) {
         self.at += count;
-        let ring = self.ring();
         if self.stride == 1 {
-            ring.tail.publish(self.at);
+            self.tail().publish(self.at);
         } else {
-            ring.set_written(self.at);
-            if self.at - self.published >= self.stride || ring.tail.has_sleepers() {
-                self.publish();
-            }
+            self.hold_back();
+        }
+    }
+
+    /// Publishes what is written once the stride is full, or for consumers that sleep.
+    #[inline(always)]
+    fn hold_back(&mut self) {
+        self.ring().set_written(self.at);
+        if self.at - self.published >= self.stride || self.tail().has_sleepers() {
+            self.publish();
         }
     }
 
     #[inline(always)]
     fn publish(&mut self) {
         self.published = self.at;
-        self.ring().tail.publish(self.at);
+        self.tail().publish(self.at);
     }
 
     /// Asks the barrier for space; returns whether there is any.
@@ -193,7 +222,7 @@ impl<T> Producer<T> {
         at < self.check_at
     }
 
-    /// As [`next_turn`](Self::look_up), but waits for room; false if all consumers are gone.
+    /// As [`next_turn`](Self::next_turn), but waits for room; false if all consumers are gone.
     #[inline(always)]
     fn wait(&mut self) -> bool {
         if self.at >= self.barrier().limit { self.wait_for_space() } else { self.next_turn() }
@@ -271,7 +300,7 @@ impl<T> Deref for Claim<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: the slots lie before the producer's limit, so only this claim accesses them.
-        unsafe { self.producer.ring().slots.read(self.producer.at, self.count) }
+        unsafe { self.producer.slots.read(self.producer.at, self.count) }
     }
 }
 
@@ -279,6 +308,6 @@ impl<T> DerefMut for Claim<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `deref`.
-        unsafe { self.producer.ring().slots.write(self.producer.at, self.count) }
+        unsafe { self.producer.slots.write(self.producer.at, self.count) }
     }
 }

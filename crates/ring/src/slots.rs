@@ -1,7 +1,8 @@
 //! Memory of a ring: slots that always hold a value. The cursors decide which end may access which
 //! slots.
 
-use core::cell::UnsafeCell;
+use core::ops::Deref;
+use core::ptr::NonNull;
 use lanecast_base::prefetch_for_writing;
 
 /// Size of a cache line.
@@ -15,8 +16,7 @@ const STRETCH_BYTES: u64 = 512;
 
 /// A power of two of slots, addressed by positions that only grow.
 pub(crate) struct Slots<T> {
-    cells: Box<[UnsafeCell<T>]>,
-    mask: u64,
+    raw: RawSlots<T>,
 }
 
 // SAFETY: one thread writes values and another moves or drops them, hence `Send`; several
@@ -30,10 +30,48 @@ impl<T> Slots<T> {
     /// `capacity` slots, a power of two, with values from `factory`.
     pub(crate) fn new(capacity: usize, mut factory: impl FnMut() -> T) -> Self {
         debug_assert!(capacity.is_power_of_two());
-        let cells = (0..capacity).map(|_| UnsafeCell::new(factory())).collect();
-        Self { cells, mask: capacity as u64 - 1 }
+        let cells: Box<[T]> = (0..capacity).map(|_| factory()).collect();
+        let first = NonNull::from(Box::leak(cells)).cast();
+        Self { raw: RawSlots { first, mask: capacity as u64 - 1 } }
     }
 
+    /// The slots' address, for an end that holds it itself.
+    pub(crate) const fn raw(&self) -> RawSlots<T> {
+        self.raw
+    }
+}
+
+impl<T> Deref for Slots<T> {
+    type Target = RawSlots<T>;
+    #[inline(always)]
+    fn deref(&self) -> &RawSlots<T> {
+        &self.raw
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        let slots = NonNull::slice_from_raw_parts(self.raw.first, self.raw.capacity() as usize);
+        // SAFETY: `new` leaked them from a box, and no end is left.
+        drop(unsafe { Box::from_raw(slots.as_ptr()) });
+    }
+}
+
+/// The address of slots, valid while they live: a copy saves a producer the way through its ring.
+pub(crate) struct RawSlots<T> {
+    first: NonNull<T>,
+    mask: u64,
+}
+
+impl<T> Clone for RawSlots<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for RawSlots<T> {}
+
+impl<T> RawSlots<T> {
     #[inline(always)]
     pub(crate) const fn capacity(&self) -> u64 {
         self.mask + 1
@@ -52,10 +90,8 @@ impl<T> Slots<T> {
 
     #[inline(always)]
     fn pointer(&self, at: u64) -> *mut T {
-        // The first cell's address, not that of one element: the slices below span several.
-        let first = UnsafeCell::raw_get(self.cells.as_ptr());
-        // SAFETY: the masked position is below the number of cells.
-        unsafe { first.add((at & self.mask) as usize) }
+        // SAFETY: the masked position is below the number of slots.
+        unsafe { self.first.as_ptr().add((at & self.mask) as usize) }
     }
 
     /// Prefetches lines behind the slot at `at` for writing, none beyond `limit`; returns the

@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 /// Space for one message in shared memory. A drop without commit discards the message.
 pub struct ShmClaim<'a> {
     writer: &'a mut GatedWriter,
+    at: Position,
     body: NonNull<u8>,
     length: u32,
     topic: TopicId,
@@ -52,7 +53,7 @@ impl<'a> ShmClaim<'a> {
         // caller composes its message.
         writer.segment().prefetch_for_writing(at);
         let body = writer.segment().byte(at.plus(FRAME_HEADER));
-        Self { writer, body, length, topic }
+        Self { writer, at, body, length, topic }
     }
 }
 
@@ -60,8 +61,8 @@ impl<'a> ShmClaim<'a> {
     /// Commits the message; the next one on its topic is claimed from what this returns.
     #[inline]
     pub fn commit_before_next(self) -> NextShmClaim<'a> {
-        let Self { writer, body: _, length, topic } = self;
-        writer.ring().commit(topic.0, length, frame_bytes(u64::from(length)));
+        let Self { writer, at, body: _, length, topic } = self;
+        writer.ring().commit(at, topic.0, length, frame_bytes(u64::from(length)));
         NextShmClaim { writer, topic }
     }
 }
@@ -97,13 +98,13 @@ impl Claim for ShmClaim<'_> {
     #[inline(always)]
     fn commit(self) {
         let bytes = frame_bytes(u64::from(self.length));
-        self.writer.ring().commit(self.topic.0, self.length, bytes);
+        self.writer.ring().commit(self.at, self.topic.0, self.length, bytes);
     }
 
     #[inline(always)]
     fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
         let bytes = frame_bytes(u64::from(self.length));
-        self.writer.ring().commit(self.topic.0, self.length, bytes);
+        self.writer.ring().commit(self.at, self.topic.0, self.length, bytes);
         Self::wait_new(self.writer, self.topic, len)
     }
 }

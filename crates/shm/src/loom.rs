@@ -51,7 +51,7 @@ fn publish(writer: &mut Writer, number: u64) -> bool {
         return false;
     }
     writer.memory().bodies.write(at, number);
-    writer.commit(TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
+    writer.commit(writer.at(), TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
     true
 }
 
@@ -435,7 +435,7 @@ fn a_reader_of_overwritten_bytes_sees_its_eviction() {
             let at = writer.at();
             assert!(writer.has_space(at.plus(frame_bytes(u64::from(LENGTH)))));
             writer.memory().bodies.garble(at, 3);
-            writer.commit(TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
+            writer.commit(writer.at(), TOPIC, LENGTH, frame_bytes(u64::from(LENGTH)));
             assert!(writer.has_space(writer.at().plus(frame_bytes(u64::from(LENGTH)))));
             writer.memory().bodies.garble(writer.at(), 4);
         });

@@ -15,7 +15,7 @@
 
 use crate::memory::Memory;
 use lanecast_base::Position;
-use lanecast_base::sync::{Ordering, fence, light_fence};
+use lanecast_base::sync::{AtomicU64, Ordering, fence, light_fence};
 use lanecast_wire::shm::{
     FRAME_ALIGN, STATE_CLOSED, STATE_OPEN, SUBSCRIBERS_MAX, TopicWord, Word, frame_bytes,
 };
@@ -170,26 +170,36 @@ impl<M: Memory> RingWriter<M> {
         Some((lease, Position::new(slot.cursor.load(Ordering::Acquire))))
     }
 
-    /// Publishes the message written at [`at`](Self::at), `bytes` long in the ring.
+    /// Publishes the message written at `at`, which is [`at`](Self::at) as the claim read it,
+    /// `bytes` long in the ring.
     ///
     /// # Panics
     /// If the topic was not added.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, topic: u32, length: u32, bytes: u64) {
-        let number = self.take_number(topic);
-        let next = self.at.plus(bytes);
+    pub(crate) fn commit(&mut self, at: Position, topic: u32, length: u32, bytes: u64) {
+        debug_assert_eq!(at, self.at);
+        // Everything is loaded before the first store: the processor holds back loads behind a
+        // store whose address it does not know yet if they may be from there, and the stores of one
+        // message would wait for those of the last.
+        let number = self.next_numbers[topic as usize];
+        let next = at.plus(bytes);
         let memory = &self.memory;
         memory.prefetch_for_writing(next.plus(AHEAD_BYTES));
-        // Both addresses before the first store, which the compiler must take for a change of
-        // what they are computed from.
-        let (frame, behind) = (memory.frame(self.at), memory.frame(next));
+        let (frame, behind) = (memory.frame(at), memory.frame(next));
+        let (topic_count, head) = (memory.count(topic), &memory.ring().head);
+        let sleepers = &memory.gate().sleepers;
+        let count = number.wrapping_add(1);
         behind.commit.store(Word::EMPTY.0, Ordering::Relaxed);
         frame.topic.store(TopicWord::new(topic, number).0, Ordering::Relaxed);
+        self.next_numbers[topic as usize] = count;
+        self.at = next;
         // PAIRS(commit): release here, acquire in `RingReader::peek`: the message and the empty
         // word behind it are written before the commit word.
         frame.commit.store(Word::message(length).0, Ordering::Release);
-        self.advance(topic, number.wrapping_add(1), next);
-        self.notify_readers();
+        advance(topic_count, count, head, next);
+        if may_sleep(sleepers) {
+            self.wake_sleepers();
+        }
     }
 
     #[inline(always)]
@@ -236,32 +246,20 @@ impl<M: Memory> RingWriter<M> {
         memory.frame(self.at).commit.store(Word::message(first_length).0, Ordering::Release);
         let mut staged = std::mem::take(&mut self.staged);
         for run in staged.drain(..) {
-            let counted = self.memory.count(run.topic).load(Ordering::Relaxed);
-            self.advance(run.topic, counted.wrapping_add(u64::from(run.count)), run.end);
+            let counted = self.memory.count(run.topic);
+            let count = counted.load(Ordering::Relaxed).wrapping_add(u64::from(run.count));
+            advance(counted, count, &self.memory.ring().head, run.end);
         }
+        self.at = next;
         // Its memory serves the next batch.
         self.staged = staged;
         self.notify_readers();
     }
 
-    /// Counts committed messages of `topic`, and moves the head behind them.
-    #[inline(always)]
-    fn advance(&mut self, topic: u32, count: u64, next: Position) {
-        self.at = next;
-        // PAIRS(count): release here, acquire fence in `read_counts`: a reader of this count finds
-        // the head before it, which bounds how far the count can be ahead of a position.
-        self.memory.count(topic).store(count, Ordering::Release);
-        // PAIRS(head): release here, acquire in `read_counts`: a reader that starts at this head
-        // finds every message before it counted.
-        self.memory.ring().head.store(next.get(), Ordering::Release);
-    }
-
     /// Wakes the readers that sleep or are about to, after a change that they wait for.
     #[inline(always)]
     pub(crate) fn notify_readers(&self) {
-        // PAIRS(asymmetric): commit, fence, sleepers here; sleepers, fence, commit in `sleep`.
-        light_fence();
-        if self.memory.gate().sleepers.load(Ordering::Relaxed) != 0 {
+        if may_sleep(&self.memory.gate().sleepers) {
             self.wake_sleepers();
         }
     }
@@ -367,6 +365,25 @@ impl<M: Memory> RingWriter<M> {
         light_fence();
         self.wake_sleepers();
     }
+}
+
+/// Counts committed messages of a topic, and moves the head behind them.
+#[inline(always)]
+fn advance(topic_count: &AtomicU64, count: u64, head: &AtomicU64, next: Position) {
+    // PAIRS(count): release here, acquire fence in `read_counts`: a reader of this count finds the
+    // head before it, which bounds how far the count can be ahead of a position.
+    topic_count.store(count, Ordering::Release);
+    // PAIRS(head): release here, acquire in `read_counts`: a reader that starts at this head finds
+    // every message before it counted.
+    head.store(next.get(), Ordering::Release);
+}
+
+/// Whether readers sleep or are about to, after a change that they wait for.
+#[inline(always)]
+fn may_sleep(sleepers: &AtomicU64) -> bool {
+    // PAIRS(asymmetric): commit, fence, sleepers here; sleepers, fence, commit in `sleep`.
+    light_fence();
+    sleepers.load(Ordering::Relaxed) != 0
 }
 
 /// The bits set in `word`, ascending, below `limit` (the word is untrusted).

@@ -4,7 +4,7 @@
 //! is recorded, so that an unordered one is reported as a race.
 
 use crate::producer_lane::ProducerLane;
-use core::cell::UnsafeCell;
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::collections::TryReserveError;
 
@@ -20,15 +20,65 @@ const ALIGN: usize = 8;
 
 /// A ring of bytes; their number is a power of two.
 pub(super) struct FrameMemory {
-    words: Box<[UnsafeCell<u64>]>,
+    frames: Frames,
+}
+
+impl FrameMemory {
+    /// A ring of `capacity` bytes, all of them resident.
+    pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(capacity / ALIGN)?;
+        words.resize(capacity / ALIGN, 0);
+        let frames = Frames {
+            #[cfg(loom)]
+            watched: leak(words.iter().map(|_| ::loom::cell::UnsafeCell::new(())).collect()),
+            words: leak(words.into_boxed_slice()),
+        };
+        Ok(Self { frames })
+    }
+
+    /// The address of the frames, for an end that holds it itself.
+    pub(super) const fn frames(&self) -> Frames {
+        self.frames
+    }
+}
+
+fn leak<T>(values: Box<[T]>) -> NonNull<[T]> {
+    NonNull::from(Box::leak(values))
+}
+
+impl Deref for FrameMemory {
+    type Target = Frames;
+    #[inline(always)]
+    fn deref(&self) -> &Frames {
+        &self.frames
+    }
+}
+
+impl Drop for FrameMemory {
+    fn drop(&mut self) {
+        // SAFETY: `new` leaked them from boxes, and no end is left.
+        unsafe {
+            #[cfg(loom)]
+            drop(Box::from_raw(self.frames.watched.as_ptr()));
+            drop(Box::from_raw(self.frames.words.as_ptr()));
+        }
+    }
+}
+
+/// The address of a ring of bytes, valid while it lives: a copy saves a producer the way through
+/// its lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frames {
+    words: NonNull<[u64]>,
     #[cfg(loom)]
-    watched: Box<[::loom::cell::UnsafeCell<()>]>,
+    watched: NonNull<[::loom::cell::UnsafeCell<()>]>,
 }
 
 // SAFETY: plain bytes; the cursors order every access.
-unsafe impl Send for FrameMemory {}
+unsafe impl Send for Frames {}
 // SAFETY: as above.
-unsafe impl Sync for FrameMemory {}
+unsafe impl Sync for Frames {}
 
 /// Positions of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,19 +98,7 @@ pub(super) enum Frame {
     Message { len: usize, end: u64 },
 }
 
-impl FrameMemory {
-    /// A ring of `capacity` bytes, all of them resident.
-    pub(super) fn new(capacity: usize) -> Result<Self, TryReserveError> {
-        let mut words = Vec::new();
-        words.try_reserve_exact(capacity / ALIGN)?;
-        words.resize_with(capacity / ALIGN, || UnsafeCell::new(0));
-        Ok(Self {
-            #[cfg(loom)]
-            watched: words.iter().map(|_| ::loom::cell::UnsafeCell::new(())).collect(),
-            words: words.into_boxed_slice(),
-        })
-    }
-
+impl Frames {
     pub(super) const fn capacity(&self) -> usize {
         self.words.len() * ALIGN
     }
@@ -85,10 +123,14 @@ impl FrameMemory {
         self.set_word(at, PADDING);
     }
 
-    /// Writes the length of the message whose frame starts at `start`.
+    /// Writes the header of a frame at `start`; returns the `len` bytes of its message, to be
+    /// written.
     #[inline(always)]
-    pub(super) fn set_length(&self, start: u64, len: usize) {
+    pub(super) fn begin(&self, start: u64, len: usize) -> NonNull<[u8]> {
         self.set_word(start, len as u64);
+        #[cfg(loom)]
+        self.note(start, HEADER + len, true);
+        NonNull::slice_from_raw_parts(self.bytes(start), len)
     }
 
     /// The frame at `at`, which the producer has published.
@@ -114,14 +156,6 @@ impl FrameMemory {
         NonNull::slice_from_raw_parts(self.bytes(start), len)
     }
 
-    /// The same, to be written.
-    #[inline(always)]
-    pub(super) fn body_mut(&self, start: u64, len: usize) -> NonNull<[u8]> {
-        #[cfg(loom)]
-        self.note(start, HEADER + len, true);
-        NonNull::slice_from_raw_parts(self.bytes(start), len)
-    }
-
     #[inline(always)]
     fn offset(&self, at: u64) -> usize {
         at as usize & (self.capacity() - 1)
@@ -129,9 +163,8 @@ impl FrameMemory {
 
     #[inline(always)]
     fn word(&self, at: u64) -> NonNull<u64> {
-        let words = NonNull::from(&*self.words).cast::<u64>();
         // SAFETY: the offset is within the words.
-        unsafe { words.add(self.offset(at) / ALIGN) }
+        unsafe { self.words.cast::<u64>().add(self.offset(at) / ALIGN) }
     }
 
     /// Address of the message whose frame starts at `start`.
@@ -153,7 +186,8 @@ impl FrameMemory {
     #[cfg(loom)]
     fn note(&self, at: u64, len: usize, writes: bool) {
         let first = self.offset(at) / ALIGN;
-        for cell in &self.watched[first..first + len.div_ceil(ALIGN)] {
+        // SAFETY: valid while the ring lives.
+        for cell in unsafe { &self.watched.as_ref()[first..first + len.div_ceil(ALIGN)] } {
             if writes {
                 cell.with_mut(|_| ());
             } else {
@@ -191,7 +225,7 @@ mod tests {
         assert_eq!(memory.place(56, 1), FrameSpan { start: 64, end: 80 });
         memory.pad(56);
         assert_eq!(memory.frame(56), Frame::Padding(64));
-        memory.set_length(64, 9);
+        memory.begin(64, 9);
         assert_eq!(memory.frame(64), Frame::Message { len: 9, end: 88 });
     }
 }

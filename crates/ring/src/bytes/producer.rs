@@ -1,6 +1,7 @@
 //! The producer: the writing end of a lane, its claims and batches.
 
-use super::frame_memory::{ByteLane, FrameMemory, FrameSpan};
+use super::frame_memory::{ByteLane, FrameSpan, Frames};
+use crate::cursor::Cursor;
 use crate::gating::GatingCursors;
 use crate::producer_lane::PARK_TIME_MAX;
 use core::fmt;
@@ -13,6 +14,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct ByteProducer {
     lane: Arc<ByteLane>,
+    /// The lane's frames and tail, so that a claim loads them from here.
+    frames: Frames,
+    tail: Arc<Cursor>,
     /// Heads of all consumers.
     heads: GatingCursors,
     /// Position of the next frame.
@@ -34,7 +38,8 @@ impl ByteProducer {
         strategy: WaitStrategy,
     ) -> Self {
         let waiter = Waiter::new(strategy);
-        Self { lane, heads, at: 0, limit: 0, held_back: 0, stride, waiter }
+        let (frames, tail) = (lane.slots.frames(), lane.tail.clone());
+        Self { lane, frames, tail, heads, at: 0, limit: 0, held_back: 0, stride, waiter }
     }
 
     /// Claims space for a message of `len` bytes. Never blocks.
@@ -98,17 +103,12 @@ impl ByteProducer {
 
     /// The ring's size in bytes.
     pub fn capacity(&self) -> usize {
-        self.memory().capacity()
+        self.frames.capacity()
     }
 
     /// The longest message, in bytes.
     pub fn longest(&self) -> usize {
-        self.memory().longest()
-    }
-
-    #[inline(always)]
-    pub(super) fn memory(&self) -> &FrameMemory {
-        &self.lane.slots
+        self.frames.longest()
     }
 
     pub(super) const fn at(&self) -> u64 {
@@ -117,9 +117,11 @@ impl ByteProducer {
 
     /// Commits the frame that ends at `end`.
     #[inline(always)]
-    pub(super) fn commit(&mut self, end: u64) {
-        if self.stride == 1 {
-            self.publish(end);
+    fn commit(&mut self, end: u64, stride: u32, tail: NonNull<Cursor>) {
+        if stride == 1 {
+            self.at = end;
+            // SAFETY: this producer's lane keeps it.
+            unsafe { tail.as_ref() }.publish(end);
         } else {
             self.hold_back(end);
         }
@@ -130,7 +132,7 @@ impl ByteProducer {
         self.held_back += 1;
         self.lane.set_written(end);
         // A sleeping consumer does not see messages that are held back.
-        if self.held_back >= self.stride || self.lane.tail.has_sleepers() {
+        if self.held_back >= self.stride || self.tail.has_sleepers() {
             self.publish(end);
         }
     }
@@ -140,7 +142,7 @@ impl ByteProducer {
     pub(super) fn publish(&mut self, end: u64) {
         self.at = end;
         self.held_back = 0;
-        self.lane.tail.publish(end);
+        self.tail.publish(end);
     }
 
     /// Space for a message of `len` bytes whose frame follows `at`.
@@ -150,12 +152,12 @@ impl ByteProducer {
         if len > longest {
             return Err(ClaimError::TooLong { longest });
         }
-        let place = self.memory().place(at, len);
+        let place = self.frames.place(at, len);
         if place.end > self.limit {
             self.update_limit(place.end)?;
         }
         if place.start != at {
-            self.memory().pad(at);
+            self.frames.pad(at);
         }
         Ok(place)
     }
@@ -230,22 +232,27 @@ pub enum ClaimError {
 pub struct ByteClaim<'a> {
     producer: &'a mut ByteProducer,
     body: NonNull<[u8]>,
-    place: FrameSpan,
+    /// End of its frame.
+    end: u64,
+    /// The producer's stride and its lane's tail, loaded before the first store: see
+    /// `Producer::put`.
+    stride: u32,
+    tail: NonNull<Cursor>,
 }
 
 impl<'a> ByteClaim<'a> {
     /// The caller has checked that there is space at `place`.
     #[inline(always)]
     pub(super) fn new(producer: &'a mut ByteProducer, place: FrameSpan, len: usize) -> Self {
-        let body = producer.memory().body_mut(place.start, len);
-        Self { producer, body, place }
+        let (stride, tail) = (producer.stride, NonNull::from(&*producer.tail));
+        let body = producer.frames.begin(place.start, len);
+        Self { producer, body, end: place.end, stride, tail }
     }
 
     /// Publishes the message, at once or with the producer's stride.
     #[inline(always)]
     pub fn commit(self) {
-        self.producer.memory().set_length(self.place.start, self.body.len());
-        self.producer.commit(self.place.end);
+        self.producer.commit(self.end, self.stride, self.tail);
     }
 
     /// Publishes the message, then claims space for the next, waiting for it.
@@ -254,9 +261,8 @@ impl<'a> ByteClaim<'a> {
     /// As for [`ByteProducer::claim`]; this message is published even so.
     #[inline(always)]
     pub fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
-        let Self { producer, body, place } = self;
-        producer.memory().set_length(place.start, body.len());
-        producer.commit(place.end);
+        let Self { producer, end, stride, tail, .. } = self;
+        producer.commit(end, stride, tail);
         producer.claim(len)
     }
 
@@ -309,9 +315,7 @@ impl<'a> ByteBatch<'a> {
     /// ring, only its publication frees space.
     pub fn try_add(&mut self, len: usize) -> Result<&mut [u8], ClaimError> {
         let place = self.producer.span_at(self.end, len)?;
-        let memory = self.producer.memory();
-        memory.set_length(place.start, len);
-        let mut body = memory.body_mut(place.start, len);
+        let mut body = self.producer.frames.begin(place.start, len);
         self.end = place.end;
         self.count += 1;
         // SAFETY: initialised bytes within the lane that every consumer has released; consumers

@@ -42,8 +42,12 @@ fn values_arrive_whole_through_a_chain() {
         let (mut writer, mut reader) = unbounded();
         let sender = thread::spawn(move || {
             for number in 0..5 {
-                writer.write(number);
-                let _ = writer.flush();
+                if number == 2 {
+                    writer.write(number);
+                    let _ = writer.flush();
+                } else {
+                    let _ = writer.write_and_flush(number);
+                }
             }
         });
         read_all(&mut reader, 0..5);
@@ -57,10 +61,9 @@ fn values_arrive_whole_through_a_circle() {
         let (mut writer, mut reader) = bounded(1).unwrap();
         let sender = thread::spawn(move || {
             for number in 0..7 {
-                while writer.try_write(number).is_err() {
+                while writer.try_write_and_flush(number).is_err() {
                     thread::yield_now();
                 }
-                let _ = writer.flush();
             }
         });
         read_all(&mut reader, 0..7);
@@ -158,8 +161,7 @@ fn sleep_and_wake(count: u64, fenced: bool) {
     }
     let sender = thread::spawn(move || {
         for number in 0..count {
-            writer.write(number);
-            if writer.flush() == Peer::Asleep {
+            if writer.write_and_flush(number) == Peer::Asleep {
                 signal.signal();
             }
         }

@@ -28,8 +28,16 @@ impl<T, S: Signal> Sender<T, S> {
     /// The value comes back if the receiver is gone.
     #[inline]
     pub fn send(&mut self, value: T) -> Result<(), Closed<T>> {
-        self.write(value)?;
-        self.flush();
+        if self.writer.is_closed() {
+            return Err(Closed(value));
+        }
+        match self.writer.try_write_and_flush(value) {
+            Ok(receiver) => self.wake(receiver),
+            Err(Full(value)) => {
+                self.write_later(value)?;
+                self.flush();
+            }
+        }
         Ok(())
     }
 
@@ -54,8 +62,8 @@ impl<T, S: Signal> Sender<T, S> {
         if self.writer.is_closed() {
             return Err(TrySendError::Closed(value));
         }
-        self.writer.try_write(value).map_err(|Full(value)| TrySendError::Full(value))?;
-        self.flush();
+        let receiver = self.writer.try_write_and_flush(value);
+        self.wake(receiver.map_err(|Full(value)| TrySendError::Full(value))?);
         Ok(())
     }
 
@@ -106,7 +114,13 @@ impl<T, S: Signal> Sender<T, S> {
 
     #[inline(always)]
     fn flush(&mut self) {
-        if self.writer.flush() == Peer::Asleep {
+        let receiver = self.writer.flush();
+        self.wake(receiver);
+    }
+
+    #[inline(always)]
+    fn wake(&self, receiver: Peer) {
+        if receiver == Peer::Asleep {
             self.signal.signal();
         }
     }

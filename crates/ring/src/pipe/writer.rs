@@ -8,7 +8,7 @@ use super::peer::{Peer, Unbounded};
 use super::pipe_position::PipePosition;
 use super::shared::{PipeLayout, Shared, WRITER};
 use crate::cursor::DETACHED;
-use crate::park_flag::Sleeper;
+use crate::park_flag::{ParkFlag, Sleeper};
 use core::marker::PhantomData;
 use lanecast_base::sync::{Arc, Ordering};
 use lanecast_os::futex;
@@ -71,6 +71,35 @@ impl<T, K> Writer<T, K> {
             self.parts.complete(self.at.position());
         }
         Ok(())
+    }
+
+    /// Appends a message and publishes everything, as [`try_write`](Self::try_write) and
+    /// [`flush`](Self::flush) do, in half the time if everything before it is published.
+    ///
+    /// # Errors
+    /// Returns the value if the pipe is bounded and full; nothing is published then.
+    #[inline(always)]
+    pub fn try_write_and_flush(&mut self, value: T) -> Result<Peer, Full<T>> {
+        // Loaded before the first store: see `Producer::put`.
+        let PipePosition { block, slot, start, .. } = self.at;
+        let is_flushed = self.flushed == start + slot as u64 && self.first == block;
+        if !is_flushed || self.at.is_behind() || self.parts.is_any() {
+            return self.write_then_flush(value);
+        }
+        let park_flag: &ParkFlag = &self.shared.park_flag;
+        let end = start + slot as u64 + 1;
+        // SAFETY: the slot is in the block, and the reader does not go past what is published.
+        unsafe { block.put(slot, value) };
+        (self.at.slot, self.flushed) = (slot + 1, end);
+        // PAIRS(pipe): release here, acquire in `Reader::poll_block`.
+        block.word().store(end, Ordering::Release);
+        Ok(if park_flag.has_sleepers() { self.claim_wake_up() } else { Peer::Awake })
+    }
+
+    #[inline(never)]
+    fn write_then_flush(&mut self, value: T) -> Result<Peer, Full<T>> {
+        self.try_write(value)?;
+        Ok(self.flush())
     }
 
     /// Appends a part of an incomplete message: invisible until a [`try_write`](Self::try_write)
@@ -263,6 +292,16 @@ impl<T> Writer<T, Unbounded> {
     pub fn write(&mut self, value: T) {
         let written = self.try_write(value);
         debug_assert!(written.is_ok(), "an unbounded pipe is never full");
+    }
+
+    /// Appends a message and publishes everything: see
+    /// [`try_write_and_flush`](Self::try_write_and_flush).
+    #[inline(always)]
+    pub fn write_and_flush(&mut self, value: T) -> Peer {
+        let Ok(peer) = self.try_write_and_flush(value) else {
+            unreachable!("an unbounded pipe is never full")
+        };
+        peer
     }
 
     /// Appends a part of an incomplete message: invisible until a [`write`](Self::write) has

@@ -86,7 +86,7 @@ fn evict_and_overwrite(mut writer: Writer) {
     let bytes = frame_bytes(u64::from(LENGTH));
     assert!(writer.has_space(writer.at().plus(bytes)));
     writer.memory().bodies.garble(writer.at(), 3);
-    writer.commit(0, LENGTH, bytes);
+    writer.commit(writer.at(), 0, LENGTH, bytes);
     assert!(writer.has_space(writer.at().plus(bytes)), "the evicted reader gates no more");
     writer.memory().bodies.garble(writer.at(), 4);
 }

@@ -43,7 +43,7 @@ fn flushed_lines_are_written_and_read_again_on_every_lap() {
         let body = segment.byte(writer.at().plus(FRAME_HEADER));
         // SAFETY: the window has room for the message, and its reader has not come there.
         unsafe { core::ptr::write_bytes(body.as_ptr(), byte, length) };
-        writer.commit(0, length as u32, bytes);
+        writer.commit(writer.at(), 0, length as u32, bytes);
         let Next::Frame(frame) = reader.peek() else { panic!("message {index} is missing") };
         assert_eq!(frame.length as usize, length);
         let body = segment.byte(frame.body).as_ptr();

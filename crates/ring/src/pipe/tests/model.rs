@@ -10,6 +10,7 @@ enum Act {
     WriteParts(usize),
     Unwrite(usize),
     Flush,
+    WriteAndFlush(usize),
     Read(usize),
     Check,
     Drain(usize),
@@ -21,6 +22,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         2 => (1..20_usize).prop_map(Act::WriteParts),
         2 => (1..30_usize).prop_map(Act::Unwrite),
         3 => Just(Act::Flush),
+        3 => (1..20_usize).prop_map(Act::WriteAndFlush),
         3 => (1..30_usize).prop_map(Act::Read),
         1 => Just(Act::Check),
         2 => (0..100_usize).prop_map(Act::Drain),
@@ -52,6 +54,7 @@ impl<T: PartialEq + core::fmt::Debug> Pair<T> {
                 assert_eq!(self.writer.unwrite(), expected);
             }),
             Act::Flush => self.flush(),
+            Act::WriteAndFlush(count) => (0..count).for_each(|_| self.write_and_flush()),
             Act::Read(count) => (0..count).for_each(|_| {
                 let expected = self.visible.pop_front().map(self.make);
                 assert_eq!(self.reader.try_read(), expected);
@@ -76,21 +79,38 @@ impl<T: PartialEq + core::fmt::Debug> Pair<T> {
         let value = (self.make)(self.next);
         let written =
             if is_end { self.writer.try_write(value) } else { self.writer.try_write_part(value) };
+        self.note_written(written.is_ok(), is_end);
+    }
+
+    fn note_written(&mut self, is_written: bool, is_end: bool) {
         let held = self.hidden.len() + self.visible.len();
-        match written {
-            Ok(()) => self.hidden.push((self.next, is_end)),
-            Err(Full(_)) => assert!(self.writer.capacity().is_some_and(|most| held >= most)),
+        if is_written {
+            self.hidden.push((self.next, is_end));
+        } else {
+            assert!(self.writer.capacity().is_some_and(|most| held >= most));
         }
         self.next += 1;
     }
 
     fn flush(&mut self) {
+        let peer = self.writer.flush();
+        self.note_flushed(peer);
+    }
+
+    fn write_and_flush(&mut self) {
+        let written = self.writer.try_write_and_flush((self.make)(self.next));
+        self.note_written(written.is_ok(), true);
+        if let Ok(peer) = written {
+            self.note_flushed(peer);
+        }
+    }
+
+    fn note_flushed(&mut self, peer: Peer) {
         let complete = self.hidden.iter().rposition(|(_, is_end)| *is_end).map_or(0, |at| at + 1);
         self.visible.extend(self.hidden.drain(..complete).map(|(number, _)| number));
         let owed = complete > 0 && core::mem::take(&mut self.asleep);
         let expected = if owed { Peer::Asleep } else { Peer::Awake };
         // A reader that found something by itself may have taken its mark back.
-        let peer = self.writer.flush();
         assert!(peer == expected || (owed && peer == Peer::Awake), "{peer:?}");
     }
 }
