@@ -8,6 +8,13 @@ pub(super) trait Writes {
     /// Makes written messages visible and wakes a sleeping reader.
     fn flush(&mut self);
 
+    /// Writes a message and makes it visible at once.
+    #[inline(always)]
+    fn write_and_flush(&mut self, message: u64) {
+        self.write(message);
+        self.flush();
+    }
+
     /// Ends the stream; returns the number of wake-ups of the reader, if known.
     fn close(self) -> Option<u64>;
 }

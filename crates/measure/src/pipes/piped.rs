@@ -79,6 +79,17 @@ impl<S: Signal> Writes for PipedWriter<S> {
         self.tell(peer);
     }
 
+    #[inline(always)]
+    fn write_and_flush(&mut self, message: u64) {
+        match self.writer.try_write_and_flush(message) {
+            Ok(peer) => self.tell(peer),
+            Err(Full(message)) => {
+                self.write_later(message);
+                self.flush();
+            }
+        }
+    }
+
     fn close(self) -> Option<u64> {
         if self.writer.close() == Peer::Asleep {
             self.signal.signal();
@@ -137,8 +148,7 @@ mod tests {
         assert!(reader.read(|message| seen.push(message)));
         assert_eq!(seen, [0, 1, 2]);
         assert!(!reader.reader.check(), "asleep from here on");
-        writer.write(3);
-        writer.flush();
+        writer.write_and_flush(3);
         writer.write(4);
         writer.flush();
         assert_eq!(writer.signals, 1, "one for each sleep");

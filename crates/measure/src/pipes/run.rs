@@ -116,8 +116,7 @@ fn ask(mut writer: impl Writes, mut reader: impl Reads, length: RunLength) -> En
     let (mut quota, mut seen, mut round) = (Quota::new(length, 1), DeliveryCheck::new(1), 0);
     while let Some(portion) = quota.next() {
         for _ in 0..portion {
-            writer.write(round);
-            writer.flush();
+            writer.write_and_flush(round);
             reader.read(|message| seen.see_word(message));
             round += 1;
         }
@@ -130,8 +129,7 @@ fn answer(mut reader: impl Reads, mut writer: impl Writes) -> End {
     let mut seen = DeliveryCheck::new(1);
     while reader.read(|message| {
         seen.see_word(message);
-        writer.write(message);
-        writer.flush();
+        writer.write_and_flush(message);
     }) {}
     End { sent: 0, seen: Some(seen), signals: writer.close() }
 }
@@ -143,8 +141,12 @@ fn send(mut writer: impl Writes, length: RunLength, batch: usize) -> End {
         let end = number + portion;
         while number < end {
             let next = end.min(number + batch);
-            (number..next).for_each(|message| writer.write(message));
-            writer.flush();
+            if batch == 1 {
+                writer.write_and_flush(number);
+            } else {
+                (number..next).for_each(|message| writer.write(message));
+                writer.flush();
+            }
             number = next;
         }
     }
