@@ -168,9 +168,9 @@ impl<T> Producer<T> {
 
     #[inline(always)]
     fn put(&mut self, value: T) {
-        // Loaded before the first store. The processor does not know a slot's address until it has
-        // the position, and holds back later loads that may be from there: the pushes then wait for
-        // one another, for twice the time of a push.
+        // Loaded before the first store. With loads behind it pushes take up to twice the time on
+        // AMD EPYC, by chance: the processor may hold back a load behind a store whose address it
+        // does not know yet, and the address of the slot takes the position of the last push.
         let (slots, tail, at, stride) = (self.slots, self.tail, self.at, self.stride);
         // SAFETY: the slot lies before the limit: every consumer has released it, and none reads it
         // again before it is published.

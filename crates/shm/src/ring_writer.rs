@@ -178,9 +178,8 @@ impl<M: Memory> RingWriter<M> {
     #[inline(always)]
     pub(crate) fn commit(&mut self, at: Position, topic: u32, length: u32, bytes: u64) {
         debug_assert_eq!(at, self.at);
-        // Everything is loaded before the first store: the processor holds back loads behind a
-        // store whose address it does not know yet if they may be from there, and the stores of one
-        // message would wait for those of the last.
+        // Everything is loaded before the first store: the processor may hold back a load behind a
+        // store whose address it does not know yet, and the messages then wait for one another.
         let number = self.next_numbers[topic as usize];
         let next = at.plus(bytes);
         let memory = &self.memory;
