@@ -74,7 +74,8 @@ impl<T, K> Writer<T, K> {
     }
 
     /// Appends a message and publishes everything, as [`try_write`](Self::try_write) and
-    /// [`flush`](Self::flush) do, in half the time if everything before it is published.
+    /// [`flush`](Self::flush) do, in half the time if what is unpublished shares the message's
+    /// block.
     ///
     /// # Errors
     /// Returns the value if the pipe is bounded and full; nothing is published then.
@@ -82,8 +83,7 @@ impl<T, K> Writer<T, K> {
     pub fn try_write_and_flush(&mut self, value: T) -> Result<Peer, Full<T>> {
         // Loaded before the first store: see `Producer::put`.
         let PipePosition { block, slot, start, .. } = self.at;
-        let is_flushed = self.flushed == start + slot as u64 && self.first == block;
-        if !is_flushed || self.at.is_behind() || self.parts.is_any() {
+        if self.first != block || self.at.is_behind() || self.parts.is_any() {
             return self.write_then_flush(value);
         }
         let park_flag: &ParkFlag = &self.shared.park_flag;
