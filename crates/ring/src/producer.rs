@@ -311,3 +311,17 @@ impl<T> DerefMut for Claim<'_, T> {
         unsafe { self.producer.slots.write(self.producer.at, self.count) }
     }
 }
+
+/// A ring of references that live long takes none that live shorter.
+///
+/// ```
+/// use lanecast_ring::rings::Producer;
+/// fn same(ring: Producer<&'static str>) -> Producer<&'static str> { ring }
+/// ```
+///
+/// ```compile_fail
+/// use lanecast_ring::rings::Producer;
+/// fn narrowed<'a>(ring: Producer<&'static str>) -> Producer<&'a str> { ring }
+/// ```
+#[cfg(doctest)]
+struct Invariance;

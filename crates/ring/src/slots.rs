@@ -1,6 +1,7 @@
 //! Memory of a ring: slots that always hold a value. The cursors decide which end may access which
 //! slots.
 
+use core::cell::UnsafeCell;
 use core::ops::Deref;
 use core::ptr::NonNull;
 use lanecast_base::prefetch_for_writing;
@@ -30,7 +31,7 @@ impl<T> Slots<T> {
     /// `capacity` slots, a power of two, with values from `factory`.
     pub(crate) fn new(capacity: usize, mut factory: impl FnMut() -> T) -> Self {
         debug_assert!(capacity.is_power_of_two());
-        let cells: Box<[T]> = (0..capacity).map(|_| factory()).collect();
+        let cells: Box<[_]> = (0..capacity).map(|_| UnsafeCell::new(factory())).collect();
         let first = NonNull::from(Box::leak(cells)).cast();
         Self { raw: RawSlots { first, mask: capacity as u64 - 1 } }
     }
@@ -59,7 +60,9 @@ impl<T> Drop for Slots<T> {
 
 /// The address of slots, valid while they live: a copy saves a producer the way through its ring.
 pub(crate) struct RawSlots<T> {
-    first: NonNull<T>,
+    // In a cell, so that no end's type can be narrowed: a producer of `&'static str` that passed
+    // for one of `&'a str` would hand dangling references to the consumers.
+    first: NonNull<UnsafeCell<T>>,
     mask: u64,
 }
 
@@ -91,7 +94,7 @@ impl<T> RawSlots<T> {
     #[inline(always)]
     fn pointer(&self, at: u64) -> *mut T {
         // SAFETY: the masked position is below the number of slots.
-        unsafe { self.first.as_ptr().add((at & self.mask) as usize) }
+        unsafe { self.first.cast::<T>().as_ptr().add((at & self.mask) as usize) }
     }
 
     /// Prefetches lines behind the slot at `at` for writing, none beyond `limit`; returns the
