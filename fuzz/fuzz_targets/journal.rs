@@ -46,7 +46,7 @@ fn forge(script: &mut Script<'_>, disk: &SimulatedDisk, number: u64, offset: u64
     let bytes = disk.contents(&name(number));
     let ids = SegmentHeader::read(&bytes).map(|header| [header.journal, header.segment]);
     let there = bytes.get(offset as usize..).and_then(|b| RecordHeader::read(b, offset, SEGMENT));
-    let mut header = there.unwrap_or_else(RecordHeader::new_zeroed);
+    let mut header = there.copied().unwrap_or_else(RecordHeader::new_zeroed);
     let seed = ids.map_or(0, |[journal, segment]| {
         crc32c::crc32c_append(crc32c::crc32c(journal.as_bytes()), segment.as_bytes())
     });

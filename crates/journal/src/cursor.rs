@@ -18,7 +18,7 @@ use crate::sequence_check::SequenceCheck;
 use crate::start::{Source, Start, StartSegment, first_of, is_from};
 use crate::storage::{OpenMode, Storage, StorageErrorKind};
 use crate::tail::{Tail, is_blank};
-use lanecast_wire::journal::{INDEX_STRIDE, RECORDS_OFFSET, RecordHeader};
+use lanecast_wire::journal::{INDEX_STRIDE, RECORDS_OFFSET};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ pub struct Cursor<S: Storage> {
     /// Offset at which the bytes behind were last found to be a torn write and not damage.
     torn_at: Option<u64>,
     pin: Option<RetentionPin>,
-    /// The next record, if it was looked at.
-    peeked: Option<(RecordHeader, u64)>,
+    /// Offset of the next record, if it was looked at: the read buffer holds it.
+    peeked: Option<u64>,
 }
 
 impl<S: Storage> Cursor<S> {
@@ -110,9 +110,9 @@ impl<S: Storage> Cursor<S> {
     }
 
     /// Sequence of the next record; `None` if it is not known yet.
-    pub const fn position(&self) -> Option<u64> {
-        match &self.peeked {
-            Some((header, _)) => Some(header.sequence.get()),
+    pub fn position(&self) -> Option<u64> {
+        match self.peeked {
+            Some(at) => Some(self.read_buffer.record(at).0.sequence.get()),
             None => self.scanner.sequence_check.next,
         }
     }
@@ -126,8 +126,10 @@ impl<S: Storage> Cursor<S> {
         if self.peeked.is_none() {
             self.peeked = self.advance()?;
         }
-        let next = self.peeked.as_ref();
-        Ok(next.map(|(header, _)| (header.sequence.get(), header.unix_ns.get())))
+        Ok(self.peeked.map(|at| {
+            let (header, _) = self.read_buffer.record(at);
+            (header.sequence.get(), header.unix_ns.get())
+        }))
     }
 
     /// The next record; `None` if there is none yet.
@@ -136,7 +138,7 @@ impl<S: Storage> Cursor<S> {
     /// If the record is damaged or was removed, or the disk refuses.
     #[inline]
     pub fn read(&mut self) -> Result<Option<Record<'_>>, ReadError> {
-        Ok(self.advance()?.map(|(header, body)| self.record(&header, body)))
+        Ok(self.advance()?.map(|at| self.record(at)))
     }
 
     /// Passes the next records to `handle`, at most `limit`; returns their count.
@@ -148,14 +150,33 @@ impl<S: Storage> Cursor<S> {
         limit: usize,
         mut handle: impl FnMut(Record<'_>),
     ) -> Result<usize, ReadError> {
-        for count in 0..limit {
-            match self.advance()? {
-                // The record borrows the read buffer, so it cannot outlive this step.
-                Some((header, body)) => handle(self.record(&header, body)),
-                None => return Ok(count),
+        let mut left = limit;
+        let mut count = |record: Record<'_>| {
+            handle(record);
+            left -= 1;
+            left > 0
+        };
+        if limit > 0 { self.read_while(&mut count) } else { Ok(0) }
+    }
+
+    /// Passes the next records to `handle` until it returns false; returns their count.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn read_while(
+        &mut self,
+        mut handle: impl FnMut(Record<'_>) -> bool,
+    ) -> Result<usize, ReadError> {
+        let mut count = 0;
+        while let Some(at) = self.advance()? {
+            count += 1;
+            // The record borrows the read buffer, so it cannot outlive this step.
+            if !handle(self.record(at)) {
+                break;
             }
         }
-        Ok(limit)
+        Ok(count)
     }
 
     /// Waits up to `timeout` for the next record; returns whether there may be one.
@@ -171,7 +192,9 @@ impl<S: Storage> Cursor<S> {
         limit.append_queue.wait(next, limit.durability, deadline(timeout)).is_ok()
     }
 
-    fn record(&self, header: &RecordHeader, body: u64) -> Record<'_> {
+    #[inline]
+    fn record(&self, at: u64) -> Record<'_> {
+        let (header, body) = self.read_buffer.record(at);
         Record {
             sequence: header.sequence.get(),
             topic: header.topic.get(),
@@ -180,13 +203,14 @@ impl<S: Storage> Cursor<S> {
             unix_ns: header.unix_ns.get(),
             flags: header.flags.get(),
             checksum: header.crc.get(),
-            body: self.read_buffer.cached(body, header.length.get() as usize),
+            body,
         }
     }
 
+    /// Advances behind the next record; returns its offset.
     #[inline]
-    fn advance(&mut self) -> Result<Option<(RecordHeader, u64)>, ReadError> {
-        // Its bytes are in the buffer still: nothing was read since.
+    fn advance(&mut self) -> Result<Option<u64>, ReadError> {
+        // The buffer holds it still: nothing was read since.
         if self.peeked.is_some() {
             return Ok(self.peeked.take());
         }
@@ -199,7 +223,7 @@ impl<S: Storage> Cursor<S> {
                 return Ok(None);
             }
             match self.scanner.step(&mut self.read_buffer, &self.segment)? {
-                Step::Record(header, body) => return Ok(Some((header, body))),
+                Step::Record(at) => return Ok(Some(at)),
                 Step::Sealed => self.is_sealed = true,
                 Step::Stopped(_) => {
                     if !self.retry()? {
@@ -369,7 +393,7 @@ impl<S: Storage> Cursor<S> {
             }
             let before = self.scanner;
             match self.scanner.step(&mut self.read_buffer, &self.segment)? {
-                Step::Record(header, _) if is_from(&header, from) => {
+                Step::Record(at) if is_from(self.read_buffer.record(at).0, from) => {
                     // Step back, so that the first read returns this record.
                     self.scanner = before;
                     break;
@@ -401,7 +425,7 @@ impl<S: Storage> Cursor<S> {
         self.read_buffer.set_end(Some(end.unwrap_or(mark.offset + INDEX_STRIDE)));
         let there = header_at(&mut self.read_buffer, &self.segment, mark.offset)?;
         // A file that was restored from a copy can have the index of another one.
-        if there.is_ok_and(|header| Mark::of(&header, mark.offset) == mark) {
+        if there.is_ok_and(|header| Mark::of(header, mark.offset) == mark) {
             let next = Some(mark.sequence);
             let sequence_check = SequenceCheck { next, ..SequenceCheck::ANYWHERE };
             self.scanner = RecordScanner { sequence_check, offset: mark.offset };

@@ -41,9 +41,8 @@ pub(crate) fn rebuild<F: StoredFile>(segment: &Segment<F>) -> StorageResult<Opti
     let (mut index, mut read_buffer) = (Index::default(), ReadBuffer::default());
     let mut scanner = RecordScanner::new(SequenceCheck::at_segment(segment.number));
     loop {
-        let offset = scanner.offset;
         match scanner.step(&mut read_buffer, segment)? {
-            Step::Record(header, _) => index.note(Mark::of(&header, offset)),
+            Step::Record(at) => index.note(Mark::of(read_buffer.record(at).0, at)),
             Step::Sealed => return Ok(Some(index)),
             Step::Stopped(_) => return Ok(None),
         }

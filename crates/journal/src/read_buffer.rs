@@ -1,6 +1,8 @@
 //! Read buffer: a block of one file in memory.
 
 use crate::storage::{StorageResult, StoredFile};
+use lanecast_wire::journal::RecordHeader;
+use zerocopy::FromBytes;
 
 /// Largest read: large enough to hide the system call, small enough for a core's L2 cache.
 const MOST: usize = 256 << 10;
@@ -33,28 +35,32 @@ impl ReadBuffer {
         offset: u64,
         length: usize,
     ) -> StorageResult<Option<&[u8]>> {
-        let has = |read_buffer: &Self| {
-            let at = offset.checked_sub(read_buffer.start)? as usize;
-            (at.checked_add(length)? <= read_buffer.filled).then_some(at)
-        };
-        let at = match has(self) {
-            Some(at) => at,
-            None => {
-                self.read(file, offset, length)?;
-                match has(self) {
-                    Some(at) => at,
-                    None => return Ok(None),
-                }
+        if !self.holds(offset, length) {
+            self.read(file, offset, length)?;
+            if !self.holds(offset, length) {
+                return Ok(None);
             }
-        };
+        }
+        let at = (offset - self.start) as usize;
         Ok(Some(&self.bytes[at..at + length]))
     }
 
-    /// Bytes that the last [`get`](Self::get) has returned.
+    /// Whether the `length` bytes at `offset` are in memory.
     #[inline]
-    pub(crate) fn cached(&self, offset: u64, length: usize) -> &[u8] {
-        let at = (offset - self.start) as usize;
-        &self.bytes[at..at + length]
+    pub(crate) fn holds(&self, offset: u64, length: usize) -> bool {
+        let end = offset.checked_sub(self.start).and_then(|at| at.checked_add(length as u64));
+        end.is_some_and(|end| end <= self.filled as u64)
+    }
+
+    /// The record at `offset`: its header and its body.
+    ///
+    /// # Panics
+    /// If the buffer does not hold the whole record.
+    #[inline]
+    pub(crate) fn record(&self, offset: u64) -> (&RecordHeader, &[u8]) {
+        let bytes = &self.bytes[(offset - self.start) as usize..self.filled];
+        let (header, rest) = RecordHeader::ref_from_prefix(bytes).expect("a header that was read");
+        (header, &rest[..header.length.get() as usize])
     }
 
     /// Discards the block: the file was changed, or is another one.

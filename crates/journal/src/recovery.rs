@@ -106,7 +106,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
         Ok(first.ok().filter(|header| header.kind.get() == KIND_ENTRY).map(|header| CatalogEntry {
             number,
             bytes: segment.bytes,
-            first: Mark::of(&header, RECORDS_OFFSET),
+            first: Mark::of(header, RECORDS_OFFSET),
             index: None,
         }))
     }
@@ -152,13 +152,12 @@ impl<'a, S: Storage> Recovery<'a, S> {
             self.read_buffer.forget();
             show(ScanEvent::Segment(&Header::of(&segment)));
             let stopped = loop {
-                let offset = scanner.offset;
                 match scanner.step(&mut self.read_buffer, &segment)? {
-                    Step::Record(header, body) => {
-                        index.note(Mark::of(&header, offset));
+                    Step::Record(at) => {
+                        let (header, body) = self.read_buffer.record(at);
+                        index.note(Mark::of(header, at));
                         last = Some(header.durable());
-                        let bytes = self.read_buffer.cached(body, header.length.get() as usize);
-                        show(ScanEvent::Record(&header, offset, bytes));
+                        show(ScanEvent::Record(header, at, body));
                     }
                     Step::Sealed => {
                         show(ScanEvent::Seal);

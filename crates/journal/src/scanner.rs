@@ -10,8 +10,8 @@ use lanecast_wire::journal::{KIND_SEAL, RECORD_HEADER, RECORDS_OFFSET, RecordHea
 /// Result of a scan step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// The next record, and the offset of its body.
-    Record(RecordHeader, u64),
+    /// The next record, which the read buffer holds at this offset.
+    Record(u64),
     /// The segment's seal.
     Sealed,
     /// No valid record.
@@ -38,33 +38,46 @@ impl RecordScanner {
         read_buffer: &mut ReadBuffer,
         segment: &Segment<F>,
     ) -> StorageResult<Step> {
-        let header = match header_at(read_buffer, segment, self.offset)? {
+        let offset = self.offset;
+        let header = match header_at(read_buffer, segment, offset)? {
             Ok(header) => header,
             Err(kind) => return Ok(Step::Stopped(kind)),
         };
-        if let Err(kind) = self.sequence_check.check(&header) {
+        if let Err(kind) = self.sequence_check.check(header) {
             return Ok(Step::Stopped(kind));
         }
         // The header is verified, so its length lies within the segment.
-        let (body, length) = (self.offset + RECORD_HEADER, header.length.get() as usize);
-        let bytes = read_buffer.get(&segment.file, body, length)?;
-        if bytes.is_none_or(|bytes| segment.seed.body(bytes) != header.body_crc.get()) {
+        let whole = RECORD_HEADER as usize + header.length.get() as usize;
+        let crc = header.crc.get();
+        if !read_buffer.holds(offset, whole) {
+            if read_buffer.get(&segment.file, offset, whole)?.is_none() {
+                return Ok(Step::Stopped(CorruptionKind::Body));
+            }
+            // Read a second time: the file may have become another segment meanwhile.
+            match header_at(read_buffer, segment, offset)? {
+                Ok(header) if header.crc.get() == crc => {}
+                Ok(_) => return Ok(Step::Stopped(CorruptionKind::Body)),
+                Err(kind) => return Ok(Step::Stopped(kind)),
+            }
+        }
+        let (header, body) = read_buffer.record(offset);
+        if segment.seed.body(body) != header.body_crc.get() {
             return Ok(Step::Stopped(CorruptionKind::Body));
         }
-        self.sequence_check.advance(&header);
+        self.sequence_check.advance(header);
         self.offset += header.bytes();
         let is_seal = header.kind.get() == KIND_SEAL;
-        Ok(if is_seal { Step::Sealed } else { Step::Record(header, body) })
+        Ok(if is_seal { Step::Sealed } else { Step::Record(offset) })
     }
 }
 
 /// The header at `offset`, if it is valid.
 #[inline]
-pub(crate) fn header_at<F: StoredFile>(
-    read_buffer: &mut ReadBuffer,
+pub(crate) fn header_at<'a, F: StoredFile>(
+    read_buffer: &'a mut ReadBuffer,
     segment: &Segment<F>,
     offset: u64,
-) -> StorageResult<Result<RecordHeader, CorruptionKind>> {
+) -> StorageResult<Result<&'a RecordHeader, CorruptionKind>> {
     let Some(bytes) = read_buffer.get(&segment.file, offset, RECORD_HEADER as usize)? else {
         return Ok(Err(CorruptionKind::NoRecord));
     };

@@ -34,6 +34,7 @@ mod outbox;
 mod peers;
 mod proof;
 mod publisher;
+mod reading;
 mod record_heads;
 mod requests;
 mod retention;

@@ -1,13 +1,14 @@
 //! The log of a store, in a journal.
 
-use crate::catalog::{Catalog, first_time};
+use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::error::DirectoryError;
 use crate::index::{Place, StreamIndex};
+use crate::reading::Reading;
 use crate::record_heads::RecordHead;
 use lanecast_journal::{
-    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, Record,
-    RetentionPin, Start, Storage, StorageError,
+    AppendError, Cursor, Directory, Durability, Entry, Health, Journal, ReadError, RetentionPin,
+    Start, Storage, StorageError,
 };
 use lanecast_persistence::{LogFull, StoreLog};
 use lanecast_wire::store::LogRecord;
@@ -25,6 +26,11 @@ const SOUGHT_BYTES: usize = 16 << 20;
 const SOUGHT_MAX: usize = 16_384;
 /// Readers whose place is remembered: catching up continues without a search.
 const READINGS_MAX: usize = 16;
+/// Bytes of the journal that are read at once: they stay in the processor's cache until they are
+/// taken, and live messages wait no longer than that.
+const SLICE: usize = 16 << 10;
+/// Bytes of messages that are read ahead for a reader.
+const AHEAD_MAX: usize = 128 << 10;
 /// Longest wait for the disk at the end.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
@@ -67,57 +73,6 @@ struct Answer {
     is_found: bool,
     /// The stream's generation, after which the answer is another one.
     generation: u64,
-}
-
-/// A reader that may go on where it stopped.
-#[derive(Debug)]
-struct Reading<S: Storage> {
-    stream: u32,
-    generation: u64,
-    place: Place,
-    cursor: Cursor<S>,
-    /// The message that was read and not taken, and whether there is one.
-    ahead: MessageAhead,
-    has_ahead: bool,
-}
-
-#[derive(Debug)]
-struct MessageAhead {
-    sequence: u64,
-    unix_ns: u64,
-    body: Vec<u8>,
-}
-
-/// A message in the journal.
-#[derive(Clone, Copy, Debug)]
-struct StoredMessage<'a> {
-    sequence: u64,
-    unix_ns: u64,
-    is_moved: bool,
-    body: &'a [u8],
-}
-
-impl<'a> StoredMessage<'a> {
-    /// The message of a record of `stream`, if it is one.
-    fn of(record: &Record<'a>, stream: u32) -> Option<Self> {
-        if record.topic != stream {
-            return None;
-        }
-        match LogRecord::read(record.body)? {
-            LogRecord::Message { sequence, body, .. } => {
-                Some(Self { sequence, unix_ns: record.unix_ns, is_moved: false, body })
-            }
-            LogRecord::Copied { sequence, unix_ns, body, .. } => {
-                let unix_ns = first_time(unix_ns, record.unix_ns);
-                Some(Self { sequence, unix_ns, is_moved: false, body })
-            }
-            LogRecord::Moved { sequence, unix_ns, body, .. } => {
-                let unix_ns = first_time(unix_ns, record.unix_ns);
-                Some(Self { sequence, unix_ns, is_moved: true, body })
-            }
-            _ => None,
-        }
-    }
 }
 
 impl<S: Storage> JournalLog<S> {
@@ -236,33 +191,66 @@ impl<S: Storage> JournalLog<S> {
         let generation = self.catalog.streams.get(stream as usize)?.generation();
         let mut readings = self.readings.borrow_mut();
         let is_it = |it: &Reading<S>| {
-            it.stream == stream && it.ahead.sequence == from && it.generation == generation
+            it.stream == stream && it.next() == from && it.generation == generation
         };
         let at = readings.iter().position(is_it)?;
-        Some(readings.swap_remove(at))
+        Some(readings.remove(at))
     }
 
-    /// A reader from message `from` on, which takes over the `cursor` of one that is behind it.
-    fn reading(
-        &self,
-        stream: u32,
-        from: u64,
-        cursor: Option<Cursor<S>>,
-    ) -> Result<Option<Reading<S>>, ReadError> {
-        let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok(None) };
-        let Some(place) = index.place(from) else { return Ok(None) };
-        if place.position > self.persisted() {
-            return Ok(None);
+    fn remember(&self, mut reading: Reading<S>) {
+        reading.reads_ahead = true;
+        let mut readings = self.readings.borrow_mut();
+        if readings.len() >= READINGS_MAX {
+            readings.remove(0);
         }
-        // Spans often follow each other at once.
-        let follows = |it: &Cursor<S>| it.position().is_some_and(|next| next == place.position);
-        let cursor = match cursor.filter(follows) {
-            Some(cursor) => cursor,
-            None => self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)?,
-        };
-        let generation = index.generation();
-        let ahead = MessageAhead { sequence: from, unix_ns: 0, body: Vec::new() };
-        Ok(Some(Reading { stream, generation, place, cursor, ahead, has_ahead: false }))
+        readings.push(reading);
+    }
+
+    /// A reader from message `from` on; `None` if it is not durable.
+    fn reading(&self, stream: u32, from: u64) -> Result<Option<Reading<S>>, ReadError> {
+        let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok(None) };
+        let Some(place) = self.durable_place(index, from) else { return Ok(None) };
+        let cursor = self.cursor(place)?;
+        Ok(Some(Reading::new((stream, index.generation()), from, place, cursor)))
+    }
+
+    fn durable_place(&self, index: &StreamIndex, sequence: u64) -> Option<Place> {
+        index.place(sequence).filter(|place| place.position <= self.persisted())
+    }
+
+    fn cursor(&self, place: Place) -> Result<Cursor<S>, ReadError> {
+        self.journal.cursor(Start::Sequence(place.position), Durability::Persisted)
+    }
+
+    /// Reads up to `limit` bytes of the journal ahead, and no more than a record beyond; returns
+    /// how many it has read, 0 at the end.
+    fn fill(&self, reading: &mut Reading<S>, limit: usize) -> Result<usize, ReadError> {
+        let Some(index) = self.catalog.streams.get(reading.stream as usize) else { return Ok(0) };
+        reading.extend(index);
+        if reading.is_at_end() {
+            let Some(place) = self.durable_place(index, reading.unread()) else { return Ok(0) };
+            reading.go_on(place, || self.cursor(place))?;
+        }
+        reading.fill(limit)
+    }
+
+    /// Reads a slice of what a reader is going to ask for when it has got the last answer, so that
+    /// the store works meanwhile; returns whether there was something to read.
+    pub(crate) fn read_ahead(&self) -> bool {
+        let mut readings = self.readings.borrow_mut();
+        let Some(at) = readings.iter().rposition(|it| it.reads_ahead) else { return false };
+        let reading = &mut readings[at];
+        match self.fill(reading, SLICE) {
+            Ok(read) => {
+                reading.reads_ahead = read > 0 && reading.ahead_bytes() < AHEAD_MAX;
+                read > 0
+            }
+            // The reader's own request finds the same error, and tells of it.
+            Err(_) => {
+                readings.swap_remove(at);
+                false
+            }
+        }
     }
 
     /// Reads the messages `among` until one is of this time or later; returns where that one is, or
@@ -274,34 +262,23 @@ impl<S: Storage> JournalLog<S> {
         unix_ns: u64,
         bytes_left: &mut usize,
     ) -> Result<(u64, bool), ReadError> {
-        let mut sequence = among.start;
-        let mut next = self.reading(stream, sequence, None)?;
-        while let Some(Reading { place, mut cursor, .. }) = next {
-            while sequence < place.end.min(among.end) {
-                let Some(record) = cursor.read()? else { return Ok((sequence, false)) };
-                *bytes_left = bytes_left.saturating_sub(record.body.len());
-                let message = StoredMessage::of(&record, stream);
-                if let Some(message) = message.filter(|it| it.sequence == sequence) {
-                    if message.unix_ns >= unix_ns {
-                        return Ok((sequence, true));
+        let Some(mut reading) = self.reading(stream, among.start)? else {
+            return Ok((among.start, false));
+        };
+        while reading.next() < among.end {
+            match reading.first() {
+                Some((time, _)) if time >= unix_ns => return Ok((reading.next(), true)),
+                Some(_) => reading.advance(),
+                None => {
+                    let read = self.fill(&mut reading, SLICE)?;
+                    *bytes_left = bytes_left.saturating_sub(read);
+                    if read == 0 {
+                        break;
                     }
-                    sequence += 1;
                 }
             }
-            if sequence >= among.end {
-                break;
-            }
-            next = self.reading(stream, sequence, Some(cursor))?;
         }
-        Ok((sequence, false))
-    }
-
-    fn remember(&self, reading: Reading<S>) {
-        let mut readings = self.readings.borrow_mut();
-        if readings.len() >= READINGS_MAX {
-            readings.remove(0);
-        }
-        readings.push(reading);
+        Ok((reading.next(), false))
     }
 
     fn try_read(
@@ -310,66 +287,23 @@ impl<S: Storage> JournalLog<S> {
         from: u64,
         visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
     ) -> Result<(), ReadError> {
-        let mut expected = from;
-        let mut next = match self.remembered(stream, from) {
-            Some(mut reading) => {
-                let MessageAhead { sequence, unix_ns, body } = &reading.ahead;
-                if !visit(*sequence, *unix_ns, body) {
+        let reading = match self.remembered(stream, from) {
+            Some(reading) => Some(reading),
+            None => self.reading(stream, from)?,
+        };
+        let Some(mut reading) = reading else { return Ok(()) };
+        loop {
+            while let Some((unix_ns, body)) = reading.first() {
+                if !visit(reading.next(), unix_ns, body) {
                     self.remember(reading);
                     return Ok(());
                 }
-                expected += 1;
-                reading.has_ahead = false;
-                Some(reading)
+                reading.advance();
             }
-            None => self.reading(stream, from, None)?,
-        };
-        while let Some(mut reading) = next {
-            // The span that is written to has grown since.
-            if let Some(index) = self.catalog.streams.get(stream as usize)
-                && let Some(place) = index.place(expected)
-                && place.is_moved == reading.place.is_moved
-                && place.position <= reading.cursor.position().unwrap_or(0)
-            {
-                reading.place.end = place.end;
-            }
-            if !self.read_span(&mut reading, &mut expected, visit)? {
-                if reading.has_ahead {
-                    self.remember(reading);
-                }
+            if self.fill(&mut reading, SLICE)? == 0 {
                 return Ok(());
             }
-            next = self.reading(stream, expected, Some(reading.cursor))?;
         }
-        Ok(())
-    }
-
-    /// Reads the rest of a span; returns whether the reader takes more.
-    fn read_span(
-        &self,
-        reading: &mut Reading<S>,
-        expected: &mut u64,
-        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
-    ) -> Result<bool, ReadError> {
-        let Reading { stream, place, cursor, ahead, has_ahead, .. } = reading;
-        while *expected < place.end {
-            let Some(record) = cursor.read()? else { return Ok(false) };
-            let is_next =
-                |it: &StoredMessage<'_>| it.is_moved == place.is_moved && it.sequence == *expected;
-            let Some(message) = StoredMessage::of(&record, *stream).filter(is_next) else {
-                continue;
-            };
-            let StoredMessage { sequence, unix_ns, body, .. } = message;
-            if !visit(sequence, unix_ns, body) {
-                (ahead.sequence, ahead.unix_ns) = (sequence, unix_ns);
-                ahead.body.clear();
-                ahead.body.extend_from_slice(body);
-                *has_ahead = true;
-                return Ok(false);
-            }
-            *expected += 1;
-        }
-        Ok(true)
     }
 }
 

@@ -39,6 +39,8 @@ const GATHER: Duration = Duration::from_micros(100);
 const MANY: usize = 64;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
+/// Slices of the log that are read ahead before requests are looked for again.
+const SLICES_AHEAD: u32 = 8;
 /// Interval at which retention looks for messages to give up.
 const RETAIN: Nanos = 20_000_000;
 /// Interval at which the places of readers are forgotten.
@@ -89,6 +91,8 @@ pub struct StoreServer<T: Transport + Clone> {
     persisted: u64,
     /// Messages and other events of topics in the last poll.
     found: usize,
+    /// Slices that were read ahead since requests were last looked for.
+    slices_ahead: u32,
     next_tick: Nanos,
     forget_at: Nanos,
     stats: StoreStats,
@@ -164,6 +168,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             incarnation,
             persisted: log.persisted(),
             found: 0,
+            slices_ahead: 0,
             machine,
             log,
             clients: Clients::new(transport.clone(), name),
@@ -204,7 +209,15 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.log.set_time(unix_ns());
         self.found = self.poll_topics(now);
         let mut work = self.found;
-        work += self.poll_requests(now);
+        // A reader asks for more when it has got an answer. Until that is here, and a look for it
+        // finds something, the log reads what it is going to ask for.
+        if self.slices_ahead < SLICES_AHEAD && self.log.read_ahead() {
+            self.slices_ahead += 1;
+            work += 1;
+        } else {
+            self.slices_ahead = 0;
+            work += self.poll_requests(now);
+        }
         work += self.poll_peers(now);
         let persisted = self.log.persisted();
         if persisted != self.persisted {

@@ -189,10 +189,11 @@ impl RecordHeader {
         &self.as_bytes()[size_of::<U32>()..]
     }
 
-    /// Reads a header that a record at `offset` of a segment of `segment_bytes` may have, if
-    /// this is one; `bytes` may come from anybody.
-    pub fn read(bytes: &[u8], offset: u64, segment_bytes: u64) -> Option<Self> {
-        let (header, _) = Self::read_from_prefix(bytes).ok()?;
+    /// The header that a record at `offset` of a segment of `segment_bytes` may have, if these
+    /// bytes are one; they may come from anybody.
+    #[inline]
+    pub fn read(bytes: &[u8], offset: u64, segment_bytes: u64) -> Option<&Self> {
+        let (header, _) = Self::ref_from_prefix(bytes).ok()?;
         let length = header.length.get();
         let (fits, behind) = match header.kind.get() {
             // There is always room for the seal.

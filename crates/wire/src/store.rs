@@ -3,7 +3,7 @@
 //!
 //! - [`StoreHeader`]: the beginning of every frame
 //! - [`StoreFrame`]: a frame, read and checked
-//! - [`LogRecord`]: a record of a store's log
+//! - [`LogRecord`]: a record of a store's log; [`KeptMessage`]: one of a message
 //! - [`CheckpointHeader`], [`StreamCheckpoint`], [`StreamPositions`]: a store's state in a file
 //! - [`Consumption`]: how far a receiver has come
 //! - [`StorePage`], [`StreamReport`]: a store's streams, for administrators
@@ -32,7 +32,7 @@ pub use checkpoint::{
 pub use frame::{StoreFrame, StoreFrameError};
 pub use lists::{Members, Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
 pub use offer::StoreOffer;
-pub use record::LogRecord;
+pub use record::{KeptMessage, LogRecord};
 pub use state::StoreState;
 
 use zerocopy::little_endian::{U32, U64};

@@ -47,7 +47,7 @@ fn records(disk: &SimulatedDisk, number: u64) -> Vec<(u64, RecordHeader)> {
     let (mut offset, mut found) = (RECORDS_OFFSET, Vec::new());
     while let Some(header) = RecordHeader::read(&bytes[offset as usize..], offset, SEGMENT) {
         if header.kind.get() == KIND_ENTRY {
-            found.push((offset, header));
+            found.push((offset, *header));
         }
         offset += header.bytes();
     }

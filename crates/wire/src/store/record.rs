@@ -110,6 +110,43 @@ pub enum LogRecord<'a> {
     },
 }
 
+/// A record of a message, as readers of messages see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptMessage<'a> {
+    /// Sequence of the message.
+    pub sequence: u64,
+    /// Time at which it was written first, in nanoseconds since 1970; 0 if the record does not tell
+    /// it.
+    pub unix_ns: u64,
+    /// Retention has moved it forward.
+    pub is_moved: bool,
+    /// Bytes of the message.
+    pub body: &'a [u8],
+}
+
+impl<'a> KeptMessage<'a> {
+    /// Reads a record of a log; `None` if it is none of a message.
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (is_moved, tells_time) = match *kind {
+            kind::MESSAGE => (false, false),
+            kind::COPIED => (false, true),
+            kind::MOVED => (true, true),
+            kind::MOVED_WITHOUT_TIME => (true, false),
+            _ => return None,
+        };
+        let (_stream, rest) = U32::ref_from_prefix(rest).ok()?;
+        let (sequence, rest) = U64::ref_from_prefix(rest).ok()?;
+        let sequence = bounded(*sequence)?;
+        if !tells_time {
+            return Some(Self { sequence, unix_ns: 0, is_moved, body: rest });
+        }
+        let (unix_ns, body) = U64::ref_from_prefix(rest).ok()?;
+        Some(Self { sequence, unix_ns: unix_ns.get(), is_moved, body })
+    }
+}
+
 /// Kinds of records: the first byte.
 mod kind {
     pub(super) const STREAM: u8 = 1;
@@ -168,23 +205,14 @@ impl<'a> LogRecord<'a> {
                 let (next, rest) = number()?;
                 (Self::Truncated { stream, next }, rest)
             }
-            kind::MESSAGE => {
-                let (sequence, body) = number()?;
-                (Self::Message { stream, sequence, body }, [].as_slice())
-            }
-            kind::MOVED | kind::COPIED => {
-                let (sequence, rest) = number()?;
-                let (unix_ns, body) = U64::read_from_prefix(rest).ok()?;
-                let unix_ns = unix_ns.get();
+            kind::MESSAGE | kind::COPIED | kind::MOVED | kind::MOVED_WITHOUT_TIME => {
+                let KeptMessage { sequence, unix_ns, body, .. } = KeptMessage::read(bytes)?;
                 let record = match *kind {
-                    kind::MOVED => Self::Moved { stream, sequence, unix_ns, body },
-                    _ => Self::Copied { stream, sequence, unix_ns, body },
+                    kind::MESSAGE => Self::Message { stream, sequence, body },
+                    kind::COPIED => Self::Copied { stream, sequence, unix_ns, body },
+                    _ => Self::Moved { stream, sequence, unix_ns, body },
                 };
                 (record, [].as_slice())
-            }
-            kind::MOVED_WITHOUT_TIME => {
-                let (sequence, body) = number()?;
-                (Self::Moved { stream, sequence, unix_ns: 0, body }, [].as_slice())
             }
             kind::BEGAN => {
                 let (number, rest) = number()?;
