@@ -389,3 +389,6 @@ impl<S: Storage> StoreLog for JournalLog<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
