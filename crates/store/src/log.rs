@@ -31,6 +31,9 @@ const READINGS_MAX: usize = 16;
 const SLICE: usize = 16 << 10;
 /// Bytes of messages that are read ahead for a reader.
 const AHEAD_MAX: usize = 128 << 10;
+/// Bytes of the journal that are read for these, with messages of other streams: a request for one
+/// message makes no more work than that.
+const AHEAD_READ_MAX: usize = 4 * AHEAD_MAX;
 /// Longest wait for the disk at the end.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
@@ -198,7 +201,7 @@ impl<S: Storage> JournalLog<S> {
     }
 
     fn remember(&self, mut reading: Reading<S>) {
-        reading.reads_ahead = true;
+        reading.ahead_left = AHEAD_READ_MAX;
         let mut readings = self.readings.borrow_mut();
         if readings.len() >= READINGS_MAX {
             readings.remove(0);
@@ -238,11 +241,13 @@ impl<S: Storage> JournalLog<S> {
     /// the store works meanwhile; returns whether there was something to read.
     pub(crate) fn read_ahead(&self) -> bool {
         let mut readings = self.readings.borrow_mut();
-        let Some(at) = readings.iter().rposition(|it| it.reads_ahead) else { return false };
+        let Some(at) = readings.iter().rposition(|it| it.ahead_left > 0) else { return false };
         let reading = &mut readings[at];
         match self.fill(reading, SLICE) {
             Ok(read) => {
-                reading.reads_ahead = read > 0 && reading.ahead_bytes() < AHEAD_MAX;
+                let is_enough = read == 0 || reading.ahead_bytes() >= AHEAD_MAX;
+                let left = reading.ahead_left.saturating_sub(read);
+                reading.ahead_left = if is_enough { 0 } else { left };
                 read > 0
             }
             // The reader's own request finds the same error, and tells of it.

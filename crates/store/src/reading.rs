@@ -11,8 +11,8 @@ pub(crate) struct Reading<S: Storage> {
     pub(crate) stream: u32,
     /// Generation of the stream's index: in a later one the messages are others.
     pub(crate) generation: u64,
-    /// More is to be read ahead.
-    pub(crate) reads_ahead: bool,
+    /// Bytes of the journal that may still be read ahead.
+    pub(crate) ahead_left: usize,
     place: Place,
     cursor: Cursor<S>,
     ahead: MessagesAhead,
@@ -83,7 +83,7 @@ impl<S: Storage> Reading<S> {
         cursor: Cursor<S>,
     ) -> Self {
         let ahead = MessagesAhead::new(next);
-        Self { stream, generation, reads_ahead: false, place, cursor, ahead }
+        Self { stream, generation, ahead_left: 0, place, cursor, ahead }
     }
 
     /// Sequence of the next message.

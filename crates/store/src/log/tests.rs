@@ -169,6 +169,24 @@ fn no_more_is_read_ahead_than_an_answer() {
 }
 
 #[test]
+fn little_is_read_for_a_stream_of_few_messages() {
+    const BODY: usize = 1_000;
+    let mut written = Written::new();
+    (0..3).for_each(|_| written.send(0, vec![1; BODY]));
+    (0..2_000).for_each(|_| written.send(1, vec![2; BODY]));
+    (0..3).for_each(|_| written.send(0, vec![3; BODY]));
+    written.wait_durable();
+    assert_eq!(written.read(0, 0, 1), 1);
+    let mut slices = 0;
+    while written.log.read_ahead() {
+        slices += 1;
+    }
+    assert!(slices <= AHEAD_READ_MAX.div_ceil(SLICE), "{slices}");
+    assert_eq!(written.log.readings.borrow()[0].ahead_bytes(), 2 * BODY);
+    assert_eq!(written.read(0, 1, usize::MAX), 5);
+}
+
+#[test]
 fn an_error_of_reading_ahead_is_told_to_the_reader() {
     let mut written = Written::new();
     (0..400).for_each(|_| written.send(0, vec![1; 1_000]));
