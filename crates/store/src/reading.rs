@@ -75,7 +75,7 @@ impl MessagesAhead {
 }
 
 impl<S: Storage> Reading<S> {
-    /// From message `next` on, which is found from `place` on, where `cursor` stands.
+    /// A reader whose next message is `next`: it is found from `place` on, where `cursor` stands.
     pub(crate) const fn new(
         (stream, generation): (u32, u64),
         next: u64,
