@@ -229,6 +229,10 @@ impl<S: Storage> JournalLog<S> {
     /// how many it has read, 0 at the end.
     fn fill(&self, reading: &mut Reading<S>, limit: usize) -> Result<usize, ReadError> {
         let Some(index) = self.catalog.streams.get(reading.stream as usize) else { return Ok(0) };
+        // What it has read is void.
+        if reading.generation != index.generation() {
+            return Ok(0);
+        }
         reading.extend(index);
         if reading.is_at_end() {
             let Some(place) = self.durable_place(index, reading.unread()) else { return Ok(0) };
@@ -252,7 +256,7 @@ impl<S: Storage> JournalLog<S> {
             }
             // The reader's own request finds the same error, and tells of it.
             Err(_) => {
-                readings.swap_remove(at);
+                readings.remove(at);
                 false
             }
         }
@@ -297,6 +301,7 @@ impl<S: Storage> JournalLog<S> {
             None => self.reading(stream, from)?,
         };
         let Some(mut reading) = reading else { return Ok(()) };
+        let mut read = Ok(1);
         loop {
             while let Some((unix_ns, body)) = reading.first() {
                 if !visit(reading.next(), unix_ns, body) {
@@ -305,9 +310,11 @@ impl<S: Storage> JournalLog<S> {
                 }
                 reading.advance();
             }
-            if self.fill(&mut reading, SLICE)? == 0 {
+            // An error is told behind the messages before it.
+            if read? == 0 {
                 return Ok(());
             }
+            read = self.fill(&mut reading, SLICE);
         }
     }
 }
