@@ -45,6 +45,50 @@ pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
+/// A free TCP port of this host, for a program that passes it on to another, or listens later.
+///
+/// While it is held the system gives the port to no connection and to no socket that takes any
+/// port, so that nothing is there, and no connection to it ends at itself. [`listen`] and
+/// [`TcpListener::bind`] succeed at it meanwhile. See `SO_REUSEADDR` in socket(7).
+///
+/// ```
+/// use lanecast_os::tcp::{ReservedPort, listen};
+///
+/// let port = ReservedPort::take(std::net::Ipv4Addr::LOCALHOST.into())?;
+/// let listener = listen(port.address(), 8)?;
+/// assert_eq!(listener.local_addr()?, port.address());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ReservedPort {
+    address: SocketAddr,
+    /// Bound, and never listening.
+    _socket: Socket,
+}
+
+impl ReservedPort {
+    /// Takes a free port at the address `local`.
+    ///
+    /// # Errors
+    /// If the address is not this host's, or no port is free.
+    pub fn take(local: IpAddr) -> io::Result<Self> {
+        let any = SocketAddr::new(local, 0);
+        let socket = open(any)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&any.into()).map_err(|error| {
+            told(&error, format_args!("no port at {local}: take an address of this host"))
+        })?;
+        let address = socket.local_addr()?.as_socket();
+        let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { address, _socket: socket })
+    }
+
+    /// The address and its port.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// Starts to connect to `to`, from the local address `from` if given; [`established`] returns the
 /// outcome.
 ///
@@ -206,6 +250,29 @@ mod tests {
             drop(far);
             wait_for(&near, false);
             assert_eq!((&near).read(&mut buffer).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn a_reserved_port_is_free_for_its_listener_alone() {
+        for loopback in loopbacks() {
+            let port = ReservedPort::take(loopback).unwrap();
+            let other = ReservedPort::take(loopback).unwrap();
+            assert_ne!(port.address(), other.address());
+            // As the system binds a socket that connects or takes any port.
+            let plain = open(port.address()).unwrap();
+            let taken = plain.bind(&port.address().into()).unwrap_err();
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            let refused = std::net::TcpStream::connect(port.address()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            let listener = listen(port.address(), 8).unwrap();
+            let again = listen(port.address(), 8).unwrap_err();
+            assert_eq!(again.kind(), ErrorKind::AddrInUse);
+            let near = connect(None, port.address()).unwrap();
+            wait_for(&listener, false);
+            drop((listener.accept().unwrap(), near));
+            drop(listener);
+            TcpListener::bind(other.address()).unwrap();
         }
     }
 

@@ -1,7 +1,8 @@
 use super::*;
+use lanecast_os::tcp::ReservedPort;
 use std::collections::VecDeque;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -384,16 +385,16 @@ fn a_member_that_hangs_is_given_up() {
     assert!(!table.is_complete());
 }
 
-fn free_ports<const N: usize>() -> [SocketAddr; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap())
+fn reserved_ports<const N: usize>() -> [ReservedPort; N] {
+    [(); N].map(|()| ReservedPort::take(Ipv4Addr::LOCALHOST.into()).unwrap())
 }
 
 #[test]
 fn everything_arrives_over_bare_tcp() {
     for size in [24, 5000] {
         let config = config(&format!("transport=tcp num_msgs=3000 msg_size={size}"));
-        let cluster = free_ports::<3>();
+        let ports = reserved_ports::<3>();
+        let cluster = ports.each_ref().map(ReservedPort::address);
         let members: Vec<_> = (1..=3)
             .map(|id| member(&config, settings(id, true), TcpTransport::open(&cluster).unwrap()))
             .collect();
@@ -408,7 +409,8 @@ fn everything_arrives_over_bare_tcp() {
 
 #[test]
 fn a_dead_end_of_bare_tcp_is_noticed() {
-    let cluster = free_ports::<2>();
+    let ports = reserved_ports::<2>();
+    let cluster = ports.each_ref().map(ReservedPort::address);
     let mut ends = [0, 1].map(|_| TcpTransport::open(&cluster).unwrap());
     let start = Instant::now();
     while ends.iter().any(|end| end.members() != Some(2)) {
@@ -438,7 +440,7 @@ fn a_dead_end_of_bare_tcp_is_noticed() {
 fn messages_over_bare_udp_are_counted_honestly() {
     // Slow enough for any machine; what is lost all the same is counted, not hidden.
     let config = config("transport=udp num_msgs=300 msg_size=2000 interval=0.2");
-    let port = free_ports::<1>()[0].port();
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let group = SocketAddr::from(([239, 255, 77, 17], port));
     let members: Vec<_> = (1..=3)
         .map(|id| {

@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;
 use lanecast_measure::group::{GroupConfig, TransportKind};
+use lanecast_os::tcp::ReservedPort;
 use serde_json::Value;
 use std::env;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// The longest run: members end by themselves much earlier, unless they make progress.
@@ -131,7 +132,16 @@ pub(super) fn measure(
     let members = config.num_members;
     let network = mtu.map(|mtu| Network::build(members, mtu)).transpose()?;
     let domain = TempDomain::build("group")?;
-    let common = common(config, words, network.is_some(), &domain)?;
+    let ports: std::io::Result<Vec<_>> = match config.transport {
+        TransportKind::Tcp if config.cluster.is_empty() && network.is_none() => {
+            (0..members).map(|_| ReservedPort::take(Ipv4Addr::LOCALHOST.into())).collect()
+        }
+        _ => Ok(Vec::new()),
+    };
+    // Held until the members have ended: one that connects before another listens must not get that
+    // one's port, and nothing else on this machine.
+    let ports = ports.context("no ports for the members")?;
+    let common = common(config, words, network.is_some(), &ports, &domain)?;
     let deadline = Deadline { until: Instant::now() + LONGEST, stop };
     // Dropped before the network: the members end first.
     let mut actors = Vec::new();
@@ -179,6 +189,7 @@ fn common(
     config: &GroupConfig,
     words: &[String],
     has_hosts: bool,
+    ports: &[ReservedPort],
     domain: &TempDomain,
 ) -> anyhow::Result<Vec<String>> {
     let mut common: Vec<String> =
@@ -191,7 +202,7 @@ fn common(
                 true => (0..config.num_members)
                     .map(|member| SocketAddr::from((namespaces::address(member), PORT)).to_string())
                     .collect(),
-                false => free_ports(config.num_members)?,
+                false => ports.iter().map(|port| port.address().to_string()).collect(),
             };
             common.push(format!("cluster={}", addresses.join(",")));
         }
@@ -211,14 +222,6 @@ fn common(
         }
     }
     Ok(common)
-}
-
-/// Addresses on loopback that are free now.
-fn free_ports(count: usize) -> anyhow::Result<Vec<String>> {
-    let listeners: Result<Vec<_>, _> =
-        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
-    let addresses = listeners?.into_iter().map(|listener| Ok(listener.local_addr()?.to_string()));
-    addresses.collect()
 }
 
 /// Refuses settings that contradict `--local`.
