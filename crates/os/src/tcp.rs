@@ -48,8 +48,8 @@ pub fn listen(local: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 /// A free TCP port of this host, for a program that passes it on to another, or listens later.
 ///
 /// While it is held the system gives the port to no connection and to no socket that takes any
-/// port, so that nothing is there, and no connection to it ends at itself. [`listen`] and
-/// [`TcpListener::bind`] succeed at it meanwhile. See `SO_REUSEADDR` in socket(7).
+/// port. [`listen`] and [`TcpListener::bind`] succeed at it; until then connections to it are
+/// refused, and none can connect to itself. See `SO_REUSEADDR` in socket(7).
 ///
 /// ```
 /// use lanecast_os::tcp::{ReservedPort, listen};

@@ -27,7 +27,7 @@ const SOUGHT_MAX: usize = 16_384;
 /// Readers whose place is remembered: catching up continues without a search.
 const READINGS_MAX: usize = 16;
 /// Bytes of the journal that are read at once: they stay in the processor's cache until they are
-/// taken, and live messages wait no longer than that.
+/// taken, and reading ahead holds up live messages no longer.
 const SLICE: usize = 16 << 10;
 /// Bytes of messages that are read ahead for a reader.
 const AHEAD_MAX: usize = 128 << 10;

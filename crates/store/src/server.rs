@@ -209,8 +209,8 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.log.set_time(unix_ns());
         self.found = self.poll_topics(now);
         let mut work = self.found;
-        // A reader asks for more when it has got an answer. Until that is here, and a look for it
-        // finds something, the log reads what it is going to ask for.
+        // Reading ahead goes before requests: when it is done the reader's next one is here, and a
+        // look that finds none would arm the wake-up, which costs two barriers.
         if self.slices_ahead < SLICES_AHEAD && self.log.read_ahead() {
             self.slices_ahead += 1;
             work += 1;

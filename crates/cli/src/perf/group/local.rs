@@ -138,8 +138,8 @@ pub(super) fn measure(
         }
         _ => Ok(Vec::new()),
     };
-    // Held until the members have ended: one that connects before another listens must not get that
-    // one's port, and nothing else on this machine.
+    // Held until the members have ended: no other program, and no connection of a member that
+    // starts before the others, can take one.
     let ports = ports.context("no ports for the members")?;
     let common = common(config, words, network.is_some(), &ports, &domain)?;
     let deadline = Deadline { until: Instant::now() + LONGEST, stop };
