@@ -9,8 +9,8 @@ mod which;
 use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
 use anyhow::Context as _;
-use lanecast::StoreServer;
 use lanecast::persistence::STORE_VERSION;
+use lanecast::{StoreServer, parse_duration};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,6 +63,11 @@ pub(crate) struct StoreArgs {
     #[arg(long)]
     cached_writes: bool,
 
+    /// Longest time for which messages that keep coming are gathered before they are written; 0
+    /// writes at once
+    #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = parse_duration)]
+    commit_delay: Duration,
+
     /// Let every client end registrations, not only those that can read the key in DIR
     #[arg(long)]
     permit_deregistration: bool,
@@ -94,6 +99,7 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
     let directory = &arguments.data;
     let mut options = arguments.limits.options();
     options.has_direct_writes = !arguments.cached_writes;
+    options.commit_delay = arguments.commit_delay;
     options.permits_deregistration = arguments.permit_deregistration;
     let mut store = context
         .store_with(&arguments.name, directory, options)

@@ -48,11 +48,25 @@ enum Phase {
     Closing,
 }
 
+/// What an append leaves the committer to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// It writes the records as soon as it can.
+    Soon,
+    /// The caller is going to write them.
+    ByCaller,
+    /// It leaves them until [`flush`](AppendQueue::flush), the next append that does not hold, or a
+    /// thread that waits.
+    Held,
+}
+
 #[derive(Debug)]
 struct State {
     encoder: Encoder,
     /// Appended records that are not being written yet.
     batch: CommitBatch,
+    /// The committer leaves the batch until it is flushed.
+    is_held: bool,
     /// Batch that could not be written for lack of space.
     stalled: Option<CommitBatch>,
     /// Empty batch, kept for its buffers.
@@ -89,6 +103,7 @@ impl AppendQueue {
             state: Mutex::new(State {
                 encoder,
                 batch: CommitBatch::default(),
+                is_held: false,
                 stalled: None,
                 idle: CommitBatch::default(),
                 phase: Phase::Open,
@@ -150,12 +165,11 @@ impl AppendQueue {
         self.health.store(health as u32, Ordering::Relaxed);
     }
 
-    /// Appends all of `entries` or none. Wakes the committer if `wakes`; a caller that is going to
-    /// commit passes `false`.
+    /// Appends all of `entries` or none.
     pub(crate) fn append(
         &self,
         entries: &[Entry<'_>],
-        wakes: bool,
+        commit: Commit,
     ) -> Result<RangeInclusive<u64>, AppendError> {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
@@ -166,28 +180,43 @@ impl AppendQueue {
         }
         // The limit is checked before the append, so one call may exceed it by its own length.
         if state.batch.length() >= self.max_pending_bytes {
+            // Held records would never make room.
+            self.release(guard);
             return Err(AppendError::Full);
         }
         entries.iter().try_for_each(|entry| state.encoder.check(entry))?;
         let first = state.encoder.next();
         // Relaxed: an older value only makes `unsynced` larger, which is safe.
         let durable = self.persisted.load(Ordering::Relaxed);
+        state.is_held = commit == Commit::Held && (state.is_held || state.batch.is_empty());
         for entry in entries {
             state.encoder.encode(entry, durable, &mut state.batch);
         }
         let last = state.encoder.next() - 1;
         self.publish_pending(state);
-        if wakes {
+        if commit == Commit::Soon {
             self.wake(guard);
         }
         Ok(first..=last)
+    }
+
+    /// Has the committer write held records as soon as it can.
+    pub(crate) fn flush(&self) {
+        self.release(lock(&self.state));
+    }
+
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        if mem::take(&mut state.is_held) {
+            self.wake(state);
+        }
     }
 
     /// Wakes the committer if it sleeps and a batch waits.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         // While a batch is being written, `finish_commit` wakes the committer; waking it now would
         // only cost a context switch.
-        if state.is_committer_asleep && !state.is_committing && !state.batch.is_empty() {
+        let is_waiting = !state.batch.is_empty() && !state.is_held;
+        if state.is_committer_asleep && !state.is_committing && is_waiting {
             state.is_committer_asleep = false;
             drop(state);
             self.work.notify_one();
@@ -264,8 +293,8 @@ impl AppendQueue {
         self.publish_health(&state);
         // Decided under the lock, notified after it: the committer does not wake up into a held
         // lock.
-        let is_needed =
-            state.is_committer_asleep && (!state.batch.is_empty() || state.phase != Phase::Open);
+        let is_waiting = !state.batch.is_empty() && !state.is_held;
+        let is_needed = state.is_committer_asleep && (is_waiting || state.phase != Phase::Open);
         drop(state);
         if is_needed {
             self.work.notify_one();
@@ -286,6 +315,8 @@ impl AppendQueue {
         if sequence >= state.encoder.next() {
             return Err(WaitError::UnknownSequence);
         }
+        // If another thread writes now, this one or the committer takes the batch after it.
+        state.is_held &= self.last_sequence(durability) >= sequence;
         loop {
             if self.last_sequence(durability) >= sequence {
                 return Ok(None);
@@ -341,6 +372,7 @@ impl AppendQueue {
         if !matches!(state.phase, Phase::Failed(_)) {
             state.phase = Phase::Closing;
         }
+        state.is_held = false;
         self.publish_pending(&state);
         drop(state);
         self.work.notify_all();
@@ -357,7 +389,8 @@ impl AppendQueue {
     /// Takes the pending batch if no batch is being written.
     fn take(&self, state: &mut State) -> Option<CommitBatch> {
         let is_open = matches!(state.phase, Phase::Open | Phase::Closing);
-        if state.is_committing || !is_open || state.stalled.is_some() || state.batch.is_empty() {
+        let is_ready = is_open && !state.is_held && !state.batch.is_empty();
+        if !is_ready || state.is_committing || state.stalled.is_some() {
             return None;
         }
         state.is_committing = true;

@@ -1,6 +1,6 @@
 //! [`Journal`]: a journal with a committer thread and a preallocator thread.
 
-use crate::append_queue::{AppendQueue, Durability, Health};
+use crate::append_queue::{AppendQueue, Commit, Durability, Health};
 use crate::batch::CommitBatch;
 use crate::clock::{deadline, unix_ns};
 use crate::config::JournalConfig;
@@ -139,7 +139,23 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// See [`AppendError`]; `Full` and `NoSpace` are back-pressure.
     pub fn append(&self, entries: &[Entry<'_>]) -> Result<RangeInclusive<u64>, AppendError> {
-        self.shared.append_queue.append(entries, true)
+        self.shared.append_queue.append(entries, Commit::Soon)
+    }
+
+    /// As [`append`](Self::append), but the committer leaves the records until
+    /// [`flush`](Self::flush), the next `append`, or a thread that [waits](Self::wait): more of
+    /// them are written at once. Records that the committer was to write already stay so.
+    ///
+    /// # Errors
+    /// See [`AppendError`]; `Full` and `NoSpace` are back-pressure.
+    pub fn append_held(&self, entries: &[Entry<'_>]) -> Result<RangeInclusive<u64>, AppendError> {
+        self.shared.append_queue.append(entries, Commit::Held)
+    }
+
+    /// Has the committer write the records of [`append_held`](Self::append_held). Never waits for
+    /// the disk.
+    pub fn flush(&self) {
+        self.shared.append_queue.flush();
     }
 
     /// Appends `entries`, waits until they are persisted, and returns the last sequence.
@@ -147,7 +163,7 @@ impl<S: Storage> Journal<S> {
     /// # Errors
     /// See [`PersistError`]. After `Wait` the records are accepted and may become persisted later.
     pub fn persist(&self, entries: &[Entry<'_>], timeout: Duration) -> Result<u64, PersistError> {
-        let sequences = self.shared.append_queue.append(entries, false)?;
+        let sequences = self.shared.append_queue.append(entries, Commit::ByCaller)?;
         let last = *sequences.end();
         self.wait(last, Durability::Persisted, timeout)?;
         Ok(last)

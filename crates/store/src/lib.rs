@@ -20,6 +20,7 @@ mod catalog;
 mod checkpoint;
 mod checkpointer;
 mod clients;
+mod commit_delay;
 mod directory;
 mod durable_run;
 mod error;

@@ -51,6 +51,8 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     catalog: Catalog,
     /// Position of the last record.
     appended: u64,
+    /// There are records that the journal has not been told to write.
+    is_held: bool,
     /// Head of the last record.
     head: Vec<u8>,
     /// Time of the next records, in nanoseconds since 1970.
@@ -91,6 +93,7 @@ impl<S: Storage> JournalLog<S> {
             // Until retention has found out which messages are in the first ones.
             pin: journal.pin(1),
             appended: journal.recovered().last,
+            is_held: false,
             journal,
             catalog,
             head: Vec::new(),
@@ -145,6 +148,13 @@ impl<S: Storage> JournalLog<S> {
     /// Position of the last record.
     pub(crate) const fn appended(&self) -> u64 {
         self.appended
+    }
+
+    /// Has the journal write the records since the last call.
+    pub(crate) fn commit(&mut self) {
+        if std::mem::take(&mut self.is_held) {
+            self.journal.flush();
+        }
     }
 
     /// Position behind the oldest segment, if that is beyond the limits.
@@ -335,9 +345,10 @@ impl<S: Storage> StoreLog for JournalLog<S> {
             body,
             ..Entry::default()
         };
-        let appended = self.journal.append(&[entry]);
+        let appended = self.journal.append_held(&[entry]);
         let position = *appended.map_err(|_: AppendError| LogFull)?.end();
         self.appended = position;
+        self.is_held = true;
         self.catalog.note(record, position, length, self.unix_ns);
         if let Some(checkpointer) = &self.checkpointer {
             let (unix_ns, bytes) = (self.unix_ns, self.head.as_slice());

@@ -19,6 +19,11 @@ pub struct StoreOptions {
     /// [`Directory::with_direct_writes`](lanecast_journal::Directory::with_direct_writes). Default
     /// yes.
     pub has_direct_writes: bool,
+    /// Longest time for which messages that keep coming are gathered before they are written, as
+    /// long as no publisher seems to wait for those before: fewer writes, and less of the CPUs that
+    /// publishers and subscribers may need. Only for stores that wait by
+    /// [`wait_at_most`](crate::StoreServer::wait_at_most). Default 1 ms; 0 writes at once.
+    pub commit_delay: Duration,
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
     /// Default 64 MiB; at most an eighth of the limit of `retention`.
     pub checkpoint_bytes: u64,
@@ -89,6 +94,7 @@ impl Default for StoreOptions {
             settings: StoreSettings::default(),
             journal: JournalConfig::default(),
             has_direct_writes: true,
+            commit_delay: Duration::from_millis(1),
             checkpoint_bytes: 64 << 20,
             retention: StoreRetention::default(),
             permits_deregistration: false,

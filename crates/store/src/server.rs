@@ -4,6 +4,7 @@ use crate::administration::Administration;
 use crate::checkpoint::{Checkpoints, Replica, StoreIdentity, StoreRecovery};
 use crate::checkpointer::{Checkpointer, HEADS_BYTES};
 use crate::clients::Clients;
+use crate::commit_delay::{CommitDelay, MANY};
 use crate::directory::StoreDirectory;
 use crate::error::StoreError;
 use crate::log::JournalLog;
@@ -35,8 +36,8 @@ const FRAME_OVERHEAD: usize = 512;
 /// Pause for more messages while the disk writes those before. Short: the messages that come until
 /// its end have to find room in the transport.
 const GATHER: Duration = Duration::from_micros(100);
-/// Messages of a poll beyond which the next ones are there already.
-const MANY: usize = 64;
+/// Bytes from which messages are written at once.
+const HELD_BYTES: usize = 64 << 10;
 /// Longest sleep while replies wait for a client to join or for room, which no descriptor tells.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
 /// Slices of the log that are read ahead before requests are looked for again.
@@ -91,6 +92,11 @@ pub struct StoreServer<T: Transport + Clone> {
     persisted: u64,
     /// Messages and other events of topics in the last poll.
     found: usize,
+    /// Work of the last poll for requests, readers and other stores.
+    answered: usize,
+    commit_delay: CommitDelay,
+    /// The caller waits by `wait_at_most`, which comes back for held messages in time.
+    is_waited_on: bool,
     /// Slices that were read ahead since requests were last looked for.
     slices_ahead: u32,
     next_tick: Nanos,
@@ -168,6 +174,9 @@ impl<T: Transport + Clone> StoreServer<T> {
             incarnation,
             persisted: log.persisted(),
             found: 0,
+            answered: 0,
+            commit_delay: CommitDelay::new(options.commit_delay),
+            is_waited_on: false,
             slices_ahead: 0,
             machine,
             log,
@@ -208,17 +217,17 @@ impl<T: Transport + Clone> StoreServer<T> {
         let now = self.now();
         self.log.set_time(unix_ns());
         self.found = self.poll_topics(now);
-        let mut work = self.found;
         // Reading ahead goes before requests: when it is done the reader's next one is here, and a
         // look that finds none would arm the wake-up, which costs two barriers.
         if self.slices_ahead < SLICES_AHEAD && self.log.read_ahead() {
             self.slices_ahead += 1;
-            work += 1;
+            self.answered = 1;
         } else {
             self.slices_ahead = 0;
-            work += self.poll_requests(now);
+            self.answered = self.poll_requests(now);
         }
-        work += self.poll_peers(now);
+        self.answered += self.poll_peers(now);
+        let mut work = self.found + self.answered;
         let persisted = self.log.persisted();
         if persisted != self.persisted {
             self.persisted = persisted;
@@ -242,6 +251,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             work += usize::from(step == Ok(true));
         }
         work += self.clients.poll(now);
+        self.commit(now);
         if self.telemetry.is_due(now) {
             let stats = self.stats();
             self.telemetry.write(now, &stats, &self.machine, &self.log);
@@ -260,6 +270,21 @@ impl<T: Transport + Clone> StoreServer<T> {
                 Ok(usize::from(self.log.persisted() != self.persisted))
             }
         }
+    }
+
+    /// Has the journal write what was appended, unless that is to wait for more.
+    fn commit(&mut self, now: Nanos) {
+        let holds = self.commit_delay.holds(self.found, self.unstable(), now);
+        let may_hold = std::mem::take(&mut self.is_waited_on) && self.answered == 0;
+        if !(holds && may_hold && self.log.pending_bytes() < HELD_BYTES) {
+            self.commit_delay.written();
+            self.log.commit();
+        }
+    }
+
+    /// Records that are not known to be durable.
+    const fn unstable(&self) -> u64 {
+        self.log.appended().saturating_sub(self.persisted)
     }
 
     fn poll_topics(&mut self, now: Nanos) -> usize {
@@ -363,9 +388,10 @@ impl<T: Transport + Clone> StoreServer<T> {
     }
 
     /// Waits until there is something to do after a [`poll`](Self::poll) that returned `work`, at
-    /// most `limit`. If that is not 0 it returns at once, or, while the disk writes and there were
-    /// only a few messages, after a tenth of a millisecond.
+    /// most `limit`. If that is not 0 it returns at once, or, if there were only a few messages,
+    /// after a quarter of a millisecond: when others follow, or while the disk writes.
     pub fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        self.is_waited_on = true;
         if work > 0 {
             return self.gather(work, limit);
         }
@@ -375,10 +401,18 @@ impl<T: Transport + Clone> StoreServer<T> {
         self.wakeup.wait(limit);
     }
 
-    /// Pauses while the disk writes, if the last poll found a few messages and nothing else: those
-    /// that come until the disk is done have to wait for the next batch anyway. One poll finds many
-    /// of them then, and publishers need not wake this thread for each.
+    /// Pauses if messages keep coming; or while the disk writes, if the last poll found a few
+    /// messages and nothing else: those that come until the disk is done have to wait for the next
+    /// batch anyway. One poll finds many of them then, and publishers need not wake this thread for
+    /// each.
     fn gather(&self, work: usize, limit: Duration) {
+        if let Some(pause) = self.commit_delay.pause(self.unstable())
+            && self.answered == 0
+            && !limit.is_zero()
+        {
+            // Nothing waits for the disk's answer, and a request may wait for so long.
+            return std::thread::sleep(limit.min(pause));
+        }
         let is_writing = self.log.appended() != self.persisted;
         if work != self.found || work > MANY || !is_writing || limit.is_zero() {
             return;

@@ -101,6 +101,55 @@ fn too_much_in_memory_is_back_pressure() {
     assert_eq!(log.append(&[entry(b"again")]), Ok(5..=5));
 }
 
+/// A journal with two records that are held.
+fn holding(settings: JournalConfig) -> Journal<SimulatedDisk> {
+    let journal = Journal::open(SimulatedDisk::new(1, ROOM), settings).unwrap();
+    for sequence in 1..=2 {
+        assert_eq!(journal.append_held(&[entry(&[0; 500])]), Ok(sequence..=sequence));
+    }
+    journal
+}
+
+#[test]
+fn held_records_are_written_when_they_are_flushed() {
+    let journal = holding(settings());
+    let persisted = || journal.last_sequence(Durability::Persisted);
+    // The committer has time to begin; it finds nothing.
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!((persisted(), journal.pending_bytes() > 1000), (0, true));
+    journal.flush();
+    wait_for("the flush", || persisted() == 2);
+    assert_eq!(journal.append_held(&[entry(b"")]), Ok(3..=3));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(persisted(), 2, "held again");
+    journal.append(&[entry(b"")]).unwrap();
+    wait_for("the append", || persisted() == 4);
+    journal.close().unwrap();
+}
+
+#[test]
+fn held_records_keep_no_thread_waiting() {
+    let journal = holding(settings());
+    journal.wait(1, Durability::Persisted, LONG).unwrap();
+    assert_eq!(journal.last_sequence(Durability::Persisted), 2, "in one batch");
+    assert_eq!(journal.append_held(&[entry(b"")]), Ok(3..=3));
+    assert_eq!(journal.persist(&[entry(b"")], LONG), Ok(4));
+    journal.append_held(&[entry(b"")]).unwrap();
+    let mut cursor = journal.cursor(Start::Sequence(5), Durability::Written).unwrap();
+    assert!(cursor.read().unwrap().is_none());
+    journal.close().unwrap();
+
+    let journal = holding(JournalConfig { max_pending_bytes: 1000, ..settings() });
+    assert_eq!(journal.append_held(&[entry(b"")]), Err(AppendError::Full));
+    wait_for("room", || journal.append_held(&[entry(b"")]) == Ok(3..=3));
+    let disk = SimulatedDisk::new(1, ROOM);
+    let journal = Journal::open(disk.clone(), settings()).unwrap();
+    journal.append_held(&[entry(b"last")]).unwrap();
+    drop(journal);
+    let log = Log::open(disk, settings()).unwrap();
+    assert_eq!(log.persisted(), 1, "written when the journal is closed");
+}
+
 #[test]
 fn a_full_disk_is_back_pressure_and_heals() {
     let disk = SimulatedDisk::new(1, 3 * SEGMENT + 4096);

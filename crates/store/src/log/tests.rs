@@ -67,7 +67,8 @@ impl Written {
         self.log.append(&record).expect("room");
     }
 
-    fn wait_durable(&self) {
+    fn wait_durable(&mut self) {
+        self.log.commit();
         let deadline = Instant::now() + LONG;
         while self.log.persisted() < self.log.appended() {
             assert!(Instant::now() < deadline, "the disk stands still");

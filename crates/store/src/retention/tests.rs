@@ -61,6 +61,7 @@ impl Keeper {
 
     fn add(&mut self, record: &LogRecord<'_>) {
         self.log.append(record).expect("room");
+        self.log.commit();
         self.machine.replay(record).expect("it follows");
     }
 
@@ -89,6 +90,7 @@ impl Keeper {
                 std::thread::yield_now();
             }
             self.task.step(&mut self.machine, &mut self.log, 0).expect("room");
+            self.log.commit();
             if self.log.retention_due().is_none() {
                 break;
             }
@@ -224,6 +226,7 @@ fn a_full_disk_is_refused_and_heals() {
         let record = LogRecord::Message { stream: 0, sequence, body: &[7; BODY] };
         match keeper.log.append(&record) {
             Ok(_) => {
+                keeper.log.commit();
                 keeper.machine.replay(&record).expect("it follows");
                 sequence += 1;
             }

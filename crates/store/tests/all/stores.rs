@@ -5,6 +5,7 @@ use lanecast_store::{
     PersistentOptions, PersistentPublisher, SourceEvent, StoreOptions, StoreServer,
 };
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 #[test]
 fn messages_become_stable_and_numbers_go_on_after_a_restart() {
@@ -73,6 +74,49 @@ fn a_second_publisher_under_the_same_id_takes_over() {
     });
     let error = first.try_send(b"late").expect_err("refused");
     assert!(error.to_string().contains("another publisher") && !error.may_pass(), "{error}");
+}
+
+#[test]
+fn messages_that_are_held_become_stable_when_the_publisher_stops() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    until(&mut stores, &mut publisher, "registered", |_, it| it.is_registered());
+    for round in 0..40_usize {
+        // A message for each poll: the store takes them for a stream that goes on.
+        let count = round % 9;
+        let mut sent = 0;
+        let deadline = Instant::now() + TIMEOUT;
+        while sent < count || publisher.stable() < publisher.next() {
+            assert!(Instant::now() < deadline, "round {round}: {} stable", publisher.stable());
+            if sent < count && publisher.try_send(&[0; 100]).is_ok() {
+                sent += 1;
+            }
+            let server = stores.servers[0].as_mut().expect("a running store");
+            let work = server.poll().expect("a working disk");
+            server.wait_at_most(work, Duration::from_millis(1));
+            publisher.poll(|_| {});
+        }
+    }
+    assert_eq!(publisher.stable(), (0..40).map(|round| round % 9).sum::<u64>());
+}
+
+#[test]
+fn nothing_is_held_for_an_event_loop_that_polls_again_only_when_it_is_woken() {
+    let mut stores = Stores::new(1);
+    let mut publisher = stores.open(7);
+    send(&mut stores, &mut publisher, 100);
+    for _ in 0..50 {
+        // Refused while the flight is full of messages whose answers are not read: never here.
+        publisher.try_send(&[0; 100]).expect("room");
+        stores.poll();
+        let server = stores.servers[0].as_ref().expect("a running store");
+        let deadline = Instant::now() + TIMEOUT;
+        while server.stats().pending_bytes > 0 {
+            assert!(Instant::now() < deadline, "messages wait for another poll");
+            std::thread::yield_now();
+        }
+    }
+    until_stable(&mut stores, &mut publisher);
 }
 
 #[test]
