@@ -48,14 +48,14 @@ enum Phase {
     Closing,
 }
 
-/// What an append leaves the committer to do.
+/// The committer's part after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commit {
-    /// It writes the records as soon as it can.
+    /// The committer writes the records as soon as it can.
     Soon,
     /// The caller is going to write them.
     ByCaller,
-    /// It leaves them until [`flush`](AppendQueue::flush), the next append that does not hold, or a
+    /// The committer leaves them until [`flush`](AppendQueue::flush), the next append that does not hold, or a
     /// thread that waits.
     Held,
 }
