@@ -55,8 +55,8 @@ pub(crate) enum Commit {
     Soon,
     /// The caller is going to write them.
     ByCaller,
-    /// The committer leaves them until [`flush`](AppendQueue::flush), the next append that does not hold, or a
-    /// thread that waits.
+    /// The committer leaves them until [`flush`](AppendQueue::flush), the next append that does not
+    /// hold, or a thread that waits.
     Held,
 }
 
