@@ -227,17 +227,18 @@ impl<'a> Runner<'a> {
             && line["persistence"]["left_in_flight"].as_u64().unwrap_or(0) == 0
     }
 
-    /// Words of the publisher: with a rate, each message has its times.
+    /// Words of the publisher: with a rate, each message has its times and is written whole, since
+    /// one that is kept is copied whole.
     fn publisher(&self, rate: Option<u64>) -> Vec<String> {
         let arguments = self.arguments;
         let warmup = format!("{},{}", arguments.warmup.loops, arguments.warmup.rate);
         let (size, messages) = (arguments.size.to_string(), arguments.messages().to_string());
         let cpu = pinned(rate.and(self.cpus.publisher));
-        let flags = if rate.is_some() { "1" } else { "0" };
+        let (flags, touch) = if rate.is_some() { ("1", "whole") } else { ("0", "header") };
         let rate = rate.unwrap_or(0).to_string();
         ["perf", "pub", "-m", &size, "-n", &messages, "-r", &rate, "-w", &warmup, "-l", "20000"]
             .into_iter()
-            .chain(["--wait-subscribers", "1", "-f", flags, "-a", &cpu])
+            .chain(["--wait-subscribers", "1", "-f", flags, "-a", &cpu, "--touch", touch])
             .map(str::to_owned)
             .collect()
     }
