@@ -14,8 +14,8 @@ pub(super) fn blocks(groups: &[Group<'_>], several: bool) -> Vec<Block> {
     }
     let intro = "The live path: messages on a schedule, from publisher to subscriber, without a \
                  store and with one that keeps them beside. The two tests of a repetition follow \
-                 each other, which first by turns, with the same CPUs, rate and length; all of each \
-                 message is written. From the intended time of sending, a message that was sent \
+                 each other, which first by turns, with the same CPUs, rate and length; messages \
+                 are written whole. From the intended time of sending, a message that was sent \
                  late because something else had the CPU counts as late. A store without a CPU of \
                  its own shares those of the two.";
     let mut blocks = vec![Block::Words(intro.into())];
