@@ -21,7 +21,8 @@ pub struct StoreOptions {
     pub has_direct_writes: bool,
     /// Longest time for which messages that keep coming are gathered before they are written, as
     /// long as no publisher seems to wait for those before: fewer writes, and less of the CPUs that
-    /// publishers and subscribers may need. Only for stores that wait by
+    /// publishers and subscribers may need. A publisher that waits for each message beside others
+    /// that keep sending waits longer by so much. Only for stores that wait by
     /// [`wait_at_most`](crate::StoreServer::wait_at_most). Default 1 ms; 0 writes at once.
     pub commit_delay: Duration,
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
