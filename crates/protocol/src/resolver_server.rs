@@ -487,6 +487,3 @@ impl ResolverServer {
 const fn check(topic: &str) -> Result<(), RejectReason> {
     if topic.len() > NAME_MAX { Err(RejectReason::Malformed) } else { Ok(()) }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,16 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::fcntl::{FcntlArg, fcntl};
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
     sockopt,
 };
-use rustix::{net, pipe};
 
 use rivals_kit::{Load, Wait};
 
@@ -93,15 +93,15 @@ fn outlet(socket: OwnedFd, means: Means) -> Result<OwnedFd> {
 
 /// Makes a pipe and sends its reading end.
 fn hand_over(socket: &OwnedFd, held: usize) -> Result<OwnedFd> {
-    let (inlet, outlet) = pipe::pipe_with(pipe::PipeFlags::CLOEXEC)?;
-    pipe::fcntl_setpipe_size(&outlet, held)
+    let (inlet, outlet) = std::io::pipe()?;
+    fcntl(&outlet, FcntlArg::F_SETPIPE_SZ(held.try_into()?))
         .context("--held is above what /proc/sys/fs/pipe-max-size allows")?;
     let inlets = [inlet.as_fd()];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     rights.push(SendAncillaryMessage::ScmRights(&inlets));
     sendmsg(socket, &[IoSlice::new(&[0])], &mut rights, SendFlags::empty())?;
-    Ok(outlet)
+    Ok(outlet.into())
 }
 
 /// Takes the reading end of a pipe that was sent.

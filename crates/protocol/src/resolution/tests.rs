@@ -1,23 +1,8 @@
-//! Resolvers that talk to each other, and frames made by hand.
-
-mod network;
-mod pair;
-mod patterns;
-mod seeds;
+//! Frames that no resolver sends.
 
 use super::*;
 use crate::MILLISECOND;
 use crate::rng::Rng;
-use lanecast_transport::TopicPattern;
-use lanecast_wire::net::AdvertEntry;
-
-const SESSION: u64 = 0x5e55;
-
-/// The topics that any of `patterns` matches.
-fn selection(patterns: &[&str], topics_max: usize) -> TopicSelection {
-    let patterns = patterns.iter().map(|text| TopicPattern::wildcard(text).expect("a pattern"));
-    TopicSelection::of_patterns(patterns.collect(), topics_max)
-}
 
 fn announcement(session: u64) -> Announcement {
     Announcement {
@@ -32,10 +17,44 @@ fn announcement(session: u64) -> Announcement {
     }
 }
 
-fn resolver(id: u64, now: Nanos) -> Resolver {
-    Resolver::new(ResolverSettings { resolver: id, seed: id, ..ResolverSettings::default() }, now)
-}
-
-fn events(resolver: &mut Resolver) -> Vec<ResolverEvent> {
-    std::iter::from_fn(|| resolver.next_event()).collect()
+#[test]
+fn hostile_frames_neither_panic_nor_grow() {
+    let mut rng = Rng::new(11);
+    let settings = ResolverSettings { resolver: 1, topics_max: 100, ..ResolverSettings::default() };
+    let mut it = Resolver::new(settings, 0);
+    it.subscribe("a").expect("a name");
+    it.publish(announcement(0x5e55), "b").expect("a name");
+    let mut found = 0;
+    for round in 0..100_000 {
+        let mut buffer = [0; 512];
+        let kind = if round % 2 == 0 { Kind::Advert } else { Kind::Query };
+        let mut writer = FrameWriter::new(&mut buffer, kind, 0, rng.next_u64(), 0);
+        match kind {
+            Kind::Advert => {
+                let flags = (rng.below(40) == 0).into();
+                let mut entry = announcement(rng.below(300)).entry(flags);
+                entry.transport = rng.below(5) as u8;
+                let mut open = writer.add_entry(entry, 1).expect("room");
+                let name = ["a", "b", "c"][rng.below(3) as usize];
+                assert!(writer.add_entry_name(&mut open, name));
+            }
+            _ => assert!(writer.add_name("b") && writer.add_name("a")),
+        }
+        let length = writer.finish();
+        for _ in 0..rng.below(4) {
+            let at = 24 + rng.below(length as u64 - 24) as usize;
+            buffer[at] = rng.next_u64() as u8;
+        }
+        let (frame, _) = Frame::split(&buffer[..length]).expect("a frame");
+        let now = round * MILLISECOND;
+        it.on_frame(now, SocketAddr::from(([10, 0, 0, 3], 14_390)), &frame);
+        found += std::iter::from_fn(|| it.next_event()).count();
+        let mut buffer = [0; DATAGRAM_MIN];
+        while it.next_transmit(now, &mut buffer).is_some() {}
+    }
+    let ResolverCounters { overflowed, malformed, frames: heard, adverts, .. } = *it.counters();
+    assert!(found > 0 && overflowed > 0 && malformed > 0 && heard == 100_000);
+    assert!((1_000..=20_000).contains(&adverts), "at most one per 5 ms: {adverts}");
+    let kept = it.state.subscriptions.publishers("a").map(|(_, publishers)| publishers.len());
+    assert!(kept.is_some_and(|kept| kept <= 100), "{kept:?}");
 }

@@ -2,7 +2,9 @@
 
 use super::network::{Network, address};
 use super::*;
-use crate::SECOND;
+use crate::{announcement, entry};
+use lanecast_protocol::{MILLISECOND, SECOND};
+use lanecast_wire::net::{Frame, FrameWriter, Kind, adverts, query_flag};
 
 /// A Query for `prefixes` arrives.
 fn query(resolver: &mut Resolver, now: Nanos, prefixes: &[&str]) {
@@ -118,7 +120,7 @@ fn one_address_cannot_use_up_the_topics_of_others() {
     let mut advert = |from: usize, session: u64, topic: &str| {
         let mut buffer = [0; 512];
         let mut writer = FrameWriter::new(&mut buffer, Kind::Advert, 0, from as u64 + 2, 0);
-        let entry = announcement(session).entry(0);
+        let entry = entry(session, 0);
         let mut open = writer.add_entry(entry, topic.len()).expect("room");
         assert!(writer.add_entry_name(&mut open, topic));
         let length = writer.finish();

@@ -1,9 +1,12 @@
 //! Resolvers and daemons, with connections that break or fall silent.
 
-use super::*;
-use crate::MILLISECOND;
-use crate::resolution::{self, DaemonAction, Resolver, ResolverEvent};
-use crate::rng::Rng;
+use crate::split;
+use lanecast_protocol::resolution::{self, DaemonAction, RejectReason, Resolver, ResolverEvent};
+use lanecast_protocol::resolver_server::{ResolverServer, ResolverServerSettings};
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::{MILLISECOND, Nanos};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 /// Resolvers and daemons, which may be down.
 pub(super) struct Cluster {
@@ -234,10 +237,4 @@ impl Member {
     pub(super) fn has(&self, session: u64, topic: &str) -> bool {
         self.found.get(&session).is_some_and(|topics| topics.contains(topic))
     }
-}
-
-pub(super) fn split(bytes: &[u8]) -> Frame<'_> {
-    let (frame, rest) = Frame::split(bytes).expect("a frame");
-    assert!(rest.is_empty());
-    frame
 }

@@ -1,10 +1,11 @@
 //! Everybody comes, goes, breaks and heals by chance; when that is over, all know the truth.
 
 use super::cluster::Cluster;
-use super::*;
-use crate::MILLISECOND;
-use crate::rng::Rng;
+use crate::announcement;
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::{MILLISECOND, SECOND};
 use lanecast_transport::{TopicPattern, TopicSelection};
+use std::collections::{BTreeMap, BTreeSet};
 
 const DAEMONS: usize = 2;
 const MEMBERS: usize = 4;

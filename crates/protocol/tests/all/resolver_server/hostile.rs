@@ -1,23 +1,32 @@
 //! Clients that send nonsense, want too much, or never read.
 
-use super::cluster::split;
-use super::*;
-use crate::rng::Rng;
+use crate::{entry, split};
+use lanecast_protocol::SECOND;
+use lanecast_protocol::resolution::RejectReason;
+use lanecast_protocol::resolver_server::{
+    FRAME_MIN, ResolverServer, ResolverServerSettings, UNIDENTIFIED_MAX,
+};
+use lanecast_protocol::rng::Rng;
+use lanecast_wire::net::{Frame, FrameWriter, Kind, NAME_MAX, advert_flag, query_flag};
+use std::net::SocketAddr;
 
 fn from() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 9))
 }
 
-fn small() -> ResolverServer {
-    let settings = ResolverServerSettings {
+fn small_settings() -> ResolverServerSettings {
+    ResolverServerSettings {
         daemon: 99,
         clients_max: 4,
         client_topics_max: 10,
         topics_max: 24,
         queued_max: 8,
         ..ResolverServerSettings::default()
-    };
-    ResolverServer::new(settings, 0)
+    }
+}
+
+fn small() -> ResolverServer {
+    ResolverServer::new(small_settings(), 0)
 }
 
 /// A frame of `names`: an Advert of a session, or a Query.
@@ -27,7 +36,7 @@ fn frame(resolver: u64, session: Option<u64>, names: &[String]) -> Vec<u8> {
     let mut writer = FrameWriter::new(&mut buffer, kind, 0, resolver, 0);
     match session {
         Some(session) => {
-            let mut entry = writer.add_entry(announcement(session).entry(0), 0).expect("room");
+            let mut entry = writer.add_entry(entry(session, 0), 0).expect("room");
             assert!(names.iter().all(|name| writer.add_entry_name(&mut entry, name)));
         }
         None => assert!(names.iter().all(|name| writer.add_name(name))),
@@ -244,7 +253,7 @@ fn prefixes_are_limited_and_have_their_star() {
         bytes
     };
     let settings =
-        ResolverServerSettings { daemon: 99, client_prefixes_max: 3, ..small().settings };
+        ResolverServerSettings { daemon: 99, client_prefixes_max: 3, ..small_settings() };
     for (names, why) in [
         (vec!["a".to_owned()], RejectReason::Malformed),
         ((0..4).map(|n| format!("{n}*")).collect(), RejectReason::TooManyTopics),

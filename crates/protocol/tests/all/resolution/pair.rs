@@ -2,8 +2,14 @@
 
 use super::network::{Network, address};
 use super::*;
-use crate::SECOND;
+use crate::{announcement, entry};
+use lanecast_protocol::resolution::{Announcement, InvalidTopicName, ResolverCounters};
+use lanecast_protocol::{MILLISECOND, SECOND};
+use lanecast_wire::net::{
+    AdvertEntry, DATAGRAM_MIN, Frame, FrameWriter, Kind, NAME_MAX, address_bytes, adverts, names,
+};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 const START: Nanos = 7 * SECOND;
 
@@ -131,7 +137,7 @@ fn a_wanted_topic_is_asked_for_until_a_publisher_is_known() {
         now = it.next_deadline().expect("it asks on");
     }
     assert!((9..=12).contains(&asked), "{asked}");
-    advert(&mut it, now, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, now, 2, entry(SESSION, 0), "a");
     assert!(frames(&mut it, now + SECOND).is_empty());
     it.session_lost(now, SESSION);
     assert_eq!(frames(&mut it, now).len(), 1, "asked again at once");
@@ -164,8 +170,8 @@ fn own_frames_that_come_back_are_ignored() {
 fn asking_rests_while_one_of_two_publishers_is_left() {
     let mut it = resolver(1, START);
     it.subscribe("a").expect("a name");
-    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
-    advert(&mut it, START, 2, announcement(SESSION + 1).entry(0), "a");
+    advert(&mut it, START, 2, entry(SESSION, 0), "a");
+    advert(&mut it, START, 2, entry(SESSION + 1, 0), "a");
     frames(&mut it, START);
     frames(&mut it, START + 10 * MILLISECOND);
     it.session_lost(START + SECOND, SESSION);
@@ -182,7 +188,7 @@ fn a_foreign_advert_of_an_own_session_is_ignored() {
     it.subscribe("b").expect("a name");
     events(&mut it);
     it.session_lost(START, SESSION);
-    let entry = announcement(SESSION).entry(0);
+    let entry = entry(SESSION, 0);
     advert(&mut it, START, 2, entry, "a");
     advert(&mut it, START, 2, entry, "b");
     it.unpublish(SESSION);
@@ -206,7 +212,7 @@ fn an_unwanted_topic_is_not_asked_for_and_found_anew_later() {
     let mut it = resolver(1, START);
     it.subscribe("a").expect("a name");
     it.subscribe("a").expect("a name");
-    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, START, 2, entry(SESSION, 0), "a");
     assert_eq!(events(&mut it).len(), 1);
     it.unsubscribe("a");
     assert!(!frames(&mut it, START).is_empty(), "one still wants it");
@@ -214,10 +220,10 @@ fn an_unwanted_topic_is_not_asked_for_and_found_anew_later() {
     it.unsubscribe("a");
     assert!(frames(&mut it, START + SECOND).is_empty());
     assert_eq!(it.next_deadline(), None, "nothing is kept");
-    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, START, 2, entry(SESSION, 0), "a");
     assert!(events(&mut it).is_empty());
     it.subscribe("a").expect("a name");
-    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, START, 2, entry(SESSION, 0), "a");
     assert_eq!(events(&mut it).len(), 1);
 }
 
@@ -248,7 +254,7 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
     }
     assert_eq!(times, [0, 10 * MILLISECOND, 30 * MILLISECOND]);
 
-    let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
+    let (entry, gone) = (entry(SESSION, 0), entry(SESSION, 1));
     let mut other = resolver(2, START);
     other.subscribe("a").expect("a name");
     advert(&mut other, START, 1, entry, "a");
@@ -264,7 +270,7 @@ fn an_end_is_told_three_times_and_leaves_a_tombstone() {
 
 #[test]
 fn a_forged_end_does_not_hide_the_session() {
-    let (entry, gone) = (announcement(SESSION).entry(0), announcement(SESSION).entry(1));
+    let (entry, gone) = (entry(SESSION, 0), entry(SESSION, 1));
     let mut it = resolver(1, START);
     it.subscribe("a").expect("a name");
     advert(&mut it, START, 66, entry, "a");
@@ -278,7 +284,7 @@ fn a_forged_end_does_not_hide_the_session() {
 fn an_unspecified_address_is_where_the_advert_comes_from() {
     let mut it = resolver(1, START);
     it.subscribe("a").expect("a name");
-    advert(&mut it, START, 2, announcement(SESSION).entry(0), "a");
+    advert(&mut it, START, 2, entry(SESSION, 0), "a");
     let control = SocketAddr::new(address(9).ip(), 4_000);
     let announcement = Announcement { control, ..announcement(SESSION) };
     assert_eq!(events(&mut it), [ResolverEvent::Found { announcement, topic: "a".into() }]);
@@ -287,13 +293,14 @@ fn an_unspecified_address_is_where_the_advert_comes_from() {
 #[test]
 fn addresses_of_others_are_believed_only_if_that_is_allowed() {
     let control = SocketAddr::from(([10, 0, 0, 77], 4_000));
-    let foreign = Announcement { control, ..announcement(SESSION) };
+    let mut foreign = entry(SESSION, 0);
+    (foreign.control, foreign.control_port) = address_bytes(control);
     for allowed in [false, true] {
         let settings =
             ResolverSettings { resolver: 1, allow_foreign: allowed, ..ResolverSettings::default() };
         let mut it = Resolver::new(settings, START);
         it.subscribe("a").expect("a name");
-        advert(&mut it, START, 2, foreign.entry(0), "a");
+        advert(&mut it, START, 2, foreign, "a");
         assert_eq!(events(&mut it).len(), usize::from(allowed));
         assert_eq!(it.counters().foreign, u64::from(!allowed));
     }

@@ -1,8 +1,12 @@
 //! Resolvers find publications by daemons, also across failures.
 
 use super::cluster::Cluster;
-use super::*;
+use crate::{announcement, entry, split};
+use lanecast_protocol::resolver_server::{ResolverServer, ResolverServerSettings};
+use lanecast_protocol::{MILLISECOND, SECOND};
 use lanecast_transport::{TopicPattern, TopicSelection};
+use lanecast_wire::net::{FrameWriter, Kind, adverts, query_flag};
+use std::collections::BTreeSet;
 
 const S: u64 = 0x5e55;
 
@@ -25,7 +29,7 @@ fn a_topic_is_found_in_either_order_of_arrival() {
     publish(&mut cluster, 2, S + 1, "late");
     subscribe(&mut cluster, 0, "late");
     subscribe(&mut cluster, 0, "early");
-    cluster.run(10 * crate::MILLISECOND);
+    cluster.run(10 * MILLISECOND);
     assert!(cluster.members[1].has(S + 1, "late") && cluster.members[0].has(S + 1, "late"));
     assert!(cluster.members[0].has(S, "early"), "its own");
     assert!(cluster.members[2].found.is_empty());
@@ -91,17 +95,17 @@ fn an_unspecified_address_is_where_the_connection_comes_from() {
     let asker = resolver_server.connect(0, "10.0.0.8:99".parse().unwrap()).expect("room");
     let mut buffer = [0; 512];
     let mut writer = FrameWriter::new(&mut buffer, Kind::Advert, 0, 5, 0);
-    let mut entry = writer.add_entry(announcement(S).entry(0), 1).expect("room");
+    let mut entry = writer.add_entry(entry(S, 0), 1).expect("room");
     assert!(writer.add_entry_name(&mut entry, "a"));
     let length = writer.finish();
-    resolver_server.on_frame(0, publisher, &cluster::split(&buffer[..length]));
+    resolver_server.on_frame(0, publisher, &split(&buffer[..length]));
     let mut writer = FrameWriter::new(&mut buffer, Kind::Query, query_flag::ALL, 6, 0);
     assert!(writer.add_name("b"));
     let length = writer.finish();
-    resolver_server.on_frame(0, asker, &cluster::split(&buffer[..length]));
+    resolver_server.on_frame(0, asker, &split(&buffer[..length]));
     let length =
         resolver_server.next_frame(0, asker, &mut buffer).expect("all, though it is not wanted");
-    let (told, topics) = adverts(cluster::split(&buffer[..length]).body).next().expect("an entry");
+    let (told, topics) = adverts(split(&buffer[..length]).body).next().expect("an entry");
     assert_eq!(told.control(), "10.0.0.7:4000".parse().unwrap());
     assert_eq!(topics.collect::<Vec<_>>(), ["a"]);
     assert_eq!(resolver_server.next_frame(0, asker, &mut buffer), None, "once");
@@ -116,11 +120,7 @@ fn ten_thousand_topics_are_found_at_once() {
     }
     let all =
         |cluster: &Cluster| cluster.members[1].found.values().map(BTreeSet::len).sum::<usize>();
-    assert!(
-        cluster.run_until(crate::MILLISECOND, |cluster| all(cluster) == 10_000),
-        "{}",
-        all(&cluster)
-    );
+    assert!(cluster.run_until(MILLISECOND, |cluster| all(cluster) == 10_000), "{}", all(&cluster));
     assert!(cluster.bytes < 2_500_000, "{}", cluster.bytes);
     cluster.bytes = 0;
     cluster.run(100 * SECOND);

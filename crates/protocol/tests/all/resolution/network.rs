@@ -1,9 +1,13 @@
 //! A group of resolvers on a network that loses frames and falls apart, by a seed.
 
-use super::*;
-use crate::MICROSECOND;
+use super::{events, resolver};
+use crate::split;
+use lanecast_protocol::resolution::{Resolver, ResolverEvent};
+use lanecast_protocol::rng::Rng;
+use lanecast_protocol::{MICROSECOND, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::SocketAddr;
 
 /// Time of arrival, number, sender, destination, and the frame.
 type Flight = (Nanos, u64, usize, usize, Vec<u8>);
@@ -85,9 +89,7 @@ impl Network {
     fn arrive(&mut self) {
         while self.flying.peek().is_some_and(|Reverse((at, ..))| *at <= self.now) {
             let Some(Reverse((_, _, from, to, bytes))) = self.flying.pop() else { return };
-            let (frame, rest) = Frame::split(&bytes).expect("a frame");
-            assert!(rest.is_empty());
-            self.resolvers[to].on_frame(self.now, address(from), &frame);
+            self.resolvers[to].on_frame(self.now, address(from), &split(&bytes));
             self.note(to);
         }
     }
