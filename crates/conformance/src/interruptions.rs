@@ -148,8 +148,8 @@ pub fn a_path_that_comes_back_loses_nothing<P: Publish, S: Subscribe>(
     for _ in 0..5 {
         source.send_some(60);
         // Some are read before the cut, and the others are under way.
-        let read = record.messages().len() + 30;
-        listen(&mut record, &mut subscriber, |record| record.messages().len() >= read);
+        let read = record.message_count() + 30;
+        listen(&mut record, &mut subscriber, |record| record.message_count() >= read);
         path.cut();
         source.send_if_room(60);
         path.restore();

@@ -38,7 +38,7 @@ pub fn matching_topics_join_by_themselves<C: Transport>(transport: &C) {
     early.send(b"early").expect("room");
     early.send_on(added, b"added").expect("room");
     late.send(b"late").expect("room");
-    record.listen(&mut feed, |record| record.messages().len() == 3);
+    record.listen(&mut feed, |record| record.message_count() == 3);
     record.check_lives();
     assert_eq!(topics_of(&record), ["p.added", "p.early", "p.late"]);
     for entry in record.entries() {

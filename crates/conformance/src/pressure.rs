@@ -23,9 +23,9 @@ pub fn back_pressure_is_a_value<C: Transport>(transport: &C) {
             sent += fill(&mut publisher, sent, length);
             sent > before
         });
-        record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
         record.exhaust(&mut subscriber);
-        assert_eq!(record.messages().len() as u64, sent);
+        assert_eq!(record.message_count() as u64, sent);
         let news = record.messages().split_off(before as usize);
         (before..sent)
             .zip(news)
@@ -54,11 +54,11 @@ pub fn a_blocked_publisher_goes_on<C: Transport>(transport: &C) {
     });
     let mut record = Record::new();
     while let Ok(full) = told.recv() {
-        record.listen(&mut subscriber, |record| record.messages().len() as u64 >= full);
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= full);
     }
     record.listen(&mut subscriber, |record| !record.left().is_empty());
     let sent = writer.join().expect("the writer");
-    assert_eq!(record.messages().len() as u64, sent);
+    assert_eq!(record.message_count() as u64, sent);
     (0..sent)
         .zip(record.messages())
         .for_each(|(number, bytes)| Body::of_length(number, 500).check(bytes));
@@ -79,7 +79,7 @@ pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
     });
     let reader = thread::spawn(move || {
         let mut record = Record::new();
-        record.listen(&mut fast, |record| record.messages().len() >= 400);
+        record.listen(&mut fast, |record| record.message_count() >= 400);
         record
     });
     let mut record = Record::new();
@@ -87,7 +87,7 @@ pub fn a_slow_subscriber_loses_nothing<C: Transport>(transport: &C) {
         let work = slow.poll(1, |event| record.note(event));
         assert!(work <= 1, "no more than asked for");
         // Each yield may cost a slice of every thread that spins: few, whatever the machine does.
-        let count = record.messages().len();
+        let count = record.message_count();
         if work == 1 && count.is_multiple_of(8) {
             (0..20).for_each(|_| thread::yield_now());
         }
@@ -143,7 +143,7 @@ pub fn closing_tells_whether_all_was_read<C: Transport>(transport: &C) {
         }
         record.listen(&mut subscriber, |record| !record.left().is_empty());
         assert_eq!(closer.join().expect("the closer"), read_while_closing);
-        assert_eq!(record.messages().len(), 50, "nothing is lost either way");
+        assert_eq!(record.message_count(), 50, "nothing is lost either way");
         record.check_lives();
     }
 }

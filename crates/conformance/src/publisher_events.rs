@@ -80,7 +80,7 @@ pub fn room_again_is_an_event<C: Transport>(transport: &C) {
         sent += fill(&mut publisher, sent, 1_000);
         (0..20).for_each(|_| poll(&mut publisher, &mut notes));
         assert_eq!(notes.len(), 1 + round, "nothing has been read yet: {notes:?}");
-        record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
         until("room", || {
             // A subscriber reports what it has read as it polls and waits.
             let work = subscriber.poll(64, |event| record.note(event));
@@ -92,7 +92,7 @@ pub fn room_again_is_an_event<C: Transport>(transport: &C) {
         assert_eq!(notes[1 + round..], [Note::Writable], "once per refusal");
         publisher.try_send(&[0; 1_000]).expect("there is room");
         sent += 1;
-        record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
         // A subscriber tells in steps how far it has read: the next step would make room, too.
         until("all is known to be read", || {
             let work = subscriber.poll(64, |event| record.note(event));
@@ -119,7 +119,7 @@ pub fn a_report_names_who_has_not_read_everything<C: Transport>(transport: &C) {
         publisher.send(&number.to_le_bytes()).expect("room");
     }
     let mut record = Record::new();
-    record.listen(&mut quick, |record| record.messages().len() == 10);
+    record.listen(&mut quick, |record| record.message_count() == 10);
     until("the report of what was read", || {
         let work = quick.poll(64, |event| record.note(event));
         quick.wait(work);
@@ -141,7 +141,7 @@ pub fn a_report_names_who_has_not_read_everything<C: Transport>(transport: &C) {
     let report = closer.join().expect("the closer");
     assert!(report.is_complete() && !report.timed_out(), "{report}");
     assert_eq!((report.complete(), report.incomplete().len()), (2, 0), "{report}");
-    assert_eq!(late.messages().len(), 10);
+    assert_eq!(late.message_count(), 10);
 }
 
 /// A subscriber that left with messages unread is named, and does not make a report incomplete.
@@ -153,7 +153,7 @@ pub fn a_report_tells_who_left_early<C: Transport>(transport: &C) {
         (0..10).for_each(|_| publisher.send(b"to be read").expect("room"));
         let mut record = Record::new();
         if reads {
-            record.listen(&mut subscriber, |record| record.messages().len() == 10);
+            record.listen(&mut subscriber, |record| record.message_count() == 10);
         }
         drop(subscriber);
         until("its departure", || publisher.subscribers() == 0);

@@ -46,6 +46,8 @@ pub enum Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     entries: Vec<Entry>,
+    /// Places of the messages among the entries: tests ask for their number after each poll.
+    messages: Vec<usize>,
 }
 
 impl Record {
@@ -61,6 +63,9 @@ impl Record {
 
     /// Records an event.
     pub fn note(&mut self, event: Event<'_>) {
+        if matches!(event, Event::Message(_)) {
+            self.messages.push(self.entries.len());
+        }
         self.entries.push(match event {
             Event::Joined(stream) => Entry::Joined(stream.clone()),
             Event::Message(message) => Entry::Message {
@@ -93,13 +98,26 @@ impl Record {
         while subscriber.poll(usize::MAX, |event| self.note(event)) > 0 {}
     }
 
+    /// Number of messages.
+    pub fn message_count(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Bytes of the message of this index.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer messages.
+    pub fn message(&self, index: usize) -> &[u8] {
+        match &self.entries[self.messages[index]] {
+            Entry::Message { bytes, .. } => bytes,
+            other => unreachable!("{other:?} is among the messages"),
+        }
+    }
+
     /// The messages' bytes.
     pub fn messages(&self) -> Vec<&[u8]> {
-        let bytes = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Message { bytes, .. } => Some(bytes.as_slice()),
-            _ => None,
-        });
-        bytes.collect()
+        (0..self.message_count()).map(|index| self.message(index)).collect()
     }
 
     /// The messages of one session.
@@ -187,7 +205,7 @@ impl Record {
     /// Numbers of its events, for failures.
     pub(crate) fn summary(&self) -> String {
         let (joined, left) = (self.joined().len(), self.left().len());
-        format!("{joined} joined, {} messages, {left} left", self.messages().len())
+        format!("{joined} joined, {} messages, {left} left", self.message_count())
     }
 }
 

@@ -21,7 +21,7 @@ pub fn many_threads_share_a_publisher<C: Transport>(transport: &C) {
         })
         .collect();
     let mut record = Record::new();
-    record.listen(&mut subscriber, |record| record.messages().len() as u64 >= THREADS * EACH);
+    record.listen(&mut subscriber, |record| record.message_count() as u64 >= THREADS * EACH);
     writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
     let publisher = shared.into_inner().expect("the last handle");
     drop(publisher);
@@ -68,7 +68,7 @@ pub fn offers_and_claims_share_one_order<C: Transport>(transport: &C) {
             }
         }
     }
-    record.listen(&mut subscriber, |record| record.messages().len() >= 90);
+    record.listen(&mut subscriber, |record| record.message_count() >= 90);
     let expected: Vec<[u8; 8]> = (0..90u64).map(u64::to_le_bytes).collect();
     assert_eq!(record.messages(), expected);
 }

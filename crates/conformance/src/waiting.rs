@@ -61,8 +61,8 @@ pub fn ping_and_pong<C: Transport>(transport: &C) {
     let mut record = Record::new();
     for round in 0..ROUNDS {
         ping.send(&round.to_le_bytes()).expect("room");
-        record.listen(&mut pongs, |record| record.messages().len() as u64 > round);
-        assert_eq!(record.messages()[round as usize], round.to_le_bytes());
+        record.listen(&mut pongs, |record| record.message_count() as u64 > round);
+        assert_eq!(record.message(round as usize), round.to_le_bytes());
     }
     drop(echo.join().expect("the echo"));
 }

@@ -62,7 +62,7 @@ pub fn a_message_makes_the_descriptor_readable<C: Transport>(transport: &C) {
         until("both messages", || {
             subscriber.poll(1, |event| record.note(event));
             let descriptor = subscriber.wakeup().expect("a descriptor");
-            let has_all = record.messages().len() as u64 == 2 * (round + 1);
+            let has_all = record.message_count() as u64 == 2 * (round + 1);
             // The poll returned a message, not 0.
             assert!(!has_all || is_readable(descriptor, Duration::ZERO), "round {round}");
             has_all
@@ -108,7 +108,7 @@ pub fn a_loop_on_the_descriptor_misses_nothing<C: Transport>(transport: &C) {
     });
     let mut record = Record::new();
     let all = 2 * COUNT as usize;
-    listen(&mut record, &mut subscriber, 3, |record| record.messages().len() == all);
+    listen(&mut record, &mut subscriber, 3, |record| record.message_count() == all);
     drop(writers.map(|writer| writer.join().expect("a writer")));
     record.check_lives();
 }
@@ -125,7 +125,7 @@ pub fn two_loops_on_descriptors_answer_each_other<C: Transport>(transport: &C) {
     let echo = thread::spawn(move || {
         let mut record = Record::new();
         for round in 1..=ROUNDS {
-            listen(&mut record, &mut pings, 64, |record| record.messages().len() == round);
+            listen(&mut record, &mut pings, 64, |record| record.message_count() == round);
             pong.send(b"pong").expect("room");
         }
         pong
@@ -133,7 +133,7 @@ pub fn two_loops_on_descriptors_answer_each_other<C: Transport>(transport: &C) {
     let mut record = Record::new();
     for round in 1..=ROUNDS {
         ping.send(b"ping").expect("room");
-        listen(&mut record, &mut pongs, 64, |record| record.messages().len() == round);
+        listen(&mut record, &mut pongs, 64, |record| record.message_count() == round);
     }
     drop(echo.join().expect("the echo"));
 }
@@ -153,7 +153,7 @@ pub fn room_makes_the_publishers_descriptor_readable<C: Transport>(transport: &C
             // The network still sends what is published, which may make room.
             !is_readable(publisher.wakeup().expect("a descriptor"), QUIET)
         });
-        record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
+        record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
         record.exhaust(&mut subscriber);
         let descriptor = publisher.wakeup().expect("a descriptor");
         assert!(is_readable(descriptor, PATIENCE), "round {round}: all was read");
@@ -165,7 +165,7 @@ pub fn room_makes_the_publishers_descriptor_readable<C: Transport>(transport: &C
         });
         sent += 1;
     }
-    record.listen(&mut subscriber, |record| record.messages().len() as u64 >= sent);
+    record.listen(&mut subscriber, |record| record.message_count() as u64 >= sent);
     record.check_lives();
 }
 
@@ -194,9 +194,9 @@ pub fn a_publisher_on_the_descriptor_goes_on<C: Transport>(transport: &C) {
     until("a quarter", || {
         subscriber.poll(5, |event| record.note(event));
         (0..10).for_each(|_| thread::yield_now());
-        record.messages().len() as u64 >= COUNT / 4
+        record.message_count() as u64 >= COUNT / 4
     });
-    record.listen(&mut subscriber, |record| record.messages().len() as u64 == COUNT);
+    record.listen(&mut subscriber, |record| record.message_count() as u64 == COUNT);
     drop(writer.join().expect("the writer"));
     (0..COUNT)
         .zip(record.messages())
@@ -237,7 +237,7 @@ pub fn many_ends_share_one_loop<C: Transport>(transport: &C) {
     let (mut ready, mut sent) = (Vec::new(), 0);
     publishers[0].send(b"first").expect("room");
     // Each message causes the next one, on the next topic.
-    while records.iter().any(|record| record.messages().len() < COUNT) {
+    while records.iter().any(|record| record.message_count() < COUNT) {
         set.wait(Some(PATIENCE), &mut ready).expect("a wait");
         assert!(!ready.is_empty(), "slept through an event");
         for key in &ready {
@@ -273,12 +273,12 @@ pub fn waits_and_the_descriptor_mix<C: Transport>(transport: &C) {
     for round in 1..=40 {
         ask.send(round % 3 == 0).expect("the writer listens");
         if round % 2 == 0 {
-            record.listen(&mut subscriber, |record| record.messages().len() == round);
+            record.listen(&mut subscriber, |record| record.message_count() == round);
         } else {
             let work = subscriber.poll(64, |event| record.note(event));
             // It may end by the message, which then must not be missed by the descriptor.
             subscriber.wait(work);
-            listen(&mut record, &mut subscriber, 64, |record| record.messages().len() == round);
+            listen(&mut record, &mut subscriber, 64, |record| record.message_count() == round);
         }
     }
     drop(ask);
@@ -299,9 +299,9 @@ pub fn descriptors_come_and_go<C: Transport>(transport: &C) {
         let mut others = [0, 1].map(|_| Record::new());
         publisher.send(b"to all").expect("room");
         for (guest, other) in guests.iter_mut().zip(&mut others) {
-            listen(other, guest, 64, |other| !other.messages().is_empty());
+            listen(other, guest, 64, |other| other.message_count() > 0);
         }
-        listen(&mut record, &mut stays, 64, |record| record.messages().len() == round);
+        listen(&mut record, &mut stays, 64, |record| record.message_count() == round);
         drop(guests);
         until("the guests to be gone", || publisher.subscribers() == 1);
     }

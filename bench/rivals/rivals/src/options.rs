@@ -172,7 +172,7 @@ impl Options {
 
     /// Seconds of measured load.
     pub fn seconds(&self) -> f64 {
-        self.seconds.unwrap_or(self.by_extent(0.2, 0.5, 1.5))
+        self.seconds.unwrap_or(self.by_extent(0.05, 0.5, 1.5))
     }
 
     /// Rows in the order in which they were asked for, or those of the programme.
