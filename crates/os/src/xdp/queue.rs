@@ -91,10 +91,7 @@ impl Frames {
     /// Gives frames of received datagrams to the kernel again.
     pub(super) fn refill(&mut self, used: &mut Vec<FrameBuffer>) {
         for frame in used.drain(..) {
-            // As many entries as there are frames for receiving: there is room.
-            let has_room = self.fill.has_room(1);
-            debug_assert!(has_room, "each frame is in one place");
-            self.fill.push(frame.into_address());
+            self.fill.push_returned(frame.into_address());
         }
         self.fill.submit();
     }

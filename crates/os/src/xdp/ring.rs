@@ -214,6 +214,14 @@ impl<T: Copy> ProducerRing<T> {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: T) {
         debug_assert!(self.next.wrapping_sub(self.consumed) <= self.memory.mask, "room was found");
+        self.push_returned(entry);
+    }
+
+    /// Adds an entry that the kernel has taken out of this ring before, and given back. With as many
+    /// places as there are entries there is room for it, even while the kernel's position says
+    /// otherwise: the kernel shows received frames first, and its position in the fill ring then.
+    #[inline(always)]
+    pub(super) fn push_returned(&mut self, entry: T) {
         let place = self.memory.entry(self.next);
         self.next = self.next.wrapping_add(1);
         // SAFETY: the kernel has consumed the entry before, and does not read this one yet.
@@ -231,5 +239,48 @@ impl<T: Copy> ProducerRing<T> {
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.load_consumed() == self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring of its own memory, with the test in the kernel's place.
+    fn ring(entries: u32) -> ProducerRing<u64> {
+        let bytes = 16 + entries as usize * size_of::<u64>();
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED);
+        let start = start.expect("memory");
+        // SAFETY: within the mapping, behind the producer's position.
+        let consumer = unsafe { start.byte_add(8) }.cast();
+        // SAFETY: the same, behind the consumer's.
+        let first = unsafe { start.byte_add(16) }.cast();
+        let (producer, mask) = (start.cast(), entries - 1);
+        let memory = RingMemory { start, bytes, producer, consumer, entries: first, mask };
+        ProducerRing { memory, next: 0, consumed: 0 }
+    }
+
+    #[test]
+    fn frames_come_back_before_the_position_tells_of_their_places() {
+        let mut fill = ring(4);
+        for frame in 0..4 {
+            assert!(fill.has_room(1));
+            fill.push(frame);
+        }
+        fill.submit();
+        assert!(!fill.has_room(1));
+        // The kernel has taken all of them, received into three, and is about to tell how far it is.
+        (0..3).for_each(|frame| fill.push_returned(frame));
+        fill.submit();
+        assert_eq!(fill.memory.producer().load(Ordering::Relaxed), 7);
+        // SAFETY: the test alone reads and writes the entries.
+        let kept = [0, 1, 2, 3].map(|place| unsafe { fill.memory.entry(place).read() });
+        assert_eq!(kept, [0, 1, 2, 3], "the place of the frame that is still out is as it was");
+        fill.memory.consumer().store(4, Ordering::Relaxed);
+        assert!(fill.has_room(1) && !fill.has_room(2));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Orders {
     lines: Receiver<String>,
-    /// Signalled for each order.
+    /// Signalled for each order; who sleeps by it clears it before asking for the next.
     pub(crate) event: Arc<EventFd>,
 }
 
@@ -47,8 +47,6 @@ impl Orders {
 
     /// The next order, if there is one.
     pub(crate) fn next(&self) -> Result<Option<Order>> {
-        // Before the look: an order from now on signals anew.
-        self.event.clear();
         let line = match self.lines.try_recv() {
             Ok(line) => line,
             Err(TryRecvError::Empty) => return Ok(None),

@@ -56,6 +56,8 @@ pub(crate) fn act(words: &Words) -> Result<()> {
             subscriber.wait(work);
         } else if work == 0 {
             wait_readable([subscriber.wakeup()?, orders.event.as_fd()], None);
+            // Before the next look: an order from now on signals anew.
+            orders.event.clear();
         }
     }
     println!("read={}", witness.read);

@@ -1,6 +1,7 @@
 //! Arguments of an actor.
 
 use anyhow::{Context, Result, bail};
+use lanecast_base::WaitStrategy;
 use lanecast_net::{IoKind, NetSettings, Network, Pacing, ThreadingMode, TransportKind};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -80,6 +81,8 @@ impl Words {
     /// The settings: those of the product where nothing is said.
     pub(crate) fn settings(&self) -> Result<NetSettings> {
         let usual = NetSettings::default();
+        // An unoptimised poll takes so long that all hosts would only spin, on the CPUs of one.
+        let wait = if cfg!(debug_assertions) { WaitStrategy::Park } else { usual.subscriber_wait };
         Ok(NetSettings {
             interface: self.text("interface").unwrap_or("eth0").to_owned(),
             group: self.get("group")?.unwrap_or(usual.group),
@@ -102,6 +105,8 @@ impl Words {
                 Some("xdp") => IoKind::Xdp,
                 _ => IoKind::Sockets,
             },
+            publisher_wait: wait,
+            subscriber_wait: wait,
             first_sequence: self.number("first_sequence", usual.first_sequence)?,
             threading: match self.text("drive") {
                 Some("thread") => ThreadingMode::Thread,
