@@ -18,6 +18,7 @@ pub(crate) struct Build {
     pub(crate) name: &'static str,
     command: Command,
     ends_last: &'static [&'static str],
+    is_of_models: bool,
 }
 
 /// A test program that is built.
@@ -31,6 +32,9 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// Working directory, as cargo sets it: that of the manifest.
     pub(crate) directory: PathBuf,
+    /// Whether its tests are models, which map stacks for each schedule that they try: threads of
+    /// one program only wait for each other's mappings.
+    pub(crate) is_of_models: bool,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +64,7 @@ impl Build {
         command.arg("--workspace").envs(compiler(root, lints));
         // These start programs or examples, which cargo may link after them.
         let ends_last = &["lanecast-cli", "lanecast-examples", "lanecast-system-tests"];
-        Self { name: "build of the tests", command, ends_last }
+        Self { name: "build of the tests", command, ends_last, is_of_models: false }
     }
 
     /// The model checker's, in a directory of its own: its flags would make all other builds start
@@ -71,7 +75,7 @@ impl Build {
             .args(["--profile", "loom", "--lib", "--target-dir", "target/loom"])
             .args(LOOM.iter().flat_map(|package| ["-p", package]))
             .env("RUSTFLAGS", "--cfg loom");
-        Self { name: "build of loom", command, ends_last: &[] }
+        Self { name: "build of loom", command, ends_last: &[], is_of_models: true }
     }
 
     /// Builds, and hands each program to `each`; returns whether everything was built, and how
@@ -81,7 +85,8 @@ impl Build {
         let output = child.stdout.take().context("cargo's output is not there")?;
         let mut last = Vec::new();
         for line in BufReader::new(output).lines() {
-            let Some(program) = program(&line?) else { continue };
+            let Some(mut program) = program(&line?) else { continue };
+            program.is_of_models = self.is_of_models;
             if self.ends_last.contains(&program.package.as_str()) {
                 last.push(program);
             } else {
@@ -131,7 +136,7 @@ fn program(line: &str) -> Option<Program> {
     let directory = message.manifest_path?.parent()?.to_owned();
     let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).ok()?;
     let package = package(&manifest)?.to_owned();
-    Some(Program { package, target: message.target?.name, path, directory })
+    Some(Program { package, target: message.target?.name, path, directory, is_of_models: false })
 }
 
 /// The package's name, from its manifest.

@@ -60,7 +60,11 @@ pub(crate) fn parts(program: &Program, cpus: usize) -> Vec<Part> {
     let rules = RULES.iter().filter(|rule| rule.package == package && !is_unit);
     let mut parts = Vec::new();
     let waits = WAITING.contains(&package);
-    let threads = cpus * if waits { THREADS_THAT_WAIT } else { 1 };
+    let threads = match (program.is_of_models, waits) {
+        (true, _) => 1,
+        (false, true) => cpus * THREADS_THAT_WAIT,
+        (false, false) => cpus,
+    };
     let mut rest = vec![format!("--test-threads={threads}")];
     let mut is_left = true;
     for rule in rules {
@@ -86,7 +90,9 @@ mod tests {
 
     fn arguments(package: &str, target: &str) -> Vec<String> {
         let (package, target) = (package.to_owned(), target.to_owned());
-        let program = Program { package, target, path: "p".into(), directory: "d".into() };
+        let (path, directory) = ("p".into(), "d".into());
+        let is_of_models = target == "models";
+        let program = Program { package, target, path, directory, is_of_models };
         parts(&program, 2).iter().map(|part| part.arguments.join(" ")).collect()
     }
 
@@ -94,6 +100,7 @@ mod tests {
     fn each_test_is_in_exactly_one_part() {
         assert_eq!(arguments("lanecast-ring", "all"), ["--test-threads=2"]);
         assert_eq!(arguments("lanecast-cli", "all"), ["--test-threads=6"]);
+        assert_eq!(arguments("lanecast-ring", "models"), ["--test-threads=1"]);
         assert_eq!(
             arguments("lanecast-conformance", "all"),
             ["--test-threads=1 processes::", "--test-threads=2 --skip processes::"]

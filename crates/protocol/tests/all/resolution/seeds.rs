@@ -28,8 +28,8 @@ struct Population {
 }
 
 impl Population {
-    /// Each resolver publishes a session of its own topics, and wants some of everybody's; some want
-    /// those of a pattern as well.
+    /// Each resolver publishes a session of its own topics, and wants some of everybody's; some
+    /// want those of a pattern as well.
     fn new(count: usize, topics: usize, seed: u64) -> Self {
         let mut it = Self {
             network: Network::new(count, seed),
