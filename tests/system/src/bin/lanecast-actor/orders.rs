@@ -21,7 +21,7 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Orders {
     lines: Receiver<String>,
-    /// Signalled for each order; who sleeps by it clears it before asking for the next.
+    /// Signalled for each order; a sleeper by it clears it before it asks for the next.
     pub(crate) event: Arc<EventFd>,
 }
 
