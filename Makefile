@@ -14,9 +14,8 @@ XTASK := cargo build --quiet --locked --workspace --bin xtask && $${CARGO_TARGET
 # Not the program's: its pages would take the place of the library's, which has the same name.
 DOC := cargo doc --locked --workspace --exclude lanecast-cli --no-deps
 
-# The crates whose orderings the model checker explores, in a directory of its own, so that neither
-# it nor the other builds start anew because of the other's flags. `cargo xtask suite` builds the same.
-LOOM := RUSTFLAGS="--cfg loom" cargo test --locked --profile loom --lib --target-dir target/loom \
+# The crates whose orderings the model checker explores. `cargo xtask suite` builds the same.
+LOOM := cargo test --locked --config tests/loom.toml --lib \
 	-p lanecast-base -p lanecast-os -p lanecast-ring -p lanecast-shm
 
 help: ## List the targets

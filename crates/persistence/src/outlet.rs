@@ -23,6 +23,8 @@ pub trait StoreOutlet {
 }
 
 /// Destination of a receiver's requests and events.
+///
+/// The functions that hand out messages are compiled for each outlet, all others once.
 pub trait ReceiverOutlet {
     /// Sends a request about the stream of `source` to the store with this index; `source` is 0 in
     /// questions about the whole topic. It may be lost: requests are repeated.
@@ -30,4 +32,14 @@ pub trait ReceiverOutlet {
 
     /// Tells the application.
     fn event(&mut self, event: ReceiverEvent<'_>);
+}
+
+impl<O: ReceiverOutlet + ?Sized> ReceiverOutlet for &mut O {
+    fn request(&mut self, store: usize, source: u64, frame: &StoreFrame<'_>) {
+        (**self).request(store, source, frame);
+    }
+
+    fn event(&mut self, event: ReceiverEvent<'_>) {
+        (**self).event(event);
+    }
 }

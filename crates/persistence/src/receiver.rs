@@ -184,7 +184,7 @@ impl Receiver {
     }
 
     /// Live messages of a session were lost, so that no number shows it.
-    pub fn on_lost(&mut self, session: u64, first: u64, count: u64, out: &mut impl ReceiverOutlet) {
+    pub fn on_lost(&mut self, session: u64, first: u64, count: u64, out: &mut dyn ReceiverOutlet) {
         // Numbers show it for streams that stores keep: the stores have the messages.
         if self.unkept.contains(&session) {
             out.event(ReceiverEvent::UnkeptLost { session, first, count });
@@ -229,7 +229,7 @@ impl Receiver {
 
     /// Gives up the registration: nothing is kept for this receiver any more. The frames may be
     /// lost; a later life with the same id begins where it is set up to.
-    pub fn detach(&mut self, out: &mut impl ReceiverOutlet) {
+    pub fn detach(&mut self, out: &mut dyn ReceiverOutlet) {
         for source in self.streams.keys() {
             for store in 0..self.stores.len() {
                 out.request(store, *source, &StoreFrame::Detach { receiver: self.id });
@@ -238,7 +238,7 @@ impl Receiver {
     }
 
     /// Asks the stores what is due, and tells them what was consumed.
-    pub fn tick(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+    pub fn tick(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         if now >= self.ask_at {
             self.ask(now, out);
         }
@@ -260,7 +260,7 @@ impl Receiver {
         self.due = streams.unwrap_or(Nanos::MAX).min(self.ask_at).max(now + 1);
     }
 
-    fn ask(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+    fn ask(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         self.token += 1;
         (self.asked, self.ask_at) = (now, now + self.settings.retry);
         // Streams that come later begin at their oldest message.
@@ -288,7 +288,7 @@ impl Receiver {
         self.settings.stores.is_recovery_quorum(has_answered)
     }
 
-    fn tell_waiting(&mut self, out: &mut impl ReceiverOutlet) {
+    fn tell_waiting(&mut self, out: &mut dyn ReceiverOutlet) {
         let is_waiting = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
         let silent = self.stores.iter().filter(|store| store.answered == 0 || store.is_lost);
         let silent: Vec<String> = silent.map(|store| store.name.clone()).collect();
@@ -362,7 +362,7 @@ impl Receiver {
         source: u64,
         offer: &StoreOffer,
         now: Nanos,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
             return;
@@ -400,7 +400,7 @@ impl Receiver {
     }
 
     /// A store has answered a question: streams can begin, and sessions be told apart.
-    fn on_answered(&mut self, now: Nanos, out: &mut impl ReceiverOutlet) {
+    fn on_answered(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let waiting = self.streams.iter().filter(|(_, (it, _))| !it.has_begun);
         let ready = waiting.filter_map(|(source, (it, _))| Some((*source, self.position(it)?)));
         for (source, consumption) in ready.collect::<Vec<_>>() {
@@ -472,7 +472,7 @@ impl Receiver {
         source: u64,
         consumption: Option<Consumption>,
         now: Nanos,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         // A stream that is new to the topic has nothing in front of its oldest message.
@@ -491,7 +491,7 @@ impl Receiver {
     }
 
     /// Takes live messages of the run that is followed, once its publisher has registered it.
-    fn join(&mut self, source: u64, now: Nanos, out: &mut impl ReceiverOutlet) {
+    fn join(&mut self, source: u64, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let Some((incoming, _)) = self.streams.get_mut(&source) else { return };
         let session = incoming.ballot().session;
         if !incoming.is_live() || self.sessions.get(&session) == Some(&source) {
@@ -500,7 +500,7 @@ impl Receiver {
         self.sessions.insert(session, source);
         let Some(stray) = self.strays.take(session) else { return };
         for (number, body) in stray.messages() {
-            incoming.on_live(number, body, self.limits, now, out);
+            incoming.on_live(number, body, self.limits, now, &mut &mut *out);
         }
     }
 
@@ -509,7 +509,7 @@ impl Receiver {
         store: usize,
         source: u64,
         consumption: Consumption,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         report.acknowledged[store] = Some(consumption);

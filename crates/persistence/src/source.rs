@@ -174,7 +174,7 @@ impl Source {
     }
 
     /// Tells of a refused message, and of room for it.
-    pub fn tell_flight(&mut self, out: &mut impl SourceOutlet) {
+    pub fn tell_flight(&mut self, out: &mut dyn SourceOutlet) {
         let (length, is_told) = match self.flight {
             Flight::HasRoom => return,
             Flight::Refused(length) => (length, false),
@@ -219,7 +219,7 @@ impl Source {
     }
 
     /// Asks the stores whose time has come, and tells of silent ones; returns when to call again.
-    pub fn tick(&mut self, now: Nanos, out: &mut impl SourceOutlet) -> Nanos {
+    pub fn tick(&mut self, now: Nanos, out: &mut dyn SourceOutlet) -> Nanos {
         if let Phase::Superseded = self.phase {
             return Nanos::MAX;
         }
@@ -246,7 +246,7 @@ impl Source {
         store: usize,
         frame: &StoreFrame<'_>,
         now: Nanos,
-        out: &mut impl SourceOutlet,
+        out: &mut dyn SourceOutlet,
     ) {
         if store >= self.stores.len() || matches!(self.phase, Phase::Superseded) {
             return;
@@ -276,7 +276,7 @@ impl Source {
         store: usize,
         state: &StoreState,
         now: Nanos,
-        out: &mut impl SourceOutlet,
+        out: &mut dyn SourceOutlet,
     ) {
         let before = self.stores[store].state.replace(state.clone());
         self.advance(now, out);
@@ -289,7 +289,7 @@ impl Source {
     }
 
     /// Goes on as far as the answers allow.
-    fn advance(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+    fn advance(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
         self.adopt_members();
         match &self.phase {
             Phase::Querying => self.open(now, out),
@@ -335,7 +335,7 @@ impl Source {
         states.map(|state| state.promised).max().unwrap_or(Ballot::ZERO)
     }
 
-    fn open(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+    fn open(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
         if !self.is_recovery_quorum(|_| true) || self.outbid.is_waiting(now) {
             return;
         }
@@ -346,14 +346,14 @@ impl Source {
     }
 
     /// A store has promised a later run before this one was registered.
-    fn open_again(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+    fn open_again(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
         self.phase = Phase::Querying;
         let (own, other) = (self.session, self.promised().session);
         self.outbid.note(own, other, self.settings.retry, now);
         self.open(now, out);
     }
 
-    fn begin(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+    fn begin(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
         // A run that has not begun gives way to no one: the dead publisher of a larger ballot would
         // keep the stream for good.
         if self.promised() > ballot {
@@ -380,7 +380,7 @@ impl Source {
         self.advance(now, out);
     }
 
-    fn register(&mut self, run: Beginning, now: Nanos, out: &mut impl SourceOutlet) {
+    fn register(&mut self, run: Beginning, now: Nanos, out: &mut dyn SourceOutlet) {
         if self.promised() > run.ballot {
             return self.open_again(now, out);
         }
@@ -399,7 +399,7 @@ impl Source {
         self.progress(ballot, now, out);
     }
 
-    fn progress(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+    fn progress(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
         let refuses = |store: usize| {
             let state = self.stores[store].as_member(&self.members);
             state.is_some_and(|state| state.promised > ballot)
@@ -438,7 +438,7 @@ impl Source {
     }
 
     /// Tells how far retention has come, as soon as all members have answered.
-    fn tell_reclaimed(&mut self, ballot: Ballot, out: &mut impl SourceOutlet) {
+    fn tell_reclaimed(&mut self, ballot: Ballot, out: &mut dyn SourceOutlet) {
         let firsts = self.members.stores.iter().map(|(name, _)| {
             let store = self.stores.iter().find(|store| store.name == *name)?;
             store.as_member(&self.members).filter(|it| it.log == ballot).map(|it| it.first)
@@ -456,7 +456,7 @@ impl Source {
 
     /// Takes stores with other data than the members' back in, one at a time, when they have copied
     /// everything that is stable.
-    fn reconfigure(&mut self, ballot: Ballot, now: Nanos, out: &mut impl SourceOutlet) {
+    fn reconfigure(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
         if let Some(members) = &self.next_members {
             let knows = |of: &Members, store: usize| {
                 let state = self.stores[store].as_member(of);
@@ -485,12 +485,12 @@ impl Source {
         self.ask_all(now, out);
     }
 
-    fn ask_all(&mut self, now: Nanos, out: &mut impl SourceOutlet) {
+    fn ask_all(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
         (0..self.stores.len()).for_each(|store| self.ask(store, now, out));
     }
 
     /// Sends a store the request that brings it further.
-    fn ask(&mut self, store: usize, now: Nanos, out: &mut impl SourceOutlet) {
+    fn ask(&mut self, store: usize, now: Nanos, out: &mut dyn SourceOutlet) {
         self.stores[store].ask_at = now + self.settings.retry;
         let state = self.stores[store].state.as_ref();
         let (ballot, run) = match &self.phase {
@@ -538,7 +538,7 @@ impl Source {
         latest.or_else(|| self.stores.get(run.donor)).map(|it| it.name.as_str())
     }
 
-    fn on_want(&self, store: usize, ballot: Ballot, from: u64, out: &mut impl SourceOutlet) {
+    fn on_want(&self, store: usize, ballot: Ballot, from: u64, out: &mut dyn SourceOutlet) {
         let Phase::Registered(run) = &self.phase else { return };
         if run.ballot != ballot {
             return;
@@ -572,7 +572,7 @@ impl Source {
         }
     }
 
-    fn check_silence(&mut self, store: usize, now: Nanos, out: &mut impl SourceOutlet) {
+    fn check_silence(&mut self, store: usize, now: Nanos, out: &mut dyn SourceOutlet) {
         let store = &mut self.stores[store];
         if !store.is_lost && store.silence.is_loss(now, self.settings.retry) {
             store.is_lost = true;
@@ -580,7 +580,7 @@ impl Source {
         }
     }
 
-    fn tell_waiting(&mut self, out: &mut impl SourceOutlet) {
+    fn tell_waiting(&mut self, out: &mut dyn SourceOutlet) {
         if self.is_registered() {
             return;
         }

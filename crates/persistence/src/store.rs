@@ -143,7 +143,7 @@ impl Store {
         body: &[u8],
         now: Nanos,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) {
         let Some(&index) = self.by_session.get(&session) else { return };
         let stream = &mut self.streams[index];
@@ -168,7 +168,7 @@ impl Store {
         frame: &StoreFrame<'_>,
         now: Nanos,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) {
         if let StoreFrame::Attach { receiver, token, since_unix_ns, until_unix_ns } = frame {
             let times = (*since_unix_ns, *until_unix_ns);
@@ -206,7 +206,7 @@ impl Store {
         (receiver, token): (u64, u64),
         (since_unix_ns, until_unix_ns): (u64, u64),
         log: &impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) {
         let persisted = log.persisted();
         let name = |source| (address.topic.to_owned(), source);
@@ -246,7 +246,7 @@ impl Store {
         frame: &StoreFrame<'_>,
         now: Nanos,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) -> Result<(), LogFull> {
         let stream = &mut self.streams[index];
         stream.is_live |= registered_run(frame).is_some_and(|ballot| stream.takes(ballot));
@@ -360,7 +360,7 @@ impl Store {
         index: usize,
         now: Nanos,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) -> Result<(), LogFull> {
         let stream = &mut self.streams[index];
         let Some(copying) = &mut stream.copying else { return Ok(()) };
@@ -441,7 +441,7 @@ impl Store {
         Range { start: from, end }: Range<u64>,
         limit: u32,
         log: &impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) {
         let stream = &self.streams[index];
         let (first, next) = (from.max(stream.first), stream.durable.next());
@@ -463,7 +463,7 @@ impl Store {
         out.reply(client, &stream.topic, stream.source, &frame);
     }
 
-    fn want(&mut self, index: usize, now: Nanos, out: &mut impl StoreOutlet) {
+    fn want(&mut self, index: usize, now: Nanos, out: &mut dyn StoreOutlet) {
         let stream = &mut self.streams[index];
         if stream.want_at > now || stream.copying.is_some() {
             return;
@@ -474,14 +474,14 @@ impl Store {
     }
 
     /// The log has come further: tells those who wait for it.
-    pub fn on_persisted(&mut self, log: &impl StoreLog, out: &mut impl StoreOutlet) {
+    pub fn on_persisted(&mut self, log: &impl StoreLog, out: &mut dyn StoreOutlet) {
         for index in std::mem::take(&mut self.unsettled) {
             self.settle(index, log, out);
         }
     }
 
     /// Tells what is durable of a stream by now.
-    fn settle(&mut self, index: usize, log: &impl StoreLog, out: &mut impl StoreOutlet) {
+    fn settle(&mut self, index: usize, log: &impl StoreLog, out: &mut dyn StoreOutlet) {
         let persisted = log.persisted();
         let stream = &mut self.streams[index];
         let has_advanced = stream.durable.advance(persisted);
@@ -519,7 +519,7 @@ impl Store {
         &mut self,
         now: Nanos,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) -> Nanos {
         for index in 0..self.streams.len() {
             let _ = self.copy(index, now, log, out);
@@ -561,7 +561,7 @@ impl Store {
         token: u64,
         registration: Registration,
         log: &mut impl StoreLog,
-        out: &mut impl StoreOutlet,
+        out: &mut dyn StoreOutlet,
     ) {
         let name = (address.topic.to_owned(), address.source);
         let Some(&index) = self.by_name.get(&name) else {

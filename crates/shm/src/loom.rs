@@ -3,7 +3,7 @@
 //!
 //! The body of a message is an `UnsafeCell`, so a reader that reads too early, or a writer that
 //! overwrites too early, is reported as a data race. Run by `make test`:
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p lanecast-shm --lib`.
+//! `cargo test --config tests/loom.toml -p lanecast-shm --lib`.
 
 mod descriptor;
 mod held_run;

@@ -2,7 +2,7 @@
 //! another over any transport. See `docs/protocol/content.md`.
 
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The version of the layout.
 pub const CONTENT_VERSION: u8 = 3;
@@ -18,7 +18,7 @@ pub const CONTENT_WITHDRAWN: u8 = 4;
 pub const CONTENT_WANTED: u8 = 5;
 
 /// Header of every control message.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ContentHeader {
     /// [`CONTENT_VERSION`].

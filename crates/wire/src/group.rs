@@ -21,7 +21,7 @@ pub use delivery::{DataFlags, OrderRun, order_runs};
 pub use frame::{GroupFrame, GroupFrameError};
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
 pub const GROUP_VERSION: u8 = 1;
@@ -33,7 +33,7 @@ pub const GROUP_MEMBERS_MAX: usize = 1_024;
 pub const GROUP_NAME_MAX: usize = 64;
 
 /// Header of every frame.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct GroupHeader {
     /// [`GROUP_VERSION`].

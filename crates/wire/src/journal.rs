@@ -49,7 +49,7 @@ pub const KIND_SEAL: u16 = 2;
 pub const FLAG_RECYCLED: u32 = 1;
 
 /// A segment's first bytes; they never change.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SegmentHeader {
     /// [`JOURNAL_MAGIC`].

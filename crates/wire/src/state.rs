@@ -38,7 +38,7 @@ pub const STATE_VIEW: u16 = 8;
 pub const STATE_CLIENT_GONE: u16 = 9;
 
 /// Header of each entry.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct StateHeader {
     /// One of the `STATE_` constants.
@@ -90,7 +90,7 @@ impl<'a> StateEntry<'a> {
 }
 
 /// A checkpoint's first bytes.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CheckpointHeader {
     /// [`CHECKPOINT_MAGIC`].

@@ -12,7 +12,7 @@
 
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The first bytes of a counters file.
 pub const STATS_MAGIC: [u8; 8] = *b"LANESTAT";
@@ -76,7 +76,7 @@ pub const WHY_DAMAGED: u32 = 5;
 pub const COUNT_UNKNOWN: u64 = u64::MAX;
 
 /// The file's first bytes; they never change.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct StatsHeader {
     /// [`STATS_MAGIC`].

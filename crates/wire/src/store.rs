@@ -36,7 +36,7 @@ pub use record::{KeptMessage, LogRecord};
 pub use state::StoreState;
 
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
 pub const STORE_VERSION: u8 = 2;
@@ -52,7 +52,7 @@ pub const STORE_NUMBER_MAX: u64 = 1 << 62;
 pub const RUNS_MAX: usize = 64;
 
 /// Header of every frame; the name of the topic follows, then the body.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct StoreHeader {
     /// [`STORE_VERSION`].

@@ -11,6 +11,10 @@ use std::process::{Command, Stdio};
 /// The crates whose orderings the model checker explores.
 const LOOM: [&str; 4] = ["lanecast-base", "lanecast-os", "lanecast-ring", "lanecast-shm"];
 
+/// Packages without a library: a build of libraries compiles nothing of them, and takes crates from
+/// elsewhere with the features that these ask for, which are those of the tests' build.
+const FEATURES: [&str; 3] = ["lanecast-cli", "lanecast-examples", "xtask"];
+
 /// One run of `cargo test --no-run`.
 #[derive(Debug)]
 pub(crate) struct Build {
@@ -67,14 +71,13 @@ impl Build {
         Self { name: "build of the tests", command, ends_last, is_of_models: false }
     }
 
-    /// The model checker's, in a directory of its own: its flags would make all other builds start
-    /// anew.
+    /// The model checker's.
     pub(crate) fn loom(root: &Path) -> Self {
         let mut command = cargo(root);
+        let packages = LOOM.iter().chain(&FEATURES);
         command
-            .args(["--profile", "loom", "--lib", "--target-dir", "target/loom"])
-            .args(LOOM.iter().flat_map(|package| ["-p", package]))
-            .env("RUSTFLAGS", "--cfg loom");
+            .args(["--config", "tests/loom.toml", "--lib"])
+            .args(packages.flat_map(|package| ["-p", package]));
         Self { name: "build of loom", command, ends_last: &[], is_of_models: true }
     }
 

@@ -107,7 +107,7 @@ impl Incoming {
     }
 
     /// Takes the end of a time from the offers, if enough stores have passed it.
-    pub(super) fn find_end(&mut self, stores: &StoreGroups, out: &mut impl ReceiverOutlet) {
+    pub(super) fn find_end(&mut self, stores: &StoreGroups, out: &mut dyn ReceiverOutlet) {
         if self.end.is_some() {
             return;
         }
@@ -123,7 +123,7 @@ impl Incoming {
     }
 
     /// Tells once that the end is reached.
-    fn tell_end(&mut self, out: &mut impl ReceiverOutlet) {
+    fn tell_end(&mut self, out: &mut dyn ReceiverOutlet) {
         if self.has_begun && !self.has_ended && self.next >= self.limit() {
             self.has_ended = true;
             self.cache.clear();
@@ -165,7 +165,7 @@ impl Incoming {
         start: ReceiverStart,
         first_live: Option<u64>,
         now: Nanos,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         let Some(best) = self.best().cloned() else { return };
         let state = &best.state;
@@ -206,7 +206,7 @@ impl Incoming {
     }
 
     /// Follows the log of a later run.
-    pub(super) fn follow(&mut self, offer: &StoreOffer, now: Nanos, out: &mut impl ReceiverOutlet) {
+    pub(super) fn follow(&mut self, offer: &StoreOffer, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let here = self.consumption(self.next);
         let common = consumed_length(&here, &offer.state.runs, u64::MAX);
         if common < self.next {
@@ -276,7 +276,7 @@ impl Incoming {
     /// Passes on to a later run. The session of the one before has ended, which no store could
     /// confirm if the publisher came back at once.
     #[cold]
-    fn change_run(&mut self, out: &mut impl ReceiverOutlet) {
+    fn change_run(&mut self, out: &mut dyn ReceiverOutlet) {
         if std::mem::take(&mut self.owes_left) {
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
         }
@@ -306,7 +306,7 @@ impl Incoming {
 
     /// A store has told its state: it may have more than this receiver, which missed the last live
     /// messages if it still does at the next answer.
-    pub(super) fn compare(&mut self, store: usize, now: Nanos, out: &mut impl ReceiverOutlet) {
+    pub(super) fn compare(&mut self, store: usize, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let Some(offer) = &self.offers[store] else { return };
         if offer.state.log != self.ballot() {
             return;
@@ -330,7 +330,7 @@ impl Incoming {
         limits: Limits,
         is_complete: bool,
         now: Nanos,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         if self.due() > now || !self.has_begun {
             return;
@@ -351,7 +351,7 @@ impl Incoming {
         from: u64,
         limits: Limits,
         now: Nanos,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) {
         self.fetch = Some(Fetch { store, from, until: now + limits.retry });
         self.fetch_at = None;
@@ -366,7 +366,7 @@ impl Incoming {
         &mut self,
         silent: Option<usize>,
         is_complete: bool,
-        out: &mut impl ReceiverOutlet,
+        out: &mut dyn ReceiverOutlet,
     ) -> Option<usize> {
         let ballot = self.ballot();
         let offers = self.offers.iter().enumerate();
@@ -385,7 +385,7 @@ impl Incoming {
             self.next = oldest;
             let (count, why) = (oldest - first, DurableLoss::Expired);
             out.event(ReceiverEvent::Lost { source, first, count, why });
-            self.drain(out);
+            self.drain(&mut &mut *out);
         }
         let has_it = followed.iter().filter(|(_, first, _)| *first <= self.next);
         // Another than the one that did not answer, and the one with most.

@@ -96,7 +96,7 @@ impl Stray {
     }
 
     /// Hands out the messages of a session that no store keeps.
-    pub(super) fn deliver(&self, session: u64, out: &mut impl ReceiverOutlet) {
+    pub(super) fn deliver(&self, session: u64, out: &mut dyn ReceiverOutlet) {
         for (number, bytes) in self.messages() {
             out.event(ReceiverEvent::Unkept { session, number, bytes });
         }

@@ -1,7 +1,7 @@
 //! Frames that carry messages and tell how far they got.
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// Flags of a part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn order_runs(body: &[u8]) -> impl Iterator<Item = OrderRun> {
 }
 
 /// Asks for parts of a stream.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct WantBody {
     /// The member whose stream it is.
@@ -79,7 +79,7 @@ pub struct WantBody {
 }
 
 /// In front of a repaired part of a stream.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RepairBody {
     /// The member whose stream it is.
@@ -91,7 +91,7 @@ pub struct RepairBody {
 }
 
 /// In front of a part of a state.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct StateBody {
     /// Bytes of the state in front of this part.

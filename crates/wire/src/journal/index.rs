@@ -9,7 +9,7 @@
 
 use super::{NUMBER_END, RECORD_ALIGN, RECORDS_OFFSET, SEGMENT_MAX};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The first bytes of an index.
 pub const INDEX_MAGIC: [u8; 8] = *b"LANEJIDX";
@@ -21,7 +21,7 @@ pub const INDEX_STRIDE: u64 = 32 << 10;
 pub const INDEX_MARKS_MAX: u64 = SEGMENT_MAX / INDEX_STRIDE + 1;
 
 /// Header of an index.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct IndexHeader {
     /// [`INDEX_MAGIC`].
@@ -46,7 +46,7 @@ pub struct IndexHeader {
 }
 
 /// Position of a record.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct IndexMark {
     /// The record's sequence, less [`IndexHeader::first`].

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The first two bytes of every sealed datagram.
 pub const SEALED_MAGIC: u16 = u16::from_le_bytes(*b"LS");
@@ -16,7 +16,7 @@ pub const SEALED_OVERHEAD: usize = size_of::<SealedHeader>() + SEALED_TAG_BYTES;
 pub const SEALED_COVERED_BYTES: usize = size_of::<SealedHeader>() + size_of::<SealedDestination>();
 
 /// The first bytes of a sealed datagram.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SealedHeader {
     /// [`SEALED_MAGIC`].
@@ -36,7 +36,7 @@ pub struct SealedHeader {
 }
 
 /// The address that a sealed datagram is sent to; covered by the tag, not sent.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct SealedDestination {
     /// IPv6 address, or IPv4 address mapped into one.

@@ -3,7 +3,7 @@
 use super::{GATE_MAGIC, HeaderError, VERSION};
 use lanecast_base::sync::{AtomicU32, AtomicU64};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// Offset of [`GateLive`].
 pub const GATE_LIVE_OFFSET: usize = 256;
@@ -18,7 +18,7 @@ pub const fn gate_bytes(subscribers_max: u32) -> u64 {
 }
 
 /// The gate file's first bytes; they never change.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct GateHeader {
     /// [`GATE_MAGIC`].

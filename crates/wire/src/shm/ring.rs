@@ -26,7 +26,7 @@ pub const FLAG_LIGHT_FENCES: u32 = 1;
 pub const FLAG_EVICTS: u32 = 2;
 
 /// The ring file's first bytes; they never change.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RingHeader {
     /// [`RING_MAGIC`].

@@ -87,7 +87,7 @@ pub struct StorePage<'a> {
     pub reports: Vec<StreamReport<'a>>,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct InspectBody {
     pub(super) token: U64,
@@ -96,7 +96,7 @@ pub(super) struct InspectBody {
     pub(super) reserved: U32,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct DeregisterBody {
     pub(super) nonce: [u8; 16],
@@ -114,7 +114,7 @@ pub(super) struct ChallengeBody {
     pub(super) nonce: [u8; 16],
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct DeregisteredBody {
     pub(super) token: U64,
@@ -122,7 +122,7 @@ pub(super) struct DeregisteredBody {
     pub(super) reserved: [u8; 7],
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct InspectedBody {
     pub(super) incarnation: U64,
@@ -132,7 +132,7 @@ pub(super) struct InspectedBody {
     pub(super) next_stream: U32,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct ReportEntry {
     pub(super) number: U32,
@@ -149,7 +149,7 @@ pub(super) struct ReportEntry {
     pub(super) oldest_unix_ns: U64,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct ReceiverEntry {
     pub(super) receiver: U64,

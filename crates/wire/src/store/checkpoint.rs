@@ -11,7 +11,7 @@ use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
 use super::offer::ConsumedBody;
 use super::{Ballot, Consumption, Members, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The first bytes of a checkpoint.
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANECHKP";
@@ -22,7 +22,7 @@ pub const CHECKPOINT_VERSION: u32 = 1;
 const NONE: u64 = u64::MAX;
 
 /// Header of a checkpoint.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CheckpointHeader {
     /// [`CHECKPOINT_MAGIC`].
@@ -56,7 +56,7 @@ impl CheckpointHeader {
     }
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct StreamEntry {
     pub(super) source: U64,
@@ -70,7 +70,7 @@ pub(super) struct StreamEntry {
     pub(super) topic: U32,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct IndexEntry {
     pub(super) bytes: U64,
@@ -79,7 +79,7 @@ pub(super) struct IndexEntry {
     pub(super) reserved: [u8; 3],
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct SpanEntry {
     pub(super) first: U64,
@@ -89,7 +89,7 @@ pub(super) struct SpanEntry {
     pub(super) reserved: [u8; 3],
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct MarkEntry {
     pub(super) sequence: U64,

@@ -11,7 +11,7 @@ use super::{
     StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState, TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// Bytes that are no frame of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,14 +206,14 @@ pub enum StoreFrame<'a> {
     },
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct Position {
     pub(super) ballot: BallotEntry,
     pub(super) sequence: U64,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct BeginBody {
     pub(super) ballot: BallotEntry,
@@ -222,7 +222,7 @@ pub(super) struct BeginBody {
     pub(super) number: U64,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct StableBody {
     pub(super) position: Position,

@@ -3,10 +3,10 @@
 
 use super::{Ballot, RUNS_MAX, Run, STORE_NAME_MAX, STORE_NUMBER_MAX, STORES_MAX};
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// A ballot in a frame.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct BallotEntry {
     pub(super) epoch: U64,
@@ -31,7 +31,7 @@ pub(super) fn bounded(number: U64) -> Option<u64> {
     Some(number.get()).filter(|number| *number <= STORE_NUMBER_MAX)
 }
 
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct RunEntry {
     pub(super) ballot: BallotEntry,

@@ -3,7 +3,7 @@
 use super::lists::{BallotEntry, RunEntry, bounded};
 use super::{Consumption, Run, StoreState};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// A stream, as a store offers it to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct StoreOffer {
     pub state: StoreState,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct AttachBody {
     pub(super) receiver: U64,
@@ -36,7 +36,7 @@ pub(super) struct AttachBody {
     pub(super) until_unix_ns: U64,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct StreamsBody {
     pub(super) incarnation: U64,
@@ -44,21 +44,21 @@ pub(super) struct StreamsBody {
     pub(super) count: U32,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct ConsumptionEntry {
     pub(super) run: RunEntry,
     pub(super) next: U64,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct ConsumedBody {
     pub(super) receiver: U64,
     pub(super) consumption: ConsumptionEntry,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct OfferBody {
     pub(super) is_registered: u8,

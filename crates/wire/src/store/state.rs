@@ -3,7 +3,7 @@
 use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
 use super::{Ballot, Members, Run};
 use zerocopy::little_endian::U64;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// The state of a stream at a store: only what is durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct StoreState {
     pub runs: Vec<Run>,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct StateBody {
     pub(super) incarnation: U64,
