@@ -238,6 +238,7 @@ java=no
 if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads|$hosts"; then
   if ! asked_for --peers-only "$@" && ! asked_for --lanecast "$@"; then
     build_lanecast
+    set -- --lanecast "$own_target/$(basename "$folder")/lanecast" "$@"
   fi
   [[ $peers == *,iceoryx2,* ]] && packages+=(-p rivals-iceoryx2)
   [[ $peers == *,unix,* || $peers == *,pipe,* ]] && packages+=(-p rivals-kernel)

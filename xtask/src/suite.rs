@@ -73,13 +73,16 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
     let mut documentation = cargo("documentation tests", root, lints, &["--doc"]);
     if lints {
         pool.step(Work::script("make house", root, &["make", "house"]))?;
-        pool.step(cargo("benchmarks compile", root, lints, &["--benches", "--no-run"]))?;
         documentation = documentation.env("RUSTDOC", root.join("tests/rustdoc.sh"));
     }
-    pool.step(documentation)?;
-    pool.build(Build::loom(root))?;
+    // First those that wait, or give tests to run: the last ones keep one CPU busy beside these.
     let rivals = ["make", "rivals-smoke", "BUILT=target/debug"];
-    pool.step(Work::script("make rivals-smoke", root, &rivals))
+    pool.step(Work::script("make rivals-smoke", root, &rivals))?;
+    pool.build(Build::loom(root))?;
+    if lints {
+        pool.step(cargo("benchmarks compile", root, lints, &["--benches", "--no-run"]))?;
+    }
+    pool.step(documentation)
 }
 
 /// A command of cargo that uses the crates as the tests' build has compiled them.

@@ -154,11 +154,12 @@ fn add_processes(
     options: &Options,
     host: &Host,
 ) -> Result<()> {
-    let product = workspace.ancestors().nth(2).context("no product beside the peers")?;
     if !options.peers_only {
         let profile = built.file_name().unwrap_or_default();
-        let beside = || product.join("target").join(profile).join("lanecast");
-        let program = options.lanecast.clone().unwrap_or_else(beside);
+        let product = workspace.ancestors().nth(2).map(|product| product.join("target"));
+        let beside = product.map(|target| target.join(profile).join("lanecast"));
+        let program = options.lanecast.clone().or(beside);
+        let program = program.context("no product beside the peers: --lanecast names it")?;
         add(found, "lanecast", Lanecast::new(&program));
     }
     let kernel = |means| Kernel::new(built, means, host.kernel.as_deref());

@@ -214,7 +214,7 @@ impl<T: Copy> ProducerRing<T> {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: T) {
         debug_assert!(self.next.wrapping_sub(self.consumed) <= self.memory.mask, "room was found");
-        self.push_returned(entry);
+        self.write(entry);
     }
 
     /// Adds an entry that the kernel has taken out of this ring before, and given back. With as
@@ -222,6 +222,11 @@ impl<T: Copy> ProducerRing<T> {
     /// otherwise: it shows received frames first, and its position in the fill ring then.
     #[inline(always)]
     pub(super) fn push_returned(&mut self, entry: T) {
+        self.write(entry);
+    }
+
+    #[inline(always)]
+    fn write(&mut self, entry: T) {
         let place = self.memory.entry(self.next);
         self.next = self.next.wrapping_add(1);
         // SAFETY: the kernel has consumed the entry before, and does not read this one yet.
