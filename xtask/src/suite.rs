@@ -58,31 +58,36 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(passed)
 }
 
-/// Everything that compiles, one after another: two compilers at once only divide the CPUs.
+/// Everything that compiles, one after another: two compilers at once only divide the CPUs. Not so
+/// the documentation's, which leaves all CPUs but one idle.
 fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
     // The tests between hosts are of the same group, so they find what this installs.
     pool.add(Work::script("tests/prepare.sh", root, &["bash", "tests/prepare.sh"]).of("killers"));
-    if !pool.build(Build::workspace(root, options.check))? {
+    let lints = options.check;
+    if lints {
+        // This program is built: another build would wait for the one that begins now.
+        let xtask = format!("XTASK={}", std::env::current_exe()?.display());
+        pool.add(Work::script("make house", root, &["make", "house", &xtask]));
+    }
+    if !pool.build(Build::workspace(root, lints))? {
         return Ok(());
     }
     for script in SCRIPTS {
         let file = format!("tests/{script}.sh");
         pool.add(Work::script(&file, root, &["bash", &file]).env("BUILT", "target/debug"));
     }
-    let lints = options.check;
     let mut documentation = cargo("documentation tests", root, lints, &["--doc"]);
     if lints {
-        pool.step(Work::script("make house", root, &["make", "house"]))?;
         documentation = documentation.env("RUSTDOC", root.join("tests/rustdoc.sh"));
     }
-    // First those that wait, or give tests to run: the last ones keep one CPU busy beside these.
+    pool.add(documentation);
+    pool.build(Build::loom(root))?;
     let rivals = ["make", "rivals-smoke", "BUILT=target/debug"];
     pool.step(Work::script("make rivals-smoke", root, &rivals))?;
-    pool.build(Build::loom(root))?;
     if lints {
         pool.step(cargo("benchmarks compile", root, lints, &["--benches", "--no-run"]))?;
     }
-    pool.step(documentation)
+    Ok(())
 }
 
 /// A command of cargo that uses the crates as the tests' build has compiled them.
