@@ -90,10 +90,9 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A command of cargo, behind the tests, that uses the crates as their build has compiled them.
+/// A command of cargo that uses the crates as the tests' build has compiled them.
 fn cargo(name: &str, root: &Path, lints: bool, words: &[&str]) -> Work {
-    let first = ["nice", "-n", build::LATER, "cargo", "test", "--locked", "--workspace"];
-    let command = [&first, words].concat();
+    let command = [&["cargo", "test", "--locked", "--workspace"], words].concat();
     let variables = build::compiler(root, lints);
     let work = Work::script(name, root, &command);
     variables.into_iter().fold(work, |work, (name, value)| work.env(name, value))

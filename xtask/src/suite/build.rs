@@ -15,10 +15,6 @@ const LOOM: [&str; 4] = ["lanecast-base", "lanecast-os", "lanecast-ring", "lanec
 /// elsewhere with the features that these ask for, which are those of the tests' build.
 const FEATURES: [&str; 3] = ["lanecast-cli", "lanecast-examples", "xtask"];
 
-/// Niceness of compilers beside the tests between hosts, which never run beside each other and are
-/// the last to end: they have the CPUs first.
-pub(crate) const LATER: &str = "10";
-
 /// One run of `cargo test --no-run`.
 #[derive(Debug)]
 pub(crate) struct Build {
@@ -68,7 +64,7 @@ impl Build {
     /// All tests of the workspace, with the programs and examples that they start; with `lints`,
     /// the compiler lints them too, and a warning is an error.
     pub(crate) fn workspace(root: &Path, lints: bool) -> Self {
-        let mut command = cargo(root, "0");
+        let mut command = cargo(root);
         command.arg("--workspace").envs(compiler(root, lints));
         // These start programs or examples, which cargo may link after them.
         let ends_last = &["lanecast-cli", "lanecast-examples", "lanecast-system-tests"];
@@ -77,7 +73,7 @@ impl Build {
 
     /// The model checker's.
     pub(crate) fn loom(root: &Path) -> Self {
-        let mut command = cargo(root, LATER);
+        let mut command = cargo(root);
         let packages = LOOM.iter().chain(&FEATURES);
         command
             .args(["--config", "tests/loom.toml", "--lib"])
@@ -124,11 +120,9 @@ pub(crate) fn compiler(root: &Path, lints: bool) -> Vec<(&'static str, OsString)
     variables
 }
 
-fn cargo(root: &Path, niceness: &str) -> Command {
-    let mut command = Command::new("nice");
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
-        .args(["-n", niceness])
-        .arg(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["test", "--locked", "--no-run", "--quiet"])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(root)
