@@ -4,6 +4,7 @@
 #
 # A library is compiled twice, for its unit tests with all its modules: clippy reads it there. The
 # compiler's own warnings are errors both times.
+plain=
 case " $* " in
 *" --crate-type lib "*) grep -q '^test = false' "$CARGO_MANIFEST_DIR/Cargo.toml" || plain=1 ;;
 esac

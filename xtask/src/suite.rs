@@ -1,8 +1,8 @@
 //! Every test of the project: built once, run beside each other and beside the builds that follow.
 //!
 //! The main thread builds: the workspace's tests, and when these are built, the other steps that
-//! compile. Workers run the test programs as cargo finishes them, and the scripts. A test that
-//! waits leaves its CPU to a compiler.
+//! compile. Workers run the test programs as cargo finishes them, the scripts, the house's checks
+//! and the documentation's tests. A test that waits leaves its CPU to a compiler.
 
 mod build;
 mod cpu;
@@ -66,7 +66,7 @@ fn steps(options: &Options, root: &Path, pool: &Pool<'_>) -> Result<()> {
     let lints = options.check;
     if lints {
         // This program is built: another build would wait for the one that begins now.
-        let xtask = format!("XTASK={}", std::env::current_exe()?.display());
+        let xtask = format!("XTASK='{}'", std::env::current_exe()?.display());
         pool.add(Work::script("make house", root, &["make", "house", &xtask]));
     }
     if !pool.build(Build::workspace(root, lints))? {
