@@ -14,7 +14,7 @@
 //! - [`run`](mod@run): one run, from its seed to its outcome
 //! - [`latency`]: latencies under set conditions, in simulated time
 //! - [`group`]: members of a group, many in one world
-//! - `digest`: digest of a state that an exploration knows again
+//! - `digest`, `part`: states that an exploration knows again
 //! - [`persistence`]: publishers and stores that agree on what is kept
 //! - [`disk`]: files that survive a crash in part
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ pub mod latency;
 pub mod ledger;
 pub mod link;
 pub mod network;
+mod part;
 pub mod payload;
 pub mod persistence;
 pub mod pipe;

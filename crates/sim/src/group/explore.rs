@@ -2,13 +2,14 @@
 //! a partition, and messages sent at any moment.
 //!
 //! Time passes only when no frame is in flight, except for `late` times. A state that was seen
-//! before is not explored again; it is known by the text of its members, frames and budgets.
+//! before is not explored again; it is known by its members, frames and budgets.
 
-use crate::digest::digest;
+use crate::digest::hash;
 use crate::ensure;
 use crate::group::event::OwnedEvent;
 use crate::group::oracle::Oracle;
 use crate::group::outlet::Collector;
+use crate::part::Part;
 use crate::payload::Sizes;
 use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
@@ -67,7 +68,7 @@ enum Choice {
 }
 
 /// In flight to a member.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 enum Flying {
     Frame { to: usize, from: usize, bytes: Rc<[u8]> },
     Gone { to: usize, id: MemberId },
@@ -88,9 +89,9 @@ struct Path(Option<Rc<Path>>, String);
 #[derive(Clone, Debug)]
 struct State {
     now: Nanos,
-    members: Vec<Option<Member>>,
+    members: Vec<Option<Part<Member>>>,
     flying: Vec<Flying>,
-    oracle: Oracle,
+    oracle: Part<Oracle>,
     left: Scope,
     sent: u8,
     is_cut: bool,
@@ -156,13 +157,13 @@ impl State {
             let info = MemberInfo { id, incarnation: id.0, name: format!("m{number}"), port: 0 };
             oracle.add(info.clone(), Sizes::Even(8), false);
             let member = Member::new(settings(), info, "explored", id.0, now);
-            members.push(Some(member.map_err(|error| Violation(error.to_string()))?));
+            members.push(Some(Part::new(member.map_err(|error| Violation(error.to_string()))?)));
         }
         let mut state = Self {
             now,
             members,
             flying: Vec::new(),
-            oracle,
+            oracle: Part::new(oracle),
             left: scope,
             sent: 0,
             is_cut: false,
@@ -189,8 +190,7 @@ impl State {
 
     fn digest(&self) -> u64 {
         let Self { now, members, flying, oracle, left, sent, is_cut, path: _ } = self;
-        let all = (now, members, flying, oracle, left, sent, is_cut);
-        digest(&all)
+        hash(&(now, members, flying, oracle, left, sent, is_cut))
     }
 
     fn choices(&self) -> Vec<Choice> {
@@ -294,7 +294,7 @@ impl State {
 
     /// Time goes on to the next tick of any member.
     fn tick(&mut self) -> Verdict {
-        let at = self.members.iter().flatten().map(Member::next_tick).min();
+        let at = self.members.iter().flatten().map(|member| member.next_tick()).min();
         self.now = self.now.max(at.unwrap_or(self.now));
         for number in 0..self.members.len() {
             let due = self.members[number].as_ref().is_some_and(|m| m.next_tick() <= self.now);
@@ -313,10 +313,10 @@ impl State {
         let now = self.now;
         let Some(member) = &mut self.members[number] else { return Ok(()) };
         let id = member.me().id;
-        let payload = self.oracle.log(id).truth.to_all.next_payload();
+        let payload = self.oracle.change().log(id).truth.to_all.next_payload();
         let mut out = Collector::new(0, SimRng::new(0));
-        if let Ok(sequence) = member.try_send(now, &payload, order, &mut out) {
-            self.oracle.sent(id, order, sequence)?;
+        if let Ok(sequence) = member.change().try_send(now, &payload, order, &mut out) {
+            self.oracle.change().sent(id, order, sequence)?;
         }
         self.settle(number, out)
     }
@@ -329,7 +329,7 @@ impl State {
         let now = self.now;
         let Some(member) = &mut self.members[number] else { return Ok(()) };
         let mut out = Collector::new(0, SimRng::new(0));
-        call(member, now, &mut out);
+        call(member.change(), now, &mut out);
         self.settle(number, out)
     }
 
@@ -346,8 +346,9 @@ impl State {
             let told: Vec<_> = out.events.iter().map(told).collect();
             self.path = Some(Rc::new(Path(Some(path.clone()), told.join("; "))));
         }
-        self.oracle.events(id, &out.events)?;
-        self.oracle.stable(id, stable)?;
+        let oracle = self.oracle.change();
+        oracle.events(id, &out.events)?;
+        oracle.stable(id, stable)?;
         for frame in out.frames {
             for (to, member) in self.members.iter().enumerate() {
                 let Some(member) = member else { continue };

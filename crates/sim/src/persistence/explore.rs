@@ -44,11 +44,12 @@ use super::collected::{FIRST_SESSION, SOURCE, TOPIC};
 use super::oracle::Oracle;
 use crate::digest::{digest, hash};
 use crate::ensure;
+use crate::part::Part;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{Source, SourceEvent, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::StoreState;
-use parts::{Flying, Part, SourceInput, Steps, StoreInput, StorePart};
+use parts::{Flying, SourceInput, Steps, StoreInput, StorePart};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
@@ -210,7 +211,7 @@ impl State {
     }
 
     fn is_drained(&self) -> bool {
-        self.source.it.is_registered() && self.source.it.stable() == self.source.it.next()
+        self.source.is_registered() && self.source.stable() == self.source.next()
     }
 
     fn told(&self, violation: &Violation) -> Violation {
@@ -237,7 +238,7 @@ impl State {
     }
 
     fn is_quiet(&self) -> bool {
-        self.flying.is_empty() && !self.stores.iter().any(|part| part.it.log.is_pending())
+        self.flying.is_empty() && !self.stores.iter().any(|part| part.log.is_pending())
     }
 
     /// Indexes of the frames and messages that are next on their ways.
@@ -262,11 +263,11 @@ impl State {
         let is_now = |index: &usize| !waiting.contains(&self.flying[*index].way().1);
         choices.extend(self.next_flying().filter(is_now).map(Choice::Deliver));
         for (index, part) in self.stores.iter().enumerate() {
-            if part.it.store.is_none() {
+            if part.store.is_none() {
                 choices.push(Choice::StartStore(index));
                 continue;
             }
-            if part.it.log.is_pending() {
+            if part.log.is_pending() {
                 choices.push(Choice::Synchronize(index));
             }
             let may_fail = self.may_fail(index);
@@ -277,7 +278,7 @@ impl State {
                 choices.push(Choice::Wipe(index));
             }
         }
-        if self.left.messages > 0 && self.source.it.room(8).is_ok() {
+        if self.left.messages > 0 && self.source.room(8).is_ok() {
             choices.push(Choice::Send);
         }
         if self.left.publisher_crashes > 0 {
@@ -298,7 +299,7 @@ impl State {
     /// The store that takes next, or never, what a publisher that has crashed left under way.
     fn settling(&self) -> Option<usize> {
         let stores = || 0..self.stores.len();
-        let is_safe = |store| !self.may_fail(store) && self.stores[store].it.store.is_some();
+        let is_safe = |store| !self.may_fail(store) && self.stores[store].store.is_some();
         let has_old = |store: &usize| self.flying.iter().any(|it| self.is_old(it, *store));
         let store = stores().find(has_old)?;
         (self.settles_old && stores().all(is_safe)).then_some(store)
@@ -308,7 +309,7 @@ impl State {
     fn waiting(&self) -> Vec<u64> {
         let stores = 0..self.stores.len() as u64;
         let is_safe = |(index, part): (usize, &Part<StorePart>)| {
-            !self.may_fail(index) && part.it.store.is_some()
+            !self.may_fail(index) && part.store.is_some()
         };
         let is_between_stores = |it: &Flying| it.way().0 < stores.end && it.way().1 < stores.end;
         let saves = self.saves_idle
@@ -356,14 +357,14 @@ impl State {
                 }
                 let step = steps.source(&self.source, self.session, self.now, &input)?;
                 let says_nothing = step.sent.is_empty() && step.events.is_empty();
-                Ok(says_nothing && step.part.digest == self.source.digest)
+                Ok(says_nothing && step.part.digest() == self.source.digest())
             }
             _ if is_from_dead && !self.may_fail(to as usize) => {
                 let (index, input) = (to as usize, StoreInput::Deliver(flying.clone()));
                 let part = &self.stores[index];
                 let step = steps.store(part, index, self.now, &input, true)?;
                 let reaches_none = step.sent.iter().all(|sent| sent.way().1 == from);
-                Ok(reaches_none && step.part.digest == part.digest)
+                Ok(reaches_none && step.part.digest() == part.digest())
             }
             _ => Ok(false),
         }
@@ -425,26 +426,16 @@ impl State {
     }
 
     fn send(&mut self, steps: &mut Steps) -> Verdict {
-        let sequence = self.source.it.next();
+        let sequence = self.source.next();
         let body: Rc<[u8]> = (self.session * 1_000 + sequence).to_le_bytes().into();
         self.source(&SourceInput::Send(Rc::clone(&body)), steps)?;
-        self.change_oracle(|oracle| {
-            oracle.on_sent(sequence, &body);
-            Ok(())
-        })?;
+        self.oracle.change().on_sent(sequence, &body);
         let (session, number) = (self.session, self.bodies.len() as u64);
-        for store in (0..self.stores.len()).filter(|it| self.stores[*it].it.store.is_some()) {
+        for store in (0..self.stores.len()).filter(|it| self.stores[*it].store.is_some()) {
             let body = Rc::clone(&body);
             self.flying.push(Flying::Message { session, store, number, body });
         }
         self.bodies.push(body);
-        Ok(())
-    }
-
-    fn change_oracle(&mut self, change: impl FnOnce(&mut Oracle) -> Verdict) -> Verdict {
-        let mut oracle = Oracle::clone(&self.oracle.it);
-        change(&mut oracle)?;
-        self.oracle = Part::new(oracle);
         Ok(())
     }
 
@@ -488,7 +479,7 @@ impl State {
     fn fly(&mut self, flying: &Flying) {
         let to = flying.way().1;
         let is_there = match usize::try_from(to).ok().and_then(|index| self.stores.get(index)) {
-            Some(part) => part.it.store.is_some(),
+            Some(part) => part.store.is_some(),
             None => to == self.session,
         };
         if is_there {
@@ -500,15 +491,15 @@ impl State {
         match event {
             SourceEvent::Registered { next } => {
                 self.start = *next;
-                self.oracle.it.on_registered(*next)?;
+                self.oracle.on_registered(*next)?;
                 self.check_logs(*next)
             }
             SourceEvent::Stable { next } => {
-                for sequence in self.oracle.it.stable().max(self.start)..*next {
+                for sequence in self.oracle.stable().max(self.start)..*next {
                     let body = self.bodies.get((sequence - self.start) as usize).cloned();
                     let unsent = || Violation(format!("message {sequence} is stable, not sent"));
                     let body = body.ok_or_else(unsent)?;
-                    self.change_oracle(|oracle| oracle.on_stable(sequence, &body))?;
+                    self.oracle.change().on_stable(sequence, &body)?;
                 }
                 Ok(())
             }
@@ -523,7 +514,6 @@ impl State {
     fn check_logs(&mut self, next: u64) -> Verdict {
         let mut kept = Vec::new();
         for part in &self.stores {
-            let part = &part.it;
             let Some(state) = disk_state(part).filter(|it| it.log.session == self.session) else {
                 continue;
             };
@@ -535,15 +525,14 @@ impl State {
                 is_before
             });
         }
-        self.change_oracle(|oracle| {
-            kept.iter().try_for_each(|(sequence, body)| {
-                oracle.on_kept(*sequence, body)?;
-                if *sequence >= oracle.stable() {
-                    oracle.on_stable(*sequence, body)?;
-                }
-                Ok(())
-            })
-        })
+        let oracle = self.oracle.change();
+        for (sequence, body) in &kept {
+            oracle.on_kept(*sequence, body)?;
+            if *sequence >= oracle.stable() {
+                oracle.on_stable(*sequence, body)?;
+            }
+        }
+        Ok(())
     }
 
     /// Everything comes back, and nothing else happens. `tails` has the ends of the states that
@@ -564,7 +553,7 @@ impl State {
         };
         tails.extend(passed.into_iter().map(|digest| (digest, end)));
         // Fewer than half may lose their data.
-        let lost = self.stores.iter().enumerate().filter(|(index, it)| it.it.is_wiped(*index));
+        let lost = self.stores.iter().enumerate().filter(|(index, it)| it.is_wiped(*index));
         if 2 * lost.count() < self.stores.len() && !end.is_drained {
             return Err(self.told(&Violation("not all is stable at the end".to_owned())));
         }
@@ -572,17 +561,17 @@ impl State {
     }
 
     fn outcome(&self) -> u64 {
-        let disks: Vec<u64> = self.stores.iter().map(|part| digest(&part.it.log)).collect();
+        let disks: Vec<u64> = self.stores.iter().map(|part| digest(&part.log)).collect();
         hash(&(&self.oracle, disks))
     }
 
     /// Does the next step to the end; returns whether there was one.
     fn go_on(&mut self, steps: &mut Steps) -> Verdict<bool> {
-        if let Some(index) = self.stores.iter().position(|part| part.it.store.is_none()) {
+        if let Some(index) = self.stores.iter().position(|part| part.store.is_none()) {
             self.step(Choice::StartStore(index), steps)?;
         } else if !self.flying.is_empty() {
             self.step(Choice::Deliver(0), steps)?;
-        } else if let Some(index) = self.stores.iter().position(|it| it.it.log.is_pending()) {
+        } else if let Some(index) = self.stores.iter().position(|it| it.log.is_pending()) {
             self.step(Choice::Synchronize(index), steps)?;
         } else if self.is_drained() || self.now > 20 * SECOND {
             return Ok(false);

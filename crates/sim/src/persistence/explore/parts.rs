@@ -1,7 +1,8 @@
 //! The parts of an exploration: stores, a publisher, and what is under way between them; and their
 //! steps, each of which is computed once.
 
-use crate::digest::{digest, hash};
+use crate::digest::hash;
+use crate::part::Part;
 use crate::persistence::collected::Collected;
 use crate::persistence::log::SimLog;
 use crate::violation::{Verdict, Violation};
@@ -11,35 +12,8 @@ use lanecast_persistence::{
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_wire::store::{StoreAddress, StoreFrame};
 use std::collections::HashMap;
-use std::fmt::{self, Debug};
-use std::hash::{Hash, Hasher};
+use std::fmt;
 use std::rc::Rc;
-
-/// A part's state, known by its digest.
-#[derive(Debug)]
-pub(super) struct Part<T> {
-    pub(super) it: Rc<T>,
-    pub(super) digest: u64,
-}
-
-impl<T: Debug> Part<T> {
-    pub(super) fn new(it: T) -> Self {
-        let digest = digest(&it);
-        Self { it: Rc::new(it), digest }
-    }
-}
-
-impl<T> Clone for Part<T> {
-    fn clone(&self) -> Self {
-        Self { it: Rc::clone(&self.it), digest: self.digest }
-    }
-}
-
-impl<T> Hash for Part<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
-    }
-}
 
 /// Under way between two parts.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
@@ -224,13 +198,13 @@ impl Steps {
         input: &StoreInput,
         is_synchronous: bool,
     ) -> Verdict<Rc<Step<StorePart>>> {
-        let key = hash(&(part.digest, index, now, input, is_synchronous));
+        let key = hash(&(part.digest(), index, now, input, is_synchronous));
         if let Some(known) = self.stores.get(&key) {
             return Ok(Rc::clone(known));
         }
         let from = index as u64;
         let mut out = Collected { client: from, ..Collected::default() };
-        let mut next = StorePart::clone(&part.it);
+        let mut next = StorePart::clone(part);
         next.step(now, input, is_synchronous, &mut out)?;
         let replies = out.replies.into_iter().map(Ok);
         let others = out.others.into_iter().map(|(name, bytes)| {
@@ -254,12 +228,12 @@ impl Steps {
         now: Nanos,
         input: &SourceInput,
     ) -> Verdict<Rc<Step<Source>>> {
-        let key = hash(&(part.digest, session, now, input));
+        let key = hash(&(part.digest(), session, now, input));
         if let Some(known) = self.sources.get(&key) {
             return Ok(Rc::clone(known));
         }
         let mut out = Collected { client: session, ..Collected::default() };
-        let mut next = Source::clone(&part.it);
+        let mut next = Source::clone(part);
         match input {
             SourceInput::Frame { from, bytes } => {
                 let (_, frame) = read(bytes)?;
