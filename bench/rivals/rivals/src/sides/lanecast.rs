@@ -15,8 +15,6 @@ use crate::row::Row;
 use crate::scratch::Domain;
 
 const TOPIC: &str = "rivals";
-/// Time of the warm-up, at the rate that is measured afterwards.
-const WARMUP_S: f64 = 0.3;
 const LINGER_MS: u64 = 200;
 /// Bit of the publisher's `-f` that stamps each message.
 const STAMPED: u32 = 1;
@@ -104,7 +102,8 @@ impl Lanecast {
     fn publisher(&self, repetition: &Repetition, domain: &Domain) -> Program {
         let cell = &repetition.cell;
         let flags = if cell.stamped() { STAMPED } else { 0 };
-        let warmup = (repetition.messages as f64 * WARMUP_S / repetition.seconds) as u64;
+        let share = repetition.warmup_s() / repetition.seconds;
+        let warmup = (repetition.messages as f64 * share) as u64;
         self.tool("lanecast's publisher", "pub", domain)
             .args(["-a", &repetition.cpus.publisher.to_string()])
             .args(["-m", &cell.size.to_string(), "-n", &repetition.messages.to_string()])

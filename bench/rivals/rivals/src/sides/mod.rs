@@ -29,6 +29,8 @@ const SLACK: Duration = Duration::from_secs(25);
 const LOSSY_SLACK: Duration = Duration::from_secs(60);
 /// A repetition may be this much slower than expected before it is given up.
 const SLOWNESS: f64 = 10.0;
+/// Longest warm-up, except of peers that need more.
+const LONGEST_WARMUP_S: f64 = 0.3;
 /// Longest limit of a repetition, whatever its expected time.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -112,6 +114,16 @@ impl Repetition {
     pub fn time(&self, times: f64) -> Duration {
         let time = Duration::try_from_secs_f64(self.seconds * times);
         time.map_or(LONGEST, |time| time.min(LONGEST))
+    }
+
+    /// Seconds of load before what is measured, and as many as that at most.
+    fn warmup_s(&self) -> f64 {
+        self.seconds.clamp(0.0, LONGEST_WARMUP_S)
+    }
+
+    /// The argument for it that all peers understand.
+    fn warmup_argument(&self) -> String {
+        format!("--warmup-ms={}", (self.warmup_s() * 1000.0) as u64)
     }
 
     /// The command line that all peers understand.

@@ -22,7 +22,6 @@ use crate::scratch::Domain;
 const OWN: &str = "lanecast";
 /// Version of a part of the kernel.
 const NO_VERSION: &str = "-";
-const WARMUP_MS: u64 = 300;
 /// Ports of one repetition, far from those that the kernel gives to connections.
 const PORTS: u16 = 4;
 const FIRST_PORT: u16 = 20_000;
@@ -184,7 +183,7 @@ impl End {
         let program = Program::new(self.program.0, &self.program.1)
             .args(["run", "--peer", &self.name, "--role", role, "--wait", wait])
             .args(repetition.load_arguments(domain, cpu))
-            .args([format!("--warmup-ms={WARMUP_MS}"), format!("--port={port}")])
+            .args([repetition.warmup_argument(), format!("--port={port}")])
             .args([format!("--local={}", self.hosts.address(cell, host)?)]);
         Ok(program.on(self.hosts.namespace(cell, host)?))
     }

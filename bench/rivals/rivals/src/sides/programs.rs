@@ -9,8 +9,6 @@ use crate::measurement::Measurement;
 use crate::process::Program;
 use crate::scratch::Domain;
 
-const WARMUP_MS: u64 = 300;
-
 /// A publisher and a subscriber that share the command line of the kit.
 #[derive(Debug)]
 pub struct Programs {
@@ -54,7 +52,7 @@ impl Programs {
         let program = |name: &'static str, cpu, words: &[String]| {
             Program::new(name, &self.folder.join(name))
                 .args(repetition.load_arguments(&domain, cpu))
-                .args([format!("--warmup-ms={WARMUP_MS}")])
+                .args([repetition.warmup_argument()])
                 .args(words)
         };
         let subscriber = program(self.subscriber, cpus.subscriber, subscriber);
