@@ -41,6 +41,10 @@ const WAITING: [&str; 7] = [
     "lanecast-net",
 ];
 
+/// Packages whose tests build thousands of worlds, and free each: returned to the system, its memory
+/// would be a tenth of their time.
+const WORLDS: [&str; 1] = ["lanecast-sim"];
+
 /// Threads for each CPU in a program whose tests mostly wait.
 const THREADS_THAT_WAIT: usize = 3;
 
@@ -82,6 +86,11 @@ pub(crate) fn parts(program: &Program, cpus: usize) -> Vec<Part> {
         parts.push(Part { arguments: rest, group: None });
     }
     parts
+}
+
+/// Whether memory that the tests of `package` free is kept for the next.
+pub(crate) fn keeps_memory(package: &str) -> bool {
+    WORLDS.contains(&package)
 }
 
 #[cfg(test)]

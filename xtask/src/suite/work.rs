@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Longer than anything takes that still makes progress.
 const PATIENCE: Duration = Duration::from_secs(900);
 
+/// Bytes that the allocator keeps of each heap in programs that keep memory.
+const KEPT: usize = 64 << 20;
+
 /// A program with its arguments.
 #[derive(Debug)]
 pub(crate) struct Work {
@@ -75,9 +78,15 @@ impl Work {
             is_test: true,
         };
         // The stable harness tells times too, if it is told to obey unstable options.
-        work.env("RUSTC_BOOTSTRAP", "1")
+        let work = work
+            .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_MANIFEST_DIR", &program.directory)
-            .env("CARGO_PKG_NAME", &program.package)
+            .env("CARGO_PKG_NAME", &program.package);
+        if groups::keeps_memory(&program.package) {
+            work.env("MALLOC_TOP_PAD_", KEPT.to_string())
+        } else {
+            work
+        }
     }
 
     /// The same with a variable of its environment.
