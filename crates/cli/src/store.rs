@@ -63,8 +63,8 @@ pub(crate) struct StoreArgs {
     #[arg(long)]
     cached_writes: bool,
 
-    /// Longest time for which messages that keep coming are gathered before they are written; 0
-    /// writes at once
+    /// Longest time for which messages that keep coming are gathered before they are written, at
+    /// most 100ms; 0 writes at once
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = parse_duration)]
     commit_delay: Duration,
 

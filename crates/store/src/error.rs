@@ -1,12 +1,14 @@
 //! Errors of stores, and of publishers whose messages are kept.
 
 use crate::name::NameError;
+use crate::options::StoreOptions;
 use lanecast_journal::{OpenError as JournalError, ReadError, StorageError};
 use lanecast_persistence::{ReplayError, SendRefusal};
 use lanecast_transport::ClaimError;
 use lanecast_wire::store::STORE_VERSION;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Failure to open a store's directory.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,9 @@ pub enum StoreError<E> {
     /// A name cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The commit delay is too long.
+    #[error("a commit delay of {0:?}: {max:?} is the longest", max = StoreOptions::COMMIT_DELAY_MAX)]
+    CommitDelay(Duration),
     /// The directory cannot be used.
     #[error(transparent)]
     Directory(#[from] DirectoryError),

@@ -23,7 +23,8 @@ pub struct StoreOptions {
     /// long as no publisher seems to wait for those before: fewer writes, and less of the CPUs that
     /// publishers and subscribers may need. A publisher that waits for each message beside others
     /// that keep sending waits longer by so much. Only for stores that wait by
-    /// [`wait_at_most`](crate::StoreServer::wait_at_most). Default 1 ms; 0 writes at once.
+    /// [`wait_at_most`](crate::StoreServer::wait_at_most). Default 1 ms; 0 writes at once;
+    /// [`COMMIT_DELAY_MAX`](Self::COMMIT_DELAY_MAX) is the longest.
     pub commit_delay: Duration,
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
     /// Default 64 MiB; at most an eighth of the limit of `retention`.
@@ -81,6 +82,10 @@ impl StoreOptions {
         let StoreRetention { bytes, age, .. } = self.retention;
         JournalConfig { retention: Retention { bytes, age }, ..self.journal.clone() }
     }
+
+    /// Longest [`commit_delay`](Self::commit_delay): publishers send again what is not stable after
+    /// 200 ms, unless told otherwise.
+    pub const COMMIT_DELAY_MAX: Duration = Duration::from_millis(100);
 
     /// Bytes between two checkpoints: retention waits for two of them.
     pub(crate) fn checkpoint_interval(&self) -> u64 {

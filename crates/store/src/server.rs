@@ -136,6 +136,9 @@ impl<T: Transport + Clone> StoreServer<T> {
         options: StoreOptions,
     ) -> Result<Self, StoreError<T::Error>> {
         name::check_store(name)?;
+        if options.commit_delay > StoreOptions::COMMIT_DELAY_MAX {
+            return Err(StoreError::CommitDelay(options.commit_delay));
+        }
         let journal_config = options.journal_config();
         let segment_bytes = journal_config.segment_bytes;
         let interval = options.checkpoint_interval();

@@ -120,7 +120,7 @@ fn nothing_is_held_for_an_event_loop_that_polls_again_only_when_it_is_woken() {
 }
 
 #[test]
-fn bad_names_and_directories_are_refused_in_words() {
+fn bad_names_directories_and_delays_are_refused_in_words() {
     let root = tempfile::tempdir().expect("a directory");
     let domain = domain(&root);
     let open = |name: &str, path: &Path| {
@@ -136,6 +136,15 @@ fn bad_names_and_directories_are_refused_in_words() {
     let second = open("a", &path);
     assert!(second.contains("process"), "{second}");
     drop(server);
+    let with_delay = |commit_delay: Duration| {
+        let mut options = StoreOptions::default();
+        options.commit_delay = commit_delay;
+        StoreServer::open(domain.clone(), "a", &path, options)
+    };
+    let refused = with_delay(StoreOptions::COMMIT_DELAY_MAX + Duration::from_nanos(1)).err();
+    let refused = refused.expect("too long").to_string();
+    assert!(refused.contains("100.000001ms: 100ms is the longest"), "{refused}");
+    drop(with_delay(StoreOptions::COMMIT_DELAY_MAX).expect("the longest delay"));
     let options = PersistentOptions::with_store("a");
     let refused = PersistentPublisher::open(&domain, "_store.a", 7, options).err();
     assert!(refused.expect("refused").to_string().contains("_store."));
