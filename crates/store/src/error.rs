@@ -74,7 +74,10 @@ pub enum StoreError<E> {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The commit delay is too long.
-    #[error("a commit delay of {0:?}: {max:?} is the longest", max = StoreOptions::COMMIT_DELAY_MAX)]
+    #[error(
+        "a commit delay of {0:?}: {longest:?} is the longest",
+        longest = StoreOptions::COMMIT_DELAY_MAX
+    )]
     CommitDelay(Duration),
     /// The directory cannot be used.
     #[error(transparent)]

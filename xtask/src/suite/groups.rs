@@ -41,8 +41,8 @@ const WAITING: [&str; 7] = [
     "lanecast-net",
 ];
 
-/// Packages whose tests build thousands of worlds, and free each: returned to the system, its memory
-/// would be a tenth of their time.
+/// Packages whose tests build thousands of worlds, and free each: giving the memory back to the
+/// system would be a tenth of their time.
 const WORLDS: [&str; 1] = ["lanecast-sim"];
 
 /// Threads for each CPU in a program whose tests mostly wait.

@@ -1,9 +1,10 @@
 //! `lanecast perf group`: real members, as few messages as it takes.
 
 use crate::run::{Done, Stage};
+use lanecast_os::tcp::ReservedPort;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 
 fn line(text: &str) -> Value {
     serde_json::from_str(text.trim()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -11,6 +12,11 @@ fn line(text: &str) -> Value {
 
 fn text(done: &Done) -> String {
     String::from_utf8_lossy(&done.out).into_owned()
+}
+
+/// Ports of members, held until the test ends: no connection of another can take one.
+fn reserved_ports<const N: usize>() -> [ReservedPort; N] {
+    [(); N].map(|()| ReservedPort::take(Ipv4Addr::LOCALHOST.into()).unwrap())
 }
 
 #[test]
@@ -49,8 +55,8 @@ fn what_bare_udp_loses_is_in_the_table_and_in_the_exit_status() {
 #[test]
 fn members_that_people_start_find_each_other_and_print_the_same_table() {
     let stage = Stage::new();
-    let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-    let addresses = ports.map(|port| port.local_addr().unwrap().to_string()).join(",");
+    let ports = reserved_ports::<2>();
+    let addresses = ports.each_ref().map(|port| port.address().to_string()).join(",");
     stage.write(
         "config.txt",
         format!(
@@ -80,8 +86,8 @@ fn members_that_people_start_find_each_other_and_print_the_same_table() {
 #[test]
 fn a_killed_member_is_named_and_ends_nobody_elses_test() {
     let stage = Stage::new();
-    let ports = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-    let addresses = ports.map(|port| port.local_addr().unwrap().to_string()).join(",");
+    let ports = reserved_ports::<3>();
+    let addresses = ports.each_ref().map(|port| port.address().to_string()).join(",");
     // Slow enough that all are still sending at the kill.
     let settings = format!(
         "transport=tcp num_msgs=1000 num_members=3 interval=5 log_interval=10 cluster={addresses}"

@@ -1,8 +1,9 @@
 use super::*;
 use lanecast_os::tcp::ReservedPort;
+use lanecast_os::udp::{UdpOptions, UdpSocket};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -440,8 +441,11 @@ fn a_dead_end_of_bare_tcp_is_noticed() {
 fn messages_over_bare_udp_are_counted_honestly() {
     // Slow enough for any machine; what is lost all the same is counted, not hidden.
     let config = config("transport=udp num_msgs=300 msg_size=2000 interval=0.2");
-    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-    let group = SocketAddr::from(([239, 255, 77, 17], port));
+    // Held beside the members' sockets: another program's socket would refuse them its port.
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let options = UdpOptions { local, shared: true, ..UdpOptions::default() };
+    let held = UdpSocket::open(&options).unwrap();
+    let group = SocketAddr::from(([239, 255, 77, 17], held.local_address().unwrap().port()));
     let members: Vec<_> = (1..=3)
         .map(|id| {
             let transport = UdpTransport::open("127.0.0.1", group).unwrap();

@@ -11,9 +11,10 @@ use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;
 use lanecast_measure::group::{GroupConfig, TransportKind};
 use lanecast_os::tcp::ReservedPort;
+use lanecast_os::udp::{UdpOptions, UdpSocket};
 use serde_json::Value;
 use std::env;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// The longest run: members end by themselves much earlier, unless they make progress.
@@ -141,7 +142,16 @@ pub(super) fn measure(
     // Held until the members have ended: no other program, and no connection of a member that
     // starts before the others, can take one.
     let ports = ports.context("no ports for the members")?;
-    let common = common(config, words, network.is_some(), &ports, &domain)?;
+    let mut common = common(config, words, network.is_some(), &ports, &domain)?;
+    // Others on this machine may run the same test. Held, too, beside the members' sockets.
+    let group_port = (config.transport == TransportKind::Udp && network.is_none()).then(|| {
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        UdpSocket::open(&UdpOptions { local, shared: true, ..UdpOptions::default() })
+    });
+    let group_port = group_port.transpose().context("no port for the members' group")?;
+    if let Some(socket) = &group_port {
+        common.push(format!("mcast_port={}", socket.local_address()?.port()));
+    }
     let deadline = Deadline { until: Instant::now() + LONGEST, stop };
     // Dropped before the network: the members end first.
     let mut actors = Vec::new();
@@ -205,11 +215,6 @@ fn common(
                 false => ports.iter().map(|port| port.address().to_string()).collect(),
             };
             common.push(format!("cluster={}", addresses.join(",")));
-        }
-        // Others on this machine may run the same test.
-        TransportKind::Udp if !has_hosts => {
-            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            common.push(format!("mcast_port={port}"));
         }
         TransportKind::Udp | TransportKind::Tcp => {}
         _ => {
