@@ -110,6 +110,8 @@ fn streams_live_through_cuts_bursts_of_loss_and_stops() -> Result<()> {
         // All have caught up before the next: together they would be longer than the liveness.
         readers.iter().try_for_each(reads_on)?;
     }
-    ensure!(readers.iter().all(|reader| !reader.has_told("left")), "a stream has ended");
+    for reader in &readers {
+        ensure!(!reader.has_told("left"), "a stream has ended: {}", reader.story());
+    }
     end_whole(source, readers)
 }
