@@ -8,12 +8,13 @@ use crate::conductor_waker::ConductorWaker;
 use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::error::{OpenError, system};
+use crate::lingering::Lingering;
 use crate::receive_share::ReceiveShare;
 use crate::receive_thread::{ReceiveThread, ReportQueue};
 use crate::receive_threads::{ReceiveThreads, ThreadHandle};
 use crate::receiver_agent::{ReceiverAgent, ReceiverCommand, SubscriberEntry};
 use crate::resolver_daemon::{DaemonSettings, ResolverDaemon};
-use crate::sender_agent::{Lingering, PublisherEntry, SenderAgent, SenderCommand};
+use crate::sender_agent::{PublisherEntry, SenderAgent, SenderCommand};
 use crate::settings::{NetSettings, ThreadingMode, nanos};
 use crate::source::Source;
 use lanecast_base::{AgentRunner, WaitStrategy};
@@ -55,7 +56,7 @@ impl ConductorHandle {
         let discovery = Discovery::open(&context, daemon.as_ref().map(|(_, address)| *address))?;
         let only_driver = settings.threading != ThreadingMode::Caller;
         let (to_sender, to_receiver) = (Arc::default(), Arc::default());
-        let lingering = Arc::default();
+        let lingering = Arc::clone(context.closing.lingering());
         // A receiver that is silent for that long counts as dead, and waits for no repair.
         let linger = nanos(settings.liveness);
         let sender =
@@ -149,7 +150,8 @@ impl ConductorHandle {
 
 impl Drop for ConductorHandle {
     fn drop(&mut self) {
-        // Closed publishers go on repairing until their receivers have everything.
+        // Closed publishers go on repairing until their receivers have everything, and publishers
+        // learn that subscribers have left.
         self.lingering.wait_until_finished(self.context.settings.liveness);
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
+use crate::lingering_close::ClosingConnections;
 use crate::sealed_socket::SocketSealing;
-use crate::settings::{IoKind, NetSettings};
+use crate::settings::{IoKind, NetSettings, nanos};
 use crate::telemetry::Telemetry;
 use lanecast_os::interface::{self, Interface};
 use lanecast_os::tcp::TcpOptions;
@@ -36,6 +37,8 @@ pub(crate) struct NetContext {
     pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// The interface past the kernel's stack, if sessions use it.
     pub(crate) xdp: Option<Arc<XdpDevice>>,
+    /// Connections of subscribers that have left.
+    pub(crate) closing: Arc<ClosingConnections>,
     /// The reason why sessions use sockets although the settings ask for more.
     pub(crate) io_fallback: Option<String>,
 }
@@ -48,6 +51,7 @@ impl NetContext {
         let keys = settings.key_file.as_ref().map(|path| KeyRing::open(KeyFile::new(path)));
         let keys = keys.transpose().map_err(OpenError::KeyFile)?.map(Arc::new);
         let tls = TlsIdentity::open(&settings.tls).map_err(OpenError::Tls)?.map(Arc::new);
+        let closing = ClosingConnections::new(nanos(settings.liveness));
         let mut context = Self {
             settings,
             interface,
@@ -57,6 +61,7 @@ impl NetContext {
             keys,
             tls,
             xdp: None,
+            closing: Arc::new(closing),
             io_fallback: None,
         };
         // The kernel may grant less than the setting: a socket shows what it grants.

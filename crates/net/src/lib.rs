@@ -34,6 +34,7 @@ mod frame_reassembler;
 mod frame_stream;
 mod gap;
 mod handshakes;
+mod lingering;
 mod lingering_close;
 mod multicast_loopback;
 mod network;

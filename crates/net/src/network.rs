@@ -38,6 +38,10 @@ const LINK_RATE: u64 = 1_250_000_000;
 const ACCEPT_BACKLOG: u32 = 64;
 
 /// One interface, and all publishers and subscribers of the program on it. Cheap to clone.
+///
+/// The last drop, of the network or of its last publisher or subscriber, waits until receivers have
+/// all that closed publishers have sent, and publishers over TCP know which subscribers have left:
+/// at most for [`NetSettings::liveness`].
 #[derive(Clone)]
 pub struct Network {
     conductor: Arc<ConductorHandle>,

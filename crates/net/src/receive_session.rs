@@ -385,8 +385,19 @@ impl ReceiveSession {
         !self.is_ended
     }
 
-    pub(crate) fn leave(&mut self) {
+    /// Leaves: the last frames leave now, and the connection closes behind them.
+    pub(crate) fn leave(
+        &mut self,
+        now: Nanos,
+        own: &mut DatagramSocket,
+        buffer: &mut [u8],
+        context: &NetContext,
+    ) {
         self.receiver.leave();
+        self.send_control(now, own, buffer);
+        if let Some((stream, unsent)) = self.tcp.take().and_then(TcpReceiver::into_stream) {
+            context.closing.add(now, stream, &unsent);
+        }
     }
 
     pub(crate) const fn tcp(&self) -> Option<&TcpReceiver> {

@@ -541,7 +541,8 @@ impl ReceiveSessions {
     /// Leaves all sessions.
     pub(crate) fn leave(&mut self, now: Nanos) {
         self.has_left = true;
-        self.sessions.iter_mut().for_each(ReceiveSession::leave);
+        let Self { sessions, sockets, control, context, .. } = self;
+        sessions.iter_mut().for_each(|it| it.leave(now, &mut sockets.own, control, context));
         self.send_control(now);
     }
 

@@ -5,6 +5,7 @@ use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::found_sources::FoundSources;
+use crate::lingering_close::ClosingConnections;
 use crate::owner_state::{OwnerState, SocketReader};
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share::ReceiveShare;
@@ -179,6 +180,8 @@ pub(crate) struct ReceiverAgent {
     keys: Option<Arc<KeyRing>>,
     tls: Option<Arc<TlsIdentity>>,
     files_due: Nanos,
+    /// Connections of subscribers that have left.
+    closing: Arc<ClosingConnections>,
     telemetry: Telemetry,
 }
 
@@ -200,6 +203,7 @@ impl ReceiverAgent {
             keys: context.keys.clone(),
             tls: context.tls.clone(),
             files_due: 0,
+            closing: Arc::clone(&context.closing),
             telemetry: context.telemetry.clone(),
         }
     }
@@ -308,6 +312,8 @@ impl SubAgent for ReceiverAgent {
             }
             wait_set.deadline = wait_set.deadline.min(*due);
         }
+        let closing_due = self.closing.poll(now, &mut wait_set.descriptors);
+        wait_set.deadline = wait_set.deadline.min(closing_due);
         wait_set.deadline = wait_set.deadline.min(self.refresh_files(now));
         wait_set.deadline = wait_set.deadline.min(self.discovery.next_deadline(now));
         self.discovery.descriptors(&mut wait_set.descriptors);

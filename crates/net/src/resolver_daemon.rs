@@ -44,6 +44,8 @@ const REST_MIN: Nanos = 10 * MILLISECOND;
 const REFUSED_REST: Nanos = 100 * MILLISECOND;
 /// Time between two looks at the files of TLS.
 const FILES_REFRESH: Nanos = 500 * MILLISECOND;
+/// Time that a rejected client has to close.
+const LINGER: Nanos = SECOND;
 /// The most unread rejections; older ones are dropped.
 const REJECTIONS_MAX: usize = 64;
 
@@ -291,7 +293,8 @@ impl ResolverDaemon {
     fn reject(&mut self, now: Nanos, stream: Option<ByteStream>, rejected: RejectedClient) {
         if let Some(stream) = stream {
             let length = self.server.write_eject(rejected.resolver, rejected.why, &mut self.buffer);
-            self.lingering.add(now, stream, &self.buffer[..length]);
+            let until = now.saturating_add(LINGER);
+            self.lingering.add(until, stream, &self.buffer[..length]);
         }
         self.note(rejected.from, rejected.why.to_string());
     }

@@ -4,6 +4,7 @@
 
 use crate::conductor::{CommandQueue, SubAgent, WaitSet, lock_session};
 use crate::counters::PublisherStatus;
+use crate::lingering::Lingering;
 use crate::poller::Descriptor;
 use crate::send_session::SendSession;
 use crate::stand_in_pacing::StandInPacing;
@@ -11,8 +12,7 @@ use lanecast_base::sync::Ordering;
 use lanecast_os::biased::Visitor;
 use lanecast_protocol::Nanos;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 /// Commands from publishers.
 #[derive(Debug)]
@@ -77,36 +77,6 @@ impl Served {
         wait_set.descriptors.extend_from_slice(&self.descriptors);
         self.places = first..wait_set.descriptors.len();
         wait_set.deadline = wait_set.deadline.min(self.deadline);
-    }
-}
-
-/// Number of closed publishers that still have repairs to send.
-#[derive(Debug, Default)]
-pub(crate) struct Lingering {
-    count: Mutex<usize>,
-    changed: Condvar,
-}
-
-impl Lingering {
-    fn count(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Called before a publisher's command to retire.
-    pub(crate) fn add(&self) {
-        *self.count() += 1;
-    }
-
-    fn remove(&self) {
-        *self.count() -= 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until no closed publisher has repairs to send, at most `limit`.
-    pub(crate) fn wait_until_finished(&self, limit: Duration) {
-        let count = self.count();
-        // A timeout needs no handling: the network closes in both cases.
-        drop(self.changed.wait_timeout_while(count, limit, |count| *count > 0));
     }
 }
 

@@ -197,6 +197,12 @@ impl TcpReceiver {
         drop(stream.flush());
     }
 
+    /// The connection, if it is established, and frames that it has not taken yet.
+    pub(crate) fn into_stream(self) -> Option<(ByteStream, Vec<u8>)> {
+        let stream = self.stream.filter(|_| self.is_connected)?;
+        Some((stream, self.unsent))
+    }
+
     /// Tells why the connection has failed, closes it, and schedules a reconnect.
     #[cold]
     pub(crate) fn fail(&mut self, now: Nanos, error: &io::Error) {

@@ -15,7 +15,7 @@ use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};
 use lanecast_tls::{ByteStream, TlsIdentity};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,6 +39,8 @@ struct Connection {
     incoming: FrameReassembler,
     /// The last write found no room, or TLS has something to write.
     is_full: bool,
+    /// A write has failed: what has come before is still read.
+    is_broken: bool,
     /// The system names the connection when it is readable.
     is_registered: bool,
 }
@@ -239,6 +241,7 @@ impl TcpSender {
                 stream,
                 incoming: FrameReassembler::lenient(),
                 is_full: false,
+                is_broken: false,
                 is_registered: false,
             });
         }
@@ -289,13 +292,15 @@ impl TcpSender {
         // Under a data rate the first connections would take all of it: each is first in turn.
         let first = self.connections.len().min(1);
         self.connections.rotate_left(first);
-        self.connections.retain_mut(|connection| {
-            let is_open = connection.write(sender, now).is_ok();
-            if !is_open {
-                sender.disconnect(connection.number);
+        for connection in &mut self.connections {
+            // Its last frames may be unread, a Leave among them: the read that finds the end behind
+            // them removes the connection.
+            if !connection.is_broken && connection.write(sender, now).is_err() {
+                (connection.is_broken, connection.is_full) = (true, false);
+                // A refusal means that it has ended already.
+                drop(connection.stream.socket().shutdown(Shutdown::Both));
             }
-            is_open
-        });
+        }
     }
 
     /// Time at which a handshake waits for its turn.

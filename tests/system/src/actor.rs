@@ -152,7 +152,8 @@ impl Actor {
     pub fn story(&self) -> String {
         let out = self.process.out();
         let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with("at=")).collect();
-        format!("it has told\n{}\n{}\n{}", lines.join("\n"), self.read(), self.process.err())
+        let (read, err, threads) = (self.read(), self.process.err(), self.process.threads());
+        format!("it has told\n{}\n{read}\n{err}\nits threads\n{threads}", lines.join("\n"))
     }
 }
 

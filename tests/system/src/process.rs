@@ -4,7 +4,8 @@ use crate::wait::wait_for;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -52,6 +53,21 @@ impl Process {
     /// Standard error so far.
     pub fn err(&self) -> String {
         self.err.text()
+    }
+
+    /// A line for each of its threads: its name, its state, the kernel's function that it waits in,
+    /// and nanoseconds of CPU time, wait for a CPU, and times on one.
+    pub fn threads(&self) -> String {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let line = |task: &Path| {
+            let read = |file| std::fs::read_to_string(task.join(file)).unwrap_or_default();
+            // The state follows the name in parentheses.
+            let stat = read("stat");
+            let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+            let (name, wait, times) = (read("comm"), read("wchan"), read("schedstat"));
+            format!("{} {} {wait} {}\n", name.trim(), state.unwrap_or("gone"), times.trim())
+        };
+        tasks.into_iter().flatten().flatten().map(|task| line(&task.path())).collect()
     }
 
     /// Waits until its output contains `text`.
@@ -173,8 +189,15 @@ impl Output {
         let collected = Arc::clone(&bytes);
         let reader = std::thread::spawn(move || {
             let mut part = [0; 1 << 16];
-            while let Ok(length @ 1..) = pipe.read(&mut part) {
-                collected.lock().expect("no panic above").extend_from_slice(&part[..length]);
+            loop {
+                match pipe.read(&mut part) {
+                    Ok(length @ 1..) => {
+                        let mut collected = collected.lock().expect("no panic above");
+                        collected.extend_from_slice(&part[..length]);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Ok(_) | Err(_) => return,
+                }
             }
         });
         Self { bytes, reader }

@@ -204,11 +204,13 @@ impl Scene {
     /// Ends all members, which leave the group.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.seats.iter_mut().try_for_each(|seat| seat.actor.end())?;
-        for mut seat in self.seats {
-            ensure!(seat.actor.tells("has_left")? == "true", "{}", seat.actor.story());
-            seat.actor.finish()?;
-        }
-        Ok(())
+        let leave = |seat: &mut Seat| {
+            ensure!(seat.actor.tells("has_left")? == "true", "{} did not leave", seat.name);
+            Ok(())
+        };
+        let left = self.seats.iter_mut().try_for_each(leave);
+        left.with_context(|| self.seats.iter().map(|it| it.actor.story()).collect::<String>())?;
+        self.seats.into_iter().try_for_each(|seat| seat.actor.finish().map(drop))
     }
 
     fn story(&self) -> String {

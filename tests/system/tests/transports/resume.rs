@@ -2,8 +2,9 @@
 
 use crate::play::{ALL, check_whole, has_time, publisher, subscriber};
 use anyhow::{Context, Result, ensure};
-use lanecast_system_tests::{Actor, Loss, Network, possible, wait_for};
+use lanecast_system_tests::{Actor, Loss, Network, Traffic, possible, wait_for};
 use rustix::process::Signal;
+use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Longer than anything takes that is waited for here.
@@ -43,18 +44,29 @@ fn a_cut_that_the_system_outwaits_the_liveness_in_loses_nothing() -> Result<()> 
         let source = publisher(net.host(0), transport, &words)?;
         let mut reader = subscriber(net.host(1), liveness)?;
         reader.reads(500)?;
-        let begin = unix_seconds()? + 1;
-        let end = begin + 4;
-        net.lose(&Loss::per_mille(1000).during(begin..end))?;
-        wait_for("the end of the outage", PATIENCE, || Ok((unix_seconds()? >= end).then_some(())))?;
+        let outage = next_seconds(4)?;
+        net.lose(&Loss::per_mille(1000).during(outage.clone()))?;
+        wait_for_end(&outage)?;
         reads_on(&reader).with_context(|| transport.to_owned())?;
         end_whole(source, vec![reader]).with_context(|| transport.to_owned())?;
     }
     Ok(())
 }
 
+/// The next whole seconds since 1970. An outage that the kernel ends lasts no longer, while one that
+/// is ended by a command lasts for as long as a busy machine takes to run it.
+fn next_seconds(count: u64) -> Result<Range<u64>> {
+    let begin = unix_seconds()? + 1;
+    Ok(begin..begin + count)
+}
+
 fn unix_seconds() -> Result<u64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+fn wait_for_end(outage: &Range<u64>) -> Result<()> {
+    let is_over = || Ok((unix_seconds()? >= outage.end).then_some(()));
+    wait_for("the end of the outage", PATIENCE, is_over)
 }
 
 /// Chance that a run can be repeated with.
@@ -73,7 +85,15 @@ impl Dice {
     }
 }
 
-/// One of the cables is cut, packets get lost in bursts, a process stands still: by turns.
+/// Loses all packets between the first host and this one.
+fn lose_all(net: &Network, host: usize, outage: &Range<u64>) -> Result<()> {
+    let all = Loss::per_mille(1000).during(outage.clone());
+    net.host(host).lose(&all)?;
+    let address = net.host(host).v4().into();
+    net.host(0).lose(&all.of(Traffic::From(address)))
+}
+
+/// A host is cut off, packets get lost in bursts, a process stands still: by turns.
 #[test]
 fn streams_live_through_cuts_bursts_of_loss_and_stops() -> Result<()> {
     if !possible() {
@@ -88,18 +108,20 @@ fn streams_live_through_cuts_bursts_of_loss_and_stops() -> Result<()> {
         reader.reads(500)?;
     }
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..if has_time() { 60 } else { 8 } {
+    for round in 0..if has_time() { 60 } else { 6 } {
         let victim = dice.below(3) as usize;
-        match dice.below(3) {
+        // From now on for one to two seconds.
+        let begin = unix_seconds()?;
+        let outage = begin..begin + 2;
+        match round % 3 {
             0 => {
-                net.cut(1 + victim)?;
-                dice.pause();
-                net.heal(1 + victim)?;
+                lose_all(&net, 1 + victim, &outage)?;
+                wait_for_end(&outage)?;
             }
             1 => {
-                net.lose(&Loss::per_mille(50 + dice.below(150) as u32))?;
-                dice.pause();
-                net.lose_nothing()?;
+                let loss = Loss::per_mille(50 + dice.below(150) as u32);
+                net.lose(&loss.during(outage.clone()))?;
+                wait_for_end(&outage)?;
             }
             _ => {
                 readers[victim].signal(Signal::STOP)?;
@@ -107,6 +129,7 @@ fn streams_live_through_cuts_bursts_of_loss_and_stops() -> Result<()> {
                 readers[victim].signal(Signal::CONT)?;
             }
         }
+        net.lose_nothing()?;
         // All have caught up before the next: together they would be longer than the liveness.
         readers.iter().try_for_each(reads_on)?;
     }
@@ -114,4 +137,31 @@ fn streams_live_through_cuts_bursts_of_loss_and_stops() -> Result<()> {
         ensure!(!reader.has_told("left"), "a stream has ended: {}", reader.story());
     }
     end_whole(source, readers)
+}
+
+/// Subscribers leave in the middle of a stream over a path that loses packets, their last ones
+/// among them: the publisher, which waits for its slowest subscriber, learns of it.
+#[test]
+fn the_departure_of_a_subscriber_survives_losses() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    let net = Network::bridged(3)?;
+    net.lose(&Loss::per_mille(50))?;
+    // Longer than anything is waited for.
+    let liveness = "liveness=120000";
+    let words = format!("{liveness} subscribers=1 window=65536");
+    let source = publisher(net.host(0), "tcp", &words)?;
+    let mut stays = subscriber(net.host(1), liveness)?;
+    for _ in 0..if has_time() { 100 } else { 6 } {
+        // Slow: there is always something that it has not read.
+        let mut leaves = subscriber(net.host(2), &format!("{liveness} work=200"))?;
+        leaves.reads(200)?;
+        leaves.finish()?;
+        // Many times what the window holds.
+        let so_far = stays.read();
+        stays.reads(so_far + 2_000)?;
+    }
+    net.lose_nothing()?;
+    end_whole(source, vec![stays])
 }
