@@ -1,4 +1,4 @@
-//! What a network's drop waits for.
+//! Count of what lingers when a network is dropped, which waits for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -44,8 +44,9 @@ const REST_MIN: Nanos = 10 * MILLISECOND;
 const REFUSED_REST: Nanos = 100 * MILLISECOND;
 /// Time between two looks at the files of TLS.
 const FILES_REFRESH: Nanos = 500 * MILLISECOND;
-/// Time that a rejected client has to close.
+/// Time that a rejected client has to close, and the most such connections.
 const LINGER: Nanos = SECOND;
+const LINGERING_MAX: usize = 64;
 /// The most unread rejections; older ones are dropped.
 const REJECTIONS_MAX: usize = 64;
 
@@ -143,7 +144,7 @@ impl ResolverDaemon {
             handshakes: HandshakeLimiter::new(HandshakeShare::Half, Telemetry::disabled()),
             waiting: Vec::new(),
             clients: BTreeMap::new(),
-            lingering: LingeringConnections::default(),
+            lingering: LingeringConnections::new(LINGERING_MAX),
             rejections: VecDeque::new(),
             file_error: None,
             event: Arc::new(EventFd::new(false).map_err(system("make an event"))?),

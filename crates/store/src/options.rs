@@ -77,15 +77,15 @@ impl Default for StoreRetention {
 }
 
 impl StoreOptions {
+    /// Longest [`commit_delay`](Self::commit_delay): publishers send again what is not stable after
+    /// 200 ms, unless told otherwise.
+    pub const COMMIT_DELAY_MAX: Duration = Duration::from_millis(100);
+
     /// Configuration of the journal.
     pub(crate) fn journal_config(&self) -> JournalConfig {
         let StoreRetention { bytes, age, .. } = self.retention;
         JournalConfig { retention: Retention { bytes, age }, ..self.journal.clone() }
     }
-
-    /// Longest [`commit_delay`](Self::commit_delay): publishers send again what is not stable after
-    /// 200 ms, unless told otherwise.
-    pub const COMMIT_DELAY_MAX: Duration = Duration::from_millis(100);
 
     /// Bytes between two checkpoints: retention waits for two of them.
     pub(crate) fn checkpoint_interval(&self) -> u64 {

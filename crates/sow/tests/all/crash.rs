@@ -149,7 +149,7 @@ fn trial(seed: u64) -> u64 {
 
 /// Number of seeds: `SEEDS`, or a default that `LONG_TESTS` raises.
 fn seeds() -> u64 {
-    let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 10_000 };
+    let many = if std::env::var_os("LONG_TESTS").is_some() { 1_000_000 } else { 5_000 };
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(many)
 }
 
