@@ -53,8 +53,8 @@ fn a_cut_that_the_system_outwaits_the_liveness_in_loses_nothing() -> Result<()> 
     Ok(())
 }
 
-/// The next whole seconds since 1970. An outage that the kernel ends lasts no longer, while one that
-/// is ended by a command lasts for as long as a busy machine takes to run it.
+/// The next whole seconds since 1970. An outage that the kernel ends lasts no longer, while one
+/// that is ended by a command lasts for as long as a busy machine takes to run it.
 fn next_seconds(count: u64) -> Result<Range<u64>> {
     let begin = unix_seconds()? + 1;
     Ok(begin..begin + count)
