@@ -152,6 +152,8 @@ impl Drop for ConductorHandle {
     fn drop(&mut self) {
         // Closed publishers go on repairing until their receivers have everything, and publishers
         // learn that subscribers have left.
+        // A thread that sleeps does not know of the latter yet.
+        self.receiver_waker.wake();
         self.lingering.wait_until_finished(self.context.settings.liveness);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct NetContext {
     pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// The interface past the kernel's stack, if sessions use it.
     pub(crate) xdp: Option<Arc<XdpDevice>>,
-    /// Connections of subscribers that have left.
+    /// Connections of sessions that are over.
     pub(crate) closing: Arc<ClosingConnections>,
     /// The reason why sessions use sockets although the settings ask for more.
     pub(crate) io_fallback: Option<String>,

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most connections that linger after subscribers have left.
+/// The most connections of sessions that linger.
 const CLOSING_MAX: usize = 256;
 
 /// Lingering connections, and the latest time to close each.
@@ -67,8 +67,8 @@ impl LingeringConnections {
     }
 }
 
-/// Connections of subscribers that have left, until their publishers know it. A publisher that did
-/// not hear of it would wait for the subscriber until it counts as dead.
+/// Connections of sessions that subscribers have left or read to the end, until their publishers
+/// know it. A publisher that did not hear of it would wait until the subscriber counts as dead.
 #[derive(Debug)]
 pub(crate) struct ClosingConnections {
     connections: Mutex<LingeringConnections>,
@@ -92,8 +92,7 @@ impl ClosingConnections {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over a connection with its last frames; called by the thread that leaves, which then
-    /// wakes the conductor.
+    /// Takes over a connection with its last frames; called by any thread that drives the session.
     pub(crate) fn add(&self, now: Nanos, stream: ByteStream, frames: &[u8]) {
         let mut connections = self.connections();
         // Counted under the lock, which the conductor needs to close it.

@@ -7,6 +7,7 @@ use crate::context::NetContext;
 use crate::counters::SubscriberCounters;
 use crate::datagram_socket::DatagramSocket;
 use crate::delivery_queue::QueuedDelivery;
+use crate::lingering_close::ClosingConnections;
 use crate::ready_streams::ReadyStreams;
 use crate::settings::{DeliverySettings, nanos};
 use crate::source::{Source, TransportKind};
@@ -385,18 +386,14 @@ impl ReceiveSession {
         !self.is_ended
     }
 
-    /// Leaves: the last frames leave now, and the connection closes behind them.
-    pub(crate) fn leave(
-        &mut self,
-        now: Nanos,
-        own: &mut DatagramSocket,
-        buffer: &mut [u8],
-        context: &NetContext,
-    ) {
+    pub(crate) fn leave(&mut self) {
         self.receiver.leave();
-        self.send_control(now, own, buffer);
+    }
+
+    /// Closes the connection of a session that is over, behind its last frames.
+    pub(crate) fn close(&mut self, now: Nanos, closing: &ClosingConnections) {
         if let Some((stream, unsent)) = self.tcp.take().and_then(TcpReceiver::into_stream) {
-            context.closing.add(now, stream, &unsent);
+            closing.add(now, stream, &unsent);
         }
     }
 

@@ -530,8 +530,13 @@ impl ReceiveSessions {
             self.ended += 1;
             let gone =
                 if session.may_be_revived() { self.dormant.keep(session) } else { Some(session) };
-            gone.iter().for_each(|session| self.reporting.add_past(session));
+            if let Some(mut session) = gone {
+                session.close(now, &self.context.closing);
+                self.reporting.add_past(&session);
+            }
         }
+        // Their sockets are not to be waited for any more, and may stay open for a while.
+        self.changes += 1;
         let sessions = &self.sessions;
         let dropped =
             self.sockets.leave(|group| sessions.iter().any(|it| it.group() == Some(group)));
@@ -541,8 +546,7 @@ impl ReceiveSessions {
     /// Leaves all sessions.
     pub(crate) fn leave(&mut self, now: Nanos) {
         self.has_left = true;
-        let Self { sessions, sockets, control, context, .. } = self;
-        sessions.iter_mut().for_each(|it| it.leave(now, &mut sockets.own, control, context));
+        self.sessions.iter_mut().for_each(ReceiveSession::leave);
         self.send_control(now);
     }
 

@@ -180,7 +180,7 @@ pub(crate) struct ReceiverAgent {
     keys: Option<Arc<KeyRing>>,
     tls: Option<Arc<TlsIdentity>>,
     files_due: Nanos,
-    /// Connections of subscribers that have left.
+    /// Connections of sessions that are over.
     closing: Arc<ClosingConnections>,
     telemetry: Telemetry,
 }
