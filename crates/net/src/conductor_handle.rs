@@ -8,7 +8,6 @@ use crate::conductor_waker::ConductorWaker;
 use crate::context::NetContext;
 use crate::discovery::Discovery;
 use crate::error::{OpenError, system};
-use crate::lingering::Lingering;
 use crate::receive_share::ReceiveShare;
 use crate::receive_thread::{ReceiveThread, ReportQueue};
 use crate::receive_threads::{ReceiveThreads, ThreadHandle};
@@ -28,7 +27,6 @@ pub(crate) struct ConductorHandle {
     pub(crate) context: Arc<NetContext>,
     to_sender: Arc<CommandQueue<SenderCommand>>,
     to_receiver: Arc<CommandQueue<ReceiverCommand>>,
-    lingering: Arc<Lingering>,
     /// Wakes the thread that serves publishers.
     pub(crate) sender_waker: Arc<ConductorWaker>,
     /// Wakes the thread that serves subscribers and discovery; the same thread, unless
@@ -56,11 +54,10 @@ impl ConductorHandle {
         let discovery = Discovery::open(&context, daemon.as_ref().map(|(_, address)| *address))?;
         let only_driver = settings.threading != ThreadingMode::Caller;
         let (to_sender, to_receiver) = (Arc::default(), Arc::default());
-        let lingering = Arc::clone(context.closing.lingering());
         // A receiver that is silent for that long counts as dead, and waits for no repair.
         let linger = nanos(settings.liveness);
-        let sender =
-            SenderAgent::new(Arc::clone(&to_sender), Arc::clone(&lingering), linger, only_driver);
+        let lingering = Arc::clone(&context.lingering);
+        let sender = SenderAgent::new(Arc::clone(&to_sender), lingering, linger, only_driver);
         let receiver_waker = waker()?;
         let (threads, mut runners) = start_receive_threads(settings, &receiver_waker)?;
         let receiver = ReceiverAgent::new(Arc::clone(&to_receiver), discovery, threads, &context);
@@ -86,7 +83,6 @@ impl ConductorHandle {
             context: Arc::new(context),
             to_sender,
             to_receiver,
-            lingering,
             sender_waker,
             receiver_waker,
             _runners: runners,
@@ -125,7 +121,7 @@ impl ConductorHandle {
     /// A publisher has closed; its session lingers until all receivers have everything.
     pub(crate) fn retire_publisher(&self, session: u64) {
         // Counted here, not by the thread: a network that closes right now must wait for it.
-        self.lingering.add();
+        self.context.lingering.add();
         self.command_receiver(ReceiverCommand::RemovePublication { session });
         self.command_sender(SenderCommand::Retire { session });
     }
@@ -150,11 +146,11 @@ impl ConductorHandle {
 
 impl Drop for ConductorHandle {
     fn drop(&mut self) {
+        // The thread may sleep without having seen the connections that closed last.
+        self.receiver_waker.wake();
         // Closed publishers go on repairing until their receivers have everything, and publishers
         // learn that subscribers have left.
-        // A thread that sleeps does not know of the latter yet.
-        self.receiver_waker.wake();
-        self.lingering.wait_until_finished(self.context.settings.liveness);
+        self.context.lingering.wait_until_finished(self.context.settings.liveness);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::datagram_socket::DatagramSocket;
 use crate::error::{OpenError, system};
+use crate::lingering::Lingering;
 use crate::lingering_close::ClosingConnections;
 use crate::sealed_socket::SocketSealing;
 use crate::settings::{IoKind, NetSettings, nanos};
@@ -37,6 +38,8 @@ pub(crate) struct NetContext {
     pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// The interface past the kernel's stack, if sessions use it.
     pub(crate) xdp: Option<Arc<XdpDevice>>,
+    /// Closed publishers and connections that the network's drop waits for.
+    pub(crate) lingering: Arc<Lingering>,
     /// Connections of sessions that are over.
     pub(crate) closing: Arc<ClosingConnections>,
     /// The reason why sessions use sockets although the settings ask for more.
@@ -51,7 +54,8 @@ impl NetContext {
         let keys = settings.key_file.as_ref().map(|path| KeyRing::open(KeyFile::new(path)));
         let keys = keys.transpose().map_err(OpenError::KeyFile)?.map(Arc::new);
         let tls = TlsIdentity::open(&settings.tls).map_err(OpenError::Tls)?.map(Arc::new);
-        let closing = ClosingConnections::new(nanos(settings.liveness));
+        let lingering = Arc::<Lingering>::default();
+        let closing = ClosingConnections::new(nanos(settings.liveness), Arc::clone(&lingering));
         let mut context = Self {
             settings,
             interface,
@@ -61,6 +65,7 @@ impl NetContext {
             keys,
             tls,
             xdp: None,
+            lingering,
             closing: Arc::new(closing),
             io_fallback: None,
         };

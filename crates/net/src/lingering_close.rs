@@ -79,13 +79,10 @@ pub(crate) struct ClosingConnections {
 
 impl ClosingConnections {
     /// Connections of subscribers that count as dead after this silence.
-    pub(crate) fn new(liveness: Nanos) -> Self {
+    /// `lingering` counts them.
+    pub(crate) fn new(liveness: Nanos, lingering: Arc<Lingering>) -> Self {
         let connections = Mutex::new(LingeringConnections::new(CLOSING_MAX));
-        Self { connections, linger: liveness, lingering: Arc::default() }
-    }
-
-    pub(crate) const fn lingering(&self) -> &Arc<Lingering> {
-        &self.lingering
+        Self { connections, linger: liveness, lingering }
     }
 
     fn connections(&self) -> MutexGuard<'_, LingeringConnections> {
@@ -136,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_connection_with_unread_bytes_stays_until_the_other_side_has_read_the_last_frames() {
-        let closing = ClosingConnections::new(LIVENESS);
+        let closing = ClosingConnections::new(LIVENESS, Arc::default());
         let (near, mut far) = pair();
         far.write_all(&[1; 1_000]).unwrap();
         closing.add(10, near, &[2; 3]);
@@ -150,13 +147,13 @@ mod tests {
         while closing.poll(12, &mut Vec::new()) != Nanos::MAX {
             assert!(start.elapsed() < PATIENCE, "the other side has closed");
         }
-        closing.lingering().wait_until_finished(PATIENCE);
+        closing.lingering.wait_until_finished(PATIENCE);
         assert!(start.elapsed() < PATIENCE, "nothing is left to wait for");
     }
 
     #[test]
     fn one_that_the_other_side_keeps_open_ends_with_the_liveness_and_too_many_end_at_once() {
-        let closing = ClosingConnections::new(LIVENESS);
+        let closing = ClosingConnections::new(LIVENESS, Arc::default());
         let far: Vec<TcpStream> = (0..=CLOSING_MAX)
             .map(|_| {
                 let (near, far) = pair();
@@ -169,7 +166,7 @@ mod tests {
         assert_eq!(descriptors.len(), CLOSING_MAX);
         assert_eq!(closing.poll(10 + LIVENESS, &mut Vec::new()), Nanos::MAX);
         let start = Instant::now();
-        closing.lingering().wait_until_finished(PATIENCE);
+        closing.lingering.wait_until_finished(PATIENCE);
         assert!(start.elapsed() < PATIENCE, "nothing is left to wait for");
         drop(far);
     }
