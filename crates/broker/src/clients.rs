@@ -7,7 +7,7 @@ use crate::config::server_config::ServerConfig;
 use crate::ids::{ClientId, SubscriptionId, TopicId};
 use crate::net::source::Source;
 use crate::queue::offline_queue::OfflineLimits;
-use crate::queue::send_queue::{FrameArena, SendError, SendQueue};
+use crate::queue::send_queue::{FrameArena, SendQueue};
 use crate::queue::slow_consumer::SlowConsumerReason;
 use crate::time::Nanos;
 use foldhash::HashMap;
@@ -391,27 +391,23 @@ impl Clients {
     }
 
     /// Passes a client's queue to `write`; whether it is empty then.
-    ///
-    /// # Errors
-    /// If the connection ended.
     pub(crate) fn send(
         &mut self,
         id: ClientId,
         arena: &FrameArena,
         write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> io::Result<bool> {
-        let Some(Some(client)) = self.entries.get_mut(id.index()) else { return Ok(true) };
+    ) -> bool {
+        let Some(Some(client)) = self.entries.get_mut(id.index()) else { return true };
         let half = self.offline_limits.memory_max / 2;
         let was_long = client.queue.len() > half;
         match client.queue.send(arena, &mut self.offline_limits, write) {
             Ok(is_empty) => {
                 self.has_capacity_again |= was_long && client.queue.len() <= half;
-                Ok(is_empty)
+                is_empty
             }
-            Err(SendError::Ended(error)) => Err(error),
-            Err(SendError::Disk(error)) => {
+            Err(error) => {
                 self.drop_slow_consumer(id, SlowConsumerReason::Disk(error));
-                Ok(false)
+                false
             }
         }
     }

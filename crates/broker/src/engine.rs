@@ -114,6 +114,14 @@ impl Engine {
         state.logons.retain(|logon| logon.client != id);
     }
 
+    /// Ends the subscriptions and queries of a client that can be sent nothing any more; its
+    /// commands are executed all the same.
+    pub(crate) fn end_deliveries(&mut self, id: ClientId) {
+        let Some(client) = self.state.clients.get_mut(id) else { return };
+        let subscriptions = std::mem::take(&mut client.subscriptions);
+        subscribe::end(&mut self.state, id, subscriptions.into_values(), true);
+    }
+
     /// Executes the command in the payload of a client's frame.
     pub fn execute(&mut self, now: Now, id: ClientId, payload: &[u8]) {
         let state = &mut self.state;
@@ -353,14 +361,11 @@ impl Engine {
     }
 
     /// Passes a client's send queue to `write`; whether it is empty then.
-    ///
-    /// # Errors
-    /// If the connection ended.
     pub(crate) fn send(
         &mut self,
         id: ClientId,
         write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> io::Result<bool> {
+    ) -> bool {
         self.state.clients.send(id, self.state.fanout.arena(), write)
     }
 

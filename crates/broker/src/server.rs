@@ -14,7 +14,7 @@ use crate::config::storage::OnFailure;
 use crate::engine::Engine;
 use crate::ids::ClientId;
 use crate::net::connection::Connection;
-use crate::net::listeners::{Framing, Listeners};
+use crate::net::listeners::{Framing, LISTENER_EVENT, Listeners};
 use crate::net::network::{Accepted, Network};
 use crate::net::poller::{Poller, Ready};
 use crate::net::rejection;
@@ -30,13 +30,15 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Poller token of the password worker. Clients' tokens are below, listeners' far above.
+/// Poller token of the password worker. Clients' tokens are below.
 const PASSWORD_EVENT: u64 = 1 << 32;
 /// Poller token of the durable store.
 const STORE_EVENT: u64 = PASSWORD_EVENT + 1;
 /// Bytes of a read, and of a read before the logon: a TLS record and its plaintext.
 const READ_BYTES: usize = 256 << 10;
 const UNAUTHENTICATED_READ_BYTES: usize = 64 << 10;
+/// Connections accepted in a turn, so that a flood of them does not hold up clients.
+const ACCEPTS_MAX: usize = 32;
 /// Interval of checks whether all send queues are empty while the server drains.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
@@ -186,7 +188,7 @@ impl Server {
                 if let Some(store) = self.engine.state.catalog.store() {
                     store.clear_wakeup();
                 }
-            } else if Listeners::has_token(one.token) {
+            } else if one.token == LISTENER_EVENT {
                 has_connections = true;
             } else if one.token != PASSWORD_EVENT && one.to_read {
                 self.round_start.get_or_insert_with(|| self.clock.ns(self.clock.ticks()));
@@ -210,7 +212,12 @@ impl Server {
         limits::expire_partial_frames(&mut self.engine, &mut self.network, now.monotonic_ns);
         let Network { listeners, poller, .. } = &mut self.network;
         listeners.retry(now.monotonic_ns, poller);
-        while has_connections && let Some(accepted) = self.network.accept(now.monotonic_ns) {
+        for _ in 0..ACCEPTS_MAX {
+            if !has_connections {
+                break;
+            }
+            // The poller tells again of those left.
+            let Some(accepted) = self.network.accept(now.monotonic_ns) else { break };
             self.accept(now.monotonic_ns, accepted);
         }
         Ok(())
@@ -354,14 +361,17 @@ impl Server {
     fn write(&mut self, id: ClientId) {
         let Network { connections, poller, .. } = &mut self.network;
         let Some(connection) = connections.get_mut(id) else { return };
-        let sent = self.engine.send(id, |slices| connection.write(slices));
-        let sent = sent.and_then(|is_empty| Ok(connection.flush()? && is_empty));
-        let has_unread_pongs = connection.has_unread_pongs();
-        let changed = sent.and_then(|is_empty| {
-            self.engine.set_unread_pongs(id, has_unread_pongs);
-            connection.set_interest(poller, id, self.engine.is_paused(id), is_empty)
-        });
-        if changed.is_err() {
+        let was_broken = connection.is_broken();
+        let is_sent = self.engine.send(id, |slices| connection.write(slices));
+        let is_empty = connection.flush() && is_sent;
+        self.engine.set_unread_pongs(id, connection.has_unread_pongs());
+        if connection.is_broken() && !was_broken {
+            // Commands that have arrived are executed: the client may have left with its answers
+            // unread, for which its system breaks the connection.
+            self.engine.end_deliveries(id);
+        }
+        let is_paused = self.engine.is_paused(id);
+        if connection.set_interest(poller, id, is_paused, is_empty).is_err() {
             self.close(id);
         }
     }
@@ -438,10 +448,8 @@ impl Server {
 
     fn write_last(&mut self, id: ClientId) {
         let Some(connection) = self.network.connections.get_mut(id) else { return };
-        let sent = self.engine.send(id, |slices| connection.write(slices));
-        match sent.and_then(|is_empty| Ok(connection.flush()? && is_empty)) {
-            Ok(is_empty) => self.network.poll_write(id, is_empty),
-            Err(_) => self.close(id),
-        }
+        let is_sent = self.engine.send(id, |slices| connection.write(slices));
+        let is_empty = connection.flush() && is_sent;
+        self.network.poll_write(id, is_empty);
     }
 }

@@ -146,11 +146,12 @@ fn read_encrypted(
         return Err(tls.end());
     }
     let decrypted = tls.decrypt(&cipher[..count], plain);
-    // An answer of the handshake, or the alert that says why it fails; the poller reports when the
-    // rest of them can be sent.
-    let flushed = if tls.is_plain() { Ok(true) } else { tls.write_to(&mut Socket(socket)) };
+    if !tls.is_plain() {
+        // An answer of the handshake, or the alert that says why it fails; the poller reports when
+        // the rest of them can be sent. If the peer has gone it may have left bytes to read.
+        drop(tls.write_to(&mut Socket(socket)));
+    }
     let length = decrypted?;
-    flushed?;
     Ok((length, count < room && !tls.has_peer_closed()))
 }
 

@@ -11,6 +11,7 @@ use foldhash::HashMap;
 use lanecast_tls::ByteStream;
 use lanecast_wire::command::{LENGTH_BYTES, frame_bytes};
 use std::io::{self, ErrorKind, IoSlice};
+use std::net::Shutdown;
 use std::time::Duration;
 
 /// Reads from one client before others get their turn.
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     interest: Interest,
     /// The longest frame, which grows with the logon.
     frame_bytes_max: usize,
+    /// Writing failed: what is written is discarded, what has arrived is read.
+    is_broken: bool,
 }
 
 /// Splits incoming bytes into frames.
@@ -71,7 +74,13 @@ impl Connection {
             partial_since: 0,
             interest: Interest::Read,
             frame_bytes_max,
+            is_broken: false,
         }
+    }
+
+    /// Whether nothing can be written any more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// Whether the handshakes of TLS and WebSocket are complete.
@@ -93,7 +102,7 @@ impl Connection {
             FrameDecoder::LengthPrefixed { .. } => false,
             FrameDecoder::WebSocket(socket) => !socket.unsent().is_empty(),
         };
-        has_unsent || self.stream.has_unsent()
+        has_unsent || self.stream.has_unsent() && !self.is_broken
     }
 
     /// Whether the client leaves too many pongs unread.
@@ -188,12 +197,26 @@ impl Connection {
         self.decoder.decode(&[], self.frame_bytes_max, &mut on_frame).map(drop)
     }
 
-    /// Writes slices of encoded frames; returns how many bytes were accepted.
+    /// Writes slices of encoded frames; returns how many bytes were accepted. A broken connection
+    /// accepts all, and discards them.
     ///
     /// # Errors
-    /// `WouldBlock` if none can be accepted now; others if the connection ended.
+    /// `WouldBlock` if none can be accepted now, `Interrupted`.
     #[inline]
     pub(crate) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = if self.is_broken { Ok(0) } else { self.write_slices(slices) };
+        match written {
+            // The slices are not empty, so zero bytes mean that the peer is gone.
+            Ok(count) if count > 0 => Ok(count),
+            Err(error) if is_temporary(&error) => Err(error),
+            _ => {
+                self.break_off();
+                Ok(slices.iter().map(|slice| slice.len()).sum())
+            }
+        }
+    }
+
+    fn write_slices(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.decoder {
             FrameDecoder::LengthPrefixed { .. } => self.stream.write_vectored(slices),
             FrameDecoder::WebSocket(socket) => {
@@ -205,16 +228,38 @@ impl Connection {
     }
 
     /// Flushes the WebSocket and TLS layers; whether both are empty.
-    ///
-    /// # Errors
-    /// If the connection ended.
     #[inline]
-    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+    pub(crate) fn flush(&mut self) -> bool {
+        let flushed = if self.is_broken { Ok(false) } else { self.flush_layers() };
+        match flushed {
+            Ok(is_empty) if !self.is_broken => is_empty,
+            Err(error) if is_temporary(&error) => false,
+            _ => {
+                self.break_off();
+                true
+            }
+        }
+    }
+
+    fn flush_layers(&mut self) -> io::Result<bool> {
         let is_empty = match &mut self.decoder {
             FrameDecoder::LengthPrefixed { .. } => true,
             FrameDecoder::WebSocket(socket) => send_messages(&mut self.stream, socket)?,
         };
         Ok(self.stream.flush()? && is_empty)
+    }
+
+    /// Discards what waits to be written, for good. Shut down, the socket gives what has arrived,
+    /// and then its end, whichever way the writing failed.
+    #[cold]
+    fn break_off(&mut self) {
+        if !std::mem::replace(&mut self.is_broken, true) {
+            // Fails if the peer has reset the connection, which ends it as well.
+            drop(self.stream.socket().shutdown(Shutdown::Both));
+        }
+        if let FrameDecoder::WebSocket(socket) = &mut self.decoder {
+            socket.advance(socket.unsent().len());
+        }
     }
 
     /// Tells the client why the connection ends, as far as the socket accepts it at once.
@@ -229,6 +274,11 @@ impl Connection {
             }
         }
     }
+}
+
+/// Whether the same write may succeed later.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// Converts frames to WebSocket messages until its buffer is full; returns the bytes converted.

@@ -11,6 +11,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 const BACKLOG: u32 = 1_024;
 /// Pause after a failed accept, such as one for want of file descriptors.
 const RETRY_NS: Nanos = 100_000_000;
+/// Poller token of all listeners, above those of clients.
+pub(crate) const LISTENER_EVENT: u64 = u64::MAX;
 
 /// The framing of commands on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +53,11 @@ impl Listeners {
         Some(listener.socket.local_addr())
     }
 
-    /// Whether a token of the poller is a listener's. Listeners count down from the largest token.
-    pub(crate) fn has_token(token: u64) -> bool {
-        token > u64::from(u32::MAX) << 1
-    }
-
     /// Registers listeners that are not polled.
     pub(crate) fn register(&mut self, poller: &Poller) -> io::Result<()> {
-        for (index, listener) in self.listeners.iter_mut().enumerate() {
+        for listener in &mut self.listeners {
             if !listener.is_polled {
-                // Clients' tokens are 32-bit ids, so the two ranges cannot meet.
-                poller.add(&listener.socket, u64::MAX - index as u64)?;
+                poller.add(&listener.socket, LISTENER_EVENT)?;
                 listener.is_polled = true;
             }
         }
@@ -97,10 +93,15 @@ impl Listeners {
         now: Nanos,
         poller: &Poller,
     ) -> Option<(TcpStream, SocketAddr, Framing)> {
-        for listener in self.listeners.iter_mut().filter(|listener| listener.is_polled) {
-            loop {
+        for (index, listener) in self.listeners.iter_mut().enumerate() {
+            while listener.is_polled {
                 match listener.socket.accept() {
-                    Ok((stream, peer)) => return Some((stream, peer, listener.framing)),
+                    Ok((stream, peer)) => {
+                        let framing = listener.framing;
+                        // The next one's turn: a flood of connections on one must not hide it.
+                        self.listeners.rotate_left(index + 1);
+                        return Some((stream, peer, framing));
+                    }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     // The peer hung up while it was queued.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}

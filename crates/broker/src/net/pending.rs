@@ -4,6 +4,7 @@
 use crate::ids::ClientId;
 use crate::net::source::Source;
 use crate::time::Nanos;
+use foldhash::HashMap;
 
 #[derive(Debug)]
 struct Connection {
@@ -76,9 +77,12 @@ impl PendingConnections {
 
     /// The source with the most pending connections.
     pub(crate) fn busiest_source(&self) -> Option<Source> {
+        // Counted in one pass: with each accept, a pass for each connection would hold up clients.
+        let mut counts = HashMap::<Source, usize>::default();
+        self.connections.iter().for_each(|one| *counts.entry(one.source).or_default() += 1);
         // `max_by_key` returns the last of equals; `rev` makes that the oldest.
         let sources = self.connections.iter().rev().map(|one| one.source);
-        sources.max_by_key(|source| self.count(*source))
+        sources.max_by_key(|source| counts[source])
     }
 
     /// The oldest connection of a source whose password is not being checked.

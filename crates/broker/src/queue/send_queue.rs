@@ -103,15 +103,6 @@ impl FrameArena {
     }
 }
 
-/// Why sending to a client failed for good.
-#[derive(Debug)]
-pub(crate) enum SendError {
-    /// The connection ended.
-    Ended(io::Error),
-    /// The client's bytes cannot be written to disk or read back.
-    Disk(io::Error),
-}
-
 /// A range of the arena between the queue's own bytes.
 #[derive(Clone, Copy, Debug)]
 struct SharedSlice {
@@ -205,25 +196,25 @@ impl SendQueue {
         self.offline.as_deref_mut()
     }
 
-    /// Passes slices to `write` until the queue is empty, `write` accepts no more, or this client's
-    /// turn ends. In the latter cases copies what it shares, and returns false.
+    /// Passes slices to `write` until the queue is empty, `write` accepts no more (an error other
+    /// than `Interrupted`), or this client's turn ends. In the latter cases copies what it shares,
+    /// and returns false.
     ///
     /// # Errors
-    /// Errors of `write` other than `WouldBlock` and `Interrupted`, and errors of the disk.
+    /// If the client's bytes cannot be written to disk or read back.
     pub(crate) fn send(
         &mut self,
         arena: &FrameArena,
         limits: &mut OfflineLimits,
         mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> Result<bool, SendError> {
+    ) -> io::Result<bool> {
         // A client that reads as fast as the server writes must not hold up all others.
         let mut budget = TURN_BYTES;
         while !self.is_empty() {
             let written = match &mut self.offline {
                 Some(offline) => {
                     // Older bytes first: the recent ones stay behind until the disk is empty.
-                    let next = offline.next().map_err(SendError::Disk)?;
-                    write(&[IoSlice::new(next)])
+                    write(&[IoSlice::new(offline.next()?)])
                 }
                 None => {
                     let mut slices = [IoSlice::new(&[]); SLICES];
@@ -232,21 +223,18 @@ impl SendQueue {
                 }
             };
             match written {
-                // The slices are not empty, so zero bytes mean that the peer is gone.
-                Ok(0) => return Err(SendError::Ended(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     self.advance(count);
                     budget = budget.saturating_sub(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Ends the loop by the path that copies shared bytes.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => budget = 0,
-                Err(error) => return Err(SendError::Ended(error)),
+                Err(_) => budget = 0,
             }
             if budget == 0 && !self.is_empty() {
                 // The arena is reused in the next round: no range may outlive this one.
                 self.copy_shared(arena);
-                self.enforce_memory(limits).map_err(SendError::Disk)?;
+                self.enforce_memory(limits)?;
                 return Ok(false);
             }
         }
@@ -454,9 +442,6 @@ mod tests {
         while !queue.send(&arena, &mut limits, &mut write).expect("room") {}
         assert_eq!(taken, put);
         assert!(queue.send(&arena, &mut limits, |_| Ok(0)).expect("nothing to send"));
-        queue.buffer().push(1);
-        let closed = queue.send(&arena, &mut limits, |_| Ok(0)).expect_err("closed");
-        assert!(matches!(closed, SendError::Ended(error) if error.kind() == ErrorKind::WriteZero));
         limits
     }
 

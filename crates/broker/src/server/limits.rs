@@ -34,7 +34,7 @@ pub(crate) fn evict_pending(
         let State { clients, auth, .. } = &engine.state;
         let pending = &network.pending;
         let over_limit = network.source_over_limit(source).filter(|_| is_pending);
-        let busiest = || pending.busiest_source().filter(|_| clients.is_full());
+        let busiest = || if clients.is_full() { pending.busiest_source() } else { None };
         let Some(busiest) = over_limit.or_else(busiest) else { return };
         // Rather an idle connection than one whose password is being checked.
         let idle = pending.oldest_idle(busiest);

@@ -47,6 +47,47 @@ fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
     assert_eq!(server.counters().commands, 1);
 }
 
+#[test]
+fn commands_of_a_client_that_left_an_answer_unread_are_executed() {
+    let config = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::open(config).expect("a server");
+    let mut stream = TcpStream::connect(server.address().expect("an address")).expect("it listens");
+    turn_until(&mut server, "a client", |server| server.clients() == 1);
+    let id = ClientId(0);
+    // With its answer unread, the end of the client resets the connection.
+    stream.write_all(&frame(r#"{"c":"flush","cid":"1","a":"completed"}"#)).expect("it listens");
+    turn_until(&mut server, "the answer", |server| server.counters().commands == 1);
+    assert!(stream.peek(&mut [0]).is_ok_and(|count| count == 1));
+    let query = server.engine.state.clients.get_mut(id).expect("it is here").count_query(1 << 20);
+    let commands = [r#"{"c":"p","t":"t"}1"#, r#"{"c":"p","t":"t"}2"#].map(frame).concat();
+    stream.write_all(&commands).expect("it listens");
+    turn_until(&mut server, "a client that waits", |server| server.engine.is_paused(id));
+    drop(stream);
+    // The first write after the reset fails.
+    for _ in 0..2 {
+        let mut answer = frame(r#"{"c":"ack"}"#);
+        server.engine.state.clients.reply(id, |out| out.append(&mut answer));
+        server.turn(Duration::ZERO).expect("it goes on");
+    }
+    let connection = server.network.connections.get(id).expect("what it sent is to be done");
+    assert!(connection.is_broken());
+    drop(query);
+    turn_until(&mut server, "the end", |server| server.clients() == 0);
+    assert_eq!(server.counters().commands, 3);
+}
+
+#[test]
+fn a_flood_of_connections_is_accepted_in_parts() {
+    let config = ServerConfig::at((Ipv4Addr::LOCALHOST, 0).into());
+    let mut server = Server::open(config).expect("a server");
+    let at = server.address().expect("an address");
+    let connected = || TcpStream::connect(at).expect("it listens");
+    let streams: Vec<TcpStream> = (0..2 * ACCEPTS_MAX + 1).map(|_| connected()).collect();
+    server.turn(Duration::from_secs(60)).expect("it goes on");
+    assert_eq!(server.clients(), ACCEPTS_MAX);
+    turn_until(&mut server, "all", |server| server.clients() == streams.len());
+}
+
 /// A frame with that payload.
 fn frame(payload: &str) -> Vec<u8> {
     let mut frame = Vec::new();
