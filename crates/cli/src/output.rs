@@ -1,5 +1,6 @@
 //! Standard output whose reader may have gone away: that is an error here, not a panic.
 
+use crate::printable::printable;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,14 +26,25 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     print_line(&serde_json::to_string(value)?)
 }
 
-/// Prints a line to standard error, and ignores a closed one.
+/// Prints lines to standard error, and ignores a closed one. Names that others chose may be in
+/// them: control characters do not reach the terminal.
 pub(crate) fn print_error(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 /// The same for what is wrong.
 pub(crate) fn warn(text: &str) {
     print_error(&format!("lanecast: {text}"));
+}
+
+/// The exit status of a measurement that has ended: that the reader of its output has gone does
+/// not change it.
+pub(crate) fn printed(result: anyhow::Result<()>, status: ExitCode) -> anyhow::Result<ExitCode> {
+    match result {
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(status),
+    }
 }
 
 /// Says which arguments do not fit; the exit status of that.

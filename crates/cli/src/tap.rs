@@ -128,21 +128,27 @@ pub(crate) fn run(arguments: &TapArgs) -> anyhow::Result<ExitCode> {
         arguments,
         streams: Streams::default(),
         names: TopicNames::new(),
-        recording: arguments.write.as_deref().map(Recording::create).transpose()?,
+        recording: match &arguments.write {
+            Some(path) => Some(Recording::open(path, arguments.file.as_deref())?),
+            None => None,
+        },
         output: String::new(),
         shown: 0,
     };
-    if let Some(path) = &arguments.file {
-        source::read_file(path, |at, link, bytes| tap.take(at, link, bytes))?;
-    } else {
-        let stop = crate::stop::flag()?;
-        source::listen(arguments.interface.as_deref(), stop, |packet| match packet {
-            Some((at, link, bytes)) => tap.take(at, link, bytes),
-            // Nothing more for now: what was gathered is shown.
-            None => tap.flush().map(|()| true),
-        })?;
-    }
+    let stop = crate::stop::flag()?;
+    let each = |packet: Option<(u64, Link, &[u8])>| match packet {
+        Some((at, link, bytes)) => tap.take(at, link, bytes),
+        // Nothing more for now: what was gathered is shown.
+        None => tap.flush().map(|()| true),
+    };
+    let read = match &arguments.file {
+        Some(path) => source::read_file(path, stop, each),
+        None => source::listen(arguments.interface.as_deref(), stop, each),
+    };
+    // The frames before an error are shown, too.
     tap.flush()?;
+    read?;
+    tap.recording.as_mut().map_or(Ok(()), Recording::finish)?;
     Ok(ExitCode::SUCCESS)
 }
 

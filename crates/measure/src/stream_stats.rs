@@ -66,7 +66,8 @@ impl StreamStats {
         Self { holes: Some(Default::default()), ..self }
     }
 
-    /// Counts a message and checks that it is the next one; returns its word, if it has one.
+    /// Counts a message and checks that it is the next one; returns its word, if it has one. The
+    /// messages of other programs have none.
     #[inline(always)]
     pub(crate) fn count(&mut self, bytes: &[u8]) -> Option<u64> {
         self.received += 1;
@@ -74,12 +75,12 @@ impl StreamStats {
             self.count_unchecked();
             return None;
         };
-        if word == self.expected {
-            self.expected = word.wrapping_add(1);
+        if word == self.expected && word != NONE_SEEN {
+            self.expected = word + 1;
+            Some(word)
         } else {
-            self.count_out_of_turn(word);
+            self.count_out_of_turn(word)
         }
-        Some(word)
     }
 
     /// Records the latency of a stamped message; the clock is read after the message's word.
@@ -127,10 +128,10 @@ impl StreamStats {
 
     #[cold]
     #[inline(never)]
-    fn count_out_of_turn(&mut self, word: u64) {
+    fn count_out_of_turn(&mut self, word: u64) -> Option<u64> {
         if !record::is_known(word) {
             self.count_unchecked();
-            return;
+            return None;
         }
         let number = record::number(word);
         if self.expected == NONE_SEEN {
@@ -142,7 +143,7 @@ impl StreamStats {
             let expected = record::number(self.expected);
             if number < expected {
                 self.count_overtaken(number);
-                return;
+                return Some(word);
             }
             self.lost = self.lost.saturating_add(number - expected);
             if let Some([_, lost]) = &mut self.holes {
@@ -153,6 +154,7 @@ impl StreamStats {
         if word & WARM_UP == 0 && self.measured_from.is_none() {
             self.measured_from = Some((self.received - 1, self.clock.ticks()));
         }
+        Some(word)
     }
 
     /// Counts a message behind a later one.
@@ -266,6 +268,17 @@ mod tests {
         stats.count(b"short");
         stats.count(&2u64.to_le_bytes());
         assert_eq!((stats.received, stats.unchecked, stats.lost), (5, 2, 0));
+    }
+
+    #[test]
+    fn messages_of_others_have_no_word_whatever_their_bytes_are() {
+        let mut stats = stats();
+        // Looks like the word that is expected first, then like a word with a time.
+        for bytes in [[0xff; 8], (-1.5f64).to_le_bytes(), *b"a text: "] {
+            assert_eq!(stats.count(&bytes), None);
+        }
+        assert_eq!(stats.count(&5u64.to_le_bytes()), Some(5));
+        assert_eq!((stats.unchecked, stats.lost, stats.first_number), (3, 0, Some(5)));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::report::Form;
 use anyhow::{Context, bail};
+use lanecast_os::replace_file;
 use lanecast_report::{Report, Since, Source};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Files for the result.
@@ -79,9 +81,10 @@ impl Files {
         name.unwrap_or_else(|| "this run".to_owned())
     }
 
-    /// Writes `lines` into every file; one that fails does not keep the others from theirs.
+    /// Writes `lines` into every file; one that fails does not keep the others from theirs. Without
+    /// lines, files keep what they hold.
     pub(crate) fn write(mut self, lines: &[String]) -> anyhow::Result<()> {
-        if self.0.is_empty() {
+        if self.0.is_empty() || lines.is_empty() {
             return Ok(());
         }
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -102,11 +105,16 @@ impl Files {
 }
 
 impl Open {
+    /// Replaces a regular file as a whole, so that a full disk leaves the old one.
     fn replace(&mut self, text: &str) -> anyhow::Result<()> {
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
+        let metadata = self.file.metadata()?;
+        if metadata.is_file() {
+            // The file that a symbolic link leads to, not the link.
+            let path = self.path.canonicalize()?;
+            replace_file(&path, text.as_bytes(), metadata.permissions().mode() & 0o777)?;
+        } else {
+            self.file.write_all(text.as_bytes())?;
         }
-        self.file.write_all(text.as_bytes())?;
         self.is_new = false;
         Ok(())
     }
@@ -164,6 +172,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_replaced_as_a_whole_behind_its_link_and_with_its_mode() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("old.jsonl"), "old").unwrap();
+        std::fs::set_permissions(path("old.jsonl"), PermissionsExt::from_mode(0o640)).unwrap();
+        std::fs::hard_link(path("old.jsonl"), path("kept")).unwrap();
+        std::os::unix::fs::symlink("old.jsonl", path("link.jsonl")).unwrap();
+        let files = Files::open(&[path("link.jsonl")], Times::One).unwrap();
+        files.write(&[LINE.to_owned()]).unwrap();
+        let text = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+        // Written in place, the old content would have changed under its other name, too.
+        assert_eq!((text("kept").as_str(), text("old.jsonl")), ("old", format!("{LINE}\n")));
+        assert!(path("link.jsonl").is_symlink());
+        assert_eq!(path("old.jsonl").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
     fn unwritable_files_are_refused_before_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
@@ -182,6 +207,7 @@ mod tests {
         let paths = ["old.html", "new.html", "new.hgrm"].map(|name| directory.path().join(name));
         std::fs::write(&paths[0], "old").unwrap();
         drop(Files::open(&paths, Times::One).unwrap());
+        Files::open(&paths, Times::One).unwrap().write(&[]).unwrap();
         assert_eq!(std::fs::read_to_string(&paths[0]).unwrap(), "old");
         assert!(!paths[1].exists());
 

@@ -128,7 +128,7 @@ pub(super) const fn settings(loops: u64, place: Pinning, raise: PriorityChange) 
     Settings { loops, place, read: Read::Host, raise }
 }
 
-/// Runs the test, prints its result and writes it to `files`.
+/// Runs the test, writes its result to `files` and prints it.
 pub(super) fn measure(
     settings: Settings,
     json: bool,
@@ -138,11 +138,8 @@ pub(super) fn measure(
     let head = Head::now();
     let result = jitter::run(&settings, stop)?;
     let line = head.line(Kind::Jitter, &result)?;
-    if json {
-        print_line(&line)?;
-    } else {
-        print(&report::jitter_result(&result))?;
-    }
-    files.write(&[line])?;
-    Ok(ExitCode::SUCCESS)
+    // The files first: they matter more than what is printed.
+    files.write(std::slice::from_ref(&line))?;
+    let shown = if json { print_line(&line) } else { print(&report::jitter_result(&result)) };
+    Ok(shown.map(|()| ExitCode::SUCCESS)?)
 }

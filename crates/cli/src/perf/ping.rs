@@ -7,7 +7,7 @@ use super::persistence;
 use super::pong;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
-use crate::output::{INCOMPLETE, print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line, printed};
 use anyhow::bail;
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{
@@ -151,11 +151,10 @@ pub(super) fn run(arguments: &PingArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     for pong in beside.iter() {
         lines.push(head.line(Kind::Pong, pong)?);
     }
-    if both.json {
-        lines.iter().try_for_each(|line| print_line(line))?;
-    }
+    // The files first: they matter more than what is printed.
     files.write(&lines)?;
-    Ok(verdict(&result, arguments))
+    let shown = if both.json { lines.iter().try_for_each(|line| print_line(line)) } else { Ok(()) };
+    printed(shown.map_err(Into::into), verdict(&result, arguments))
 }
 
 /// A ping with valid arguments, ready to run.

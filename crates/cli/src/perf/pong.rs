@@ -6,7 +6,7 @@ use super::files::Times;
 use super::persistence;
 use super::round_trip::{ReceiveThread, RoundTripArgs, progress, tell};
 use super::transports::{Opened, TransportWork, with_transport};
-use crate::output::{INCOMPLETE, print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line, printed};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::ping::{Notice, PingError, PongHooks, PongResult, PongSettings, pong};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange, report};
@@ -81,25 +81,27 @@ pub(super) fn run(arguments: &PongArgs, stop: &dyn Fn() -> bool) -> anyhow::Resu
     let ponging = PongWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, ponging)?;
     let line = head.line(Kind::Pong, &result)?;
-    if both.json {
-        print_line(&line)?;
-    } else {
-        print(&report::pong_end(&result))?;
-    }
-    files.write(&[line])?;
+    // The files first: they matter more than what is printed.
+    files.write(std::slice::from_ref(&line))?;
+    let shown = if both.json { print_line(&line) } else { print(&report::pong_end(&result)) };
+    printed(shown.map_err(Into::into), verdict(&result))
+}
+
+/// Says on standard error what went wrong; the exit status.
+fn verdict(result: &PongResult) -> ExitCode {
     if let Some(left) = in_flight(result.persistence.as_ref()) {
         print_error(&left);
-        return Ok(ExitCode::from(INCOMPLETE));
+        return ExitCode::from(INCOMPLETE);
     }
     if result.is_complete() {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     let (traffic, answered) = (&result.traffic, result.answered);
     let (received, lost) = (traffic.received, traffic.reported_lost);
     print_error(&format!(
         "{received} messages came and {lost} were lost; {answered} were sent back"
     ));
-    Ok(ExitCode::from(INCOMPLETE))
+    ExitCode::from(INCOMPLETE)
 }
 
 /// A pong with valid arguments, ready to run.

@@ -9,7 +9,7 @@ use super::priority::PriorityArgs;
 use super::readers::{self, ReadersArgs};
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
-use crate::output::{INCOMPLETE, print, print_error, print_line};
+use crate::output::{INCOMPLETE, print, print_error, print_line, printed};
 use lanecast_base::clock::Clock;
 use lanecast_base::parse_duration;
 use lanecast_measure::publisher::{self, Arrival, Hooks, Settings, is_flat_out};
@@ -219,9 +219,10 @@ pub(super) fn run(arguments: &PubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let head = Head::now();
     let context = arguments.context()?;
     let publishing = PublishWork { arguments, context: &context, head, place, places, raise, stop };
-    let (lines, exit_code) = with_transport(&context, publishing)?;
+    let (lines, text, exit_code) = with_transport(&context, publishing)?;
+    // The files first: they matter more than what is printed.
     files.write(&lines)?;
-    Ok(exit_code)
+    printed(print(&text).map_err(Into::into), exit_code)
 }
 
 /// A publisher with valid arguments, ready to run.
@@ -237,8 +238,8 @@ struct PublishWork<'a> {
 }
 
 impl TransportWork for PublishWork<'_> {
-    /// The measurement lines, and the exit status.
-    type Outcome = (Vec<String>, ExitCode);
+    /// The measurement lines, the text to print, and the exit status.
+    type Outcome = (Vec<String>, String, ExitCode);
 
     fn over<C: Transport + Sync>(self, opened: &Opened<C>) -> anyhow::Result<Self::Outcome> {
         let Self { arguments, context, head, place, places, raise, stop } = self;
@@ -265,15 +266,17 @@ impl TransportWork for PublishWork<'_> {
         for result in &read {
             lines.push(head.line(Kind::Subscriber, result)?);
         }
+        let mut text = String::new();
         if arguments.json {
-            lines.iter().try_for_each(|line| print_line(line))?;
+            lines.iter().for_each(|line| text += &format!("{line}\n"));
         } else {
-            print(&report::publisher_end(&result))?;
+            text += &report::publisher_end(&result);
             for (settings, result) in readers.iter().zip(&read) {
-                print(&readers::text(settings, result, &context.config_names()))?;
+                text += &readers::text(settings, result, &context.config_names());
             }
         }
-        Ok((lines, verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read))))
+        let status = verdict(&result, &settings).unwrap_or_else(|| readers::verdict(&read));
+        Ok((lines, text, status))
     }
 }
 

@@ -9,7 +9,7 @@ use super::priority::PriorityArgs;
 use super::transports::{Opened, TransportWork, with_transport};
 use super::um::UmArgs;
 use crate::delivery::DeliveryArgs;
-use crate::output::{INCOMPLETE, print, print_line};
+use crate::output::{INCOMPLETE, print, print_line, printed};
 use lanecast_measure::subscriber::{self, Notice, Settings};
 use lanecast_measure::{
     Head, Kind, LinearShape, Pinning, PriorityChange, Setup, SubscriberResult, Touch, parse_number,
@@ -103,6 +103,17 @@ impl SubArgs {
             setup,
         }
     }
+
+    fn print_result(&self, result: &SubscriberResult, line: &str) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(print_line(line)?);
+        }
+        if let Some(linear) = &result.linear {
+            print(&report::linear(linear))?;
+        }
+        print(&report::subscriber_end(result))?;
+        Ok(print(&report::conditions(&result.conditions))?)
+    }
 }
 
 pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Result<ExitCode> {
@@ -120,17 +131,10 @@ pub(super) fn run(arguments: &SubArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let subscribing = SubscribeWork { arguments, context: &context, place, raise, stop };
     let result = with_transport(&context, subscribing)?;
     let line = head.line(Kind::Subscriber, &result)?;
-    if arguments.json {
-        print_line(&line)?;
-    } else {
-        if let Some(linear) = &result.linear {
-            print(&report::linear(linear))?;
-        }
-        print(&report::subscriber_end(&result))?;
-        print(&report::conditions(&result.conditions))?;
-    }
-    files.write(&[line])?;
-    Ok(ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE }))
+    // The files first: they matter more than what is printed.
+    files.write(std::slice::from_ref(&line))?;
+    let status = ExitCode::from(if result.figures.is_complete() { 0 } else { INCOMPLETE });
+    printed(arguments.print_result(&result, &line), status)
 }
 
 /// A subscriber with valid arguments, ready to run.

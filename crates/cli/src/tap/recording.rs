@@ -1,9 +1,10 @@
 //! A capture file that is written: pcap with times in nanoseconds.
 
 use super::packet::Link;
-use anyhow::Context;
-use std::fs::File;
+use anyhow::{Context, bail};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Times are in nanoseconds.
@@ -12,7 +13,7 @@ const MAGIC: u32 = 0xa1b2_3c4d;
 const VERSION: u32 = 0x0004_0002;
 const PACKET_MAX: u32 = 1 << 18;
 
-/// The file.
+/// The file. It keeps what it holds until the first packet, or until the input has ended well.
 #[derive(Debug)]
 pub(super) struct Recording {
     file: BufWriter<File>,
@@ -21,15 +22,23 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
-        let file =
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    /// Opens the file at `path`, which must not be the one at `input`.
+    pub(super) fn open(path: &Path, input: Option<&Path>) -> anyhow::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        if let Some(Ok(input)) = input.map(std::fs::metadata)
+            && place(input) == place(file.metadata()?)
+        {
+            bail!("{} is what is read: name another file to write", path.display());
+        }
         Ok(Self { file: BufWriter::new(file), link: None })
     }
 
     /// Writes a packet. A file has packets of one link only: others are left out.
     pub(super) fn write(&mut self, at: u64, link: Link, bytes: &[u8]) -> anyhow::Result<()> {
         if self.link.is_none() {
+            self.clear()?;
             self.link = Some(link);
             self.words(&[MAGIC, VERSION, 0, 0, PACKET_MAX, link.number()])?;
         }
@@ -41,6 +50,20 @@ impl Recording {
         self.words(&[u32::try_from(seconds)?, u32::try_from(part)?, length, length])?;
         self.file.write_all(bytes)?;
         Ok(())
+    }
+
+    /// Removes the older content of a regular file.
+    fn clear(&self) -> std::io::Result<()> {
+        let file = self.file.get_ref();
+        if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
+    }
+
+    /// Ends the file of an input that has ended well.
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+        if self.link.is_none() {
+            self.clear()?;
+        }
+        self.flush()
     }
 
     fn words(&mut self, words: &[u32]) -> std::io::Result<()> {

@@ -9,7 +9,7 @@ use lanecast_os::poll::PollBuffer;
 use pcap_parser::pcapng::Block;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,21 +22,55 @@ const PACKET_MAX: usize = 1 << 16;
 /// Longest wait for a packet, after which the stop flag is looked at.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Passes the packets of a capture file to `each` until it returns false: the time in nanoseconds
-/// since 1970, how the packet begins, and its bytes.
+/// A packet: the time in nanoseconds since 1970, how the packet begins, and its bytes.
+type Captured<'a> = (u64, Link, &'a [u8]);
+
+/// A file whose end is reached when `stop` is true, also while nothing comes through a pipe.
+struct Input<S> {
+    file: File,
+    stop: S,
+    reads: usize,
+}
+
+impl<S: Fn() -> bool> Read for Input<S> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        // `create_reader` reads twice, and would wait for more with packets in its buffer.
+        if self.reads == 2 {
+            return Ok(0);
+        }
+        let mut room = PollBuffer::default();
+        while !(self.stop)() {
+            let mut set = room.clear();
+            let index = set.add(self.file.as_fd(), false);
+            if set.wait(Some(WAIT)) > 0 && set.ready(index) {
+                return self.file.read(bytes);
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Passes the packets of a capture file to `each` until it returns false or `stop` is true, and
+/// `None` before it waits for more of the file.
 pub(super) fn read_file(
     path: &Path,
-    mut each: impl FnMut(u64, Link, &[u8]) -> anyhow::Result<bool>,
+    stop: impl Fn() -> bool + Send + Clone + 'static,
+    mut each: impl FnMut(Option<Captured<'_>>) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
-    let input: Box<dyn Read + Send> = if path == Path::new("-") {
-        Box::new(std::io::stdin())
+    let file = if path == Path::new("-") {
+        File::from(std::io::stdin().as_fd().try_clone_to_owned()?)
     } else {
-        Box::new(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
+        File::open(path).with_context(|| format!("cannot read {}", path.display()))?
     };
+    let input = Input { file, stop: stop.clone(), reads: 0 };
     let broken = |error: &dyn std::fmt::Debug| {
         anyhow::anyhow!("{} is no whole pcap or pcapng file: {error:?}", path.display())
     };
-    let mut reader = create_reader(BUFFER_BYTES, input).map_err(|error| broken(&error))?;
+    let mut reader = match create_reader(BUFFER_BYTES, input) {
+        Err(_) if stop() => return Ok(()),
+        reader => reader.map_err(|error| broken(&error))?,
+    };
     let mut capacity = BUFFER_BYTES;
     let mut interfaces = Interfaces::default();
     loop {
@@ -44,14 +78,19 @@ pub(super) fn read_file(
         let used = match reader.next() {
             Ok((used, block)) => {
                 if let Some((at, link, bytes)) = interfaces.packet(&block)
-                    && !each(at, link, bytes)?
+                    && !each(Some((at, link, bytes)))?
                 {
                     return Ok(());
                 }
                 used
             }
             Err(PcapError::Eof) => return Ok(()),
+            // The stop looked like the file's end.
+            Err(_) if stop() => return Ok(()),
             Err(PcapError::Incomplete(_)) if !is_exhausted => {
+                if !each(None)? {
+                    return Ok(());
+                }
                 reader.refill().map_err(|error| broken(&error))?;
                 0
             }
@@ -125,7 +164,7 @@ impl Interfaces {
 pub(super) fn listen(
     interface: Option<&str>,
     stop: impl Fn() -> bool,
-    mut each: impl FnMut(Option<(u64, Link, &[u8])>) -> anyhow::Result<bool>,
+    mut each: impl FnMut(Option<Captured<'_>>) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let index = interface.map(index_of).transpose()?;
     let socket = PacketSocket::open(index).context(
@@ -147,7 +186,7 @@ pub(super) fn listen(
 fn read(
     socket: &PacketSocket,
     stop: impl Fn() -> bool,
-    each: &mut impl FnMut(Option<(u64, Link, &[u8])>) -> anyhow::Result<bool>,
+    each: &mut impl FnMut(Option<Captured<'_>>) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let (mut buffer, mut room) = (vec![0; PACKET_MAX], PollBuffer::default());
     // Read since the stop: no more than had room before it, however many follow.

@@ -1,6 +1,9 @@
 //! The measuring tools, with the letters and lines of the documents they follow.
 
 use crate::run::{Done, Stage};
+use std::fs::OpenOptions;
+use std::io::pipe;
+use std::process::Stdio;
 
 /// The value of `key` in lines of `key=value, `.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
@@ -247,6 +250,24 @@ fn a_message_without_room_for_its_timestamp_is_refused() {
     let done = stage.run("perf pub -f 1 -m 20 -n 10");
     let words = done.refused(1);
     assert!(words.contains("24") && words.contains("20"), "{words}");
+}
+
+#[test]
+fn a_measurement_is_in_its_file_whatever_becomes_of_the_printed_one() {
+    let stage = Stage::new();
+    let run = |line: &str, output: Stdio| {
+        let done = stage.lanecast(line).stdout(output).output().expect("it runs");
+        let written = std::fs::read_to_string(stage.path("r.jsonl")).unwrap_or_default();
+        std::fs::remove_file(stage.path("r.jsonl")).expect("written");
+        (done.status.code(), written.lines().count())
+    };
+    for line in ["perf jitter -j 1000 --json -o r.jsonl", "perf pub -j 1000 --json -o r.jsonl"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        assert_eq!(run(line, full.into()), (Some(1), 1), "{line}");
+        let (reader, writer) = pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(run(line, writer.into()), (Some(0), 1), "{line}");
+    }
 }
 
 #[test]

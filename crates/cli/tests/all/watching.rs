@@ -151,6 +151,10 @@ fn hostile_names_do_not_reach_the_terminal() {
     }
     let exact = &looks(&stage, "ls --json --interval 1ms")[0];
     assert_eq!(exact[0]["topics"][0], hostile.as_str(), "scripts get the name as it is");
+    let subscriber = stage.start(&format!("sub {hostile}"));
+    subscriber.until_err("joined a\u{fffd}]0;owned");
+    let told = subscriber.err();
+    assert!(told.chars().all(|c| c == '\n' || !c.is_control()), "{told:?}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl CpuGaps {
 /// Watches one or two CPUs for `length`; skips CPUs that cannot be used.
 pub(super) fn watch(root: &Root, cpus: &[usize], length: Duration) -> Vec<CpuGaps> {
     let clock = Clock::host();
-    let before = Interrupts::read(root);
+    let (before, since_ticks) = (Interrupts::read(root), clock.ticks());
     let mut found: Vec<CpuGaps> = std::thread::scope(|scope| {
         let watches: Vec<_> = cpus
             .iter()
@@ -72,7 +72,9 @@ pub(super) fn watch(root: &Root, cpus: &[usize], length: Duration) -> Vec<CpuGap
         watches.into_iter().filter_map(|watch| watch?.join().ok()?).collect()
     });
     if let (Some(before), Some(after)) = (before, Interrupts::read(root)) {
-        let seconds = length.as_secs_f64().max(1e-3);
+        // A watch with very many gaps ends early.
+        let watched_ns = clock.ns(clock.ticks().saturating_sub(since_ticks));
+        let seconds = (watched_ns as f64 / 1e9).max(1e-3);
         for gaps in &mut found {
             let since = after.since(&before, gaps.cpu);
             gaps.interrupts_per_second = since.as_ref().map(|(all, _)| *all as f64 / seconds);
