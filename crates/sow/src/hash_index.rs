@@ -8,12 +8,15 @@ use lanecast_filter::path::Path;
 use lanecast_filter::row::Row;
 use lanecast_filter::value::{Comparison, Value};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Index key. Values that compare as equal have equal keys; a few unequal ones share one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum IndexKey {
     Number(u64),
-    Text(Box<[u8]>),
+    /// Shared by the map and the bucket.
+    Text(Arc<[u8]>),
 }
 
 /// Rows by the value of one field.
@@ -21,9 +24,19 @@ enum IndexKey {
 pub(crate) struct HashIndex {
     slot: Slot,
     numbers: HashMap<IndexKey, u32, RandomState>,
-    buckets: Vec<Vec<u32>>,
+    buckets: Vec<Bucket>,
+    /// Ids of buckets without rows.
+    free: Vec<u32>,
     /// Bucket of each row, and the row's position in it.
     positions: Vec<(u32, u32)>,
+}
+
+/// The rows with one value.
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    /// Key of the value while a row has it; `None` for [`SEVERAL`].
+    key: Option<IndexKey>,
+    row_ids: Vec<u32>,
 }
 
 /// Bucket of rows without a value: no literal equals NULL.
@@ -47,7 +60,8 @@ impl IndexKey {
 impl HashIndex {
     pub(crate) fn new(slot: Slot) -> Self {
         let numbers = HashMap::default();
-        Self { slot, numbers, buckets: vec![Vec::new()], positions: Vec::new() }
+        let buckets = vec![Bucket::default()];
+        Self { slot, numbers, buckets, free: Vec::new(), positions: Vec::new() }
     }
 
     /// Indexes the record in a row.
@@ -68,23 +82,31 @@ impl HashIndex {
         }
         self.take(row_id);
         if bucket != NONE {
-            let positions = &mut self.buckets[bucket as usize];
-            self.positions[row_id as usize] = (bucket, positions.len() as u32);
-            positions.push(row_id);
+            let row_ids = &mut self.buckets[bucket as usize].row_ids;
+            self.positions[row_id as usize] = (bucket, row_ids.len() as u32);
+            row_ids.push(row_id);
         }
     }
 
-    /// Removes a row.
+    /// Removes a row, and its value if no other row has it.
     pub(crate) fn take(&mut self, row_id: u32) {
         let Some(position) = self.positions.get_mut(row_id as usize) else { return };
         let (bucket, index) = std::mem::replace(position, (NONE, 0));
         if bucket == NONE {
             return;
         }
-        let row_ids = &mut self.buckets[bucket as usize];
+        let Bucket { key, row_ids } = &mut self.buckets[bucket as usize];
         row_ids.swap_remove(index as usize);
         if let Some(moved) = row_ids.get(index as usize) {
             self.positions[*moved as usize].1 = index;
+        }
+        // Fields such as times take ever new values: kept ones would add up.
+        if row_ids.is_empty()
+            && let Some(key) = key.take()
+        {
+            *row_ids = Vec::new();
+            self.numbers.remove(&key);
+            self.free.push(bucket);
         }
     }
 
@@ -101,14 +123,23 @@ impl HashIndex {
             .collect();
         buckets.sort_unstable();
         buckets.dedup();
-        buckets.into_iter().map(|bucket| &*self.buckets[bucket as usize])
+        buckets.into_iter().map(|bucket| &*self.buckets[bucket as usize].row_ids)
     }
 
+    /// Bucket of the rows with this key. The caller adds a row to it.
     fn bucket(&mut self, key: IndexKey) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.buckets.push(Vec::new());
-            self.buckets.len() as u32 - 1
-        })
+        let Self { numbers, buckets, free, .. } = self;
+        match numbers.entry(key) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let bucket = free.pop().unwrap_or_else(|| {
+                    buckets.push(Bucket::default());
+                    buckets.len() as u32 - 1
+                });
+                buckets[bucket as usize].key = Some(entry.key().clone());
+                *entry.insert(bucket)
+            }
+        }
     }
 }
 
@@ -147,5 +178,42 @@ fn equality(expr: &Expr) -> Option<(&Path, Vec<&Literal>)> {
             Some((path, literals.collect::<Option<_>>()?))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::definition::TopicDefinition;
+    use crate::publication::Publication;
+    use crate::query::Query;
+    use crate::topic::Topic;
+    use lanecast_filter::Filter;
+    use lanecast_filter::message_type::MessageType;
+
+    /// Rows that an indexed query looks at.
+    fn candidates(topic: &Topic, filter: &str) -> Option<usize> {
+        let filter = Filter::parse(filter).expect("a filter");
+        topic.candidates(&Query::from(filter)).map(|row_ids| row_ids.len())
+    }
+
+    #[test]
+    fn values_without_rows_are_forgotten() {
+        let definition = TopicDefinition::new("orders", MessageType::Json).key("/id");
+        let definition = definition.and_then(|orders| orders.index("/at")).expect("paths");
+        let mut topic = Topic::new(definition).expect("a topic");
+        for at in 0..10_000 {
+            let message = format!(r#"{{"id":1,"at":{at}}}"#);
+            topic.publish(&Publication::of(message.as_bytes()), 0).expect("taken");
+            let message = format!(r#"{{"id":2,"at":"text {at}"}}"#);
+            let change = topic.publish(&Publication::of(message.as_bytes()), 0).expect("taken");
+            let key = change.key;
+            topic.delete(key, "", 0).expect("a record");
+        }
+        let (_, index) = &topic.indexes()[0];
+        assert_eq!(index.numbers.len(), 1);
+        assert!(index.buckets.len() <= 4, "{}", index.buckets.len());
+        assert_eq!(candidates(&topic, "/at = 9999"), Some(1));
+        assert_eq!(candidates(&topic, "/at = 9998"), Some(0));
+        assert_eq!(candidates(&topic, "/at = 'text 9999'"), Some(0));
     }
 }

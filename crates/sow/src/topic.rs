@@ -122,6 +122,11 @@ impl Topic {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn indexes(&self) -> &[(Path, HashIndex)] {
+        &self.indexes
+    }
+
     /// Number of rows.
     pub(crate) fn end(&self) -> u32 {
         self.records.end()
