@@ -22,6 +22,9 @@ pub enum TopicError {
     /// The topic has key fields and the message a key of its own.
     #[error("this topic makes keys of the message's fields: supply none")]
     UnexpectedKey,
+    /// The publisher's key is longer than [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
+    #[error("the key has {0} bytes: supply one of at most {max}", max = crate::KEY_BYTES_MAX)]
+    KeyTooLong(usize),
     /// A stored message has another key than its entry says.
     #[error("the key fields give another key than the stored one")]
     KeyMismatch,

@@ -4,6 +4,10 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use std::fmt::{self, Display, Formatter};
 use std::hash::Hasher;
 
+/// The longest key that a publisher may supply, in bytes. Records keep it, while key fields are
+/// only hashed.
+pub const KEY_BYTES_MAX: usize = 4 << 10;
+
 /// Key of a record within its topic. It prints in decimal.
 ///
 /// A 64-bit hash of the topic's name and the key values, so it is the same after a restart. On a

@@ -62,7 +62,7 @@ pub use change::{Cause, Change, Version};
 pub use definition::TopicDefinition;
 pub use deletion::Deletion;
 pub use error::TopicError;
-pub use key::Key;
+pub use key::{KEY_BYTES_MAX, Key};
 pub use publication::Publication;
 pub use query::{Order, Query, SortMemory};
 pub use query_cursor::{QueryCursor, QueryStats};

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Publication<'a> {
     /// Payload.
     pub bytes: &'a [u8],
-    /// Key, in topics without key fields.
+    /// Key, in topics without key fields; at most [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
     pub key: Option<&'a str>,
     /// Lifetime of the record, in place of the topic's default.
     pub lifetime: Option<Duration>,

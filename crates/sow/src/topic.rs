@@ -5,7 +5,7 @@ use crate::definition::TopicDefinition;
 use crate::error::TopicError;
 use crate::expiry::Expiry;
 use crate::hash_index::{HashIndex, candidates};
-use crate::key::{Identity, Key, KeyHasher};
+use crate::key::{Identity, KEY_BYTES_MAX, Key, KeyHasher};
 use crate::parsed_fields::ParsedFields;
 use crate::publication::Publication;
 use crate::query::Query;
@@ -251,6 +251,10 @@ impl Topic {
         publication: &Publication<'_>,
         now_ns: u64,
     ) -> Result<PreparedRecord, TopicError> {
+        // Not checked when records are restored: earlier versions stored longer keys.
+        if let Some(key) = publication.key.filter(|key| key.len() > KEY_BYTES_MAX) {
+            return Err(TopicError::KeyTooLong(key.len()));
+        }
         let (sequence, expires_ns) = (self.sequence + 1, self.expires_ns(publication, now_ns));
         self.prepare_as(publication, sequence, expires_ns)
     }

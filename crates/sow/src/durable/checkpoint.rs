@@ -3,7 +3,9 @@
 use super::clients::Clients;
 use super::entry;
 use crate::topic::Topic;
-use lanecast_journal::{Storage, StorageResult, StoredFile};
+use lanecast_journal::{
+    AppendError, Storage, StorageError, StorageErrorKind, StorageResult, StoredFile,
+};
 use lanecast_wire::state::{BlockHeader, CheckpointHeader};
 use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
@@ -81,10 +83,12 @@ impl<S: Storage> Checkpoint<S> {
             is_sealed: false,
         };
         for (name, text) in views {
-            checkpoint.entries.extend_from_slice(&entry::view(name, text));
+            let entry = entry::view(name, text).map_err(|error| refused(covered, error))?;
+            checkpoint.entries.extend_from_slice(&entry);
         }
         for (name, client) in clients {
-            entry::client(name, client.sequence, client.unix_ns, &mut checkpoint.entries);
+            entry::client(name, client.sequence, client.unix_ns, &mut checkpoint.entries)
+                .map_err(|error| refused(covered, error))?;
             if checkpoint.entries.len() >= BLOCK {
                 checkpoint.write_block()?;
             }
@@ -98,13 +102,15 @@ impl<S: Storage> Checkpoint<S> {
     /// # Errors
     /// If the disk refuses. Drop the checkpoint then and begin another.
     pub fn advance(&mut self, topics: &[&Topic], limit: usize) -> StorageResult<bool> {
+        let covered = self.covered;
+        let refused = |error| refused(covered, error);
         for _ in 0..limit {
             let Some(topic) = topics.get(self.topic) else { break };
             if self.row_id == 0 {
-                entry::begins(topic, &mut self.entries);
+                entry::begins(topic, &mut self.entries).map_err(refused)?;
             }
             if let Some(record) = topic.at(self.row_id) {
-                entry::put(topic.number(), record, &mut self.entries);
+                entry::put(topic.number(), record, &mut self.entries).map_err(refused)?;
             }
             self.row_id += 1;
             if self.row_id >= topic.end() {
@@ -171,6 +177,16 @@ pub(crate) fn remove_others(storage: &impl Storage, in_force: u64) -> StorageRes
         }
     }
     Ok(())
+}
+
+/// The error of an entry that cannot be encoded.
+fn refused(covered: u64, error: AppendError) -> StorageError {
+    StorageError {
+        operation: "write an entry of",
+        path: unfinished(covered),
+        kind: StorageErrorKind::Other,
+        message: error.to_string(),
+    }
 }
 
 fn unfinished(covered: u64) -> String {

@@ -1,9 +1,13 @@
 //! Encoding of journal and checkpoint entries.
+//!
+//! A length that was cut would have the next start read the rest of a name as further entries, so
+//! what is too long for its header is refused.
 
 use super::definition_text::text_of_topic;
 use crate::key::Identity;
 use crate::record::{NEVER, Record};
 use crate::topic::Topic;
+use lanecast_journal::AppendError;
 use lanecast_wire::state::{
     STATE_CLIENT, STATE_CLIENT_GONE, STATE_DEFINE, STATE_FORGET, STATE_PUT, STATE_TOPIC,
     STATE_VIEW, StateHeader,
@@ -11,12 +15,9 @@ use lanecast_wire::state::{
 use zerocopy::IntoBytes;
 
 /// Appends a record.
-pub(crate) fn put(topic: u32, record: &Record, bytes: &mut Vec<u8>) {
-    let name = record.name().unwrap_or_default().as_bytes();
+pub(crate) fn put(topic: u32, record: &Record, bytes: &mut Vec<u8>) -> Result<(), AppendError> {
     let header = StateHeader {
         kind: STATE_PUT.into(),
-        name_length: (name.len() as u16).into(),
-        length: (record.bytes().len() as u32).into(),
         topic: topic.into(),
         sequence: record.sequence().into(),
         expires_unix_ns: record.expires_ns().unwrap_or(NEVER).into(),
@@ -24,9 +25,7 @@ pub(crate) fn put(topic: u32, record: &Record, bytes: &mut Vec<u8>) {
         proof: record.identity().proof.into(),
         ..StateHeader::default()
     };
-    bytes.extend_from_slice(header.as_bytes());
-    bytes.extend_from_slice(name);
-    bytes.extend_from_slice(record.bytes());
+    write(header, record.name().unwrap_or_default(), record.bytes(), bytes)
 }
 
 /// Appends a removal.
@@ -44,76 +43,80 @@ pub(crate) fn gone(topic: u32, kind: u16, identity: Identity, sequence: u64, byt
 }
 
 /// Appends a client's last sequence and its time.
-pub(crate) fn client(name: &str, sequence: u64, unix_ns: u64, bytes: &mut Vec<u8>) {
+pub(crate) fn client(
+    name: &str,
+    sequence: u64,
+    unix_ns: u64,
+    bytes: &mut Vec<u8>,
+) -> Result<(), AppendError> {
     let header = StateHeader {
         kind: STATE_CLIENT.into(),
-        name_length: (name.len() as u16).into(),
         sequence: sequence.into(),
         expires_unix_ns: NEVER.into(),
         key: unix_ns.into(),
         ..StateHeader::default()
     };
-    bytes.extend_from_slice(header.as_bytes());
-    bytes.extend_from_slice(name.as_bytes());
+    write(header, name, b"", bytes)
 }
 
 /// Appends the removal of a client's sequence.
-pub(crate) fn client_gone(name: &str, bytes: &mut Vec<u8>) {
-    named(STATE_CLIENT_GONE, 0, name, "", bytes);
+pub(crate) fn client_gone(name: &str, bytes: &mut Vec<u8>) -> Result<(), AppendError> {
+    write(header(STATE_CLIENT_GONE, 0), name, b"", bytes)
 }
 
 /// Entry with a topic's definition.
-pub(crate) fn define(topic: u32, name: &str, definition: &str) -> Vec<u8> {
+pub(crate) fn define(topic: u32, name: &str, definition: &str) -> Result<Vec<u8>, AppendError> {
     let mut bytes = Vec::new();
-    named(STATE_DEFINE, topic, name, definition, &mut bytes);
-    bytes
+    write(header(STATE_DEFINE, topic), name, definition.as_bytes(), &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Entry that drops a topic.
-pub(crate) fn forget(topic: u32, name: &str) -> Vec<u8> {
+pub(crate) fn forget(topic: u32, name: &str) -> Result<Vec<u8>, AppendError> {
     let mut bytes = Vec::new();
-    named(STATE_FORGET, topic, name, "", &mut bytes);
-    bytes
+    write(header(STATE_FORGET, topic), name, b"", &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Entry with a view's definition; an empty one drops the view.
-pub(crate) fn view(name: &str, definition: &str) -> Vec<u8> {
+pub(crate) fn view(name: &str, definition: &str) -> Result<Vec<u8>, AppendError> {
     let mut bytes = Vec::new();
-    named(STATE_VIEW, 0, name, definition, &mut bytes);
-    bytes
-}
-
-fn named(kind: u16, topic: u32, name: &str, text: &str, bytes: &mut Vec<u8>) {
-    let name = &name.as_bytes()[..name.len().min(u16::MAX.into())];
-    let header = StateHeader {
-        kind: kind.into(),
-        name_length: (name.len() as u16).into(),
-        length: (text.len() as u32).into(),
-        topic: topic.into(),
-        expires_unix_ns: NEVER.into(),
-        ..StateHeader::default()
-    };
-    bytes.extend_from_slice(header.as_bytes());
-    bytes.extend_from_slice(name);
-    bytes.extend_from_slice(text.as_bytes());
+    write(header(STATE_VIEW, 0), name, definition.as_bytes(), &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Appends the start of a topic's records in a checkpoint, with its definition.
-pub(crate) fn begins(topic: &Topic, bytes: &mut Vec<u8>) {
+pub(crate) fn begins(topic: &Topic, bytes: &mut Vec<u8>) -> Result<(), AppendError> {
     let definition = text_of_topic(topic.definition());
-    let name = topic.definition().name.as_bytes();
-    let name = &name[..name.len().min(u16::MAX.into())];
     let header = StateHeader {
-        kind: STATE_TOPIC.into(),
-        name_length: (name.len() as u16).into(),
-        length: (definition.len() as u32).into(),
-        topic: topic.number().into(),
         sequence: topic.sequence().into(),
-        expires_unix_ns: NEVER.into(),
         key: (topic.len() as u64).into(),
-        ..StateHeader::default()
+        ..header(STATE_TOPIC, topic.number())
     };
+    write(header, &topic.definition().name, definition.as_bytes(), bytes)
+}
+
+fn header(kind: u16, topic: u32) -> StateHeader {
+    StateHeader {
+        kind: kind.into(),
+        topic: topic.into(),
+        expires_unix_ns: NEVER.into(),
+        ..StateHeader::default()
+    }
+}
+
+/// Appends an entry; `header` gets its lengths here.
+fn write(
+    header: StateHeader,
+    name: &str,
+    message: &[u8],
+    bytes: &mut Vec<u8>,
+) -> Result<(), AppendError> {
+    let name_length = u16::try_from(name.len()).map_err(|_| AppendError::TooLong)?;
+    let length = u32::try_from(message.len()).map_err(|_| AppendError::TooLong)?;
+    let header = StateHeader { name_length: name_length.into(), length: length.into(), ..header };
     bytes.extend_from_slice(header.as_bytes());
-    bytes.extend_from_slice(name);
-    bytes.extend_from_slice(definition.as_bytes());
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend_from_slice(message);
+    Ok(())
 }

@@ -59,7 +59,7 @@ pub enum SowStoreError {
     SchemaMismatch(Vec<SchemaMismatch>),
     /// Definitions could not be appended.
     #[error("the definitions of topics cannot be written: {0}")]
-    Append(AppendError),
+    Append(#[from] AppendError),
     /// Two topics have the same number.
     #[error("the topics {0} and {1} cannot be in one archive: rename one")]
     SameNumber(String, String),

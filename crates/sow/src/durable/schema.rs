@@ -79,7 +79,7 @@ impl StoredSchema {
             let name = topic.name.as_deref().or(known);
             if let Some(dropped_names) = droppable.get(number) {
                 let name = name.unwrap_or(dropped_names);
-                change.entries.push(entry::forget(*number, name));
+                change.entries.push(entry::forget(*number, name)?);
                 change.dropped.insert(*number);
                 change.dropped_names.push(name.into());
             } else {
@@ -91,10 +91,10 @@ impl StoredSchema {
             let stored = self.topics.get(&number);
             let is_defined = stored.is_some_and(|stored| stored.definition.is_some());
             if !is_defined || change.dropped.contains(&number) {
-                change.entries.push(entry::define(number, &topic.name, &text_of_topic(topic)));
+                change.entries.push(entry::define(number, &topic.name, &text_of_topic(topic))?);
             }
         }
-        self.check_views(schema, &mut change, &mut mismatches);
+        self.check_views(schema, &mut change, &mut mismatches)?;
         if mismatches.is_empty() {
             Ok(change)
         } else {
@@ -107,7 +107,7 @@ impl StoredSchema {
         schema: &Schema,
         change: &mut SchemaChange,
         mismatches: &mut Vec<SchemaMismatch>,
-    ) {
+    ) -> Result<(), SowStoreError> {
         let wanted = texts_of_views(&schema.views);
         for (name, was) in &self.views {
             let why = match wanted.get(name) {
@@ -118,16 +118,17 @@ impl StoredSchema {
             if schema.forget.contains(name) {
                 change.dropped_names.push(name.clone());
                 let text = wanted.get(name).map_or("", String::as_str);
-                change.entries.push(entry::view(name, text));
+                change.entries.push(entry::view(name, text)?);
             } else {
                 mismatches.push(SchemaMismatch { is_view: true, name: name.clone(), why });
             }
         }
         for (name, text) in &wanted {
             if !self.views.contains_key(name) {
-                change.entries.push(entry::view(name, text));
+                change.entries.push(entry::view(name, text)?);
             }
         }
+        Ok(())
     }
 }
 

@@ -160,7 +160,7 @@ impl<S: Storage + Clone> SowStore<S> {
     pub fn remove_client(&mut self, name: &str, now_ns: u64) -> Result<(), AppendError> {
         if self.clients.contains_key(name) {
             self.body.clear();
-            entry::client_gone(name, &mut self.body);
+            entry::client_gone(name, &mut self.body)?;
             self.append(0, STATE_CLIENT_GONE, now_ns)?;
             self.clients.remove(name);
         }
@@ -250,7 +250,7 @@ impl<S: Storage + Clone> SowStore<S> {
     ) -> Result<u64, AppendError> {
         if is_valid_name(name) {
             self.body.clear();
-            entry::client(name, sequence, now_ns, &mut self.body);
+            entry::client(name, sequence, now_ns, &mut self.body)?;
             self.append(0, STATE_CLIENT, now_ns)?;
             self.set_client_sequence(name, sequence, now_ns);
         }
@@ -304,10 +304,10 @@ impl<S: Storage + Clone> SowStore<S> {
         now_ns: u64,
     ) -> Result<LoggedChange<'a>, WriteError> {
         self.body.clear();
-        entry::put(topic.number(), next.record(), &mut self.body);
+        entry::put(topic.number(), next.record(), &mut self.body)?;
         let client_sequence = publication.client_sequence.filter(|(name, _)| is_valid_name(name));
         if let Some((name, sequence)) = client_sequence {
-            entry::client(name, sequence, now_ns, &mut self.body);
+            entry::client(name, sequence, now_ns, &mut self.body)?;
         }
         // Write-ahead: the journal first, so that a refusal leaves the topic unchanged.
         let journal_sequence = self.append(topic.number(), STATE_PUT, now_ns)?;

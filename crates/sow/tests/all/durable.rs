@@ -2,10 +2,10 @@
 
 use crate::topics::{State, change, definitions, settings, state, world};
 use lanecast_filter::message_type::MessageType;
-use lanecast_journal::{Directory, Durability};
+use lanecast_journal::{AppendError, Directory, Durability, JournalConfig};
 use lanecast_sim::rng::SimRng;
 use lanecast_sow::durable::{Dump, Schema, SowStore, SowStoreError, WriteError};
-use lanecast_sow::{Publication, Topic, TopicDefinition, TopicError};
+use lanecast_sow::{KEY_BYTES_MAX, Publication, Topic, TopicDefinition, TopicError};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -77,6 +77,45 @@ fn a_refused_message_is_not_stored() {
     }
     let (_, topics) = open(&directory).expect("opened");
     assert!(topics.iter().all(Topic::is_empty));
+}
+
+#[test]
+fn a_key_that_is_too_long_is_refused_and_forges_no_entries() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Segments that hold the whole key: the journal alone would refuse it otherwise.
+    let settings = JournalConfig { segment_bytes: 1 << 20, ..settings() };
+    let open = || SowStore::open(Directory::new(directory.path()), settings.clone(), definitions());
+    let whole = "k".repeat(KEY_BYTES_MAX);
+    {
+        let (mut archive, mut topics) = open().expect("opened");
+        let blobs = &mut topics[1];
+        for length in [KEY_BYTES_MAX + 1, 70_000] {
+            let key = "k".repeat(length);
+            let named = Publication { key: Some(&key), ..Publication::of(b"blob") };
+            let refusal = TopicError::KeyTooLong(length);
+            let refused = archive.publish(blobs, &named, 0).map(drop);
+            assert_eq!(refused, Err(WriteError::Refused(refusal.clone())));
+            assert_eq!(archive.publish_delta(blobs, &named, 0).map(drop), refused);
+            assert_eq!(blobs.publish(&named, 0).map(drop), Err(refusal));
+        }
+        let named = Publication { key: Some(&whole), ..Publication::of(b"blob") };
+        archive.publish(blobs, &named, 0).expect("the longest key");
+    }
+    let (_, topics) = open().expect("readable");
+    let names: Vec<_> = topics[1].iter().map(lanecast_sow::Record::name).collect();
+    assert_eq!(names, [Some(&*whole)]);
+}
+
+#[test]
+fn a_name_that_is_too_long_is_refused_at_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = Directory::new(directory.path());
+    let long = TopicDefinition::new(&"t".repeat(1 << 16), MessageType::Fix);
+    let settings = JournalConfig { segment_bytes: 1 << 20, ..settings() };
+    let opened = SowStore::open(storage, settings.clone(), vec![long]).map(drop);
+    assert_eq!(opened, Err(SowStoreError::Append(AppendError::TooLong)));
+    let storage = Directory::new(directory.path());
+    SowStore::open(storage, settings, definitions()).expect("nothing was written");
 }
 
 #[test]
