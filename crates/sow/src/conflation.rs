@@ -2,6 +2,7 @@
 
 use crate::key::Key;
 use crate::pending_update::PendingUpdate;
+use crate::record::NEVER;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -54,8 +55,8 @@ impl Conflation {
         None
     }
 
-    /// Time of the next update that may be due.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        Some(self.due.front()?.0)
+    /// Time of the next update that may be due; [`NEVER`] if none waits.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.due.front().map_or(NEVER, |(due_ns, _)| *due_ns)
     }
 }

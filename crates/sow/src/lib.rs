@@ -33,13 +33,13 @@
 
 mod change;
 mod conflation;
+mod deadlines;
 mod definition;
 mod deletion;
 mod delivery_mode;
 mod deltas;
 pub mod durable;
 mod error;
-mod expiry;
 mod hash_index;
 mod key;
 mod parsed_fields;

@@ -6,7 +6,7 @@ use crate::deltas::Deltas;
 use crate::pending_update::PendingUpdate;
 use crate::query_cursor::{QueryCursor, QueryStats};
 use crate::queue::Queue;
-use crate::record::Record;
+use crate::record::{NEVER, Record};
 use crate::sink::{Event, Sink};
 use crate::topic::Topic;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub(crate) struct Subscription {
     /// Updates since the start of the query.
     waiting: Queue<PendingUpdate>,
     waiting_bytes: usize,
+    /// Updates that came since [`take_arrived`](Self::take_arrived) was called.
+    arrived: usize,
     is_overrun: bool,
     pub(crate) conflation: Option<Conflation>,
 }
@@ -77,7 +79,7 @@ impl Subscription {
     ) -> Self {
         let conflation = options.conflation.map(Conflation::new);
         let (batch, waiting) = (Vec::new(), Queue::default());
-        let (batch_bytes, waiting_bytes, is_overrun) = (0, 0, false);
+        let (batch_bytes, waiting_bytes, arrived, is_overrun) = (0, 0, 0, false);
         Self {
             options,
             is_live,
@@ -86,6 +88,7 @@ impl Subscription {
             batch_bytes,
             waiting,
             waiting_bytes,
+            arrived,
             is_overrun,
             conflation,
         }
@@ -94,6 +97,21 @@ impl Subscription {
     /// Whether its query is in progress.
     pub(crate) fn is_querying(&self) -> bool {
         self.scan.is_some()
+    }
+
+    /// Number of updates that wait although the query is answered.
+    pub(crate) fn backlog(&self) -> usize {
+        if self.is_querying() { 0 } else { self.waiting.len() }
+    }
+
+    /// Number of updates that began to wait since the last call.
+    pub(crate) fn take_arrived(&mut self) -> usize {
+        std::mem::take(&mut self.arrived)
+    }
+
+    /// Time of the next conflated update that may be due; [`NEVER`] if none waits.
+    pub(crate) fn next_flush_ns(&self) -> u64 {
+        self.conflation.as_ref().map_or(NEVER, Conflation::next_ns)
     }
 
     /// Must be called after each change of the topic.
@@ -108,6 +126,7 @@ impl Subscription {
     pub(crate) fn enqueue(&mut self, update: PendingUpdate) {
         let SubscriptionOptions { waiting_max, waiting_bytes_max, .. } = self.options;
         if self.waiting.len() < waiting_max && self.waiting_bytes < waiting_bytes_max {
+            self.arrived += 1;
             self.waiting_bytes += update.record().bytes().len();
             self.waiting.push_back(update);
         } else {

@@ -5,12 +5,14 @@
 //! once, while publishing continues.
 
 use crate::change::{Cause, Change};
+use crate::deadlines::Deadlines;
 use crate::delivery_mode::DeliveryMode;
 use crate::deltas::Deltas;
 use crate::error::TopicError;
 use crate::pending_update::PendingUpdate;
 use crate::query::Query;
 use crate::query_cursor::QueryCursor;
+use crate::record::NEVER;
 use crate::sink::{Event, OutOfFocusReason, Sink};
 use crate::subscription::{Progress, Subscription, SubscriptionOptions};
 use crate::topic::Topic;
@@ -31,10 +33,13 @@ pub struct SubscriptionSet {
     free: Vec<u32>,
     /// Subscriptions that have not caught up with the topic.
     catching_up: Vec<u32>,
-    /// Subscriptions with conflation.
-    conflated: Vec<u32>,
-    /// Index of the next one to flush, for fairness.
-    flush_position: usize,
+    /// Number of subscriptions with conflation.
+    conflated: usize,
+    /// Those with conflated updates, by the time of the next one that may be due.
+    flush_times: Deadlines,
+    /// Subscriptions examined by flushes.
+    #[cfg(test)]
+    flushed: usize,
     /// Number of subscriptions that need the previous focus of a record.
     focus_watchers: usize,
     deltas: Deltas,
@@ -60,8 +65,10 @@ impl SubscriptionSet {
             modes: Vec::new(),
             free: Vec::new(),
             catching_up: Vec::new(),
-            conflated: Vec::new(),
-            flush_position: 0,
+            conflated: 0,
+            flush_times: Deadlines::default(),
+            #[cfg(test)]
+            flushed: 0,
             focus_watchers: 0,
             deltas: Deltas::default(),
             delta_recipients: Vec::new(),
@@ -164,9 +171,8 @@ impl SubscriptionSet {
         if mode.is_catching_up {
             self.catching_up.retain(|other| *other != id);
         }
-        if mode.is_conflated {
-            self.conflated.retain(|other| *other != id);
-        }
+        self.conflated -= usize::from(mode.is_conflated);
+        self.flush_times.moved(id, subscription.next_flush_ns(), NEVER);
         self.free.push(id);
         true
     }
@@ -220,6 +226,20 @@ impl SubscriptionSet {
         &self.catching_up
     }
 
+    /// Number of updates that wait for a subscription whose query is answered.
+    pub fn backlog(&self, id: u32) -> usize {
+        let subscription = self.subscriptions.get(id as usize).and_then(Option::as_ref);
+        subscription.map_or(0, Subscription::backlog)
+    }
+
+    /// Number of updates that began to wait for a subscription since the last call.
+    /// [Deliver](Self::advance_one) more than these per call: otherwise a subscription to a busy
+    /// topic never catches up.
+    pub fn take_arrived(&mut self, id: u32) -> usize {
+        let subscription = self.subscriptions.get_mut(id as usize).and_then(Option::as_mut);
+        subscription.map_or(0, Subscription::take_arrived)
+    }
+
     /// Continues all queries by up to `limit` records each; returns whether more is left.
     ///
     /// A smaller limit delays publishers less.
@@ -263,7 +283,10 @@ impl SubscriptionSet {
     ) {
         let subscription = self.subscriptions.get_mut(id as usize).and_then(Option::as_mut);
         let Some(subscription) = subscription else { return };
-        match subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink) {
+        let flush_ns = subscription.next_flush_ns();
+        let progress = subscription.advance(id, topic, &mut self.deltas, now_ns, limit, sink);
+        self.flush_times.moved(id, flush_ns, subscription.next_flush_ns());
+        match progress {
             Progress::Busy => {}
             Progress::Durability if subscription.is_live => {
                 self.modes[id as usize].is_catching_up = false;
@@ -280,30 +303,30 @@ impl SubscriptionSet {
         self.flush_up_to(now_ns, usize::MAX, sink);
     }
 
-    /// As [`flush`](Self::flush), up to `limit` events. The next call continues with the next
-    /// subscription.
+    /// As [`flush`](Self::flush), up to `limit` events. The earliest come first.
     pub fn flush_up_to(&mut self, now_ns: u64, limit: usize, sink: &mut impl Sink) {
-        let (mut left, mut looked) = (limit, 0);
-        while left > 0 && looked < self.conflated.len() {
-            self.flush_position %= self.conflated.len();
-            let id = self.conflated[self.flush_position];
-            let subscription = self.subscriptions[id as usize].as_mut();
-            let mut conflation = subscription.and_then(|one| one.conflation.as_mut());
+        let mut left = limit;
+        while left > 0
+            && let Some(id) = self.flush_times.due(now_ns)
+            && let Some(subscription) = &mut self.subscriptions[id as usize]
+        {
+            #[cfg(test)]
+            (self.flushed += 1);
+            let flush_ns = subscription.next_flush_ns();
             while left > 0
-                && let Some(update) = conflation.as_mut().and_then(|one| one.take_due(now_ns))
+                && let Some(update) =
+                    subscription.conflation.as_mut().and_then(|one| one.take_due(now_ns))
             {
                 update.deliver(&[id], &mut self.deltas, sink);
                 left -= 1;
             }
-            (self.flush_position, looked) = (self.flush_position + 1, looked + 1);
+            self.flush_times.moved(id, flush_ns, subscription.next_flush_ns());
         }
     }
 
     /// Time at which [`flush`](Self::flush) may have something to deliver.
     pub fn next_flush_ns(&self) -> Option<u64> {
-        let conflated = self.conflated.iter();
-        let conflated = conflated.filter_map(|id| self.subscriptions[*id as usize].as_ref());
-        conflated.filter_map(|one| one.conflation.as_ref()?.next_ns()).min()
+        self.flush_times.next_ns()
     }
 
     fn begin(
@@ -363,7 +386,7 @@ impl SubscriptionSet {
             self.modes.push(mode);
         }
         self.catching_up.extend(mode.is_catching_up.then_some(id));
-        self.conflated.extend(mode.is_conflated.then_some(id));
+        self.conflated += usize::from(mode.is_conflated);
         self.focus_watchers += usize::from(mode.needs_previous());
         self.modes[id as usize] = mode;
         self.subscriptions[id as usize] = Some(subscription);
@@ -405,7 +428,7 @@ impl SubscriptionSet {
         sink: &mut impl Sink,
     ) -> Vec<u32> {
         // The common case, in which all are up to date, delivers once for the whole list.
-        if !self.catching_up.is_empty() || !self.conflated.is_empty() {
+        if !self.catching_up.is_empty() || self.conflated > 0 {
             ids.retain(|id| {
                 let mode = self.modes[*id as usize];
                 if !mode.is_catching_up && !mode.is_conflated {
@@ -415,7 +438,10 @@ impl SubscriptionSet {
                     match mode.is_catching_up {
                         true => subscription.enqueue(update()),
                         false => {
+                            let flush_ns = subscription.next_flush_ns();
                             subscription.deliver(*id, update(), &mut self.deltas, now_ns, sink);
+                            let next_ns = subscription.next_flush_ns();
+                            self.flush_times.moved(*id, flush_ns, next_ns);
                         }
                     }
                 }
@@ -427,5 +453,49 @@ impl SubscriptionSet {
         }
         ids.clear();
         ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::TopicDefinition;
+    use crate::publication::Publication;
+    use lanecast_filter::message_type::MessageType;
+    use std::time::Duration;
+
+    const SUBSCRIPTIONS: u32 = 1_000;
+    const INTERVAL: Duration = Duration::from_nanos(100);
+
+    #[test]
+    fn a_flush_examines_only_subscriptions_with_updates_that_are_due() {
+        let definition = TopicDefinition::new("orders", MessageType::Json).key("/id");
+        let mut topic = Topic::new(definition.expect("a path")).expect("a topic");
+        let (mut set, mut delivered) = (SubscriptionSet::new(), Vec::new());
+        let mut sink = |ids: &[u32], _: Event<'_>| delivered.extend_from_slice(ids);
+        let conflation = Some(INTERVAL);
+        let options = SubscriptionOptions { conflation, ..SubscriptionOptions::default() };
+        for number in 0..SUBSCRIPTIONS {
+            let filter = Filter::parse(&format!("/id = {number}")).expect("a filter");
+            set.subscribe(&mut topic, Some(&filter), options).expect("capacity");
+        }
+        for (id, now_ns) in [(7, 0), (7, 1), (8, 50), (8, 51), (9, 60), (9, 61)] {
+            let message = format!(r#"{{"id":{id}}}"#);
+            let change = topic.publish(&Publication::of(message.as_bytes()), now_ns);
+            set.on_change(&change.expect("taken"), &mut sink);
+        }
+        assert_eq!(set.next_flush_ns(), Some(100));
+        set.flush_up_to(99, 10, &mut sink);
+        assert_eq!(set.flushed, 0, "nothing is due");
+        set.flush_up_to(100, 10, &mut sink);
+        assert_eq!((set.flushed, set.next_flush_ns()), (1, Some(150)));
+        assert!(set.unsubscribe(&mut topic, 8));
+        assert_eq!(set.next_flush_ns(), Some(160), "an ended subscription has no deadline");
+        set.flush_up_to(160, 10, &mut sink);
+        assert_eq!((set.flushed, set.next_flush_ns()), (2, Some(200)));
+        // Their intervals end without another update.
+        set.flush_up_to(400, 10, &mut sink);
+        assert_eq!((set.flushed, set.next_flush_ns()), (4, None));
+        assert_eq!(delivered, [7, 8, 9, 7, 9]);
     }
 }

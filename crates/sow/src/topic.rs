@@ -1,9 +1,9 @@
 //! [`Topic`]: records by key, and the operations that change them.
 
 use crate::change::{Cause, Change, Version};
+use crate::deadlines::Deadlines;
 use crate::definition::TopicDefinition;
 use crate::error::TopicError;
-use crate::expiry::Expiry;
 use crate::hash_index::{HashIndex, candidates};
 use crate::key::{Identity, KEY_BYTES_MAX, Key, KeyHasher};
 use crate::parsed_fields::ParsedFields;
@@ -38,7 +38,8 @@ pub struct Topic {
     keys: Box<[Slot]>,
     records: Records,
     indexes: Box<[(Path, HashIndex)]>,
-    expiry: Expiry,
+    /// Rows of records with a lifetime.
+    expiry: Deadlines,
     sequence: u64,
     /// Previous version of the record changed last: changes borrow it.
     previous: Option<Record>,
@@ -63,7 +64,7 @@ impl Topic {
             keys,
             records: Records::default(),
             indexes,
-            expiry: Expiry::default(),
+            expiry: Deadlines::default(),
             sequence: 0,
             previous: None,
             previous_parsed: ParsedFields::new(&fields),
