@@ -1,5 +1,6 @@
 //! Tests of the engine without sockets.
 
+mod catching_up;
 mod deletions;
 mod flow_control;
 mod logons;

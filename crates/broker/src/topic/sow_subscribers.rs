@@ -51,6 +51,17 @@ impl SowSubscribers {
         !self.ids.is_empty()
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_catching_up(&self) -> bool {
+        !self.feed.catching_up().is_empty()
+    }
+
+    /// Number of updates that wait for subscriptions whose queries are answered.
+    #[cfg(test)]
+    pub(crate) fn backlog(&self) -> usize {
+        self.feed.catching_up().iter().map(|id| self.feed.backlog(*id)).sum()
+    }
+
     /// Delivers a change to matching subscriptions.
     pub(crate) fn on_change(&mut self, change: &Change<'_>, sender: &mut MessageSender<'_>) {
         let Self { format, feed, ids } = self;
@@ -146,15 +157,26 @@ impl SowSubscribers {
         let mut is_running = false;
         // Copied, since a step may take its query from the list.
         for id in feed.catching_up().to_vec() {
-            // Checked before each step: several queries of one client fill the same send queue.
-            if ids.is_paused(FeedId(id), now.monotonic_ns, stall_max, sender) {
-                continue;
-            }
-            let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
-            let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
             // A slice per query and turn: a large result neither fills a queue nor holds up others.
-            feed.advance_one(topic, id, now.unix_ns, QUERY_STEP, &mut write);
-            is_running |= feed.catching_up().contains(&id);
+            // Twice as many updates as came since the last turn, paused or not: a subscription
+            // beside a fast publisher catches up, at a cost in proportion to what is published.
+            let mut left = 2 * feed.take_arrived(id);
+            loop {
+                // Checked before each step: several queries of one client fill the same send queue.
+                if ids.is_paused(FeedId(id), now.monotonic_ns, stall_max, sender) {
+                    break;
+                }
+                let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
+                let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
+                let before = feed.backlog(id);
+                feed.advance_one(topic, id, now.unix_ns, QUERY_STEP, &mut write);
+                let backlog = feed.backlog(id);
+                left = left.saturating_sub(before.saturating_sub(backlog));
+                if left == 0 || backlog == 0 {
+                    is_running |= feed.catching_up().contains(&id);
+                    break;
+                }
+            }
         }
         match (is_running, feed.catching_up().is_empty()) {
             (true, _) => QueryProgress::Running,
@@ -429,13 +451,16 @@ impl SowEventWriter<'_, '_> {
         }
     }
 
-    /// Fails a query during which more was published than may wait for its end.
+    /// Fails a query or a subscription behind one: more was published than may wait for it.
     fn fail_overrun(&mut self, id: FeedId) {
-        // An updated subscription with a gap is worse than none: the client must start anew.
+        // Before the ids are removed, since they lead to the client.
+        let client = self.ids.client(id, self.sender);
         self.ids.remove_feed_id(id);
-        if let Some(query) = self.ids.queries.remove(&id) {
+        self.ids.remove_query(id);
+        // A subscription with a gap is worse than none: the client must start anew.
+        if let Some(client) = client {
             let reason = SlowConsumerReason::QueryOverrun;
-            self.sender.clients.drop_slow_consumer(query.client, reason);
+            self.sender.clients.drop_slow_consumer(client, reason);
         }
     }
 }

@@ -159,6 +159,11 @@ impl SowTopic {
         !self.subscribers.is_empty() || self.subscribers.has_ids()
     }
 
+    #[cfg(test)]
+    pub(crate) fn subscribers(&self) -> &SowSubscribers {
+        &self.subscribers
+    }
+
     pub(crate) fn unsubscribe(&mut self, id: SubscriptionId, context: &mut SowContext) {
         let topic = self.records.topic_mut(&mut context.views);
         if self.subscribers.unsubscribe(topic, id) {
