@@ -167,6 +167,10 @@ impl Engine {
         let state = &mut self.state;
         let result = operation.and_then(|operation| dispatch(state, now, id, &reply_to, operation));
         match &result {
+            // The empty group is a result: sent whether acknowledgements are wanted or not.
+            Ok(result @ CommandResult::NoRecords) => {
+                state.clients.reply(id, |out| reply_to.ack(result, out));
+            }
             Ok(result) => state.reply(id, &reply_to, |to, out| to.ack(result, out)),
             Err(error) => {
                 state.counters.refused += 1;

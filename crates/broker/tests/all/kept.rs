@@ -173,6 +173,9 @@ fn sow_and_subscribe_on_a_transient_topic_fails_and_the_connection_stays() {
     client.send(r#"{"c":"p","t":"new"}{"id":2}"#);
     let told = client.told();
     assert_eq!((&*told.reason, &*told.body), ("", r#"{"id":2}"#));
+    client.send(r#"{"c":"sow_and_subscribe","t":"new","query_id":"silent","sub_id":"t"}"#);
+    client.expect(r#"{"c":"group_begin","query_id":"silent"}"#);
+    client.expect(r#"{"c":"group_end","query_id":"silent"}"#);
     for wrong in [r#""top_n":"x""#, r#""orderby":"/a up""#, r#""sow_keys":"x""#] {
         let rest = r#""t":"newer","sub_id":"w","cid":"2","a":"processed""#;
         client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},{wrong}}}"#));
