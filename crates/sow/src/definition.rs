@@ -17,6 +17,8 @@ pub struct TopicDefinition {
     pub lifetime: Option<Duration>,
     /// Fields with a hash index, for queries with `=` or `IN`.
     pub indexes: Vec<Path>,
+    /// The most bytes of a record that a delta is merged into.
+    pub merged_bytes_max: usize,
     /// Whether records survive a restart: see [`SowStore`](crate::durable::SowStore).
     pub durable: bool,
 }
@@ -31,8 +33,17 @@ impl TopicDefinition {
             keys,
             lifetime: None,
             indexes,
+            merged_bytes_max: usize::MAX,
             durable: false,
         }
+    }
+
+    /// Limits the bytes of records that deltas are merged into: deltas could make a record longer
+    /// than any message may be.
+    #[must_use]
+    pub fn merged_bytes_max(mut self, bytes: usize) -> Self {
+        self.merged_bytes_max = bytes;
+        self
     }
 
     /// Adds a key field.

@@ -37,6 +37,19 @@ pub enum TopicError {
     /// The message cannot be merged into the record.
     #[error(transparent)]
     Delta(#[from] DeltaError),
+    /// The record would be longer than [`merged_bytes_max`] after the delta.
+    ///
+    /// [`merged_bytes_max`]: crate::TopicDefinition::merged_bytes_max
+    #[error(
+        "the record would have {bytes} bytes with this delta, and {max} are allowed: remove \
+             fields, or publish it whole"
+    )]
+    MergedTooLong {
+        /// Bytes of the merged record.
+        bytes: usize,
+        /// The most that are allowed.
+        max: usize,
+    },
     /// A subscription with a list of keys.
     #[error("a subscription has a filter, not a list of keys: query the keys without subscribing")]
     KeyListNotSupported,

@@ -294,6 +294,10 @@ impl Topic {
         };
         let mut merged = Vec::with_capacity(base.bytes().len() + publication.bytes.len());
         merge(self.definition.format, base.bytes(), publication.bytes, &mut merged)?;
+        let (bytes, max) = (merged.len(), self.definition.merged_bytes_max);
+        if bytes > max {
+            return Err(TopicError::MergedTooLong { bytes, max });
+        }
         let whole = Publication { bytes: &merged, ..*publication };
         Ok((self.prepare(&whole, now_ns)?, Cause::Merged))
     }

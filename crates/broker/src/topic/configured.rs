@@ -61,7 +61,7 @@ pub(crate) fn open_topics(
     let mut topics: Vec<SowTopic> = Vec::new();
     // The store returns its topics in the order of their definitions.
     let mut durable = open_store(config, &mut context)?.into_iter();
-    for definition in &config.topics {
+    for definition in definitions(config) {
         if definition.durable
             && let Some(topic) = durable.next()
         {
@@ -69,7 +69,7 @@ pub(crate) fn open_topics(
             continue;
         }
         let name = definition.name.clone();
-        let topic = Topic::new(definition.clone());
+        let topic = Topic::new(definition);
         topics.push(SowTopic::new(topic.map_err(|refusal| CatalogError::Topic { name, refusal })?));
     }
     add_views(config, &mut context, &mut topics)?;
@@ -85,9 +85,16 @@ pub(crate) fn open_topics(
     Ok((topics, context))
 }
 
+/// The configured topics. Deltas make no record longer than a message may be: clients could not take
+/// it, or publish it whole.
+fn definitions(config: &ServerConfig) -> impl Iterator<Item = TopicDefinition> {
+    let topics = config.topics.iter().cloned();
+    topics.map(|topic| topic.merged_bytes_max(config.frame_bytes_max))
+}
+
 /// Opens the storage, and restores durable topics.
 fn open_store(config: &ServerConfig, context: &mut SowContext) -> Result<Vec<Topic>, CatalogError> {
-    let durable: Vec<_> = config.topics.iter().filter(|one| one.durable).cloned().collect();
+    let durable: Vec<_> = definitions(config).filter(|one| one.durable).collect();
     let Some(storage) = &config.storage else {
         let no_storage = |first: &TopicDefinition| CatalogError::NoStorage(first.name.clone());
         return durable.first().map_or(Ok(Vec::new()), |first| Err(no_storage(first)));

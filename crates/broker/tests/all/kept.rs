@@ -1,7 +1,7 @@
 //! Topics whose last messages are kept: asked for, followed, removed.
 
 use crate::test_server::Served;
-use lanecast_broker::{Engine, Now, ServerConfig};
+use lanecast_broker::{Engine, Now, ServerConfig, StorageConfig};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::TopicDefinition;
 use lanecast_wire::command::{Field, Header};
@@ -181,6 +181,33 @@ fn sow_and_subscribe_on_a_transient_topic_fails_and_the_connection_stays() {
         client.send(&format!(r#"{{"c":"sow_and_subscribe",{rest},{wrong}}}"#));
         let answer = client.next().expect("an answer");
         assert!(answer.contains("failure"), "{wrong}: {answer}");
+    }
+    assert!(served.end());
+}
+
+#[test]
+fn deltas_make_no_record_longer_than_a_frame() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let served = Served::new(|settings| {
+        let topic =
+            |name| TopicDefinition::new(name, MessageType::Json).key("/id").expect("a path");
+        settings.topics = vec![topic("orders"), topic("fills").durable()];
+        let storage = StorageConfig::at(directory.path());
+        settings.storage = Some(StorageConfig { segment_bytes: 64 << 10, ..storage });
+        settings.frame_bytes_max = 1_024;
+    });
+    let mut client = served.client();
+    let note = "x".repeat(600);
+    for topic in ["orders", "fills"] {
+        let mut merge = |field: &str| {
+            let delta = format!(r#"{{"id":1,"{field}":"{note}"}}"#);
+            let rest = format!(r#""t":"{topic}","cid":"1","a":"processed""#);
+            client.send(&format!(r#"{{"c":"delta_publish",{rest}}}{delta}"#));
+            client.next().expect("an answer")
+        };
+        let heard = [merge("a"), merge("a"), merge("b")];
+        assert!(heard[0].contains("success") && heard[1].contains("success"), "{heard:?}");
+        assert!(heard[2].contains("failure") && heard[2].contains("1024 are allowed"), "{heard:?}");
     }
     assert!(served.end());
 }

@@ -18,6 +18,22 @@ fn of(bytes: &str) -> Publication<'_> {
 }
 
 #[test]
+fn deltas_make_no_record_longer_than_allowed() {
+    let definition = TopicDefinition::new("orders", fix()).key("/11").expect("a path");
+    let mut topic = Topic::new(definition.merged_bytes_max(20)).expect("a topic");
+    topic.publish_delta(&of("11=a;38=1;"), 0).expect("taken");
+    topic.publish_delta(&of("11=a;55=IBMIBM;"), 0).expect("20 bytes");
+    for (delta, bytes) in [("11=a;44=1;", 25), ("11=a;38=1234567;", 26)] {
+        let refused = topic.publish_delta(&of(delta), 0).map(drop);
+        assert_eq!(refused, Err(TopicError::MergedTooLong { bytes, max: 20 }));
+    }
+    assert_eq!(topic.sequence(), 2, "a refused delta changes nothing");
+    let change = topic.publish_delta(&of("11=a;38=12;55=IBM;"), 0).expect("shorter again");
+    let after = change.after.expect("a record");
+    assert_eq!(after.record().bytes(), b"11=a;38=12;55=IBM;");
+}
+
+#[test]
 fn the_last_message_of_a_key_is_its_record() {
     let mut topic = orders();
     let change = topic.publish(&of("11=a;38=1;"), 5).expect("taken");
