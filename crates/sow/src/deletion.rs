@@ -85,31 +85,28 @@ impl Deletion {
         self.next >= self.end
     }
 
-    /// Whether a record that is about to change is to be deleted before. It is not examined again.
+    /// Whether a record that is about to change is to be deleted before.
     pub fn is_target(&mut self, topic: &Topic, key: Key) -> bool {
         let Some(row_id) = topic.find(key) else { return false };
-        self.visit(row_id) && self.matching_key(topic, row_id).is_some()
+        // Not marked as examined here: if the change is refused, the deletion must come back to it.
+        self.unvisited(row_id).is_some() && self.matching_key(topic, row_id).is_some()
     }
 
     /// Must be called after each change of the topic.
     pub fn on_change(&mut self, change: &Change<'_>) {
-        self.visit(change.row_id);
+        if let Some(position) = self.unvisited(change.row_id) {
+            self.visited[position as usize / 64] |= 1 << (position % 64);
+        }
     }
 
-    /// Marks a row as examined; returns whether it still had to be.
-    fn visit(&mut self, row_id: u32) -> bool {
+    /// Position of a row that is still to be examined.
+    fn unvisited(&self, row_id: u32) -> Option<u32> {
         let position = match &self.row_ids {
             None => row_id,
-            Some(row_ids) => match row_ids.binary_search(&row_id) {
-                Ok(position) => position as u32,
-                Err(_) => return false,
-            },
+            Some(row_ids) => row_ids.binary_search(&row_id).ok()? as u32,
         };
-        if !(self.next..self.end).contains(&position) || self.is_visited(position) {
-            return false;
-        }
-        self.visited[position as usize / 64] |= 1 << (position % 64);
-        true
+        let is_ahead = (self.next..self.end).contains(&position);
+        (is_ahead && !self.is_visited(position)).then_some(position)
     }
 
     fn is_visited(&self, position: u32) -> bool {

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 enum Other {
     Publish(u8, u8),
     Delete(u8),
+    /// A change that is refused after it was checked, as by a full disk.
+    Refused(u8),
 }
 
 fn message(id: u8, quantity: u8) -> String {
@@ -41,16 +43,28 @@ impl Run {
         }
     }
 
+    fn refuse(&mut self, id: u8) {
+        let message = message(id, 0);
+        let key = self.topic.key_of(&Publication::of(message.as_bytes())).expect("a key");
+        if let (Some(deletion), Some(key)) = (&mut self.deletion, key) {
+            deletion.is_target(&self.topic, key);
+        }
+    }
+
     fn other(&mut self, other: Other) {
+        if let Other::Refused(id) = other {
+            return self.refuse(id);
+        }
         let message = match other {
             Other::Publish(id, quantity) => message(id, quantity),
-            Other::Delete(id) => message(id, 0),
+            Other::Delete(id) | Other::Refused(id) => message(id, 0),
         };
         self.before(&message);
         let publication = Publication::of(message.as_bytes());
         let change = match other {
             Other::Publish(..) => Some(self.topic.publish(&publication, 0).expect("taken")),
             Other::Delete(_) => self.topic.delete_as(&publication, 0).expect("a key"),
+            Other::Refused(_) => None,
         };
         if let (Some(change), Some(deletion)) = (change, &mut self.deletion) {
             deletion.on_change(&change);
@@ -79,6 +93,7 @@ fn other() -> impl Strategy<Value = Other> {
     prop_oneof![
         3 => (0..40_u8, 0..20_u8).prop_map(|(id, quantity)| Other::Publish(id, quantity)),
         1 => (0..40_u8).prop_map(Other::Delete),
+        1 => (0..40_u8).prop_map(Other::Refused),
     ]
 }
 
@@ -108,6 +123,7 @@ proptest! {
             match *other {
                 Other::Publish(id, quantity) => drop(model.insert(id, message(id, quantity))),
                 Other::Delete(id) => drop(model.remove(&id)),
+                Other::Refused(_) => {}
             }
         }
         model.retain(|_, text| !doomed.contains(&text.as_bytes()));
@@ -120,6 +136,7 @@ proptest! {
             match other {
                 Other::Publish(id, quantity) => drop(model.insert(id, message(id, quantity))),
                 Other::Delete(id) => drop(model.remove(&id)),
+                Other::Refused(_) => {}
             }
         }
         run.step(usize::MAX);
