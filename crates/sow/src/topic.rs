@@ -215,6 +215,11 @@ impl Topic {
         self.remove(row_id, Cause::Expired, "", now_ns)
     }
 
+    /// Key of the record that [`expire`](Self::expire) would remove.
+    pub fn next_expired(&self, now_ns: u64) -> Option<Key> {
+        self.at(self.due(now_ns)?).map(Record::key)
+    }
+
     /// Time at which the next record expires, in nanoseconds since 1970.
     pub fn next_expiry_ns(&self) -> Option<u64> {
         self.expiry.next_ns()

@@ -213,9 +213,7 @@ impl SowTopic {
 
     /// When a record expires or a conflated update is due, in nanoseconds since 1970.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        // Nothing expires while records are being deleted.
-        let topic = self.records.owned().filter(|_| self.removals.is_empty());
-        let expiry = topic.and_then(Topic::next_expiry_ns);
+        let expiry = self.records.owned().and_then(Topic::next_expiry_ns);
         let expiry = expiry.map(|due| due.max(self.expire_not_before_ns));
         [expiry, self.subscribers.next_flush_ns()].into_iter().flatten().min()
     }
@@ -232,29 +230,50 @@ impl SowTopic {
     }
 
     fn expire(&mut self, now_ns: u64, context: &mut SowContext, sender: &mut MessageSender<'_>) {
-        if !self.removals.is_empty() {
-            return;
-        }
         for _ in 0..DELETE_STEP {
             // Expiry can wait, publishers cannot: it must not take the journal's last bytes.
-            if self.is_congested(context) {
-                self.expire_not_before_ns = now_ns.saturating_add(EXPIRE_RETRY_NS);
-                return;
-            }
-            let change = match self.records.expire(now_ns, context.store.as_mut()) {
-                Ok(Some(change)) => change,
-                Ok(None) => return,
+            let result = match self.is_congested(context) {
+                true => Err(()),
+                false => self.expire_one(now_ns, context, sender).map_err(drop),
+            };
+            match result {
+                Ok(true) => {}
+                Ok(false) => return,
                 // The journal accepts nothing: expired records stay until it does.
-                Err(_) => {
+                Err(()) => {
                     self.expire_not_before_ns = now_ns.saturating_add(EXPIRE_RETRY_NS);
                     return;
                 }
-            };
-            if self.has_views {
-                context.views.on_change(&self.name, &change);
             }
-            self.subscribers.on_change(&change, sender);
         }
+    }
+
+    /// Removes an expired record; whether there was one.
+    fn expire_one(
+        &mut self,
+        now_ns: u64,
+        context: &mut SowContext,
+        sender: &mut MessageSender<'_>,
+    ) -> Result<bool, CommandError> {
+        // The running deletion began before this: it removes and counts the records that it covers.
+        if !self.removals.is_empty()
+            && let Some(key) = self.records.owned().and_then(|topic| topic.next_expired(now_ns))
+            && self.delete_if_covered(key, now_ns, context, sender)?
+        {
+            return Ok(true);
+        }
+        let Some(change) = self.records.expire(now_ns, context.store.as_mut())? else {
+            return Ok(false);
+        };
+        if let Some(removal) = self.removals.front_mut() {
+            // A later record in the same row must not be removed.
+            removal.on_change(&change);
+        }
+        if self.has_views {
+            context.views.on_change(&self.name, &change);
+        }
+        self.subscribers.on_change(&change, sender);
+        Ok(true)
     }
 
     /// Whether deletions wait for the journal to catch up.
@@ -352,18 +371,32 @@ impl SowTopic {
         context: &mut SowContext,
         sender: &mut MessageSender<'_>,
     ) -> Result<(), CommandError> {
-        let Some(key) = self.records.key_of(publication)? else { return Ok(()) };
-        let Some(removal) = self.removals.front_mut() else { return Ok(()) };
-        let Some(topic) = self.records.owned() else { return Ok(()) };
-        if removal.claims(topic, key) {
-            // Cloned, since the deletion itself borrows the topic.
-            let client = Arc::clone(&removal.client_name);
-            let is_deleted = self.delete_key(key, &client, now_ns, context, sender)?;
-            if let Some(removal) = self.removals.front_mut() {
-                removal.deleted += usize::from(is_deleted);
-            }
+        if let Some(key) = self.records.key_of(publication)? {
+            self.delete_if_covered(key, now_ns, context, sender)?;
         }
         Ok(())
+    }
+
+    /// Deletes a record if the running deletion covers it; whether it does.
+    fn delete_if_covered(
+        &mut self,
+        key: Key,
+        now_ns: u64,
+        context: &mut SowContext,
+        sender: &mut MessageSender<'_>,
+    ) -> Result<bool, CommandError> {
+        let Some(removal) = self.removals.front_mut() else { return Ok(false) };
+        let Some(topic) = self.records.owned() else { return Ok(false) };
+        if !removal.claims(topic, key) {
+            return Ok(false);
+        }
+        // Cloned, since the deletion itself borrows the topic.
+        let client = Arc::clone(&removal.client_name);
+        let is_deleted = self.delete_key(key, &client, now_ns, context, sender)?;
+        if let Some(removal) = self.removals.front_mut() {
+            removal.deleted += usize::from(is_deleted);
+        }
+        Ok(is_deleted)
     }
 
     /// Deletes a record; whether there was one.

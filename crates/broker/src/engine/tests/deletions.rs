@@ -79,6 +79,59 @@ fn deletions_run_one_after_another_when_clients_disconnect() {
     assert_eq!(count(&mut broker, other, "/id >= 0"), RECORDS / 2 - 50);
 }
 
+/// Publishes records that expire after a second, and lets more than that pass.
+fn publish_brief(broker: &mut TestBroker, by: ClientId, count: usize) {
+    for id in RECORDS..RECORDS + count {
+        let kind = if id % 2 == 0 { "a" } else { "b" };
+        let body = format!(r#"{{"id":{id},"kind":"{kind}"}}"#);
+        broker.send(by, &format!(r#"{{"c":"p","t":"orders","e":1}}{body}"#));
+    }
+}
+
+fn len(broker: &mut TestBroker) -> usize {
+    let topic = broker.engine.state.catalog.sow_ids()[0];
+    let topic = broker.engine.state.catalog.sow_mut(topic).expect("a topic");
+    topic.owned_topic().expect("no view").len()
+}
+
+const LATER: Now = Now { monotonic_ns: 5_000_000_000, unix_ns: 5_000_000_000 };
+
+#[test]
+fn records_expire_while_clients_delete() {
+    let (mut broker, one, other) = broker();
+    publish_brief(&mut broker, one, 100);
+    broker.now = LATER;
+    for turn in 0..20 {
+        for client in [one, other] {
+            if broker.engine.can_execute(client) {
+                let filter = r#""filter":"/kind = 'none'""#;
+                broker.send(client, &format!(r#"{{"c":"sow_delete","t":"orders",{filter}}}"#));
+            }
+        }
+        let due = broker.engine.next_deadline(broker.now);
+        assert_eq!(due.is_some_and(|due| due <= LATER.monotonic_ns), turn == 0);
+        broker.turn();
+        assert!(!broker.engine.state.deleting.is_empty());
+    }
+    assert_eq!(len(&mut broker), RECORDS);
+}
+
+#[test]
+fn a_deletion_counts_covered_records_that_expire_meanwhile() {
+    let (mut broker, one, other) = broker();
+    publish_brief(&mut broker, one, 100);
+    let delete = r#""t":"orders","cid":"d","a":"stats","filter":"/kind = 'a'""#;
+    broker.send(one, &format!(r#"{{"c":"sow_delete",{delete}}}"#));
+    broker.now = LATER;
+    broker.turn();
+    // In the row of an expired record, and not covered.
+    publish(&mut broker, other, 2 * RECORDS, "a");
+    broker.run_until_idle();
+    let stats = broker.received(one).concat();
+    assert!(stats.contains(r#""records_deleted":10050"#), "{stats}");
+    assert_eq!(len(&mut broker), RECORDS / 2 + 1);
+}
+
 #[test]
 fn mass_expiry_runs_in_steps() {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
