@@ -27,6 +27,11 @@ pub(crate) fn delete(
     if is_duplicate(state, id, sequence, now.unix_ns)? {
         return Ok(CommandResult::Duplicate { is_delete: true });
     }
+    if let Some(sequence) = sequence
+        && take_over(state, id, reply_to, sequence)
+    {
+        return Ok(CommandResult::Deferred);
+    }
     let filter = state.compile_filter(id, filter.as_deref())?;
     let has_message = !payload.is_empty() || sow_key.is_some();
     // AMPS names exactly one way per sow_delete: a filter, a list of keys, or a message.
@@ -68,6 +73,28 @@ pub(crate) fn delete(
     state.deleting.sort_unstable();
     state.deleting.dedup();
     Ok(CommandResult::Deferred)
+}
+
+/// Lets a client await its own deletion that is still running; whether there is one with that
+/// number. A publisher resends what was not acknowledged before it lost its connection: a second run
+/// would delete records that were published since.
+fn take_over(state: &mut State, id: ClientId, reply_to: &ReplyTo<'_>, sequence: u64) -> bool {
+    let State { clients, catalog, deleting, counters, .. } = state;
+    let Some(client) = clients.get_mut(id) else { return false };
+    let Some(key) = client.sequence_key.clone() else { return false };
+    for topic in deleting {
+        let running = catalog.sow_mut(*topic);
+        let request = running.and_then(|topic| topic.removal_request(&key, sequence));
+        let Some(request) = request else { continue };
+        let token = Arc::new(());
+        (request.client, request.reply_to) = (id, reply_to.to_owned());
+        request.token = Arc::clone(&token);
+        client.deleting = Some(token);
+        client.writes_durably |= catalog.is_durable(*topic);
+        counters.duplicates += 1;
+        return true;
+    }
+    false
 }
 
 /// Continues all deletions; whether they can continue at once.

@@ -98,7 +98,10 @@ impl SequenceStore {
     /// Records a sequence number.
     pub(crate) fn record(&mut self, name: &str, sequence: u64, unix_ns: u64) {
         match self.names.get_mut(name) {
-            Some(last) => *last = LastSequence { sequence, unix_ns },
+            // A deletion that takes several turns ends after later commands.
+            Some(last) => {
+                *last = LastSequence { sequence: last.sequence.max(sequence), unix_ns };
+            }
             None => self.insert(name, LastSequence { sequence, unix_ns }),
         }
     }
@@ -199,6 +202,9 @@ mod tests {
         store.record("b", now, 1);
         assert_eq!(store.is_duplicate("b", now + 100_000_000_000_000_000), Ok(false));
         assert!(store.is_duplicate("b", now + now / 4).is_err());
+        // A deletion that began earlier ends later.
+        store.record("b", now - 1, 2);
+        assert_eq!(store.last("b"), Some(now));
         store.record("c", SEQUENCE_MAX, 1);
         assert_eq!(store.is_duplicate("c", SEQUENCE_MAX), Ok(true));
         assert!(store.is_duplicate("c", SEQUENCE_MAX + 1).is_err());

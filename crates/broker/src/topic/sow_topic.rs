@@ -6,7 +6,7 @@ use crate::delivery::fanout::MessageSender;
 use crate::ids::{ClientId, SubscriptionId};
 use crate::time::{Nanos, Now};
 use crate::topic::durable_store::DurableStore;
-use crate::topic::removal::Removal;
+use crate::topic::removal::{Removal, RemovalRequest};
 use crate::topic::sow_context::SowContext;
 use crate::topic::sow_subscribers::{PendingQuery, QueryProgress, SowSubscribers};
 use crate::topic::views::Views;
@@ -356,6 +356,19 @@ impl SowTopic {
     /// Takes a completed deletion.
     pub(crate) fn take_completed(&mut self) -> Option<(Removal, Result<(), CommandError>)> {
         self.completed.pop()
+    }
+
+    /// The command of a deletion in progress that has this sequence number.
+    pub(crate) fn removal_request(
+        &mut self,
+        sequence_key: &str,
+        sequence: u64,
+    ) -> Option<&mut RemovalRequest> {
+        let mut requests = self.removals.iter_mut().map(|removal| &mut removal.request);
+        requests.find(|request| {
+            let is_same_key = request.sequence_key.as_deref() == Some(sequence_key);
+            is_same_key && request.sequence == Some(sequence)
+        })
     }
 
     pub(crate) fn is_deleting(&self) -> bool {

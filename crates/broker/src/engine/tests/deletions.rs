@@ -133,6 +133,35 @@ fn a_deletion_counts_covered_records_that_expire_meanwhile() {
 }
 
 #[test]
+fn a_deletion_that_is_sent_again_while_it_runs_is_awaited_and_runs_once() {
+    let (mut broker, one, other) = broker();
+    broker.engine.disconnect(one);
+    let log_on = |broker: &mut TestBroker| {
+        let client = broker.client();
+        broker.send(client, r#"{"c":"logon","cid":"l","a":"processed","client_name":"a"}"#);
+        broker.received(client);
+        client
+    };
+    let fields = r#""t":"orders","s":7,"a":"completed,stats","filter":"/kind = 'a'""#;
+    let first = log_on(&mut broker);
+    broker.send(first, &format!(r#"{{"c":"sow_delete",{fields},"cid":"1"}}"#));
+    broker.engine.disconnect(first);
+    publish(&mut broker, other, 2 * RECORDS, "a");
+    let again = log_on(&mut broker);
+    broker.send(again, &format!(r#"{{"c":"sow_delete",{fields},"cid":"2"}}"#));
+    assert!(!broker.engine.can_execute(again));
+    broker.run_until_idle();
+    let heard = broker.received(again);
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    assert!(heard.iter().all(|ack| ack.contains(r#""cid":"2""#)), "{heard:?}");
+    assert!(heard[1].contains(r#""records_deleted":10000"#), "{heard:?}");
+    assert_eq!(count(&mut broker, other, "/kind = 'a'"), 1, "published since");
+    // Once it is complete, it is a duplicate as any other.
+    broker.send(again, &format!(r#"{{"c":"sow_delete",{fields},"cid":"3"}}"#));
+    assert!(broker.received(again)[0].contains("duplicate"));
+}
+
+#[test]
 fn mass_expiry_runs_in_steps() {
     let topic = TopicDefinition::new("orders", MessageType::Json).key("/id").expect("a path");
     let topic = topic.lifetime(Duration::from_secs(1));
