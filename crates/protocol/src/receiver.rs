@@ -25,6 +25,7 @@ mod parity;
 mod parity_window;
 mod reassembly;
 mod session;
+mod slots;
 mod status;
 mod topics;
 

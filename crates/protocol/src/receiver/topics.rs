@@ -7,14 +7,10 @@ use super::delivery::Delivery;
 use super::gap_tracker::GapTracker;
 use super::output::{BlockResult, Head, Output};
 use super::reassembly::TopicReassembly;
+use super::slots::Slots;
 use lanecast_transport::LossReason;
 use lanecast_wire::net::{BlockHeader, Blocks, Items};
 use std::collections::HashMap;
-
-/// Limit of topic numbers: bounds the table of slots.
-const NUMBER_MAX: u32 = 1 << 20;
-/// Entry of the table of slots: not subscribed.
-const NO_SLOT: u32 = u32::MAX;
 
 /// Subscribed topics, by slot and by number.
 #[derive(Debug)]
@@ -22,10 +18,8 @@ pub(super) struct Topics {
     topics: Vec<TopicReassembly>,
     /// Slots by name.
     names: HashMap<Box<str>, u32>,
-    /// Slots by number.
-    slots: Vec<u32>,
-    /// Number of topics in `slots`.
-    begun: u32,
+    /// Slots by number, of the topics that have begun.
+    slots: Slots,
     /// Slots of topics with queued blocks or a pending head.
     waiting: Vec<u32>,
     /// Bytes of queued blocks and held batches.
@@ -52,8 +46,7 @@ impl Topics {
         let mut topics = Self {
             topics: Vec::new(),
             names: HashMap::new(),
-            slots: Vec::new(),
-            begun: 0,
+            slots: Slots::default(),
             waiting: Vec::new(),
             reorder: ByteBudget::new(settings.reorder_bytes_max),
             assemblies: ByteBudget::for_messages(ASSEMBLIES, settings.longest_message_max),
@@ -106,7 +99,7 @@ impl Topics {
 
     /// Number of joined topics: their begin is known.
     pub(super) const fn begun(&self) -> u32 {
-        self.begun
+        self.slots.len() as u32
     }
 
     /// Names of the topics to request.
@@ -125,20 +118,12 @@ impl Topics {
     /// Begins a subscribed topic; returns its slot, or `None` if it has begun already.
     pub(super) fn begin(&mut self, name: &str, number: u32, head: Head) -> Option<u32> {
         let slot = *self.names.get(name)?;
-        // A number from the network indexes a table: bounded, and never given to two topics.
-        if number >= NUMBER_MAX
-            || self.topics[slot as usize].number().is_some()
-            || self.slot(number).is_some()
-        {
+        let topic = &mut self.topics[slot as usize];
+        // A number from the network is never given to two topics.
+        if topic.number().is_some() || !self.slots.add(number, slot) {
             return None;
         }
-        let at = number as usize;
-        if at >= self.slots.len() {
-            self.slots.resize(at + 1, NO_SLOT);
-        }
-        self.slots[at] = slot;
-        self.topics[slot as usize].begin(number, head);
-        self.begun += 1;
+        topic.begin(number, head);
         Some(slot)
     }
 
@@ -148,10 +133,10 @@ impl Topics {
         for (slot, topic) in self.topics.iter_mut().enumerate() {
             let Some(number) = topic.number().filter(|_| topic.has_left()) else { continue };
             topic.begin_again();
-            self.slots[number as usize] = slot as u32;
+            // Free still: the topic has kept its number.
+            let _ = self.slots.add(number, slot as u32);
             again.push(slot as u32);
         }
-        self.begun += again.len() as u32;
         again.into_iter()
     }
 
@@ -165,11 +150,6 @@ impl Topics {
         self.topics.iter().any(TopicReassembly::has_left)
     }
 
-    #[inline]
-    fn slot(&self, number: u32) -> Option<u32> {
-        self.slots.get(number as usize).copied().filter(|slot| *slot != NO_SLOT)
-    }
-
     /// Delivers or queues a block; false if the reorder buffer has no room for it.
     #[inline]
     pub(super) fn take(
@@ -181,7 +161,7 @@ impl Topics {
         out: &mut Vec<Delivery>,
     ) -> bool {
         // Topics of other receivers are normal in a group.
-        let Some(slot) = self.slot(header.topic.get()) else { return true };
+        let Some(slot) = self.slots.get(header.topic.get()) else { return true };
         // Validated once, before any of it is delivered.
         let Some(shape) = BlockShape::of(header, items) else {
             counters.malformed += 1;
@@ -213,7 +193,7 @@ impl Topics {
     pub(super) fn messages_in(&self, bytes: &[u8]) -> u64 {
         let mut messages = 0;
         for (header, items) in Blocks::new(bytes) {
-            if self.slot(header.topic.get()).is_some() {
+            if self.slots.get(header.topic.get()).is_some() {
                 messages += items.filter(|item| item.flags.ends()).count();
             }
         }
@@ -236,7 +216,7 @@ impl Topics {
         counters: &mut ReceiverCounters,
         out: &mut Vec<Delivery>,
     ) {
-        let Some(slot) = self.slot(number) else { return };
+        let Some(slot) = self.slots.get(number) else { return };
         let (reorder, assemblies) = (&mut self.reorder, &mut self.assemblies);
         let longest = self.longest;
         let mut output = Output { slot, out, reorder, assemblies, counters, loss_reason, longest };
@@ -288,9 +268,7 @@ impl Topics {
             let topic = &mut self.topics[slot as usize];
             topic.end(tracker, &mut output);
             // Blocks after the end are ignored.
-            let number = topic.number().map(|number| number as usize);
-            number.into_iter().for_each(|number| self.slots[number] = NO_SLOT);
-            self.begun -= 1;
+            topic.number().into_iter().for_each(|number| self.slots.remove(number));
         }
         joined
     }
