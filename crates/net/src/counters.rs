@@ -42,9 +42,9 @@ impl SubscriberCounters {
     /// Adds the counters of other sessions.
     pub(crate) fn add(&mut self, other: &Self) {
         self.received.add(&other.received);
-        self.topics += other.topics;
-        self.missing += other.missing;
-        self.kernel_drops += other.kernel_drops;
+        self.topics = self.topics.saturating_add(other.topics);
+        self.missing = self.missing.saturating_add(other.missing);
+        self.kernel_drops = self.kernel_drops.saturating_add(other.kernel_drops);
     }
 }
 

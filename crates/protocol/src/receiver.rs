@@ -122,7 +122,7 @@ impl Receiver {
 
     /// Number of datagrams missing now.
     pub fn missing(&self) -> u64 {
-        self.session.tracker.gaps().iter().map(|gap| gap.count).sum()
+        self.session.tracker.gaps().iter().fold(0, |sum, gap| sum.saturating_add(gap.count))
     }
 
     /// Takes the oldest gap record: one is logged when a gap is noticed, and one or more when it is

@@ -58,21 +58,21 @@ impl ReceiverCounters {
             _ => self.recovery_min.min(other.recovery_min),
         };
         *self = Self {
-            datagrams: self.datagrams + other.datagrams,
-            messages: self.messages + other.messages,
-            naks: self.naks + other.naks,
-            gaps: self.gaps + other.gaps,
-            recovered: self.recovered + other.recovered,
-            recovered_messages: self.recovered_messages + other.recovered_messages,
-            parity: self.parity + other.parity,
-            parity_unused: self.parity_unused + other.parity_unused,
-            rebuilt: self.rebuilt + other.rebuilt,
-            lost_datagrams: self.lost_datagrams + other.lost_datagrams,
-            lost: self.lost + other.lost,
-            duplicates: self.duplicates + other.duplicates,
-            malformed: self.malformed + other.malformed,
-            implausible: self.implausible + other.implausible,
-            overflowed: self.overflowed + other.overflowed,
+            datagrams: self.datagrams.saturating_add(other.datagrams),
+            messages: self.messages.saturating_add(other.messages),
+            naks: self.naks.saturating_add(other.naks),
+            gaps: self.gaps.saturating_add(other.gaps),
+            recovered: self.recovered.saturating_add(other.recovered),
+            recovered_messages: self.recovered_messages.saturating_add(other.recovered_messages),
+            parity: self.parity.saturating_add(other.parity),
+            parity_unused: self.parity_unused.saturating_add(other.parity_unused),
+            rebuilt: self.rebuilt.saturating_add(other.rebuilt),
+            lost_datagrams: self.lost_datagrams.saturating_add(other.lost_datagrams),
+            lost: self.lost.saturating_add(other.lost),
+            duplicates: self.duplicates.saturating_add(other.duplicates),
+            malformed: self.malformed.saturating_add(other.malformed),
+            implausible: self.implausible.saturating_add(other.implausible),
+            overflowed: self.overflowed.saturating_add(other.overflowed),
             recovery_min: shortest,
             recovery_max: self.recovery_max.max(other.recovery_max),
             recovery_sum: self.recovery_sum.saturating_add(other.recovery_sum),
@@ -137,7 +137,7 @@ impl GapLog {
             && last.noticed == record.noticed
             && last.first.wrapping_add(last.count) == record.first
         {
-            last.count += record.count;
+            last.count = last.count.saturating_add(record.count);
             last.after = record.after;
             return;
         }

@@ -236,7 +236,8 @@ impl TopicReassembly {
     /// the numbers contradict that.
     fn jump(&mut self, to: Head, begins: bool, output: &mut Output<'_>) -> bool {
         let first = self.message.wrapping_add(u64::from(self.skipping));
-        let count = ahead(to.message, first) + i64::from(!begins);
+        // Saturating, as all sums of numbers from the network.
+        let count = ahead(to.message, first).saturating_add(i64::from(!begins));
         if count < 0 {
             output.counters.malformed += 1;
             self.contradicted = true;
@@ -255,7 +256,7 @@ impl TopicReassembly {
     }
 
     fn report_lost(&mut self, first: u64, count: u64, why: LossReason, output: &mut Output<'_>) {
-        output.counters.lost += count;
+        output.counters.lost = output.counters.lost.saturating_add(count);
         output.out.push(Delivery::Lost { slot: output.slot, first, count, why });
     }
 

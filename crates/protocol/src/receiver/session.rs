@@ -199,7 +199,7 @@ impl Session {
         let mut any = false;
         self.tracker.remove(first, count, |gap, first, count| {
             let after = now.saturating_sub(gap.noticed);
-            counters.lost_datagrams += count;
+            counters.lost_datagrams = counters.lost_datagrams.saturating_add(count);
             let last = first.wrapping_add(count - 1);
             // The latest loss decides whether a topic's end is certain.
             *last_lost = Some(last_lost.map_or(last, |known| later(known, last)));

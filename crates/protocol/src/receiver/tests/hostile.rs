@@ -1,7 +1,7 @@
 //! Hostile frames: counted, never a panic, and memory stays bounded.
 
 use super::super::*;
-use super::source::{SESSION, Source};
+use super::source::{SESSION, Source, TopicState};
 use super::subscriber::{Subscriber, settings};
 use crate::rng::Rng;
 use lanecast_wire::net::{FrameWriter, Range, flag};
@@ -195,4 +195,56 @@ fn contradicting_data_without_a_count_ends_the_topic_as_damaged() {
     let left = Delivery::Left { slot: 0, why: CloseReason::Damaged };
     assert_eq!(out.last(), Some(&left), "{out:?}");
     assert!(!out.iter().any(|it| matches!(it, Delivery::Lost { .. })), "none is known: {out:?}");
+}
+
+/// Half of all numbers: the longest way ahead.
+const FAR: u64 = i64::MAX as u64;
+
+/// Has the receiver ask where the stream resumes, and answers as `source` does.
+fn resume(receiver: &mut Receiver, source: &Source, now: Nanos, out: &mut Vec<Delivery>) {
+    let mut buffer = [0; 500];
+    let forged = Source::new(receiver.delivered_to().wrapping_add(1 << 40), 1, 0);
+    let bytes = forged.session_frame(0);
+    receiver.on_frame(now, &Frame::split(&bytes).expect("a frame").0, 0, out);
+    while let Some(length) = receiver.next_transmit(now, &mut buffer) {
+        if Frame::split(&buffer[..length]).expect("a frame").0.kind == Kind::Join {
+            let answer = source.welcome(&buffer[..length]);
+            receiver.on_frame(now, &Frame::split(&answer).expect("a frame").0, 0, out);
+        }
+    }
+}
+
+#[test]
+fn losses_beyond_all_numbers_are_counted_up_to_the_highest() {
+    let source = Source::new(7, 1, 0);
+    let mut receiver = Subscriber::joined(settings(), &source).receiver;
+    let mut out = Vec::new();
+    for round in 1..=3_u64 {
+        let mut far = Source::new(7_u64.wrapping_add(FAR.wrapping_mul(round)), 1, 0);
+        let position = FAR.wrapping_mul(round);
+        far.topics[0] = TopicState { fragment: position, message: position };
+        resume(&mut receiver, &far, round * 1_000_000_000, &mut out);
+    }
+    let mut sum = *receiver.counters();
+    assert_eq!((sum.lost_datagrams, sum.lost), (u64::MAX, u64::MAX));
+    sum.add(receiver.counters());
+    assert_eq!((sum.lost_datagrams, sum.lost), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn a_message_half_of_all_numbers_ahead_is_a_loss_as_any() {
+    let source = Source::new(7, 1, 0);
+    let mut receiver = Subscriber::joined(settings(), &source).receiver;
+    let mut out = Vec::new();
+    resume(&mut receiver, &source, 5, &mut out);
+    let mut far = Source::new(7, 1, 0);
+    far.topics[0] = TopicState { fragment: FAR - 1, message: FAR };
+    far.publish(0, 700, false);
+    far.close();
+    let (frame, _) = Frame::split(&far.datagrams[1].0).expect("a frame");
+    receiver.on_frame(6, &frame, size_of::<FrameHeader>(), &mut out);
+    let often = (settings().liveness / 4) as usize;
+    (7..2 * settings().recovery).step_by(often).for_each(|now| receiver.on_time(now, &mut out));
+    let lost = |it: &Delivery| matches!(it, Delivery::Lost { first: 0, count: FAR, .. });
+    assert!(out.iter().any(lost), "{out:?}");
 }
