@@ -21,13 +21,14 @@ pub(crate) struct QueuedDelivery {
 }
 
 impl QueuedDelivery {
-    /// Bytes of its messages, and one for itself.
+    /// Bytes of memory: its messages, and itself.
     pub(crate) fn weight(&self) -> u64 {
-        1 + match &self.delivery {
-            Delivery::Owned { items, .. } => items.len() as u64,
-            Delivery::Message { bytes, .. } => bytes.len() as u64,
+        let bytes = match &self.delivery {
+            Delivery::Owned { items, .. } => items.len(),
+            Delivery::Message { bytes, .. } => bytes.len(),
             _ => 0,
-        }
+        };
+        (size_of::<Self>() + bytes) as u64
     }
 
     /// Copies the delivery out of `buffer`.

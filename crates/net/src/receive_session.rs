@@ -156,6 +156,11 @@ impl ReceiveSession {
         has_room
     }
 
+    /// The publisher's frames stay unread from now on, or are read again.
+    pub(crate) fn set_paused(&mut self, is_paused: bool, now: Nanos) {
+        self.receiver.set_paused(is_paused, now);
+    }
+
     /// Passes a frame to the state machine; its body lies at `at` in the read buffer.
     #[inline]
     pub(crate) fn on_frame(

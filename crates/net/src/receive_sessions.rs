@@ -2,7 +2,8 @@
 //!
 //! Driven by one thread at a time, the owner's or the conductor's, under the lock of
 //! [`Biased`](lanecast_os::biased::Biased). The owner reads straight into its delivery queue; the
-//! conductor copies deliveries into `ready`, where the owner finds them at its next poll.
+//! conductor copies deliveries into `ready`, where the owner finds them at its next poll; of an
+//! owner that is too far behind the sockets stay unread.
 
 use crate::admission::{Admission, JoinLimiter};
 use crate::context::NetContext;
@@ -13,10 +14,12 @@ use crate::dormant_sessions::DormantSessions;
 use crate::gap::GapReport;
 use crate::owner_state::OwnerState;
 use crate::poller::Descriptor;
+use crate::ready_deliveries::ReadyDeliveries;
 use crate::ready_streams::ReadyStreams;
 use crate::receive_session::{ReceiveSession, StreamRead};
 use crate::receive_sockets::ReceiveSockets;
 use crate::reporting::Reporting;
+use crate::session_opener::SessionOpener;
 use crate::settings::DeliverySettings;
 use crate::source::Source;
 use crate::tcp_receiver::{self, TcpReceiver};
@@ -37,18 +40,12 @@ const DEADLINE_INTERVAL: u32 = 64;
 /// The most reads of the conductor in one duty cycle.
 const BACKGROUND_READS: usize = 64;
 const CONTROL_BYTES: usize = 1400;
-/// Topics named in a join. A publisher of several of them then starts when the subscriber is
-/// joined for all; further topics are asked for when discovery finds them.
-const NAMES_MAX: usize = 32;
 
 /// All sessions of one subscriber.
 #[derive(Debug)]
 pub(crate) struct ReceiveSessions {
     context: Arc<NetContext>,
-    topics: TopicSelection,
-    /// The session that is not joined.
-    except: Option<SessionId>,
-    delivery: DeliverySettings,
+    opener: SessionOpener,
     sockets: ReceiveSockets,
     sessions: Vec<ReceiveSession>,
     /// Connections with something to read, of those that are registered.
@@ -61,14 +58,11 @@ pub(crate) struct ReceiveSessions {
     dormant: DormantSessions,
     /// Sessions that have ended so far.
     ended: u64,
-    /// Indices are unique in the subscriber: shares of it number their sessions in turn.
-    next_index: u32,
-    index_step: u32,
     limiter: JoinLimiter,
     /// Deliveries that the conductor received for the owner.
-    ready: VecDeque<QueuedDelivery>,
-    /// Weight of the deliveries that a receive thread has handed over.
-    handed_over: u64,
+    ready: ReadyDeliveries,
+    /// The sockets stay unread until the owner has consumed more.
+    is_paused: bool,
     /// Deliveries of one frame; empty between frames.
     deliveries: Vec<Delivery>,
     /// Control frames to publishers are written here.
@@ -101,9 +95,7 @@ impl ReceiveSessions {
         let background = context.settings.receives_in_background();
         Self {
             context,
-            topics,
-            except,
-            delivery,
+            opener: SessionOpener::new(topics, except, delivery),
             sockets: ReceiveSockets::new(socket),
             sessions: Vec::new(),
             ready_streams: ReadyStreams::default(),
@@ -112,11 +104,9 @@ impl ReceiveSessions {
             turn: 0,
             dormant: DormantSessions::default(),
             ended: 0,
-            next_index: 0,
-            index_step: 1,
             limiter: JoinLimiter::new(),
-            ready: VecDeque::new(),
-            handed_over: 0,
+            ready: ReadyDeliveries::default(),
+            is_paused: false,
             deliveries: Vec::new(),
             control: vec![0; CONTROL_BYTES].into_boxed_slice(),
             background_buffer: Box::default(),
@@ -133,8 +123,9 @@ impl ReceiveSessions {
     }
 
     /// The sessions are the share of a receive thread, `index` of `count` shares.
-    pub(crate) fn into_share(self, index: u32, count: u32) -> Self {
-        Self { next_index: index, index_step: count, ..self }
+    pub(crate) fn into_share(mut self, index: u32, count: u32) -> Self {
+        self.opener.set_share(index, count);
+        self
     }
 
     /// The receive thread with this index serves the sessions from now on; `None`: the conductor.
@@ -154,9 +145,8 @@ impl ReceiveSessions {
         now: Nanos,
     ) -> std::io::Result<Admission> {
         // Not an error: discovery reports topics of all the program's subscribers.
-        let is_except = self.except == Some(SessionId(source.session));
         // Found while the subscriber left: the publisher would wait for a receiver that is gone.
-        if self.has_left || is_except || !self.topics.selects(topic) {
+        if self.has_left || !self.opener.selects(source, topic) {
             return Ok(Admission::Joined);
         }
         let known = self.sessions.iter_mut().find(|session| session.is(source));
@@ -165,7 +155,7 @@ impl ReceiveSessions {
                 return Ok(self.refuse_topic());
             }
         } else {
-            if !self.topics.takes(topic) {
+            if !self.opener.topics().takes(topic) {
                 return Ok(self.refuse_topic());
             }
             let (context, sockets) = (&self.context, &self.sockets);
@@ -180,9 +170,13 @@ impl ReceiveSessions {
                     let _ = session.add_topic(topic);
                     session
                 }
-                None => self.open(source, topic, now)?,
+                None => {
+                    let seed = self.rng.next_u64();
+                    self.opener.open(&self.context, source, topic, seed, now)?
+                }
             };
             self.sessions.push(session);
+            self.update_pause(now);
             self.changes += 1;
             self.reporting.start(&self.sessions, now);
         }
@@ -192,31 +186,13 @@ impl ReceiveSessions {
     /// A pattern has as many topics as it may have.
     #[cold]
     fn refuse_topic(&self) -> Admission {
-        self.context.telemetry.error(&self.topics.refusal());
+        self.context.telemetry.error(&self.opener.topics().refusal());
         Admission::Joined
     }
 
     /// Whether the session is joined, or being joined.
     pub(crate) fn has_session(&self, source: &Source) -> bool {
         self.sessions.iter().any(|session| session.is(source))
-    }
-
-    /// Opens a new session.
-    fn open(
-        &mut self,
-        source: &Source,
-        topic: &str,
-        now: Nanos,
-    ) -> std::io::Result<ReceiveSession> {
-        // The found topic comes first: it is among the names even if there are too many.
-        let others = self.topics.names().filter(|other| *other != topic);
-        let topics: Vec<&str> = [topic].into_iter().chain(others).take(NAMES_MAX).collect();
-        let seed = self.rng.next_u64();
-        let wanted = (&topics[..], self.topics.admission(), self.delivery);
-        let session =
-            ReceiveSession::open(&self.context, self.next_index, source, wanted, seed, now)?;
-        self.next_index = self.next_index.wrapping_add(self.index_step);
-        Ok(session)
     }
 
     /// Fills the owner's empty queue: from `ready`, or else by one read of the sockets, of all of
@@ -241,11 +217,14 @@ impl ReceiveSessions {
     fn fetch(&mut self, now: Nanos, queue: &mut DeliveryQueue) -> bool {
         // Older than anything in the sockets: order within a session depends on it.
         if !self.ready.is_empty() {
-            queue.deliveries.append(&mut self.ready);
+            self.ready.move_to(&mut queue.deliveries);
             return true;
         }
         if self.background {
             return false;
+        }
+        if self.is_paused {
+            self.update_pause(now);
         }
         let has_read = self.read_once(now, &mut queue.buffer, &mut queue.deliveries);
         // Unread bytes in the sockets may hold the heartbeat that a deadline waits for: deadlines
@@ -300,9 +279,13 @@ impl ReceiveSessions {
     /// Reads the sockets in place of the owner; returns whether they had something.
     pub(crate) fn read_for_owner(&mut self, now: Nanos, buffer: &mut [u8]) -> bool {
         let (mut queued, mut reads) = (VecDeque::new(), 0);
+        self.update_pause(now);
         self.sockets.look_at_own();
-        while reads < BACKGROUND_READS && self.read_once(now, buffer, &mut queued) {
-            self.ready.extend(queued.drain(..).map(|it| it.into_owned(buffer)));
+        while reads < BACKGROUND_READS
+            && !self.is_behind()
+            && self.read_once(now, buffer, &mut queued)
+        {
+            self.ready.add(&mut queued, buffer);
             reads += 1;
         }
         self.changes += reads as u64;
@@ -316,21 +299,30 @@ impl ReceiveSessions {
         self.changes += u64::from(self.deadline <= now);
         self.on_time(now, &mut queued);
         // Only deliveries of a frame that is being read lie in a buffer.
-        self.ready.extend(queued.drain(..).map(|it| it.into_owned(&[])));
+        self.ready.add(&mut queued, &[]);
         self.send_control(now);
     }
 
-    /// Hands over the deliveries of the reads in place of the owner; returns their number.
-    pub(crate) fn hand_over(&mut self, mut to: impl FnMut(QueuedDelivery)) -> usize {
-        let count = self.ready.len();
-        self.handed_over += self.ready.iter().map(QueuedDelivery::weight).sum::<u64>();
-        self.ready.drain(..).for_each(&mut to);
-        count
+    /// Deliveries of the reads in place of the owner.
+    pub(crate) const fn ready(&mut self) -> &mut ReadyDeliveries {
+        &mut self.ready
     }
 
-    /// Weight of the deliveries handed over so far.
-    pub(crate) const fn handed_over(&self) -> u64 {
-        self.handed_over
+    /// Whether the owner is so far behind that the sockets stay unread. What a publisher sends
+    /// meanwhile waits there; the system drops the rest, or stops the publisher's connection.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.ready.is_full(self.context.settings.window_bytes, self.sessions.len())
+    }
+
+    /// Has the sessions wait while the owner is too far behind.
+    fn update_pause(&mut self, now: Nanos) {
+        let is_paused = self.is_behind();
+        if is_paused || self.is_paused {
+            self.sessions.iter_mut().for_each(|session| session.set_paused(is_paused, now));
+        }
+        if is_paused != self.is_paused {
+            (self.is_paused, self.deadline) = (is_paused, now);
+        }
     }
 
     /// Reads once, from a socket that has something; returns whether one had. Deliveries point into

@@ -119,26 +119,31 @@ impl Served for ReceiveShare {
         let consumed = self.consumption.consumed.load(Ordering::Relaxed);
         let reached = self.mark.take_if(|mark| *mark <= consumed);
         if let Some(mark) = reached {
-            let everything = consumed == sessions.handed_over();
+            let everything = consumed == sessions.ready().handed_over();
             sessions.report_consumption(everything);
             let reported = if everything { consumed } else { mark };
             self.consumption.reported.fetch_max(reported, Ordering::Relaxed);
         }
+        sessions.ready().set_consumed(consumed);
         let has_read = sessions.read_for_owner(now, turn.buffer);
         if has_read || reached.is_some() || sessions.next_deadline() <= now {
             sessions.check_deadlines(now);
         }
         let deliveries = &mut self.deliveries;
-        let count = sessions.hand_over(|delivery| deliveries.write(delivery));
-        if sessions.handed_over() > consumed {
+        let count = sessions.ready().hand_over(|delivery| deliveries.write(delivery));
+        let handed_over = sessions.ready().handed_over();
+        if handed_over > consumed {
             if self.mark.is_none() {
-                self.mark = Some(sessions.handed_over());
+                self.mark = Some(handed_over);
                 sessions.mark_delivered();
             }
             turn.wait_until(now + UNREAD_REST);
         }
         turn.wait_until(sessions.next_deadline());
-        sessions.descriptors(&mut turn.wait_set.descriptors);
+        // Readable without being read: they would end every sleep.
+        if !sessions.is_behind() {
+            sessions.descriptors(&mut turn.wait_set.descriptors);
+        }
         if has_refused || sessions.ended() > self.ended {
             self.ended = sessions.ended();
             let kept: BTreeSet<u64> = sessions.numbers().chain(self.found.sessions()).collect();
@@ -183,12 +188,18 @@ impl ShareReader {
     fn report_everything(&self, now: Nanos) {
         let (read, reported) = (self.read, &self.consumption.reported);
         self.visit(|sessions| {
-            if sessions.handed_over() == read {
+            if sessions.ready().handed_over() == read {
                 sessions.report_consumption(true);
                 sessions.send_control(now);
                 reported.fetch_max(read, Ordering::Relaxed);
             }
         });
+    }
+
+    /// Whether the sockets stay unread, and the weight of what is not consumed.
+    #[cfg(test)]
+    pub(crate) fn unread(&self) -> (bool, u64) {
+        self.visit(|sessions| (sessions.is_behind(), sessions.ready().unread()))
     }
 
     pub(crate) fn counters(&self) -> SubscriberCounters {
@@ -203,7 +214,7 @@ impl ShareReader {
         let consumed = self.consumption.consumed.load(Ordering::Relaxed);
         self.visit(|sessions| {
             // Publishers learn what was read before they learn of the departure.
-            if sessions.handed_over() == consumed {
+            if sessions.ready().handed_over() == consumed {
                 sessions.report_consumption(true);
             }
             sessions.leave(now);

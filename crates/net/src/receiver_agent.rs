@@ -27,7 +27,8 @@ const PARKED_REST: Nanos = 100 * MILLISECOND;
 /// Time without a poll after which the conductor looks after an owner that its descriptor should
 /// have woken.
 const DESCRIPTOR_REST: Nanos = 16 * MILLISECOND;
-/// Longest pause while the conductor receives for owners that only read.
+/// Longest pause while the conductor receives for owners that only read, or that are so far behind
+/// that their sockets stay unread.
 const OWNERS_REST: Nanos = MILLISECOND;
 /// Time between two looks at next hops and other programs' groups, of sessions that pass the
 /// kernel's stack by.
@@ -151,6 +152,9 @@ impl StandIn {
         // Not replaced: there was nothing to do, or the owner copies sockets and deadline next.
         let rest = if owner_state.reader() == SocketReader::Descriptor {
             now + PARKED_REST
+        } else if sessions.is_behind() {
+            // Its sockets are readable without being read: they would end every sleep.
+            deadline.min(now + OWNERS_REST)
         } else {
             sessions.descriptors(&mut wait_set.descriptors);
             deadline

@@ -36,6 +36,13 @@ impl ServedSessions {
         Self { shares, gaps: VecDeque::new() }
     }
 
+    /// Whether a share leaves its sockets unread, and the weight of what is not consumed.
+    #[cfg(test)]
+    pub(crate) fn unread(&self) -> (bool, u64) {
+        let each = self.shares.iter().map(ShareReader::unread);
+        each.fold((false, 0), |(any, sum), (is_behind, unread)| (any | is_behind, sum + unread))
+    }
+
     fn next_gap(&mut self, now: Nanos) -> Option<GapReport> {
         if self.gaps.is_empty() {
             // Each share is asked, as it keeps reports from the first call on.

@@ -3,6 +3,9 @@
 //! [`Subscriber::poll`] runs in the application's thread: it fills the delivery queue from one
 //! read of the sockets, and calls the handler with messages that lie in the read buffer.
 
+#[cfg(test)]
+mod tests;
+
 use crate::conductor_handle::ConductorHandle;
 use crate::counters::SubscriberCounters;
 use crate::delivery_queue::DeliveryQueue;

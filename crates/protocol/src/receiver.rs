@@ -52,6 +52,8 @@ pub struct Receiver {
     source: SocketAddr,
     /// Deliveries were handed out that the application has not read yet.
     unread: bool,
+    /// The sender's frames stay unread for now.
+    is_paused: bool,
 }
 
 impl Receiver {
@@ -64,7 +66,7 @@ impl Receiver {
         now: Nanos,
     ) -> Self {
         let session = Session::new(settings, session, wanted, now);
-        Self { session, source, unread: false }
+        Self { session, source, unread: false, is_paused: false }
     }
 
     /// Subscribes to another topic that the session was announced with; repetitions are harmless.
@@ -201,6 +203,10 @@ impl Receiver {
 
     /// Does everything that is due.
     pub fn on_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
+        // Time counts again when frames are read.
+        if self.is_paused {
+            return;
+        }
         let session = &mut self.session;
         // A process that did not run has not heard the sender: its deadlines move along.
         let absence = session.liveness.poll(now);
@@ -220,6 +226,23 @@ impl Receiver {
             Phase::Closed => {}
         }
         self.consume_undelivered(out.len() > before);
+    }
+
+    /// The caller leaves the sender's frames unread from now on, because the application is too far
+    /// behind, or reads them again. Meanwhile neither the sender's silence nor missing datagrams
+    /// count, and only statuses are written: they keep this receiver alive at the sender.
+    pub fn set_paused(&mut self, is_paused: bool, now: Nanos) {
+        let session = &mut self.session;
+        let absence = match self.is_paused {
+            true => session.liveness.excuse(now),
+            false if is_paused => session.liveness.poll(now),
+            false => 0,
+        };
+        if absence > 0 {
+            session.tracker.extend_deadlines(absence, now);
+            session.joining.extend_deadline(absence, now);
+        }
+        self.is_paused = is_paused;
     }
 
     fn on_live_time(&mut self, now: Nanos, out: &mut Vec<Delivery>) {
@@ -253,6 +276,11 @@ impl Receiver {
         let joining = connected(session.joining.next_due());
         let silent = session.stream_timeout_at();
         match session.phase {
+            Phase::Joining if self.is_paused => None,
+            Phase::Live if self.is_paused => {
+                let status = connected(Some(session.status.next_due()));
+                status.filter(|_| !session.joining.is_resuming())
+            }
             Phase::Joining => {
                 joining.into_iter().chain(silent).chain([session.joining_until()]).min()
             }
@@ -287,6 +315,11 @@ impl Receiver {
             return liveness.write_goodbye(status, tracker, report, ids, buffer);
         }
         let is_live = session.phase == Phase::Live;
+        // Answers to a Join or a NAK would stay unread.
+        if self.is_paused {
+            let writes = is_live && !joining.is_resuming();
+            return writes.then(|| status.write(tracker, report, now, ids, buffer)).flatten();
+        }
         // Without a begin the tracker's position means nothing.
         let has_begun = is_live || joining.is_resuming();
         let position = (session.number, has_begun.then(|| tracker.expected()));

@@ -82,6 +82,11 @@ impl Joining {
         ends
     }
 
+    /// Extends the time for an answer by the time in which none was read.
+    pub(super) fn extend_deadline(&mut self, absence: Nanos, now: Nanos) {
+        self.since = self.since.saturating_add(absence).min(self.since.max(now));
+    }
+
     /// Starts a request to resume at this receiver's position, unless one is running.
     pub(super) const fn resume(&mut self, now: Nanos) {
         // A running request goes on: each implausible frame would otherwise start it anew.

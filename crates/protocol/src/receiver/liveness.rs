@@ -86,10 +86,23 @@ impl Liveness {
         self.polled_at = self.polled_at.max(now);
         // Polls come every quarter of the timeout: half of it is no normal pause.
         let absence = pause.saturating_sub(self.timeout / 2);
-        // At most to the present: an absence does not count as a frame from the future.
+        self.extend(absence, now);
+        absence
+    }
+
+    /// Moves the deadlines along by the time since the last poll, in which this side has read
+    /// nothing; returns that time.
+    pub(super) fn excuse(&mut self, now: Nanos) -> Nanos {
+        let pause = now.saturating_sub(self.polled_at);
+        self.polled_at = self.polled_at.max(now);
+        self.extend(pause, now);
+        pause
+    }
+
+    /// At most to the present: an absence does not count as a frame from the future.
+    fn extend(&mut self, absence: Nanos, now: Nanos) {
         self.heard_at = self.heard_at.saturating_add(absence).min(self.heard_at.max(now));
         self.bytes_at = self.bytes_at.saturating_add(absence).min(self.bytes_at.max(now));
-        absence
     }
 
     pub(super) const fn heard_at(&self) -> Nanos {

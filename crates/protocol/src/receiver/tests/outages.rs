@@ -296,3 +296,48 @@ fn messages_missed_by_a_forgotten_receiver_are_gone_before_its_welcome() {
     let why = LossReason::Gone;
     assert_eq!(out[0], Delivery::Lost { slot: 0, first: 0, count: 3, why });
 }
+
+#[test]
+fn time_does_not_count_while_the_frames_stay_unread() {
+    let mut source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::joined(settings(), &source);
+    for _ in 0..3 {
+        source.publish(0, 9, false);
+        source.close();
+    }
+    subscriber.hear(5, &source.datagrams[0].0);
+    subscriber.hear(6, &source.datagrams[2].0);
+    subscriber.receiver.set_paused(true, 7);
+    let pause = 3 * settings().recovery.max(settings().liveness);
+    let (mut now, mut statuses) = (7, 0);
+    while now < pause {
+        while let Some((kind, _)) = next_frame(&mut subscriber, now) {
+            assert_eq!(kind, Kind::Status, "an answer to it would stay unread");
+            statuses += 1;
+        }
+        now = subscriber.receiver.next_deadline().expect("it lives").max(now + 1);
+        subscriber.receiver.set_paused(true, now);
+        subscriber.leap(now);
+    }
+    assert!(statuses > pause / settings().liveness, "{statuses} statuses keep it alive");
+    subscriber.receiver.set_paused(false, now);
+    subscriber.leap(now + 1);
+    assert_eq!((&subscriber.left[..], subscriber.receiver.missing()), (&[None][..], 1));
+    assert!(!subscriber.lost_any());
+    subscriber.hear(now + 2, &source.datagrams[1].0);
+    assert_eq!(subscriber.next, [3]);
+}
+
+#[test]
+fn a_join_goes_on_after_a_pause() {
+    let source = Source::new(7, 1, 0);
+    let mut subscriber = Subscriber::new(settings(), &source.names);
+    subscriber.receiver.set_paused(true, 1);
+    assert_eq!((subscriber.transmit(2), subscriber.receiver.next_deadline()), (None, None));
+    let late = 3 * settings().recovery.max(settings().liveness);
+    subscriber.receiver.set_paused(false, late);
+    subscriber.leap(late);
+    let join = subscriber.transmit(late).expect("a Join");
+    subscriber.hear(late + 1, &source.welcome(&join));
+    assert_eq!(subscriber.receiver.phase(), Phase::Live);
+}
