@@ -18,6 +18,9 @@ pub(super) struct PublicationTable {
     /// Sessions whose resolver is disconnected, by the time when they are dropped.
     lost: BTreeSet<(Nanos, u64)>,
     entries: usize,
+    /// Lookups of prefixes.
+    #[cfg(test)]
+    lookups: std::cell::Cell<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -197,8 +200,27 @@ impl PublicationTable {
 
     /// Subscribers of the topics of a session.
     pub(super) fn subscribers(&self, session: u64) -> BTreeSet<u64> {
-        let topics = self.sessions.get(&session).into_iter().flat_map(|session| &session.topics);
-        topics.flat_map(|name| self.subscribers_of(name)).collect()
+        let Some(Session { topics, .. }) = self.sessions.get(&session) else {
+            return BTreeSet::new();
+        };
+        let named = topics.iter().filter_map(|name| self.names.get(name));
+        let mut subscribers: BTreeSet<u64> =
+            named.flat_map(|it| &it.subscribers).copied().collect();
+        // By fewer lookups: of each prefix among the topics, or of each topic's among the prefixes.
+        let lookups: usize = topics.iter().map(|name| name.len() + 1).sum();
+        if self.prefixes.len() < lookups {
+            for (prefix, clients) in &self.prefixes {
+                self.count_lookup();
+                let range = (Bound::Included(&**prefix), Bound::Unbounded);
+                let first = topics.range::<str, _>(range).next();
+                if first.is_some_and(|name| name.starts_with(&**prefix)) {
+                    subscribers.extend(clients);
+                }
+            }
+        } else {
+            topics.iter().for_each(|name| subscribers.extend(self.subscribers_by_prefix(name)));
+        }
+        subscribers
     }
 
     /// Next lost session to drop, and the time.
@@ -229,10 +251,23 @@ impl PublicationTable {
     /// Clients subscribed to a topic, by its name or by a prefix of it.
     pub(super) fn subscribers_of(&self, name: &str) -> BTreeSet<u64> {
         let named = self.names.get(name).into_iter().flat_map(|it| &it.subscribers);
+        named.copied().chain(self.subscribers_by_prefix(name)).collect()
+    }
+
+    /// Clients subscribed to a prefix of a name.
+    fn subscribers_by_prefix(&self, name: &str) -> impl Iterator<Item = u64> {
         // As many lookups as the name has bytes, however many prefixes there are.
         let ends = if self.prefixes.is_empty() { 0..0 } else { 0..name.len() + 1 };
-        let prefixes = ends.filter_map(|end| self.prefixes.get(name.get(..end)?)).flatten();
-        named.chain(prefixes).copied().collect()
+        let prefixes = ends.filter_map(move |end| {
+            self.count_lookup();
+            self.prefixes.get(name.get(..end)?)
+        });
+        prefixes.flatten().copied()
+    }
+
+    fn count_lookup(&self) {
+        #[cfg(test)]
+        self.lookups.set(self.lookups.get() + 1);
     }
 
     /// Adds a subscriber to all topics with a prefix.
@@ -277,5 +312,57 @@ impl PublicationTable {
             self.names.remove(name);
         }
         changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolution::SessionTransport;
+    use std::net::SocketAddr;
+
+    const CLIENT: u64 = 9;
+
+    fn table(topics: &[String], prefixes: &[&str]) -> PublicationTable {
+        let mut table = PublicationTable::default();
+        let announcement = Announcement {
+            session: 1,
+            transport: SessionTransport::Unicast,
+            control: SocketAddr::from(([10, 0, 0, 1], 9)),
+            group: None,
+            host: 0,
+            domain: 0,
+            pid: 0,
+            datagram_bytes: 1_400,
+        };
+        for topic in topics {
+            let _ = table.publish(5, announcement, topic);
+        }
+        for (number, prefix) in (CLIENT..).zip(prefixes) {
+            table.subscribe_prefix(number, prefix);
+        }
+        table
+    }
+
+    #[test]
+    fn few_prefixes_are_looked_up_among_many_topics() {
+        let topics: Vec<String> =
+            (0..1_000).map(|number| format!("{number:04}{}", "x".repeat(200))).collect();
+        let table = table(&topics, &["05", "1", "0999x", "", "0999y", "00000"]);
+        let subscribers = BTreeSet::from([CLIENT, CLIENT + 2, CLIENT + 3]);
+        assert_eq!(table.subscribers(1), subscribers);
+        assert_eq!(table.lookups.get(), 6);
+        let each = topics.iter().flat_map(|topic| table.subscribers_of(topic));
+        assert_eq!(each.collect::<BTreeSet<u64>>(), subscribers);
+    }
+
+    #[test]
+    fn few_topics_are_looked_up_among_many_prefixes() {
+        let prefixes: Vec<String> = (0..1_000).map(|number| format!("p{number}")).collect();
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        let table = table(&["p123".to_owned(), "q".to_owned()], &prefixes);
+        let subscribers = [1, 12, 123].map(|number| CLIENT + number);
+        assert_eq!(table.subscribers(1), BTreeSet::from(subscribers));
+        assert_eq!(table.lookups.get(), "p123".len() + 1 + "q".len() + 1);
     }
 }
