@@ -151,7 +151,7 @@ impl ResolverServer {
         let until = now.saturating_add(self.settings.grace);
         for session in self.table.disconnect(resolver, client, until) {
             let subscribers = self.table.subscribers(session);
-            self.notify_change(session, subscribers);
+            self.notify_change(now, session, subscribers);
         }
     }
 
@@ -227,7 +227,7 @@ impl ResolverServer {
             && until <= now
         {
             self.counters.expired += 1;
-            self.remove_session(session);
+            self.remove_session(now, session);
         }
         let silent = self.clients.iter().filter(|(_, client)| client.is_silent(now));
         let silent: Vec<u64> = silent.map(|(id, _)| *id).collect();
@@ -286,7 +286,9 @@ impl ResolverServer {
                 }
                 Ok(())
             }
-            Kind::Query if names(frame.body).is_whole() => self.on_query(client, resolver, frame),
+            Kind::Query if names(frame.body).is_whole() => {
+                self.on_query(now, client, resolver, frame)
+            }
             _ => Err(RejectReason::Malformed),
         }
     }
@@ -333,7 +335,7 @@ impl ResolverServer {
             return Ok(());
         }
         if entry.flags & advert_flag::GONE != 0 {
-            self.remove_session(session);
+            self.remove_session(now, session);
             return Ok(());
         }
         let from = self.clients.get(&client).map(|it| it.from);
@@ -344,15 +346,15 @@ impl ResolverServer {
         // Was lost, and is back: subscribers learn that it is certain again.
         if self.table.refresh(announcement) {
             let subscribers = self.table.subscribers(session);
-            self.notify_change(session, subscribers);
+            self.notify_change(now, session, subscribers);
         }
-        topics.try_for_each(|topic| self.publish(now, resolver, announcement, topic))
+        topics.try_for_each(|topic| self.publish(now, (client, resolver), announcement, topic))
     }
 
     fn publish(
         &mut self,
         now: Nanos,
-        resolver: u64,
+        (client, resolver): (u64, u64),
         announcement: Announcement,
         topic: &str,
     ) -> Result<(), RejectReason> {
@@ -364,7 +366,7 @@ impl ResolverServer {
         if self.table.topics_of(resolver) >= self.settings.client_topics_max {
             return Err(RejectReason::TooManyTopics);
         }
-        self.make_room()?;
+        self.make_room(now, client)?;
         let Published::New(name) = self.table.publish(resolver, announcement, topic) else {
             return Ok(());
         };
@@ -383,6 +385,7 @@ impl ResolverServer {
 
     fn on_query(
         &mut self,
+        now: Nanos,
         client: u64,
         resolver: u64,
         frame: &Frame<'_>,
@@ -392,11 +395,10 @@ impl ResolverServer {
             check(topic)?;
             if of_prefixes {
                 let prefix = topic.strip_suffix('*').ok_or(RejectReason::Malformed)?;
-                self.on_prefix_query(client, prefix, frame.flags)?;
+                self.on_prefix_query(now, client, prefix, frame.flags)?;
             } else if frame.flags & query_flag::WITHDRAW == 0 {
-                self.subscribe(client, topic)?;
-            } else if self.clients.get_mut(&client).is_some_and(|it| it.subscriptions.remove(topic))
-            {
+                self.subscribe(now, client, topic)?;
+            } else if self.clients.get_mut(&client).is_some_and(|it| it.withdraw(topic)) {
                 self.table.unsubscribe(client, topic);
             }
         }
@@ -408,13 +410,13 @@ impl ResolverServer {
             it.on_sync();
             // Sessions that the client has not registered again since it reconnected have ended.
             for session in self.table.end_sync(resolver) {
-                self.remove_session(session);
+                self.remove_session(now, session);
             }
         }
         Ok(())
     }
 
-    fn subscribe(&mut self, client: u64, topic: &str) -> Result<(), RejectReason> {
+    fn subscribe(&mut self, now: Nanos, client: u64, topic: &str) -> Result<(), RejectReason> {
         let subscriptions = self.clients.get(&client).map(|it| &it.subscriptions);
         if !subscriptions.is_some_and(|subscriptions| subscriptions.contains(topic)) {
             if subscriptions
@@ -422,7 +424,7 @@ impl ResolverServer {
             {
                 return Err(RejectReason::TooManyTopics);
             }
-            self.make_room()?;
+            self.make_room(now, client)?;
         }
         let name = self.table.subscribe(client, topic);
         if let Some(it) = self.clients.get_mut(&client) {
@@ -435,13 +437,14 @@ impl ResolverServer {
     /// A client queries for all topics with a prefix, or withdraws that.
     fn on_prefix_query(
         &mut self,
+        now: Nanos,
         client: u64,
         prefix: &str,
         flags: u16,
     ) -> Result<(), RejectReason> {
         let Some(it) = self.clients.get_mut(&client) else { return Ok(()) };
         if flags & query_flag::WITHDRAW != 0 {
-            if it.prefixes.remove(prefix) {
+            if it.withdraw_prefix(prefix) {
                 self.table.unsubscribe_prefix(client, prefix);
             }
             return Ok(());
@@ -450,7 +453,7 @@ impl ResolverServer {
             if it.prefixes.len() >= self.settings.client_prefixes_max {
                 return Err(RejectReason::TooManyTopics);
             }
-            self.make_room()?;
+            self.make_room(now, client)?;
         }
         let prefix = self.table.subscribe_prefix(client, prefix);
         if let Some(it) = self.clients.get_mut(&client) {
@@ -460,27 +463,31 @@ impl ResolverServer {
         Ok(())
     }
 
-    /// Makes room for a topic: drops sessions of disconnected clients if necessary.
-    fn make_room(&mut self) -> Result<(), RejectReason> {
+    /// Makes room for a topic of `client`: drops sessions of disconnected clients if necessary.
+    fn make_room(&mut self, now: Nanos, client: u64) -> Result<(), RejectReason> {
         while self.table.entries() >= self.settings.topics_max {
             let (_, session) = self.table.next_lost().ok_or(RejectReason::Full)?;
             self.counters.expired += 1;
-            self.remove_session(session);
+            self.remove_session(now, session);
         }
-        Ok(())
+        // Of the dropped sessions it may have been told once too often.
+        if self.clients.contains_key(&client) { Ok(()) } else { Err(RejectReason::SlowConsumer) }
     }
 
-    fn remove_session(&mut self, session: u64) {
+    fn remove_session(&mut self, now: Nanos, session: u64) {
         let subscribers = self.table.remove_session(session);
-        self.notify_change(session, subscribers);
+        self.notify_change(now, session, subscribers);
     }
 
-    fn notify_change(&mut self, session: u64, subscribers: BTreeSet<u64>) {
+    fn notify_change(&mut self, now: Nanos, session: u64, subscribers: BTreeSet<u64>) {
+        let mut slow = Vec::new();
         for id in subscribers {
-            if let Some(client) = self.clients.get_mut(&id) {
-                client.notify_change(session);
+            let client = self.clients.get_mut(&id);
+            if client.is_some_and(|it| it.notify_change(session) > self.settings.queued_max) {
+                slow.push(id);
             }
         }
+        slow.into_iter().for_each(|id| self.reject(now, id, RejectReason::SlowConsumer));
     }
 }
 

@@ -1,7 +1,7 @@
 //! One client of the resolver server: its subscriptions, and the publications still to send.
 //!
 //! A set of publications is queued, not bytes: a client that reads slowly gets the state as of its
-//! reading, and needs no more memory than the state itself.
+//! reading. Both sets, of publications and of changed sessions, are bounded by the server.
 
 use super::publication_table::PublicationTable;
 use crate::Nanos;
@@ -79,6 +79,18 @@ impl Client {
         self.prefix_queries.insert(prefix, None);
     }
 
+    /// The client withdraws its query for a topic; returns whether it had subscribed.
+    pub(super) fn withdraw(&mut self, name: &str) -> bool {
+        self.queries.remove(name);
+        self.subscriptions.remove(name)
+    }
+
+    /// The client withdraws its query for a prefix; returns whether it had subscribed.
+    pub(super) fn withdraw_prefix(&mut self, prefix: &str) -> bool {
+        self.prefix_queries.remove(prefix);
+        self.prefixes.remove(prefix)
+    }
+
     /// The client queries for all publications.
     pub(super) fn on_query_all(&mut self) {
         self.all.get_or_insert(0);
@@ -95,9 +107,10 @@ impl Client {
         self.queue.len()
     }
 
-    /// Queues a change of a session: ended, lost, or back.
-    pub(super) fn notify_change(&mut self, session: u64) {
+    /// Queues a change of a session: ended, lost, or back; returns the number of changes.
+    pub(super) fn notify_change(&mut self, session: u64) -> usize {
         self.changed.insert(session);
+        self.changed.len()
     }
 
     /// Time of the next keepalive, timeout or `SYNC`; the server answers those from `settled` on.

@@ -194,6 +194,49 @@ fn a_peer_that_never_reads_costs_no_more_than_the_replies() {
 }
 
 #[test]
+fn a_peer_that_never_reads_is_not_told_of_endless_ends() {
+    let mut resolver_server = small();
+    let [reader, publisher] = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
+    let query = frame(5, None, &["a".into()]);
+    let mut withdrawal = query.clone();
+    // The flags follow magic, version and kind.
+    withdrawal[4..6].copy_from_slice(&query_flag::WITHDRAW.to_le_bytes());
+    let mut ends = 0;
+    while resolver_server.is_connected(reader) {
+        // Not wanted when it begins, and wanted when it ends: only its end is told.
+        resolver_server.on_frame(0, reader, &split(&withdrawal));
+        resolver_server.on_frame(0, publisher, &split(&frame(6, Some(7 + ends), &["a".into()])));
+        resolver_server.on_frame(0, reader, &split(&query));
+        let mut end = frame(6, Some(7 + ends), &[]);
+        end[24 + 71] = advert_flag::GONE;
+        resolver_server.on_frame(0, publisher, &split(&end));
+        ends += 1;
+        assert!(ends < 100, "all of them are kept");
+    }
+    assert_eq!((why(&mut resolver_server, reader), ends), (Some(RejectReason::SlowConsumer), 9));
+    assert_eq!(resolver_server.topics(), 0);
+}
+
+#[test]
+fn a_query_that_is_withdrawn_is_not_kept() {
+    let mut resolver_server = small();
+    let [reader, publisher] = [1, 2].map(|_| resolver_server.connect(0, from()).expect("room"));
+    resolver_server.on_frame(0, publisher, &split(&frame(6, Some(7), &["a".into()])));
+    let flagged = |name: &str, flags: u16| {
+        let mut bytes = frame(5, None, &[name.into()]);
+        bytes[4..6].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    };
+    for (name, flags) in [("a", 0), ("a*", query_flag::PREFIXES)] {
+        resolver_server.on_frame(0, reader, &split(&flagged(name, flags)));
+        resolver_server.on_frame(0, reader, &split(&flagged(name, flags | query_flag::WITHDRAW)));
+        let mut buffer = [0; FRAME_MIN];
+        assert_eq!(resolver_server.next_frame(0, reader, &mut buffer), None, "{name}");
+    }
+    assert_eq!((resolver_server.topics(), resolver_server.next_rejected()), (1, None));
+}
+
+#[test]
 fn silent_and_doubled_peers_are_disconnected() {
     let mut resolver_server = small();
     let silent = resolver_server.connect(0, from()).expect("room");
