@@ -39,6 +39,7 @@ mod lingering_close;
 mod multicast_loopback;
 mod network;
 mod owner_state;
+mod pausing_listener;
 mod peer_names;
 mod peers;
 mod poller;

@@ -10,6 +10,7 @@ use crate::handshakes::{
     HandshakeAdmission, HandshakeCounters, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
 };
 use crate::lingering_close::LingeringConnections;
+use crate::pausing_listener::PausingListener;
 use crate::telemetry::Telemetry;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Agent, AgentRunner};
@@ -24,7 +25,7 @@ use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_tls::{ByteStream, TlsIdentity, TlsSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,8 +41,6 @@ const SOCKET_BYTES: usize = 128 << 10;
 /// The longest sleep, and the shortest while a client does not read.
 const REST_MAX: Nanos = SECOND;
 const REST_MIN: Nanos = 10 * MILLISECOND;
-/// Pause of accepts after the system ran out of descriptors.
-const REFUSED_REST: Nanos = 100 * MILLISECOND;
 /// Time between two looks at the files of TLS.
 const FILES_REFRESH: Nanos = 500 * MILLISECOND;
 /// Time that a rejected client has to close, and the most such connections.
@@ -90,9 +89,7 @@ impl DaemonSettings {
 pub struct ResolverDaemon {
     server: ResolverServer,
     clock: Clock,
-    listener: TcpListener,
-    /// No connection is accepted before.
-    accept_from: Nanos,
+    listener: PausingListener,
     /// TLS of connections, if they are encrypted, and the time of the next look at its files.
     tls: Option<(TlsIdentity, Nanos)>,
     handshakes: HandshakeLimiter,
@@ -138,8 +135,7 @@ impl ResolverDaemon {
         Ok(Self {
             server: ResolverServer::new(server, clock.ns(clock.ticks())),
             clock,
-            listener,
-            accept_from: 0,
+            listener: PausingListener::new(listener),
             tls: tls.map(|tls| (tls, 0)),
             handshakes: HandshakeLimiter::new(HandshakeShare::Half, Telemetry::disabled()),
             waiting: Vec::new(),
@@ -168,7 +164,7 @@ impl ResolverDaemon {
     /// # Errors
     /// If the system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.socket().local_addr()
     }
 
     /// The event that ends the daemon's sleep.
@@ -218,22 +214,9 @@ impl ResolverDaemon {
     }
 
     fn accept(&mut self, now: Nanos) -> usize {
-        // A pause without descriptors: accept would fail again at once, and poll(2) never sleep.
-        if now < self.accept_from {
-            return 0;
-        }
         for accepted in 0..BACKLOG as usize {
-            match self.listener.accept() {
-                Ok((stream, from)) => self.admit(now, stream, from),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return accepted,
-                // The client has gone while it waited: the next one is tried.
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                // No descriptors are left, or no memory.
-                Err(_) => {
-                    self.accept_from = now.saturating_add(REFUSED_REST);
-                    return accepted;
-                }
-            }
+            let Some((stream, from)) = self.listener.accept(now) else { return accepted };
+            self.admit(now, stream, from);
         }
         BACKLOG as usize
     }
@@ -427,7 +410,7 @@ impl ResolverDaemon {
     fn rest(&self, now: Nanos) -> Duration {
         let files = self.tls.as_ref().map(|(_, due)| *due);
         let due = self.server.next_deadline().into_iter().chain(self.lingering.deadline());
-        let due = due.chain(files).min();
+        let due = due.chain(files).chain(self.listener.paused_until()).min();
         let rest = due.map_or(REST_MAX, |due| due.saturating_sub(now)).clamp(REST_MIN, REST_MAX);
         let handshakes = (!self.waiting.is_empty()).then(|| self.handshakes.next_step());
         let handshakes = handshakes.map_or(rest, |step| step.saturating_sub(now));
@@ -453,9 +436,8 @@ impl Agent for ResolverDaemon {
         let rest = self.rest(now);
         let mut set = self.room.clear();
         let event = set.add(self.event.as_fd(), false);
-        // Left out during the pause: a waiting client would end every sleep.
-        if now >= self.accept_from {
-            set.add(self.listener.as_fd(), false);
+        if let Some(listener) = self.listener.waited_for() {
+            set.add(listener.as_fd(), false);
         }
         for stream in self.lingering.streams() {
             set.add(stream.as_fd(), false);

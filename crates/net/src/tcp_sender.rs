@@ -3,10 +3,14 @@
 //! Owned by the publisher's `SendSession`. All connections share the session's window: each keeps
 //! its own position in it, so a message is encoded once for all receivers.
 
+#[cfg(test)]
+mod tests;
+
 use crate::frame_reassembler::{BUFFER_BYTES_MIN, FrameReassembler, is_transient};
 use crate::handshakes::{
     HandshakeAdmission, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
 };
+use crate::pausing_listener::PausingListener;
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
 use crate::telemetry::Telemetry;
@@ -48,7 +52,7 @@ struct Connection {
 /// All connections, and the listening socket.
 #[derive(Debug)]
 pub(crate) struct TcpSender {
-    listener: Arc<TcpListener>,
+    listener: PausingListener,
     options: TcpOptions,
     /// TLS of new connections, if they are encrypted.
     tls: Option<Arc<TlsIdentity>>,
@@ -76,7 +80,7 @@ impl TcpSender {
         telemetry: Telemetry,
     ) -> Self {
         Self {
-            listener: Arc::new(listener),
+            listener: PausingListener::new(listener),
             options,
             tls,
             handshakes: Box::new(HandshakeLimiter::new(HandshakeShare::Tenth, telemetry.clone())),
@@ -135,7 +139,8 @@ impl TcpSender {
         if is_accept_due && self.has_registered_listener {
             self.last_accept = now;
             self.close_overdue(sender, now);
-            if is_called {
+            // After a pause, too.
+            if is_called || self.listener.paused_until().is_some() {
                 self.accept(sender, now);
             }
         }
@@ -203,7 +208,7 @@ impl TcpSender {
     fn register(&mut self) {
         let ready = &mut self.ready_streams;
         if !self.has_registered_listener {
-            self.has_registered_listener = ready.add(&*self.listener, LISTENER);
+            self.has_registered_listener = ready.add(self.listener.socket(), LISTENER);
         }
         for connection in self.connections.iter_mut().filter(|it| !it.is_registered) {
             connection.is_registered = ready.add(&connection.stream, connection.number);
@@ -224,7 +229,7 @@ impl TcpSender {
         // First, as each closed connection makes room for a new one.
         let mut handled = self.close_overdue(sender, now);
         while handled < ACCEPTS_MAX
-            && let Ok((stream, from)) = self.listener.accept()
+            && let Some((stream, from)) = self.listener.accept(now)
         {
             handled += 1;
             if tcp::tune(&stream, &self.options).is_err() {
@@ -303,14 +308,15 @@ impl TcpSender {
         }
     }
 
-    /// Time at which a handshake waits for its turn.
+    /// Time at which a handshake waits for its turn, or a pause of the listener ends.
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
-        (!self.waiting.is_empty()).then(|| self.handshakes.next_step())
+        let handshake = (!self.waiting.is_empty()).then(|| self.handshakes.next_step());
+        handshake.into_iter().chain(self.listener.paused_until()).min()
     }
 
     /// Adds the sockets to sleep on, and whether to wait for room to write.
     pub(crate) fn descriptors(&self, into: &mut Vec<(Descriptor, bool)>) {
-        into.push((self.listener.clone() as Descriptor, false));
+        into.extend(self.listener.waited_for().map(|it| (Arc::clone(it) as Descriptor, false)));
         for connection in &self.connections {
             // Readable without being read: it would end every sleep until its turn has come.
             if self.waiting.iter().any(|(number, _)| *number == connection.number) {
