@@ -29,6 +29,8 @@ pub(crate) struct NetContext {
     pub(crate) settings: NetSettings,
     pub(crate) interface: Interface,
     pub(crate) address: IpAddr,
+    /// The longest datagram as it is sent, in bytes.
+    carried_bytes: usize,
     /// Datagrams that fit into a subscriber's receive buffer.
     pub(crate) window_datagrams: u32,
     pub(crate) telemetry: Telemetry,
@@ -50,6 +52,7 @@ impl NetContext {
     pub(crate) fn new(settings: NetSettings) -> Result<Self, OpenError> {
         settings.check()?;
         let (interface, address) = interface::choose(&settings.interface)?;
+        let carried_bytes = settings.datagram_bytes(address, interface.mtu as usize)?;
         let telemetry = Telemetry::disabled();
         let keys = settings.key_file.as_ref().map(|path| KeyRing::open(KeyFile::new(path)));
         let keys = keys.transpose().map_err(OpenError::KeyFile)?.map(Arc::new);
@@ -60,6 +63,7 @@ impl NetContext {
             settings,
             interface,
             address,
+            carried_bytes,
             window_datagrams: 0,
             telemetry,
             keys,
@@ -89,7 +93,7 @@ impl NetContext {
                 busy_poll: self.settings.busy_poll,
                 send_buffer_bytes: self.settings.send_buffer_bytes,
             };
-            XdpDevice::open(&self.interface, self.carried_bytes(), options)
+            XdpDevice::open(&self.interface, self.carried_bytes, options)
                 .map_err(|error| error.to_string())
         } else {
             Err("it carries IPv4 only: choose an IPv4 address for net.interface".to_owned())
@@ -218,16 +222,11 @@ impl NetContext {
 
     /// The longest datagram of the protocols, in bytes.
     pub(crate) fn datagram_bytes(&self) -> usize {
-        self.carried_bytes() - self.envelope_bytes()
+        self.carried_bytes - self.envelope_bytes()
     }
 
     /// Bytes that sealing adds to a datagram of the protocols.
     pub(crate) const fn envelope_bytes(&self) -> usize {
         if self.keys.is_some() { SEALED_OVERHEAD } else { 0 }
-    }
-
-    /// The longest datagram as it is sent, in bytes.
-    fn carried_bytes(&self) -> usize {
-        self.settings.datagram_bytes(self.address, self.interface.mtu as usize)
     }
 }

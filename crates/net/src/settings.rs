@@ -1,5 +1,8 @@
 //! Settings of the network transports, and their limits.
 
+#[cfg(test)]
+mod tests;
+
 use crate::error::OpenError;
 use crate::peer_names::port;
 use crate::source::TransportKind;
@@ -465,15 +468,27 @@ impl NetSettings {
     }
 
     /// The longest datagram at `address`, on an interface with that `mtu`, in bytes.
-    pub(crate) fn datagram_bytes(&self, address: IpAddr, mtu: usize) -> usize {
+    ///
+    /// # Errors
+    /// If the interface carries none of the protocols' shortest ones, or its MTU is unknown.
+    pub(crate) fn datagram_bytes(&self, address: IpAddr, mtu: usize) -> Result<usize, OpenError> {
         /// MTU of any Ethernet.
         const COMMON_MTU: usize = 1500;
         const UDP_HEADER: usize = 8;
         let headers = UDP_HEADER + if address.is_ipv4() { 20 } else { 40 };
-        match self.datagram_bytes {
-            Some(bytes) => bytes.min(mtu - headers),
-            None => mtu.min(COMMON_MTU) - headers,
+        let bytes = match self.datagram_bytes {
+            Some(bytes) => bytes.min(mtu.saturating_sub(headers)),
+            None => mtu.min(COMMON_MTU).saturating_sub(headers),
+        };
+        let envelope = if self.key_file.is_some() { SEALED_OVERHEAD } else { 0 };
+        if bytes < DATAGRAM_MIN + envelope {
+            return Err(OpenError::Setting {
+                what: "net.interface",
+                fix: "take an interface with an MTU of at least 560 bytes, or 600 with \
+                      net.key_file: the system tells a smaller one, or none",
+            });
         }
+        Ok(bytes)
     }
 }
 
