@@ -2,6 +2,7 @@ use super::*;
 use crate::settings::{NetSettings, Pacing};
 use crate::{Network, Publisher, TransportKind};
 use lanecast_transport::{CloseReason, Publish};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -10,62 +11,117 @@ const WINDOW_BYTES: usize = 64 << 10;
 const UNREAD_MAX: u64 = 2 * WINDOW_BYTES as u64 + (320 << 10) + (64 << 10);
 const MESSAGES: u64 = 4_000;
 
-/// A publisher that waits for nobody, and a subscriber that has joined it.
-fn open(kind: TransportKind, receive_threads: usize) -> (Network, Publisher, Subscriber) {
-    // A daemon of its own finds publishers: no other test is met.
-    let network = Network::open(NetSettings {
+/// A publisher with its own pacing and window, and a subscriber that has joined it.
+fn open(
+    kind: TransportKind,
+    (pacing, window_bytes): (Pacing, usize),
+    receive_threads: usize,
+) -> ([Network; 2], Publisher, Subscriber) {
+    // Found by a daemon of its own, and in a group of its own: no other test is met.
+    let run = std::process::id() as u16;
+    let group = SocketAddr::from(([239, 194, (run >> 8) as u8, run as u8], 21_990));
+    let publishing = Network::open(NetSettings {
+        group,
         resolver_group: None,
         resolver_port: Some(0),
+        window_bytes,
+        pacing,
+        ..NetSettings::default()
+    });
+    let publishing = publishing.expect("a network");
+    let subscribing = Network::open(NetSettings {
+        resolver_group: None,
+        resolvers: vec![publishing.resolver_address().expect("a daemon")],
         window_bytes: WINDOW_BYTES,
-        pacing: Pacing::None,
         receive_threads,
         ..NetSettings::default()
     });
-    let network = network.expect("a network");
-    let subscriber = network.subscriber(&["prices"]).expect("a subscriber");
-    let mut publisher = network.publisher(kind, "prices").expect("a publisher");
+    let subscribing = subscribing.expect("a network");
+    let subscriber = subscribing.subscriber(&["prices"]).expect("a subscriber");
+    let mut publisher = publishing.publisher(kind, "prices").expect("a publisher");
     assert!(publisher.wait_for_subscribers(1, LIMIT), "not joined");
-    (network, publisher, subscriber)
+    ([publishing, subscribing], publisher, subscriber)
 }
 
-/// Reads until the publisher has left; each message comes, or is reported as lost before.
-fn read_to_the_end(publisher: Publisher, subscriber: &mut Subscriber) {
-    drop(publisher);
-    let (start, mut next, mut end) = (Instant::now(), 0, None);
-    while end.is_none() {
-        assert!(start.elapsed() < LIMIT, "{next} of {MESSAGES}, and not the end");
+/// Progress of a subscriber through the publisher's messages.
+#[derive(Debug, Default)]
+struct Reading {
+    next: u64,
+    lost: u64,
+    end: Option<CloseReason>,
+}
+
+impl Reading {
+    /// Reads once; each message comes, or is reported as lost before.
+    fn poll(&mut self, subscriber: &mut Subscriber) {
         let work = subscriber.poll(64, |event| match event {
             Event::Message(message) => {
-                assert_eq!(message.number(), next);
-                next += 1;
+                assert_eq!(message.number(), self.next);
+                self.next += 1;
             }
             Event::Lost(gap) => {
-                assert_eq!(gap.first, next);
-                next += gap.count;
+                assert_eq!(gap.first, self.next);
+                (self.next, self.lost) = (self.next + gap.count, self.lost + gap.count);
             }
-            Event::Left(_, why) => end = Some(why),
+            Event::Left(_, why) => self.end = Some(why),
             _ => {}
         });
         subscriber.wait(work);
     }
-    assert_eq!((end, next), (Some(CloseReason::Closed), MESSAGES));
+
+    /// Reads until the publisher has left; returns the number of lost messages.
+    fn read_to_the_end(mut self, publisher: Publisher, subscriber: &mut Subscriber) -> u64 {
+        drop(publisher);
+        let start = Instant::now();
+        while self.end.is_none() {
+            assert!(start.elapsed() < LIMIT, "{self:?}, and not the end");
+            self.poll(subscriber);
+        }
+        assert_eq!((self.end, self.next), (Some(CloseReason::Closed), MESSAGES));
+        self.lost
+    }
+}
+
+/// Receives for the subscriber, as the conductor does; whether its sockets stay unread, and the
+/// weight of what it has not read.
+fn stand_in(subscriber: &mut Subscriber) -> (bool, u64) {
+    let now = subscriber.now();
+    let SessionsEnd::Driven(owner) = &mut subscriber.sessions else {
+        panic!("no receive thread serves it");
+    };
+    let mut sessions = owner.lock();
+    sessions.drive_for_owner(now);
+    (sessions.is_behind(), sessions.ready().unread())
 }
 
 fn stays_bounded(kind: TransportKind) {
-    let (_network, mut publisher, mut subscriber) = open(kind, 0);
+    let (_networks, mut publisher, mut subscriber) = open(kind, (Pacing::None, WINDOW_BYTES), 0);
     let mut most = 0;
     for _ in 0..MESSAGES {
         publisher.try_send(&[7; 1_000]).expect("it waits for nobody");
-        let now = subscriber.now();
-        let SessionsEnd::Driven(owner) = &mut subscriber.sessions else {
-            panic!("no receive thread serves it");
-        };
-        let mut sessions = owner.lock();
-        sessions.drive_for_owner(now);
-        most = most.max(sessions.ready().unread());
+        most = most.max(stand_in(&mut subscriber).1);
     }
     assert!(most <= UNREAD_MAX, "{most} bytes for an owner that reads nothing");
-    read_to_the_end(publisher, &mut subscriber);
+    Reading::default().read_to_the_end(publisher, &mut subscriber);
+}
+
+/// A publisher that waits for a subscriber has a window far longer than is kept for that one.
+#[test]
+fn nothing_is_lost_while_the_sockets_stay_unread() {
+    for kind in [TransportKind::Rm, TransportKind::Ru, TransportKind::Tcp] {
+        let (_networks, mut publisher, mut subscriber) = open(kind, (Pacing::Slowest, 4 << 20), 0);
+        let (mut reading, mut pauses) = (Reading::default(), 0);
+        let start = Instant::now();
+        for _ in 0..MESSAGES {
+            while publisher.try_send(&[7; 1_000]).is_err() {
+                assert!(start.elapsed() < LIMIT, "{reading:?}");
+                reading.poll(&mut subscriber);
+            }
+            pauses += usize::from(stand_in(&mut subscriber).0);
+        }
+        assert!(pauses > 0, "all was read at once");
+        assert_eq!(reading.read_to_the_end(publisher, &mut subscriber), 0, "{kind:?}");
+    }
 }
 
 #[test]
@@ -88,7 +144,8 @@ fn unread(subscriber: &Subscriber) -> (bool, u64) {
 #[test]
 fn a_receive_thread_hands_over_no_more_than_a_subscriber_may_leave_unread() {
     for kind in [TransportKind::Ru, TransportKind::Tcp] {
-        let (_network, mut publisher, mut subscriber) = open(kind, 1);
+        let (_networks, mut publisher, mut subscriber) =
+            open(kind, (Pacing::None, WINDOW_BYTES), 1);
         let start = Instant::now();
         for published in 1..=MESSAGES {
             publisher.try_send(&[7; 1_000]).expect("it waits for nobody");
@@ -102,6 +159,6 @@ fn a_receive_thread_hands_over_no_more_than_a_subscriber_may_leave_unread() {
         }
         let (_, unread) = unread(&subscriber);
         assert!(unread <= UNREAD_MAX, "{unread} bytes for a subscriber that reads nothing");
-        read_to_the_end(publisher, &mut subscriber);
+        Reading::default().read_to_the_end(publisher, &mut subscriber);
     }
 }
