@@ -12,6 +12,8 @@ pub(crate) struct Catalog {
     pub(crate) streams: Vec<StreamIndex>,
     /// Bytes of the records so far.
     pub(crate) journal_bytes: u64,
+    /// Time of the last record, in nanoseconds since 1970.
+    pub(crate) unix_ns: u64,
     /// Bytes of the journal after which a stream's next message has a mark.
     journal_stride: u64,
 }
@@ -19,7 +21,8 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// An empty catalog, for a journal with segments of this length.
     pub(crate) const fn new(segment_bytes: u64) -> Self {
-        Self { streams: Vec::new(), journal_bytes: 0, journal_stride: segment_bytes / 4 }
+        let journal_stride = segment_bytes / 4;
+        Self { streams: Vec::new(), journal_bytes: 0, unix_ns: 0, journal_stride }
     }
 
     /// A record of `length` bytes stands at `position` of the journal.
@@ -32,6 +35,7 @@ impl Catalog {
     ) {
         let (journal_bytes, length) = (self.journal_bytes, length as u64 + RECORD_OVERHEAD);
         self.journal_bytes += length;
+        self.unix_ns = self.unix_ns.max(unix_ns);
         let stream = record.stream() as usize;
         if let LogRecord::Stream { .. } = record {
             let count = self.streams.len().max(stream + 1);

@@ -10,7 +10,9 @@
 use crate::catalog::Catalog;
 use crate::error::{DirectoryError, RecordError};
 use crate::record_heads::RecordHead;
-use lanecast_journal::{Cursor, OpenMode, ReadError, Start, Storage, StorageResult, StoredFile};
+use lanecast_journal::{
+    Cursor, OpenMode, ReadError, Record, Start, Storage, StorageResult, StoredFile,
+};
 use lanecast_persistence::{Store, StoreSettings};
 use lanecast_wire::store::{
     CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, LogRecord, StreamCheckpoint,
@@ -283,15 +285,16 @@ fn load<S: Storage>(
     }
     let mut bytes = vec![0; length as usize];
     let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
-    let replica = Replica::decode(&bytes[..filled], identity)?;
+    let mut replica = Replica::decode(&bytes[..filled], identity)?;
     if replica.position != position {
         return Err("its name is that of another".into());
     }
     let mut cursor = open(Start::Sequence(position)).map_err(|it| it.to_string())?;
     let found = cursor.read().map_err(|it| it.to_string())?;
-    let is_same = found
-        .is_some_and(|record| record.sequence == position && record.checksum == replica.checksum);
-    if is_same { Ok((replica, cursor)) } else { Err("the journal has another history".into()) }
+    let is_it = |it: &Record<'_>| it.sequence == position && it.checksum == replica.checksum;
+    let record = found.filter(is_it).ok_or("the journal has another history")?;
+    replica.catalog.unix_ns = record.unix_ns;
+    Ok((replica, cursor))
 }
 
 fn name(position: u64) -> String {

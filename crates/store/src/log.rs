@@ -95,9 +95,10 @@ impl<S: Storage> JournalLog<S> {
             appended: journal.recovered().last,
             is_held: false,
             journal,
+            // The clock may have been set back since the last record.
+            unix_ns: catalog.unix_ns,
             catalog,
             head: Vec::new(),
-            unix_ns: 0,
             readings: RefCell::default(),
             read_error: RefCell::default(),
             sought: RefCell::default(),

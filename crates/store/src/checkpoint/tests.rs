@@ -166,6 +166,63 @@ fn checkpoint_behind_a_log(heads_bytes: usize, is_expected: impl Fn(u64) -> bool
     assert_eq!(found.replica.position, replayed(&writer.log).position);
 }
 
+/// A log on the disk, with its checkpointer, at this time.
+fn log_at(disk: &SimulatedDisk, unix_ns: u64) -> (JournalLog<SimulatedDisk>, StoreRecovery) {
+    let journal = Journal::open(disk.clone(), config()).expect("a journal");
+    let open = |start| journal.cursor(start, Durability::Persisted);
+    let recovered = Checkpoints::recover(disk, &identity(), open).expect("recovered");
+    let (catalog, recovery) = (recovered.replica.catalog.clone(), recovered.recovery.clone());
+    let pin = journal.pin(1);
+    let checkpointer = Checkpointer::start(disk.clone(), recovered, pin, 1 << 40, HEADS_BYTES);
+    let checkpointer = Some(checkpointer.expect("a thread"));
+    let mut log = JournalLog::new(journal, catalog, checkpointer);
+    log.set_time(unix_ns);
+    (log, recovery)
+}
+
+/// Messages of more than a stride: the last one has a mark.
+fn append_messages(log: &mut JournalLog<SimulatedDisk>, first: u64, copied_at: Option<u64>) {
+    let (stream, body) = (0, &[7; 1_000][..]);
+    for sequence in first..first + 100 {
+        let record = match copied_at {
+            Some(unix_ns) => LogRecord::Copied { stream, sequence, unix_ns, body },
+            None => LogRecord::Message { stream, sequence, body },
+        };
+        log.append(&record).expect("room");
+    }
+}
+
+#[test]
+fn a_checkpoint_is_used_whatever_the_clocks_of_the_stores_say() {
+    for copied_at in [None, Some(500_000)] {
+        let disk = SimulatedDisk::new(1, ROOM);
+        let (mut log, _) = log_at(&disk, 1_000_000);
+        let members = Members { version: 1, stores: vec![("a".into(), INCARNATION)] };
+        let ballot = Ballot { epoch: 1, session: 1 };
+        let runs = vec![Run { ballot, start: 0 }];
+        let records = [
+            LogRecord::Stream { stream: 0, topic: "orders", source: 9 },
+            LogRecord::Promised { stream: 0, ballot },
+            LogRecord::Began { stream: 0, number: 0, first: 0, members, runs },
+        ];
+        records.iter().for_each(|record| drop(log.append(record).expect("room")));
+        append_messages(&mut log, 0, None);
+        log.close().expect("closed");
+        // The clock was set back.
+        let (mut log, recovery) = log_at(&disk, 500_000);
+        assert!(recovery.refused.is_empty(), "{recovery:?}");
+        assert_eq!((recovery.records, log.unix_ns()), (0, 1_000_000));
+        append_messages(&mut log, 100, copied_at);
+        let last = log.appended();
+        log.close().expect("closed");
+        let log = Log::open(disk.clone(), config()).expect("a journal");
+        let found = recover(&disk, &log);
+        assert!(found.recovery.refused.is_empty(), "{:?}", found.recovery);
+        assert_eq!(found.recovery.checkpoint, Some(last));
+        assert_same(&found.replica, &replayed(&log));
+    }
+}
+
 /// Checkpoints of the journal at its present end.
 fn write(disk: &SimulatedDisk, log: &Log<SimulatedDisk>, checkpoints: &mut Checkpoints) -> u64 {
     let replica = replayed(log);
