@@ -20,10 +20,11 @@ use lanecast_wire::store::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The longest checkpoint that is read, in bytes: memory stays bounded whatever the file.
-const LONGEST: u64 = 1 << 30;
 /// Checkpoints that are kept: an older one is used if the last one is damaged.
 const KEPT: usize = 2;
+const HEADER_BYTES: usize = size_of::<CheckpointHeader>();
+/// Reason to refuse a checkpoint.
+const DAMAGED: &str = "it is damaged";
 const ENDING: &str = ".checkpoint";
 const UNFINISHED: &str = "checkpoint.new";
 
@@ -112,7 +113,7 @@ impl Replica {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; size_of::<CheckpointHeader>()];
+        let mut bytes = vec![0; HEADER_BYTES];
         let (mut streams, mut indexes) = (0_u32, self.catalog.streams.iter());
         for stream in self.machine.checkpoint() {
             stream.write(&mut bytes);
@@ -122,7 +123,7 @@ impl Replica {
                 .write(&mut bytes);
             streams += 1;
         }
-        let body = &bytes[size_of::<CheckpointHeader>()..];
+        let body = &bytes[HEADER_BYTES..];
         let mut header = CheckpointHeader {
             magic: CHECKPOINT_MAGIC,
             version: CHECKPOINT_VERSION.into(),
@@ -137,25 +138,15 @@ impl Replica {
             crc: 0.into(),
         };
         header.crc = crc32c::crc32c(header.covered()).into();
-        bytes[..size_of::<CheckpointHeader>()].copy_from_slice(header.as_bytes());
+        bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
         bytes
     }
 
     /// Reads a checkpoint, which may hold any bytes.
     pub(crate) fn decode(bytes: &[u8], identity: &StoreIdentity) -> Result<Self, &'static str> {
-        let (header, body) =
-            CheckpointHeader::read_from_prefix(bytes).map_err(|_| "it is too short")?;
-        if header.magic != CHECKPOINT_MAGIC {
-            return Err("it is none");
-        }
-        if header.version.get() != CHECKPOINT_VERSION {
-            return Err("it is of another version");
-        }
-        let is_whole = header.crc.get() == crc32c::crc32c(header.covered())
-            && header.length.get() == body.len() as u64
-            && header.body_crc.get() == crc32c::crc32c(body);
-        if !is_whole {
-            return Err("it is damaged");
+        let (header, body) = read_header(bytes, bytes.len() as u64)?;
+        if header.body_crc.get() != crc32c::crc32c(body) {
+            return Err(DAMAGED);
         }
         if header.incarnation.get() != identity.incarnation {
             return Err("it is of other data");
@@ -271,6 +262,21 @@ pub(crate) struct Recovered<S: Storage> {
     pub(crate) recovery: StoreRecovery,
 }
 
+/// The header at the front of `bytes`, of a checkpoint that is `length` bytes long; and the rest.
+fn read_header(bytes: &[u8], length: u64) -> Result<(CheckpointHeader, &[u8]), &'static str> {
+    let (header, rest) =
+        CheckpointHeader::read_from_prefix(bytes).map_err(|_| "it is too short")?;
+    if header.magic != CHECKPOINT_MAGIC {
+        return Err("it is none");
+    }
+    if header.version.get() != CHECKPOINT_VERSION {
+        return Err("it is of another version");
+    }
+    let is_whole = header.crc.get() == crc32c::crc32c(header.covered())
+        && length.checked_sub(HEADER_BYTES as u64) == Some(header.length.get());
+    if is_whole { Ok((header, rest)) } else { Err(DAMAGED) }
+}
+
 /// Reads a checkpoint and the record at its position, which has to be the one that it names.
 fn load<S: Storage>(
     storage: &S,
@@ -280,10 +286,11 @@ fn load<S: Storage>(
 ) -> Result<(Replica, Cursor<S>), String> {
     let file = storage.open(&name(position), OpenMode::Read).map_err(|it| it.to_string())?;
     let length = file.length().map_err(|it| it.to_string())?;
-    if length > LONGEST {
-        return Err("it is too long".into());
-    }
-    let mut bytes = vec![0; length as usize];
+    let mut bytes = vec![0; HEADER_BYTES];
+    let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
+    // Before memory is taken for the rest: the header names its length.
+    read_header(&bytes[..filled], length)?;
+    bytes.resize(usize::try_from(length).map_err(|it| it.to_string())?, 0);
     let filled = file.fill_at(&mut bytes, 0).map_err(|it| it.to_string())?;
     let mut replica = Replica::decode(&bytes[..filled], identity)?;
     if replica.position != position {
