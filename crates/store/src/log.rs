@@ -29,6 +29,11 @@ const READINGS_MAX: usize = 16;
 /// Bytes of the journal that are read at once: they stay in the processor's cache until they are
 /// taken, and reading ahead holds up live messages no longer.
 const SLICE: usize = 16 << 10;
+/// Bytes of the journal that are read for one answer: a request for a message far away holds up
+/// live messages no longer. The next request goes on there.
+const ANSWER_READ_MAX: usize = 1 << 20;
+/// Readers of which it is remembered how far they have looked for their next message.
+const PASSED_MAX: usize = 16_384;
 /// Bytes of messages that are read ahead for a reader.
 const AHEAD_MAX: usize = 128 << 10;
 /// Bytes of the journal that are read for these, with messages of other streams: a request for one
@@ -58,9 +63,15 @@ pub(crate) struct JournalLog<S: Storage = Directory> {
     /// Time of the next records, in nanoseconds since 1970.
     unix_ns: u64,
     readings: RefCell<Vec<Reading<S>>>,
+    passed: RefCell<PassedPlaces>,
     read_error: RefCell<Option<ReadError>>,
     sought: RefCell<Sought>,
 }
+
+/// Positions from which on the next message is to be looked for, by stream and sequence, with the
+/// stream's generation. Unlike readings they cost no memory and hold no segments, so they stay:
+/// however many readers there are, each comes to its message.
+type PassedPlaces = BTreeMap<(u32, u64), (u64, u64)>;
 
 /// Answers by stream and time, and the bytes that may be read for others by now.
 #[derive(Debug, Default)]
@@ -100,6 +111,7 @@ impl<S: Storage> JournalLog<S> {
             catalog,
             head: Vec::new(),
             readings: RefCell::default(),
+            passed: RefCell::default(),
             read_error: RefCell::default(),
             sought: RefCell::default(),
         }
@@ -223,9 +235,28 @@ impl<S: Storage> JournalLog<S> {
     /// A reader from message `from` on; `None` if it is not durable.
     fn reading(&self, stream: u32, from: u64) -> Result<Option<Reading<S>>, ReadError> {
         let Some(index) = self.catalog.streams.get(stream as usize) else { return Ok(None) };
-        let Some(place) = self.durable_place(index, from) else { return Ok(None) };
+        let Some(mut place) = self.durable_place(index, from) else { return Ok(None) };
+        let generation = index.generation();
+        if let Some((of, position)) = self.passed.borrow().get(&(stream, from))
+            && *of == generation
+        {
+            place.position = place.position.max(*position);
+        }
         let cursor = self.cursor(place)?;
-        Ok(Some(Reading::new((stream, index.generation()), from, place, cursor)))
+        Ok(Some(Reading::new((stream, generation), from, place, cursor)))
+    }
+
+    /// Remembers how far a reader has looked for its next message, and the reader.
+    fn interrupt(&self, reading: Reading<S>) {
+        // At the end of a span the next message may stand anywhere.
+        if let Some(position) = reading.position().filter(|_| !reading.is_at_end()) {
+            let mut passed = self.passed.borrow_mut();
+            if passed.len() >= PASSED_MAX {
+                passed.clear();
+            }
+            passed.insert((reading.stream, reading.next()), (reading.generation, position));
+        }
+        self.remember(reading);
     }
 
     fn durable_place(&self, index: &StreamIndex, sequence: u64) -> Option<Place> {
@@ -245,8 +276,14 @@ impl<S: Storage> JournalLog<S> {
             return Ok(0);
         }
         reading.extend(index);
+        let place = || self.durable_place(index, reading.unread());
         if reading.is_at_end() {
-            let Some(place) = self.durable_place(index, reading.unread()) else { return Ok(0) };
+            let Some(place) = place() else { return Ok(0) };
+            reading.go_on(place, || self.cursor(place))?;
+        } else if reading.is_seeking()
+            && let Some(place) = place().filter(|it| Some(it.position) > reading.position())
+        {
+            // The next message has a mark: what is in between need not be read.
             reading.go_on(place, || self.cursor(place))?;
         }
         reading.fill(limit)
@@ -301,10 +338,24 @@ impl<S: Storage> JournalLog<S> {
         Ok((reading.next(), false))
     }
 
+    /// Reads as [`read`](StoreLog::read) does, however much has to be read for it.
+    pub(crate) fn read_whole(
+        &self,
+        stream: u32,
+        from: u64,
+        visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
+    ) {
+        if let Err(error) = self.try_read(stream, from, usize::MAX, visit) {
+            *self.read_error.borrow_mut() = Some(error);
+        }
+    }
+
+    /// Stops behind `limit` bytes of the journal, and no more than a slice beyond.
     fn try_read(
         &self,
         stream: u32,
         from: u64,
+        limit: usize,
         visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool,
     ) -> Result<(), ReadError> {
         let reading = match self.remembered(stream, from) {
@@ -312,7 +363,7 @@ impl<S: Storage> JournalLog<S> {
             None => self.reading(stream, from)?,
         };
         let Some(mut reading) = reading else { return Ok(()) };
-        let mut read = Ok(1);
+        let (mut read, mut left) = (Ok(1), limit);
         loop {
             while let Some((unix_ns, body)) = reading.first() {
                 if !visit(reading.next(), unix_ns, body) {
@@ -322,7 +373,13 @@ impl<S: Storage> JournalLog<S> {
                 reading.advance();
             }
             // An error is told behind the messages before it.
-            if read? == 0 {
+            let bytes = read?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            left = left.saturating_sub(bytes);
+            if left == 0 {
+                self.interrupt(reading);
                 return Ok(());
             }
             read = self.fill(&mut reading, SLICE);
@@ -408,7 +465,7 @@ impl<S: Storage> StoreLog for JournalLog<S> {
     }
 
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
-        if let Err(error) = self.try_read(stream, from, visit) {
+        if let Err(error) = self.try_read(stream, from, ANSWER_READ_MAX, visit) {
             *self.read_error.borrow_mut() = Some(error);
         }
     }

@@ -13,6 +13,8 @@ pub(crate) struct Reading<S: Storage> {
     pub(crate) generation: u64,
     /// Bytes of the journal that may still be read ahead.
     pub(crate) ahead_left: usize,
+    /// The last fill has found no message.
+    is_seeking: bool,
     place: Place,
     cursor: Cursor<S>,
     ahead: MessagesAhead,
@@ -83,7 +85,7 @@ impl<S: Storage> Reading<S> {
         cursor: Cursor<S>,
     ) -> Self {
         let ahead = MessagesAhead::new(next);
-        Self { stream, generation, ahead_left: 0, place, cursor, ahead }
+        Self { stream, generation, ahead_left: 0, is_seeking: false, place, cursor, ahead }
     }
 
     /// Sequence of the next message.
@@ -111,6 +113,16 @@ impl<S: Storage> Reading<S> {
     /// Whether the messages of this place were all read: the next one is elsewhere.
     pub(crate) fn is_at_end(&self) -> bool {
         self.ahead.end() >= self.place.end
+    }
+
+    /// Whether the next message is far from the one before in the journal.
+    pub(crate) const fn is_seeking(&self) -> bool {
+        self.is_seeking
+    }
+
+    /// Sequence of the next record in the journal.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.cursor.position()
     }
 
     /// Sequence of the message to read next.
@@ -145,8 +157,9 @@ impl<S: Storage> Reading<S> {
     /// Reads messages of this place, and stops behind `limit` bytes of the journal; returns how
     /// many bytes it has read, 0 at the end of the journal.
     pub(crate) fn fill(&mut self, limit: usize) -> Result<usize, ReadError> {
-        let Self { stream, place, cursor, ahead, .. } = self;
-        let (mut read, mut next) = (0, ahead.end());
+        let Self { stream, place, cursor, ahead, is_seeking, .. } = self;
+        let first = ahead.end();
+        let (mut read, mut next) = (0, first);
         if next >= place.end {
             return Ok(0);
         }
@@ -162,6 +175,7 @@ impl<S: Storage> Reading<S> {
             }
             read < limit && next < place.end
         })?;
+        *is_seeking = next == first;
         Ok(read)
     }
 }

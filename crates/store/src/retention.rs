@@ -210,7 +210,7 @@ fn move_on<S: Storage>(
     log: &mut JournalLog<S>,
 ) -> Result<u64, LogFull> {
     let (mut messages, mut bytes) = (Vec::new(), 0);
-    log.read(it.number, range.start, &mut |sequence, unix_ns, body| {
+    log.read_whole(it.number, range.start, &mut |sequence, unix_ns, body| {
         let is_wanted = sequence < range.end && bytes < limit;
         if is_wanted {
             bytes += body.len() as u64;

@@ -23,10 +23,14 @@ struct Written {
 
 impl Written {
     fn new() -> Self {
+        Self::with_segments(SEGMENT)
+    }
+
+    fn with_segments(segment_bytes: u64) -> Self {
         let disk = SimulatedDisk::new(1, 256 << 20);
-        let config = JournalConfig { segment_bytes: SEGMENT, ..JournalConfig::default() };
+        let config = JournalConfig { segment_bytes, ..JournalConfig::default() };
         let journal = Journal::open(disk.clone(), config).expect("a journal");
-        let mut log = JournalLog::new(journal, Catalog::new(SEGMENT), None);
+        let mut log = JournalLog::new(journal, Catalog::new(segment_bytes), None);
         for stream in 0..STREAMS {
             let members = Members { version: 1, stores: vec![("a".into(), 7)] };
             let records = [
@@ -76,22 +80,28 @@ impl Written {
         }
     }
 
-    /// Reads up to `count` messages from `from` on; returns their number.
+    /// Reads up to `count` messages from `from` on, in several calls if one does not reach them;
+    /// returns their number.
     #[track_caller]
     fn read(&self, stream: u32, from: usize, count: usize) -> usize {
         let messages = &self.streams[stream as usize];
-        let mut found = 0;
-        self.log.read(stream, from as u64, &mut |sequence, _, body| {
-            if found == count {
-                return false;
-            }
-            assert_eq!(sequence, (from + found) as u64);
-            assert_eq!(body, messages[from + found]);
-            found += 1;
-            true
-        });
-        assert_eq!(self.log.take_read_error(), None);
-        assert_eq!(found, count.min(messages.len() - from), "from {from}");
+        let (mut found, mut calls) = (0, 0);
+        let expected = count.min(messages.len() - from);
+        while found < expected || calls == 0 {
+            self.log.read(stream, (from + found) as u64, &mut |sequence, _, body| {
+                if found == count {
+                    return false;
+                }
+                assert_eq!(sequence, (from + found) as u64);
+                assert_eq!(body, messages[from + found]);
+                found += 1;
+                true
+            });
+            assert_eq!(self.log.take_read_error(), None);
+            calls += 1;
+            assert!(calls < 100, "{found} of {expected} from {from}");
+        }
+        assert_eq!(found, expected, "from {from}");
         found
     }
 }
@@ -172,7 +182,8 @@ fn no_more_is_read_ahead_than_an_answer() {
 #[test]
 fn little_is_read_for_a_stream_of_few_messages() {
     const BODY: usize = 1_000;
-    let mut written = Written::new();
+    // Without a mark at the fourth message.
+    let mut written = Written::with_segments(32 << 20);
     (0..3).for_each(|_| written.send(0, vec![1; BODY]));
     (0..2_000).for_each(|_| written.send(1, vec![2; BODY]));
     (0..3).for_each(|_| written.send(0, vec![3; BODY]));
@@ -185,6 +196,49 @@ fn little_is_read_for_a_stream_of_few_messages() {
     assert!(slices <= AHEAD_READ_MAX.div_ceil(SLICE), "{slices}");
     assert_eq!(written.log.readings.borrow()[0].ahead_bytes(), 2 * BODY);
     assert_eq!(written.read(0, 1, usize::MAX), 5);
+}
+
+/// Reads three messages of a stream, and three behind others of 1,000 bytes each, by calls that
+/// read no more than an answer's part of the journal; returns the number of calls.
+fn calls_for_messages_around(others: u32, forgets: bool) -> usize {
+    // A mark each 8 MiB.
+    let mut written = Written::with_segments(32 << 20);
+    (0..3).for_each(|_| written.send(0, vec![1; 1_000]));
+    for _ in 0..others / 1_000 {
+        (0..1_000).for_each(|_| written.send(1, vec![2; 1_000]));
+        written.wait_durable();
+    }
+    (0..3).for_each(|_| written.send(0, vec![3; 1_000]));
+    written.wait_durable();
+    let (mut found, mut calls) = (0, 0);
+    while found < 6 {
+        let before = written.disk.read_bytes();
+        written.log.read(0, found, &mut |sequence, _, body| {
+            assert_eq!((sequence, body.len()), (found, 1_000));
+            found += 1;
+            true
+        });
+        assert_eq!(written.log.take_read_error(), None);
+        let read = written.disk.read_bytes() - before;
+        assert!(read <= 2 * ANSWER_READ_MAX as u64, "{read} bytes for an answer");
+        calls += 1;
+        assert!(calls < 100, "{found} messages");
+        if forgets {
+            written.log.forget_readings();
+        }
+    }
+    calls
+}
+
+#[test]
+fn an_answer_reads_a_bounded_part_of_the_journal_and_the_next_goes_on_there() {
+    for forgets in [false, true] {
+        // Without a mark at the fourth message, all between is read.
+        let calls = calls_for_messages_around(6_000, forgets);
+        assert!((6..=8).contains(&calls), "{calls}");
+        let calls = calls_for_messages_around(20_000, forgets);
+        assert!(calls <= 2, "{calls}");
+    }
 }
 
 #[test]
