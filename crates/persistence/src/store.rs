@@ -16,7 +16,7 @@ use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, common_length};
 use lanecast_wire::store::{
     Ballot, DeregisterOutcome, LogRecord, Registration, StoreAddress, StoreFrame, StoreOffer,
-    StoreState, StreamCheckpoint, TimedRecords, TimedRecordsWriter,
+    StoreState, StreamCheckpoint, TimedRecordsWriter,
 };
 pub use replay_error::ReplayError;
 pub use settings::StoreSettings;
@@ -306,13 +306,14 @@ impl Store {
             StoreFrame::Fetch { from, until, limit } => {
                 self.fetch(index, client, *from..*until, *limit, log, out);
             }
-            StoreFrame::Fetched { log: of, from, first, records, .. } => {
+            StoreFrame::Fetched { log: of, from, first, next, records } => {
                 // Another answer is one to an earlier request, and would look like a gap.
-                let is_awaited = |copying: &Copying| {
+                let is_awaited = |copying: &&mut Copying| {
                     copying.logs.contains(of) && copying.next == *from && *from <= *first
                 };
-                if stream.copying.as_ref().is_some_and(is_awaited) {
-                    self.on_fetched(index, *first, *records, log)?;
+                if let Some(copying) = stream.copying.as_mut().filter(is_awaited) {
+                    copying.on_answer(*first, *next, *records);
+                    stream.take_copies(*first, *records, log)?;
                 }
                 self.copy(index, now, log, out)?;
             }
@@ -388,47 +389,6 @@ impl Store {
         } else {
             stream.copying = None;
             stream.append_early(log)?;
-        }
-        Ok(())
-    }
-
-    fn on_fetched(
-        &mut self,
-        index: usize,
-        first: u64,
-        records: TimedRecords<'_>,
-        log: &mut impl StoreLog,
-    ) -> Result<(), LogFull> {
-        let stream = &mut self.streams[index];
-        let Some(copying) = &mut stream.copying else { return Ok(()) };
-        let (is_take_over, until) = (copying.run.is_some(), copying.until);
-        // An answer with messages: the next request goes out at once. An empty one is repeated in
-        // its time, or two stores would ask and answer without a pause.
-        if first > copying.next || !records.is_empty() {
-            (copying.ask_at, copying.asked) = (0, 0);
-        }
-        if first > copying.next {
-            // Retention has removed the messages before at the donor: those here are gone as well.
-            stream.trim(first.min(until), log)?;
-            if let Some(copying) = &mut stream.copying {
-                copying.next = first.min(until);
-            }
-        }
-        for (sequence, (unix_ns, body)) in (first..until).zip(records.iter()) {
-            let Some(copying) = &mut stream.copying else { break };
-            if sequence < copying.next {
-                continue;
-            }
-            // No message is younger than its copy, whatever the other store's clock says.
-            let unix_ns = unix_ns.min(log.unix_ns());
-            let record = LogRecord::Copied { stream: stream.number, sequence, unix_ns, body };
-            if is_take_over {
-                log.append(&record)?;
-            }
-            copying.next = sequence + 1;
-            if !is_take_over && sequence == stream.next {
-                stream.append_next(&record, log)?;
-            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Copying messages from another store.
 
 use crate::Nanos;
-use lanecast_wire::store::{Ballot, Consumption, Members, Run};
+use lanecast_wire::store::{Ballot, Consumption, Members, Run, TimedRecords};
 
 /// Copying of what the log lacks.
 #[derive(Clone, Debug)]
@@ -20,6 +20,21 @@ pub(super) struct Copying {
     pub(super) asked: u32,
     /// The run that begins when all is copied; `None` while the run goes on.
     pub(super) run: Option<NewRun>,
+}
+
+impl Copying {
+    /// The donor has answered with these messages, from `first` on; it has those before `next`.
+    pub(super) const fn on_answer(&mut self, first: u64, next: u64, records: TimedRecords<'_>) {
+        // An answer with messages: the next request goes out at once. An empty one is repeated in
+        // its time, or two stores would ask and answer without a pause.
+        if first > self.next || !records.is_empty() {
+            self.ask_at = 0;
+        }
+        // A donor that has the messages may have to look for them for several requests.
+        if self.ask_at == 0 || next > self.next {
+            self.asked = 0;
+        }
+    }
 }
 
 /// A run that a store was asked to begin.

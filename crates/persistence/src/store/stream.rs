@@ -10,7 +10,7 @@ use crate::log::{LogFull, StoreLog};
 use crate::source::RESENDS_MAX;
 use lanecast_wire::store::{
     Ballot, Consumption, LogRecord, Members, RUNS_MAX, Records, Registration, Run,
-    STORE_NUMBER_MAX, StoreState, StreamCheckpoint,
+    STORE_NUMBER_MAX, StoreState, StreamCheckpoint, TimedRecords,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -232,6 +232,41 @@ impl Stream {
         self.append_early(log)?;
         self.resends += usize::from(self.next > before);
         Ok(self.resends == RESENDS_MAX)
+    }
+
+    /// Appends copies of the messages from `first` on.
+    pub(super) fn take_copies(
+        &mut self,
+        first: u64,
+        records: TimedRecords<'_>,
+        log: &mut impl StoreLog,
+    ) -> Result<(), LogFull> {
+        let Some(copying) = &mut self.copying else { return Ok(()) };
+        let (is_take_over, until) = (copying.run.is_some(), copying.until);
+        if first > copying.next {
+            // Retention has removed the messages before at the donor: those here are gone as well.
+            self.trim(first.min(until), log)?;
+            if let Some(copying) = &mut self.copying {
+                copying.next = first.min(until);
+            }
+        }
+        for (sequence, (unix_ns, body)) in (first..until).zip(records.iter()) {
+            let Some(copying) = &mut self.copying else { break };
+            if sequence < copying.next {
+                continue;
+            }
+            // No message is younger than its copy, whatever the other store's clock says.
+            let unix_ns = unix_ns.min(log.unix_ns());
+            let record = LogRecord::Copied { stream: self.number, sequence, unix_ns, body };
+            if is_take_over {
+                log.append(&record)?;
+            }
+            copying.next = sequence + 1;
+            if !is_take_over && sequence == self.next {
+                self.append_next(&record, log)?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn promise(

@@ -1,0 +1,54 @@
+//! Copying from a store that answers late, or not at all.
+
+use crate::edges::{NOW, SESSION, store_at};
+use crate::parts::{MemoryLog, Outlet, TOPIC};
+use lanecast_persistence::{Store, StoreSettings};
+use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame, TimedRecords, TimedRecordsWriter};
+
+const OLD: Ballot = Ballot { epoch: 3, session: 9 };
+const ADDRESS: StoreAddress<'_> = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
+
+/// Ticks of a store at its interval, until it does not copy any more; returns their number.
+fn ticks_of_copying(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) -> u64 {
+    let retry = StoreSettings::default().retry;
+    let is_copying = |store: &Store| store.summaries().any(|stream| stream.is_copying);
+    let mut ticks = 0;
+    while is_copying(store) && ticks < 1_000 {
+        ticks += 1;
+        store.tick(NOW + ticks * retry, log, out);
+    }
+    ticks
+}
+
+#[test]
+fn a_donor_that_looks_for_its_messages_is_not_given_up() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let elsewhere = StoreFrame::Elsewhere { ballot: OLD, until: 2, donor: "b" };
+    store.on_frame(ADDRESS, &elsewhere, NOW, &mut log, &mut out);
+    let retry = StoreSettings::default().retry;
+    for tick in 1..=50 {
+        // It has read much, and has not come to the message.
+        let records = TimedRecords::EMPTY;
+        let empty = StoreFrame::Fetched { log: OLD, from: 0, first: 0, next: 2, records };
+        store.on_frame(ADDRESS, &empty, NOW + (tick - 1) * retry, &mut log, &mut out);
+        store.tick(NOW + tick * retry, &mut log, &mut out);
+        assert_eq!(out.to_peers, 1 + tick as usize);
+    }
+    let mut writer = TimedRecordsWriter::default();
+    (0..2).for_each(|_| writer.add(1, b"body"));
+    let records = writer.records();
+    let fetched = StoreFrame::Fetched { log: OLD, from: 0, first: 0, next: 2, records };
+    store.on_frame(ADDRESS, &fetched, NOW + 50 * retry, &mut log, &mut out);
+    let next: Vec<u64> = store.summaries().map(|stream| stream.next).collect();
+    assert_eq!((next, ticks_of_copying(&mut store, &mut log, &mut out)), (vec![2], 0));
+}
+
+#[test]
+fn a_silent_donor_is_given_up() {
+    let mut store = store_at(0);
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let elsewhere = StoreFrame::Elsewhere { ballot: OLD, until: 2, donor: "b" };
+    store.on_frame(ADDRESS, &elsewhere, NOW, &mut log, &mut out);
+    assert!((2..10).contains(&ticks_of_copying(&mut store, &mut log, &mut out)));
+}
