@@ -48,6 +48,8 @@ impl<T: Transport> Requests<'_, T> {
             // The answer to an earlier question is on its way. A store that is asked faster than it
             // answers would never get a whole one through.
             StoreFrame::Attach { .. } if self.out.clients.is_behind(address.client) => {}
+            // Stores answer where they were asked.
+            StoreFrame::Fetched { .. } => self.stats.foreign_frames += 1,
             StoreFrame::Open { .. } if !is_subscribed(address.topic) => return true,
             frame => self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out),
         }

@@ -193,12 +193,16 @@ impl Stream {
         self.append_next(&LogRecord::Message { stream, sequence, body }, log)
     }
 
-    /// Appends the record of the message that is next.
+    /// Appends the record of the message that is next. Behind the last sequence there is none: its
+    /// record could not be read back.
     pub(super) fn append_next(
         &mut self,
         record: &LogRecord<'_>,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
+        if self.next >= STORE_NUMBER_MAX {
+            return Ok(());
+        }
         let position = log.append(record)?;
         self.next += 1;
         self.durable.push(position, self.next);

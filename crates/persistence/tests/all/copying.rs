@@ -1,9 +1,13 @@
-//! Copying from a store that answers late, or not at all.
+//! Messages that a store gets from others: from a store that answers late or not at all, and from a
+//! publisher that goes on behind the last sequence.
 
 use crate::edges::{NOW, SESSION, store_at};
 use crate::parts::{MemoryLog, Outlet, TOPIC};
 use lanecast_persistence::{Store, StoreSettings};
-use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame, TimedRecords, TimedRecordsWriter};
+use lanecast_wire::store::{
+    Ballot, RecordsWriter, STORE_NUMBER_MAX, StoreAddress, StoreFrame, TimedRecords,
+    TimedRecordsWriter,
+};
 
 const OLD: Ballot = Ballot { epoch: 3, session: 9 };
 const ADDRESS: StoreAddress<'_> = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
@@ -42,6 +46,31 @@ fn a_donor_that_looks_for_its_messages_is_not_given_up() {
     store.on_frame(ADDRESS, &fetched, NOW + 50 * retry, &mut log, &mut out);
     let next: Vec<u64> = store.summaries().map(|stream| stream.next).collect();
     assert_eq!((next, ticks_of_copying(&mut store, &mut log, &mut out)), (vec![2], 0));
+}
+
+#[test]
+fn nothing_is_taken_behind_the_last_sequence() {
+    for is_sent_again in [false, true] {
+        let start = STORE_NUMBER_MAX - 2;
+        let mut store = store_at(start);
+        let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+        let query = StoreFrame::Query { ballot: OLD, next: start };
+        store.on_frame(ADDRESS, &query, NOW, &mut log, &mut out);
+        let mut writer = RecordsWriter::default();
+        // The log checks that its records can be read.
+        for number in 0..5 {
+            if is_sent_again {
+                writer.add(b"body");
+            } else {
+                store.on_message(OLD.session, number ^ 1, b"body", NOW, &mut log, &mut out);
+            }
+        }
+        let resend = StoreFrame::Resend { ballot: OLD, first: start, records: writer.records() };
+        store.on_frame(ADDRESS, &resend, NOW, &mut log, &mut out);
+        store.tick(2 * NOW, &mut log, &mut out);
+        let next: Vec<u64> = store.summaries().map(|stream| stream.next).collect();
+        assert_eq!(next, [STORE_NUMBER_MAX]);
+    }
 }
 
 #[test]

@@ -153,16 +153,23 @@ fn bad_names_directories_and_delays_are_refused_in_words() {
 #[test]
 fn frames_that_are_none_are_counted_and_harm_nobody() {
     use lanecast_transport::{Publish, Transport};
+    use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame, TimedRecords};
     let mut stores = Stores::new(1);
     let mut hostile = stores.domain.publisher("_store.store-0").expect("a publisher");
     assert!(hostile.wait_for_subscribers(1, TIMEOUT));
     let frames: [&[u8]; 4] = [b"", b"x", &[0xff; 300], &[1; 24]];
     frames.iter().for_each(|frame| hostile.send(frame).expect("sent"));
+    // An answer for which nobody has asked there.
+    let (log, records) = (Ballot { epoch: 1, session: 3 }, TimedRecords::EMPTY);
+    let answer = StoreFrame::Fetched { log, from: 0, first: 0, next: 0, records };
+    let mut bytes = Vec::new();
+    answer.write(StoreAddress { client: 3, source: 7, topic: "orders" }, &mut bytes);
+    hostile.send(&bytes).expect("sent");
     let mut publisher = stores.open(7);
     send(&mut stores, &mut publisher, 10);
     until_stable(&mut stores, &mut publisher);
     let stats = stores.servers[0].as_ref().expect("running").stats();
-    assert_eq!(stats.foreign_frames, 4, "{stats:?}");
+    assert_eq!(stats.foreign_frames, 5, "{stats:?}");
     assert_eq!(stats.clients, 1);
 }
 
