@@ -25,9 +25,6 @@ use std::ops::Range;
 use stream::Stream;
 pub use stream::StreamSummary;
 
-/// Requests to another store without an answer until it is given up.
-const UNANSWERED_MAX: u32 = 5;
-
 /// A store: keeps the messages of many streams.
 ///
 /// The driver subscribes to the topics, gives it live messages and frames, and calls
@@ -367,10 +364,10 @@ impl Store {
         let Some(copying) = &mut stream.copying else { return Ok(()) };
         if copying.next < copying.until {
             if copying.ask_at <= now {
-                if copying.asked >= UNANSWERED_MAX && copying.run.is_none() {
-                    // The publisher names another store when it is asked for the messages again.
-                    stream.copying = None;
-                    return Ok(());
+                if copying.is_unanswered() {
+                    // The publisher names another store when it is asked for the messages again,
+                    // or repeats that the run begins.
+                    return stream.end_copying(log);
                 }
                 copying.ask_at = now + self.settings.retry;
                 copying.asked += 1;
@@ -482,6 +479,7 @@ impl Store {
         out: &mut dyn StoreOutlet,
     ) -> Nanos {
         for index in 0..self.streams.len() {
+            let _ = self.streams[index].void_copies(log);
             let _ = self.copy(index, now, log, out);
             let _ = self.streams[index].append_early(log);
             if !self.streams[index].early.is_empty() {

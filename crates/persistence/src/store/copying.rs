@@ -3,6 +3,12 @@
 use crate::Nanos;
 use lanecast_wire::store::{Ballot, Consumption, Members, Run, TimedRecords};
 
+/// Requests to another store without an answer until it is given up.
+const UNANSWERED_MAX: u32 = 5;
+/// The same before a run begins. More, since all copies are void then: a donor that is started
+/// again comes back in that time.
+const TAKE_OVER_UNANSWERED_MAX: u32 = 100;
+
 /// Copying of what the log lacks.
 #[derive(Clone, Debug)]
 pub(super) struct Copying {
@@ -34,6 +40,12 @@ impl Copying {
         if self.ask_at == 0 || next > self.next {
             self.asked = 0;
         }
+    }
+
+    /// Whether the donor is to be given up.
+    pub(super) const fn is_unanswered(&self) -> bool {
+        let is_take_over = self.run.is_some();
+        self.asked >= if is_take_over { TAKE_OVER_UNANSWERED_MAX } else { UNANSWERED_MAX }
     }
 }
 

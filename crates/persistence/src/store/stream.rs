@@ -97,7 +97,7 @@ impl Stream {
             first: self.first.min(self.durable.next()),
             next: self.durable.next(),
             consumed: self.consumed(),
-            is_copying: self.copying.is_some(),
+            is_copying: self.copying.is_some() || self.has_void_copies(),
         }
     }
 
@@ -279,19 +279,39 @@ impl Stream {
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
         let stream = self.number;
+        self.end_copying(log)?;
         self.changed_at = log.append(&LogRecord::Promised { stream, ballot })?;
         (self.promised, self.is_live) = (ballot, false);
-        // What was copied for an earlier run is not part of the log.
-        self.copying = None;
         self.early.clear();
         Ok(())
+    }
+
+    /// Ends copying without the rest of the messages.
+    pub(super) fn end_copying(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        // What was copied for a run that has not begun is not part of the log. Until that is
+        // written, retention would keep it for good.
+        if self.is_taking_over() {
+            self.truncate(self.next, log)?;
+        }
+        self.copying = None;
+        Ok(())
+    }
+
+    /// Makes copies void that a replayed log ends with: their run has not begun.
+    pub(super) fn void_copies(&mut self, log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if self.has_void_copies() { self.truncate(self.next, log) } else { Ok(()) }
+    }
+
+    /// Whether the replayed log ends with copies of a run that has not begun.
+    fn has_void_copies(&self) -> bool {
+        self.copied.is_some_and(|copied| copied > self.next)
     }
 
     /// Gives up the messages from `next` on: they were never stable.
     pub(super) fn truncate(&mut self, next: u64, log: &mut impl StoreLog) -> Result<(), LogFull> {
         let stream = self.number;
         self.changed_at = log.append(&LogRecord::Truncated { stream, next })?;
-        self.next = next;
+        (self.next, self.copied) = (next, None);
         self.first = self.first.min(next);
         self.forget_runs(next);
         self.durable.truncate(next);

@@ -3,10 +3,10 @@
 
 use crate::edges::{NOW, SESSION, store_at};
 use crate::parts::{MemoryLog, Outlet, TOPIC};
-use lanecast_persistence::{Store, StoreSettings};
+use lanecast_persistence::{Store, StoreLog, StoreSettings};
 use lanecast_wire::store::{
-    Ballot, RecordsWriter, STORE_NUMBER_MAX, StoreAddress, StoreFrame, TimedRecords,
-    TimedRecordsWriter,
+    Ballot, LogRecord, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,
+    TimedRecords, TimedRecordsWriter,
 };
 
 const OLD: Ballot = Ballot { epoch: 3, session: 9 };
@@ -80,4 +80,80 @@ fn a_silent_donor_is_given_up() {
     let elsewhere = StoreFrame::Elsewhere { ballot: OLD, until: 2, donor: "b" };
     store.on_frame(ADDRESS, &elsewhere, NOW, &mut log, &mut out);
     assert!((2..10).contains(&ticks_of_copying(&mut store, &mut log, &mut out)));
+}
+
+/// A store that copies ten messages for a run, and has three of them.
+fn taking_over(log: &mut MemoryLog, out: &mut Outlet) -> Store {
+    let mut store = store_at(0);
+    begin(&mut store, log, out);
+    let mut writer = TimedRecordsWriter::default();
+    (0..3).for_each(|_| writer.add(1, b"body"));
+    fetch(&mut store, &writer, log, out);
+    store
+}
+
+const NEW: Ballot = Ballot { epoch: 5, session: SESSION };
+const CHOSEN: Ballot = Ballot { epoch: 4, session: 8 };
+
+fn begin(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
+    store.on_frame(ADDRESS, &StoreFrame::Open { ballot: NEW }, NOW, log, out);
+    let (members, start) = (Members { version: 1, stores: vec![("a".to_owned(), 5)] }, 10);
+    let runs = vec![Run { ballot: CHOSEN, start: 0 }, Run { ballot: NEW, start }];
+    let (ballot, chosen, number, donor) = (NEW, CHOSEN, 0, "b");
+    let frame = StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs };
+    store.on_frame(ADDRESS, &frame, NOW, log, out);
+}
+
+/// The donor answers with the first messages.
+fn fetch(store: &mut Store, writer: &TimedRecordsWriter, log: &mut MemoryLog, out: &mut Outlet) {
+    let records = writer.records();
+    let frame = StoreFrame::Fetched { log: CHOSEN, from: 0, first: 0, next: 10, records };
+    store.on_frame(ADDRESS, &frame, NOW, log, out);
+}
+
+/// Checks that the store has given up its copies, and that the run begins when it is asked again.
+#[track_caller]
+fn assert_begins_anew(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
+    let truncated = LogRecord::Truncated { stream: 0, next: 0 };
+    assert_eq!(log.last(), Some(truncated), "the copies are void");
+    begin(store, log, out);
+    let mut writer = TimedRecordsWriter::default();
+    (0..10).for_each(|_| writer.add(1, b"body"));
+    fetch(store, &writer, log, out);
+    let streams: Vec<(Ballot, u64)> = store.summaries().map(|it| (it.run, it.next)).collect();
+    assert_eq!(streams, [(NEW, 10)]);
+    assert_eq!(log.restore(store_at(0)).checkpoint().count(), 1, "it can be replayed");
+}
+
+#[test]
+fn a_take_over_ends_when_its_donor_is_gone() {
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let mut store = taking_over(&mut log, &mut out);
+    let ticks = ticks_of_copying(&mut store, &mut log, &mut out);
+    assert!((50..200).contains(&ticks), "{ticks}");
+    assert_begins_anew(&mut store, &mut log, &mut out);
+}
+
+#[test]
+fn a_store_that_starts_again_gives_up_what_it_had_copied() {
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    taking_over(&mut log, &mut out);
+    let mut store = log.restore(store_at(0));
+    assert_eq!(ticks_of_copying(&mut store, &mut log, &mut out), 1);
+    // It is told once.
+    let records = log.persisted();
+    log.restore(store_at(0)).tick(NOW, &mut log, &mut out);
+    assert_eq!(log.persisted(), records);
+    assert_begins_anew(&mut store, &mut log, &mut out);
+}
+
+#[test]
+fn a_later_run_makes_the_copies_of_the_one_before_void() {
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let mut store = taking_over(&mut log, &mut out);
+    let ballot = Ballot { epoch: 6, session: 4 };
+    store.on_frame(ADDRESS, &StoreFrame::Open { ballot }, NOW, &mut log, &mut out);
+    assert_eq!(ticks_of_copying(&mut store, &mut log, &mut out), 0);
+    let void = LogRecord::Truncated { stream: 0, next: 0 };
+    assert_eq!(log.all().filter(|it| *it == void).count(), 2, "before the copies, and behind");
 }

@@ -1,7 +1,7 @@
 //! A log in memory, and outlets that keep frames as bytes: each frame is written and read again.
 
 use lanecast_persistence::{
-    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, StoreLog, StoreOutlet,
+    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog, StoreOutlet,
 };
 use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
 
@@ -14,6 +14,26 @@ pub(crate) struct MemoryLog {
     /// Records at the end that are not durable.
     pub(crate) unwritten: u64,
     pub(crate) unix_ns: u64,
+}
+
+impl MemoryLog {
+    /// All records.
+    pub(crate) fn all(&self) -> impl Iterator<Item = LogRecord<'_>> {
+        self.records.iter().filter_map(|bytes| LogRecord::read(bytes))
+    }
+
+    /// The last record.
+    pub(crate) fn last(&self) -> Option<LogRecord<'_>> {
+        LogRecord::read(self.records.last()?)
+    }
+
+    /// The store as it comes back.
+    pub(crate) fn restore(&self, mut store: Store) -> Store {
+        for record in self.all() {
+            store.replay(&record).expect("records that follow from each other");
+        }
+        store
+    }
 }
 
 impl StoreLog for MemoryLog {

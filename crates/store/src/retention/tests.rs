@@ -304,3 +304,21 @@ fn a_stream_that_is_copied_is_waited_for_without_haste() {
     assert_eq!(step.ok(), Some(false), "the server would go on at once, for nothing");
     assert!(keeper.log.retention_due().is_some());
 }
+
+#[test]
+fn copies_for_a_run_that_never_began_are_given_up() {
+    let mut keeper = Keeper::new(StoreRetention::default(), &["orders", "quotes"]);
+    let (stream, body) = (0, &[7; BODY][..]);
+    keeper.add(&LogRecord::Promised { stream, ballot: Ballot { epoch: 2, session: 2 } });
+    keeper.add(&LogRecord::Truncated { stream, next: 0 });
+    // More than retention moves on for a segment.
+    for sequence in 0..200 {
+        keeper.add(&LogRecord::Copied { stream, sequence, unix_ns: 1, body });
+    }
+    // The store starts again, and neither the publisher nor the donor is there any more.
+    keeper.machine.tick(0, &mut keeper.log, &mut Unread);
+    for _ in 0..2_000 {
+        keeper.send(1);
+    }
+    keeper.retain();
+}
