@@ -11,6 +11,8 @@ pub(crate) struct HeldEvents {
     bytes: Vec<u8>,
     /// Events that the program has had.
     taken: usize,
+    /// Index, source and first sequence of each event that tells of discarded messages.
+    discarded: Vec<(usize, u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -31,12 +33,16 @@ impl HeldEvents {
         if self.len() == 0 {
             self.events.clear();
             self.bytes.clear();
+            self.discarded.clear();
             self.taken = 0;
         }
         let start = self.bytes.len();
         match &event {
             ReceiverEvent::Message(message) => self.bytes.extend_from_slice(message.bytes()),
             ReceiverEvent::Unkept { bytes, .. } => self.bytes.extend_from_slice(bytes),
+            ReceiverEvent::Discarded { source, first, .. } => {
+                self.discarded.push((self.events.len(), *source, *first));
+            }
             _ => {}
         }
         let (event, payload) = (event.without_payload(), start..self.bytes.len());
@@ -58,6 +64,27 @@ impl HeldEvents {
             }
             other => other.clone(),
         })
+    }
+
+    /// Source and sequence up to which the program has consumed when it is done with the event of
+    /// this index.
+    pub(crate) fn position_after(&self, index: usize) -> Option<(u64, u64)> {
+        let at = self.taken + index;
+        let (source, next) = position_after(&self.events.get(at)?.event)?;
+        Some((source, self.kept(source, next, at)))
+    }
+
+    /// Sequence up to which a program has consumed that is done with the messages before `next`,
+    /// and has not had the events that wait.
+    pub(crate) fn consumed(&self, source: u64, next: u64) -> u64 {
+        self.kept(source, next, self.taken)
+    }
+
+    /// Leaves out messages that are discarded by an event from index `from` on: others follow under
+    /// their sequences, which the program has not had.
+    fn kept(&self, source: u64, next: u64, from: usize) -> u64 {
+        let later = self.discarded.iter().filter(|(at, of, _)| *at >= from && *of == source);
+        later.map(|(.., first)| *first).fold(next, u64::min)
     }
 
     /// The program has had this number of events.

@@ -184,9 +184,8 @@ impl<T: Transport> DurableSubscriber<T> {
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
         let mut work = 0;
         while work < limit && self.held.len() > 0 {
-            let event = self.held.get(0);
-            let next = event.as_ref().and_then(position_after);
-            event.into_iter().for_each(&mut handler);
+            let next = self.held.position_after(0);
+            self.held.get(0).into_iter().for_each(&mut handler);
             self.held.advance(1);
             self.note_consumed(next);
             work += 1;
@@ -356,7 +355,8 @@ impl<T: Transport> DurableSubscriber<T> {
     /// ([`ReceiverEvent::Acknowledged`]). For [`Acknowledgement::Explicit`].
     pub fn acknowledge(&mut self, source: u64, sequence: u64) {
         let now = self.now();
-        self.machine.consumed(source, sequence.saturating_add(1), now);
+        let next = self.held.consumed(source, sequence.saturating_add(1));
+        self.machine.consumed(source, next, now);
     }
 
     /// Sequence of the next message of a stream; `None` if it has not begun.
