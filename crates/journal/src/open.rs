@@ -52,6 +52,9 @@ impl<S: Storage> Opened<S> {
             Segment::make(storage, &recycler, format, 1, &mut |_| Fill::AtOnce)?;
         }
         let segment_numbers = contiguous_segments(storage)?;
+        // The process before may have died, or failed, between a rename and its synchronization:
+        // no record is written to a segment whose name a crash takes away.
+        storage.sync_directory()?;
         let mut recovery = Recovery::new(storage, &segment_numbers);
         let mut catalog = recovery.catalog()?;
         let journal = recovery.open(segment_numbers[0])?.journal;

@@ -5,7 +5,7 @@
 
 use crate::file_name;
 use crate::lock::lock;
-use crate::storage::{Storage, StorageResult};
+use crate::storage::{OpenMode, Storage, StorageErrorKind, StorageResult};
 use std::sync::Mutex;
 
 /// Pool of files to reuse.
@@ -36,16 +36,21 @@ impl Recycler {
         // number of spares is bounded, so that retention frees space in the end.
         let is_of_use =
             bytes == self.segment_bytes && lock(&self.segment_numbers).len() < self.most;
-        let segment = file_name::segment(number);
-        if is_of_use {
-            storage.rename(&segment, &file_name::recycled(number))?;
-        } else {
-            storage.remove(&segment)?;
-        }
+        let (segment, recycled) = (file_name::segment(number), file_name::recycled(number));
+        let changed =
+            if is_of_use { storage.rename(&segment, &recycled) } else { storage.remove(&segment) };
+        let is_kept = match changed {
+            Ok(()) => is_of_use,
+            // An earlier attempt did it, and could not make it durable.
+            Err(error) if error.kind == StorageErrorKind::NotFound => {
+                storage.open(&recycled, OpenMode::Read).is_ok()
+            }
+            Err(error) => return Err(error),
+        };
         // Durable before the file is offered for reuse: a crash must not bring back the old name
         // over new contents.
         storage.sync_directory()?;
-        if is_of_use {
+        if is_kept {
             lock(&self.segment_numbers).push(number);
         }
         Ok(())

@@ -7,6 +7,7 @@ mod golden;
 mod kill;
 mod long_batches;
 mod model;
+mod names;
 mod reader;
 mod recycled;
 mod replay;
