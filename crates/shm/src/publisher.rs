@@ -77,6 +77,31 @@ impl Publisher {
         self.writer.segment().ring().back_pressured.load(Ordering::Relaxed)
     }
 
+    /// Whether the session has room for the topic `name`, or has it already.
+    ///
+    /// # Errors
+    /// As [`add_topic`](Publish::add_topic), which accepts the name otherwise.
+    pub fn can_add_topic(&self, name: &str) -> Result<(), TopicError> {
+        if self.known_topic(name).is_none() {
+            self.new_topic(name)?;
+        }
+        Ok(())
+    }
+
+    fn known_topic(&self, name: &str) -> Option<TopicId> {
+        self.topics.iter().position(|topic| topic == name).map(|index| TopicId(index as u32))
+    }
+
+    /// The entry of a topic that is not known, if there is room for it.
+    fn new_topic(&self, name: &str) -> Result<TopicEntry, TopicError> {
+        let entry = TopicEntry::new(name).ok_or(TopicError::Name(name.len()))?;
+        let most = self.writer.segment().limits().topics_max;
+        if self.topics.len() >= most as usize {
+            return Err(TopicError::Full(most));
+        }
+        Ok(entry)
+    }
+
     fn end(&mut self) {
         if !std::mem::replace(&mut self.is_closed, true) {
             self.writer.ring().close();
@@ -93,15 +118,11 @@ impl Publish for Publisher {
     type TopicError = TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
-        if let Some(known) = self.topics.iter().position(|topic| topic == name) {
-            return Ok(TopicId(known as u32));
+        if let Some(known) = self.known_topic(name) {
+            return Ok(known);
         }
-        let entry = TopicEntry::new(name).ok_or(TopicError::Name(name.len()))?;
+        let entry = self.new_topic(name)?;
         let index = self.topics.len() as u32;
-        let most = self.writer.segment().limits().topics_max;
-        if index >= most {
-            return Err(TopicError::Full(most));
-        }
         self.writer.ring().memory_mut().write_topic(index, &entry);
         // PAIRS(topics): release here, acquire in `StreamTable::note_topics` and
         // `LocalSession::has_any_topic`: the entry is written before it is counted.

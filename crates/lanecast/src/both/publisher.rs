@@ -56,11 +56,12 @@ impl Publish for BothPublisher {
     type TopicError = TopicError;
 
     fn add_topic(&mut self, name: &str) -> Result<TopicId, TopicError> {
-        // shm.topics_max <= net.topics_max, so if shared memory accepts the topic the network does
-        // too.
-        let topic = self.near.add_topic(name)?;
-        self.far.add_topic(name)?;
-        Ok(topic)
+        // One number stands for the topic in both halves, so either both get it or neither does.
+        self.near.can_add_topic(name)?;
+        let far = self.far.add_topic(name)?;
+        let near = self.near.add_topic(name)?;
+        assert_eq!(near, far, "both halves have the same topics");
+        Ok(near)
     }
 
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {

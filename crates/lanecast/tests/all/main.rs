@@ -5,4 +5,5 @@ mod groups;
 mod messages;
 mod presets;
 mod tokio_loop;
+mod topics;
 mod ways;
