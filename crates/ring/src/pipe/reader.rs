@@ -196,13 +196,24 @@ impl<T> Reader<T> {
 
 impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
-        while let Some(value) = self.try_read() {
+        let left = Leaving(self);
+        while let Some(value) = left.0.try_read() {
             drop(value);
         }
-        self.shared.park_flag.leave();
-        self.shared.freed.publish(DETACHED);
+    }
+}
+
+/// A reader being dropped, which tells the writer even if the drop of a value panics: the last end
+/// drops the remaining values.
+struct Leaving<'a, T>(&'a mut Reader<T>);
+
+impl<T> Drop for Leaving<'_, T> {
+    fn drop(&mut self) {
+        let Reader { shared, at, .. } = &*self.0;
+        shared.park_flag.leave();
+        shared.freed.publish(DETACHED);
         // SAFETY: only the drop of `shared` follows.
-        unsafe { self.shared.stop(READER, self.at) };
+        unsafe { shared.stop(READER, *at) };
     }
 }
 

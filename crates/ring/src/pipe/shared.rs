@@ -102,28 +102,51 @@ impl<T> Shared<T> {
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         // SAFETY: both ends are gone.
-        let [mut at, end] =
+        let [at, end] =
             [READER, WRITER].map(|which| self.stops[which].with(|stop| unsafe { *stop }));
-        let first = at.chunk;
-        while at.position() != end.position() {
-            if at.is_behind() {
-                assert!(at.advance(Chunk::next), "the writer was there");
+        // Relaxed: both ends are gone.
+        let spare = Chunk::from_raw(self.spare.load(Ordering::Relaxed));
+        let is_circle = matches!(self.room, PipeLayout::Ring { .. });
+        let mut rest = Rest { at, end: end.position(), first: at.chunk, spare, is_circle };
+        rest.drop_values();
+    }
+}
+
+/// Values and chunks that both ends have left. Its drop frees them even if the drop of a value
+/// panicked.
+struct Rest<T> {
+    at: PipePosition<T>,
+    end: u64,
+    first: Chunk<T>,
+    spare: Option<Chunk<T>>,
+    is_circle: bool,
+}
+
+impl<T> Rest<T> {
+    fn drop_values(&mut self) {
+        while self.at.position() != self.end {
+            if self.at.is_behind() {
+                assert!(self.at.advance(Chunk::next), "the writer was there");
             }
             // SAFETY: everything between the two ends was written and not read.
-            drop(unsafe { at.block.take(at.slot) });
-            at.slot += 1;
+            let value = unsafe { self.at.block.take(self.at.slot) };
+            self.at.slot += 1;
+            drop(value);
         }
-        // Relaxed: both ends are gone.
-        let spare = Chunk::<T>::from_raw(self.spare.load(Ordering::Relaxed));
-        let in_circle = matches!(self.room, PipeLayout::Ring { .. });
-        let behind = |chunk: &Chunk<T>| if in_circle { None } else { chunk.next() };
-        let mut rest = Some(first);
+    }
+}
+
+impl<T> Drop for Rest<T> {
+    fn drop(&mut self) {
+        self.drop_values();
+        let behind = |chunk: &Chunk<T>| if self.is_circle { None } else { chunk.next() };
+        let mut rest = Some(self.first);
         while let Some(chunk) = rest {
             rest = behind(&chunk);
             // SAFETY: both ends are gone, and no remaining chunk links to it.
             unsafe { chunk.free() };
         }
-        if let Some(spare) = spare {
+        if let Some(spare) = self.spare {
             // SAFETY: both ends are gone, and it is not in the chain.
             unsafe { spare.free() };
         }

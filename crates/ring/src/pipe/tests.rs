@@ -1,6 +1,7 @@
 //! Tests of pipes and channels, on one thread and under stress.
 
 mod model;
+mod panics;
 mod stress;
 
 use super::build::chain;

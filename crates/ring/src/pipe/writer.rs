@@ -239,6 +239,8 @@ impl<T, K> Writer<T, K> {
     }
 
     /// Closes the pipe, as a drop does; returns whether the reader sleeps.
+    ///
+    /// If the drop of a part panics, the pipe is closed, and the reader may sleep: signal.
     pub fn close(mut self) -> Peer {
         self.finish()
     }
@@ -249,11 +251,13 @@ impl<T, K> Writer<T, K> {
             return Peer::Awake;
         }
         let flushed = self.flush();
+        self.shared.close();
+        let peer = if flushed == Peer::Asleep { flushed } else { self.peer() };
+        // Last: the drop of a part may panic, and the reader must see the end all the same.
         while let Some(part) = self.unwrite() {
             drop(part);
         }
-        self.shared.close();
-        if flushed == Peer::Asleep { flushed } else { self.peer() }
+        peer
     }
 
     /// Whether the reader is gone, so that no value will be read any more.
@@ -327,10 +331,20 @@ fn next_chunk<T>(chunk: Chunk<T>, shared: &Shared<T>) -> Chunk<T> {
 impl<T, K> Drop for Writer<T, K> {
     fn drop(&mut self) {
         // The result is unused: a writer has no signal for the reader.
-        let _ = self.finish();
+        let _ = Leaving(self).0.finish();
+    }
+}
+
+/// A writer being dropped, which stores its position even if the drop of a part panics: the last
+/// end drops the remaining parts.
+struct Leaving<'a, T, K>(&'a mut Writer<T, K>);
+
+impl<T, K> Drop for Leaving<'_, T, K> {
+    fn drop(&mut self) {
+        let Writer { shared, at, sleeper, .. } = &mut *self.0;
         // SAFETY: only the drop of `shared` follows.
-        unsafe { self.shared.stop(WRITER, self.at) };
-        self.shared.freed.forget(&mut self.sleeper);
+        unsafe { shared.stop(WRITER, *at) };
+        shared.freed.forget(sleeper);
     }
 }
 
