@@ -28,6 +28,8 @@ pub mod poll;
 pub mod priority;
 pub mod process;
 pub mod raw_io;
+#[cfg(all(test, not(loom)))]
+mod refusal;
 mod replace;
 mod socket;
 pub mod tcp;

@@ -1,7 +1,6 @@
 //! Identity and state of processes.
 
 use std::fs;
-use std::sync::OnceLock;
 
 /// Identity of a process. Its id alone is reused after its death.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +20,7 @@ impl Identity {
         Self {
             pid,
             namespace: own_namespace(),
-            start_time: stat(pid).map_or(0, |stat| stat.start_time),
+            start_time: stat("self").map_or(0, |stat| stat.start_time),
         }
     }
 
@@ -33,12 +32,13 @@ impl Identity {
         if self.namespace != own_namespace() || self.namespace == 0 || self.pid == 0 {
             return false;
         }
-        !number_in_use(self.pid) || stat(self.pid).is_some_and(|stat| stat.state == State::Ended)
+        !number_in_use(self.pid)
+            || stat(self.pid).is_some_and(|stat| stat.state == State::Ended) && has_own_proc()
     }
 
     /// State of the process; `None` if it is not visible from here.
     pub fn state(&self) -> Option<State> {
-        if self.namespace != own_namespace() {
+        if self.namespace != own_namespace() || !has_own_proc() {
             return None;
         }
         stat(self.pid).filter(|stat| stat.start_time == self.start_time).map(|stat| stat.state)
@@ -63,23 +63,37 @@ struct Stat {
     start_time: u64,
 }
 
+/// The caller's PID namespace; 0 if unknown. Read each time, since a forked child can be in another
+/// one, even under the same process id.
 fn own_namespace() -> u64 {
-    static NAMESPACE: OnceLock<u64> = OnceLock::new();
-    *NAMESPACE.get_or_init(|| {
-        use std::os::unix::fs::MetadataExt;
-        fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
-    })
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
+/// Whether `/proc` has the process ids of the caller's namespace. A program in a new namespace that
+/// has not mounted its own `/proc` sees those of its parent's, which name other processes.
+fn has_own_proc() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| is_in_one_namespace(&status))
+}
+
+/// Whether proc(5) `status` has one process id: one for each namespace, from that of `/proc` down
+/// to the process's own.
+fn is_in_one_namespace(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NStgid:"));
+    ids.is_some_and(|ids| ids.split_ascii_whitespace().count() == 1)
+}
+
+/// Whether a process may have the id: only the kernel's own word, and no other refusal of the
+/// question, shows that none has.
 fn number_in_use(pid: u32) -> bool {
     let Ok(pid) = i32::try_from(pid) else { return false };
     // SAFETY: signal 0 only asks whether the process exists.
     let answer = unsafe { libc::kill(pid, 0) };
-    answer == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+fn stat(process: impl std::fmt::Display) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 /// Parses proc(5) `stat`: the command in brackets may hold brackets, so fields count from the last.
@@ -216,6 +230,70 @@ mod tests {
         unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
         assert_eq!((ended, is_gone), (true, false), "its other thread lives");
         assert!(is_gone_uncollected && identity.is_surely_gone(), "now it has ended");
+    }
+
+    #[test]
+    fn a_process_of_which_the_system_tells_nothing_is_not_gone() {
+        let own = Identity::own();
+        crate::refusal::in_thread_refused(libc::SYS_kill, move || {
+            assert!(!own.is_surely_gone());
+            assert!(!Identity { pid: 1 << 23, ..own }.is_surely_gone());
+        });
+    }
+
+    /// In a forked child: enters a new namespace, and looks from there at processes outside.
+    fn look_from_a_new_namespace() -> i32 {
+        let outside = Identity::own();
+        // SAFETY: unshare takes no pointers.
+        if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
+            return REFUSED;
+        }
+        // SAFETY: the child calls only what a forked child may.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let inside = Identity::own();
+            let is_right = !outside.is_surely_gone()
+                && inside.namespace != outside.namespace
+                && !inside.is_surely_gone()
+                && !has_own_proc();
+            // SAFETY: ends the child without what the program does at its end.
+            unsafe { libc::_exit(if is_right { 0 } else { 1 }) };
+        }
+        exit_status(child)
+    }
+
+    /// Exit status of a child that may not enter a namespace.
+    const REFUSED: i32 = 77;
+
+    fn exit_status(child: libc::pid_t) -> i32 {
+        let mut status = 0;
+        // SAFETY: the status is written there.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        libc::WEXITSTATUS(status) | libc::WTERMSIG(status)
+    }
+
+    #[test]
+    fn a_process_outside_of_a_new_namespace_is_not_gone() {
+        assert!(!Identity::own().is_surely_gone());
+        // SAFETY: the child calls only what a forked child may.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = look_from_a_new_namespace();
+            // SAFETY: ends the child without what the program does at its end.
+            unsafe { libc::_exit(status) };
+        }
+        match exit_status(child) {
+            REFUSED => eprintln!("skipped: this user may not make a PID namespace"),
+            status => assert_eq!(status, 0),
+        }
+    }
+
+    #[test]
+    fn proc_of_an_outer_namespace_is_recognised() {
+        assert!(has_own_proc());
+        assert!(is_in_one_namespace("Name:\tx\nNStgid:\t7\nNSpid:\t7\n"));
+        assert!(!is_in_one_namespace("Name:\tx\nNStgid:\t4711\t7\nNSpid:\t4711\t7\n"));
+        assert!(!is_in_one_namespace("Name:\tx\n"));
     }
 
     #[test]
