@@ -72,8 +72,8 @@ enum SlotWakeup {
     /// The publisher is another process: it writes to the subscriber's pipe, or changes the slot's
     /// word, on which the wake-up thread sleeps.
     Word(Arc<WatchedWord>),
-    /// The publisher signals it.
-    Event { _registered: SlotEvent },
+    /// The publisher signals it; the wake-up thread checks the announcement of sleep.
+    Event { _registered: SlotEvent, word: Arc<WatchedWord> },
 }
 
 /// Properties of a session that an image takes over.
@@ -429,19 +429,15 @@ impl Image {
     }
 
     /// Has wake-ups of the slot notify `event`: by the publisher, if it is in this process or can
-    /// open the pipe with number `pipe`. Returns the word for the wake-up thread to sleep on,
-    /// unless the publisher is in this process.
-    pub(crate) fn watch(
-        &mut self,
-        event: &Arc<ArmedEvent>,
-        pipe: Option<u64>,
-    ) -> Option<Arc<WatchedWord>> {
+    /// open the pipe with number `pipe`. Returns the word for the wake-up thread.
+    pub(crate) fn watch(&mut self, event: &Arc<ArmedEvent>, pipe: Option<u64>) -> Arc<WatchedWord> {
         let (memory, index) = (self.reader.memory(), self.reader.index());
         let is_local = self.publisher.is_none();
         let wakeup = self.wakeup.get_or_insert_with(|| {
             if is_local {
                 let registered = SlotEvent::register(memory.events(), index, Arc::clone(event));
-                SlotWakeup::Event { _registered: registered }
+                let word = WatchedWord::local_slot(memory.clone(), index);
+                SlotWakeup::Event { _registered: registered, word }
             } else {
                 // The publisher reads it only after the next announcement of sleep.
                 memory.slot(index).pipe.store(pipe.unwrap_or(0), Ordering::Relaxed);
@@ -449,8 +445,7 @@ impl Image {
             }
         });
         match wakeup {
-            SlotWakeup::Word(word) => Some(Arc::clone(word)),
-            SlotWakeup::Event { .. } => None,
+            SlotWakeup::Word(word) | SlotWakeup::Event { word, .. } => Arc::clone(word),
         }
     }
 

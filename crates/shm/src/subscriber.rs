@@ -98,7 +98,7 @@ impl Subscriber {
         let Some(wakeup) = &self.wakeup else { return };
         let signal = WatchedWord::signal(Arc::clone(&self.signal));
         let pipe = self.pipe.as_ref().map(WakePipe::number);
-        let images = self.images.iter_mut().filter_map(|image| image.watch(wakeup.event(), pipe));
+        let images = self.images.iter_mut().map(|image| image.watch(wakeup.event(), pipe));
         wakeup.watch(std::iter::once(signal).chain(images).collect());
         // New sessions have not announced sleep: the next empty poll does that for all.
         wakeup.event().notify();

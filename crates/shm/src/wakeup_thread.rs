@@ -1,6 +1,7 @@
 //! The thread that makes descriptors readable: it sleeps on the futex words of all ends of a domain
 //! whose programs asked for a descriptor, except for subscribers of publishers in the same process,
-//! which [signal these](crate::slot_events) themselves.
+//! which [signal these](crate::slot_events) themselves. Ten times a second it checks that no other
+//! process has taken a wake-up away.
 //!
 //! One for each domain handle, started with the first [`Wakeup`] and ended with the last. It always
 //! sleeps on all words, so that arming a descriptor wakes no thread: a word changes only if its end
@@ -17,16 +18,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Longest sleep without a wake-up; a change of a word ends it.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+/// Longest sleep without a wake-up; a change of a word ends it. Wake-ups that another process has
+/// taken away are found after that.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// Sleep where words can change unnoticed: without `membarrier`, or with more words than one system
 /// call can watch.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// Sleep where only words that stand in for a pipe can change unnoticed.
 const BACKUP_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval at which publishers that wait for room are checked for subscribers to evict, whose
-/// death changes no word.
-const EVICTION_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which ends are checked for lost wake-ups, and publishers that wait for room for
+/// subscribers to evict, whose death changes no word.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The wake-up thread of a domain handle, while there is one.
 #[derive(Debug, Default)]
@@ -129,7 +131,7 @@ struct WakeupAgent {
     ends: Vec<(Arc<WatchedEnd>, Vec<Arc<WatchedWord>>)>,
     /// Ends are sure to be seen asleep by the other side.
     is_covered: bool,
-    last_eviction_check: Instant,
+    last_check: Instant,
 }
 
 impl WakeupAgent {
@@ -139,7 +141,7 @@ impl WakeupAgent {
             seen_epoch: 0,
             ends: Vec::new(),
             is_covered: barrier::heavy_fence(),
-            last_eviction_check: Instant::now(),
+            last_check: Instant::now(),
         }
     }
 
@@ -158,15 +160,18 @@ impl Agent for WakeupAgent {
             self.collect();
         }
         let now = Instant::now();
-        let check_evictions = now - self.last_eviction_check >= EVICTION_INTERVAL;
-        if check_evictions {
-            self.last_eviction_check = now;
+        let is_check_due = now - self.last_check >= CHECK_INTERVAL;
+        if is_check_due {
+            self.last_check = now;
         }
         for (end, words) in &self.ends {
             // All of them, even after the first that changed: each is handled once.
             let changes = words.iter().filter(|word| word.take_change()).count();
-            if changes > 0 || !self.is_covered || check_evictions && end.has_to_evict() {
+            if changes > 0 || !self.is_covered || is_check_due && end.has_to_evict() {
                 end.notify();
+            }
+            if is_check_due {
+                end.recover_lost_wakeup(words);
             }
         }
         0
@@ -177,10 +182,11 @@ impl Agent for WakeupAgent {
             [(self.shared.changed.word(), self.seen_epoch); futex::WORDS_MAX];
         let mut limit = LONGEST_SLEEP;
         if self.ends.iter().any(|(end, _)| end.awaits_room()) {
-            limit = EVICTION_INTERVAL;
+            limit = CHECK_INTERVAL;
         }
         let mut count = 1;
-        for word in self.ends.iter().flat_map(|(_, words)| words) {
+        let words_of_all = self.ends.iter().flat_map(|(_, words)| words);
+        for word in words_of_all.filter(|word| word.is_slept_on()) {
             let Some(entry) = words.get_mut(count) else {
                 // More words than one call can watch: a change of the others is found a little
                 // later.

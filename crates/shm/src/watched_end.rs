@@ -23,6 +23,8 @@ pub(crate) struct WatchedEnd {
     words: Mutex<Vec<Arc<WatchedWord>>>,
     /// The session, if the end is its publisher.
     session: Option<Arc<LocalSession>>,
+    /// The descriptor is a pipe, which other processes can open.
+    has_pipe: bool,
 }
 
 /// A futex word that the wake-up thread sleeps on.
@@ -30,8 +32,18 @@ pub(crate) struct WatchedEnd {
 pub(crate) struct WatchedWord {
     place: WordPlace,
     seen: SeenValue,
-    /// The end is woken by other means, and by the word only if they fail.
-    is_backup: bool,
+    purpose: Purpose,
+}
+
+/// What the wake-up thread does with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Sleeps on it.
+    Only,
+    /// Sleeps on it, although the end is woken by other means unless they fail.
+    Backup,
+    /// Checks that the end is announced: the publisher is in this process, and signals the event.
+    Announcement,
 }
 
 /// Location of a futex word; keeps its memory mapped.
@@ -46,24 +58,35 @@ enum WordPlace {
 }
 
 impl WatchedWord {
-    fn new(place: WordPlace, is_backup: bool) -> Arc<Self> {
-        let word = Self { place, seen: SeenValue::default(), is_backup };
+    fn new(place: WordPlace, purpose: Purpose) -> Arc<Self> {
+        let word = Self { place, seen: SeenValue::default(), purpose };
         word.take_change();
         Arc::new(word)
     }
 
     /// The word of a subscriber's signal.
     pub(crate) fn signal(signal: Arc<WakeSignal>) -> Arc<Self> {
-        Self::new(WordPlace::Signal(signal), false)
+        Self::new(WordPlace::Signal(signal), Purpose::Only)
     }
 
     /// The wake word of slot `index`, whose subscriber may have a pipe.
     pub(crate) fn slot(segment: Segment, index: usize, has_pipe: bool) -> Arc<Self> {
-        Self::new(WordPlace::Slot(segment, index), has_pipe)
+        let purpose = if has_pipe { Purpose::Backup } else { Purpose::Only };
+        Self::new(WordPlace::Slot(segment, index), purpose)
     }
 
-    pub(crate) const fn is_backup(&self) -> bool {
-        self.is_backup
+    /// The wake word of slot `index`, whose publisher is in this process.
+    pub(crate) fn local_slot(segment: Segment, index: usize) -> Arc<Self> {
+        Self::new(WordPlace::Slot(segment, index), Purpose::Announcement)
+    }
+
+    pub(crate) fn is_backup(&self) -> bool {
+        self.purpose == Purpose::Backup
+    }
+
+    /// Whether the thread sleeps on the word.
+    pub(crate) fn is_slept_on(&self) -> bool {
+        self.purpose != Purpose::Announcement
     }
 
     pub(crate) fn word(&self) -> &AtomicU32 {
@@ -79,9 +102,24 @@ impl WatchedWord {
         self.seen.get()
     }
 
-    /// Whether the word has changed since the last call.
+    /// Whether the word has changed since the last call, and the thread sleeps on it.
     pub(crate) fn take_change(&self) -> bool {
-        self.seen.take_change(self.word())
+        self.is_slept_on() && self.seen.take_change(self.word())
+    }
+
+    /// Whether the other side would wake the end. If not, it has just done so, or another process
+    /// has withdrawn the announcement.
+    fn is_announced(&self) -> bool {
+        // Relaxed, both: the wake-up thread looks again.
+        match &self.place {
+            WordPlace::Signal(_) => true,
+            WordPlace::Slot(segment, index) => {
+                segment.gate().sleepers.load(Ordering::Relaxed) & 1 << *index != 0
+            }
+            WordPlace::Publisher(segment) => {
+                segment.gate().publisher_waits.load(Ordering::Relaxed) != 0
+            }
+        }
     }
 }
 
@@ -98,7 +136,7 @@ impl WatchedEnd {
         };
         event.arm();
         event.notify();
-        Ok(Self::new(event, None, Vec::new()))
+        Ok(Self { has_pipe: pipe.is_some(), ..Self::new(event, None, Vec::new()) })
     }
 
     /// The publisher of `session`.
@@ -106,7 +144,8 @@ impl WatchedEnd {
     /// # Errors
     /// If the process has no free descriptor.
     pub(crate) fn publisher(session: Arc<LocalSession>) -> io::Result<Self> {
-        let word = WatchedWord::new(WordPlace::Publisher(session.segment().clone()), false);
+        let place = WordPlace::Publisher(session.segment().clone());
+        let word = WatchedWord::new(place, Purpose::Only);
         Ok(Self::new(ArmedEvent::new()?, Some(session), vec![word]))
     }
 
@@ -115,7 +154,7 @@ impl WatchedEnd {
         session: Option<Arc<LocalSession>>,
         words: Vec<Arc<WatchedWord>>,
     ) -> Self {
-        Self { event: Arc::new(event), words: Mutex::new(words), session }
+        Self { event: Arc::new(event), words: Mutex::new(words), session, has_pipe: false }
     }
 
     pub(crate) const fn event(&self) -> &Arc<ArmedEvent> {
@@ -130,6 +169,18 @@ impl WatchedEnd {
     pub(crate) fn notify(&self) {
         let gate = self.session.as_ref().map(|session| session.segment().gate());
         arming::notify(&self.event, gate);
+    }
+
+    /// Makes the descriptor readable if a wake-up was lost, by accident or malice of another process:
+    /// the end is armed and not announced to all of its peers, or its signal is gone from the pipe.
+    pub(crate) fn recover_lost_wakeup(&self, words: &[Arc<WatchedWord>]) {
+        if self.event.is_armed() {
+            if !words.iter().all(|word| word.is_announced()) {
+                self.notify();
+            }
+        } else if self.has_pipe {
+            self.event.signal_again();
+        }
     }
 
     /// Whether the end is a publisher that waits for room, and may have to evict a subscriber for

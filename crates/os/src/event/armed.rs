@@ -13,6 +13,8 @@ use lanecast_base::sync::{AtomicBool, Ordering, fence};
 #[cfg(loom)]
 use loom::sync::{Mutex, MutexGuard};
 use std::io;
+#[cfg(not(loom))]
+use std::os::fd::AsFd;
 use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::{Mutex, MutexGuard};
@@ -115,6 +117,18 @@ impl ArmedEvent {
         }
     }
 
+    /// Signals again if the event is not armed and its descriptor not readable. The owner clears it
+    /// by [`clear_and_arm`](Self::clear_and_arm) alone, so that another process has emptied the
+    /// pipe.
+    #[cfg(not(loom))]
+    pub fn signal_again(&self) {
+        let _signalling = self.lock();
+        let is_armed = self.is_armed.load(Ordering::Relaxed);
+        if !is_armed && !super::wait_readable([self.event.as_fd()], Some(Duration::ZERO))[0] {
+            self.event.signal();
+        }
+    }
+
     /// Makes the descriptor readable, armed or not: as other processes do that have its pipe open.
     #[cfg(loom)]
     pub fn signal(&self) {
@@ -141,7 +155,7 @@ impl ArmedEvent {
 }
 
 #[cfg(not(loom))]
-impl std::os::fd::AsFd for ArmedEvent {
+impl AsFd for ArmedEvent {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.event.as_fd()
     }
@@ -151,7 +165,19 @@ impl std::os::fd::AsFd for ArmedEvent {
 mod tests {
     use super::*;
     use crate::event::wait_readable;
-    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_signal_that_is_gone_is_given_again_unless_the_event_is_armed() {
+        let event = ArmedEvent::new().unwrap();
+        event.arm();
+        event.signal_again();
+        assert!(!event.clear());
+        event.notify();
+        event.signal_again();
+        assert!(event.clear() && !event.clear());
+        event.signal_again();
+        assert!(event.clear());
+    }
 
     #[test]
     fn an_event_is_signalled_once_per_arming() {

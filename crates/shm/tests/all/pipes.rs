@@ -4,6 +4,11 @@ use lanecast_os::event::wait_readable;
 use lanecast_os::{make_pipe, open_pipe};
 use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, clean};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
+use lanecast_wire::shm::{GATE_LIVE_OFFSET, GateLive};
+use std::fs::File;
+use std::io::Read;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,9 +16,21 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Both ends in this process, which join as those of two processes do.
 fn open(directory: &Path) -> Domain {
+    open_joining(directory, false)
+}
+
+fn open_joining(directory: &Path, local_join: bool) -> Domain {
     let directory = directory.to_owned();
-    Domain::open(DomainSettings { directory, local_join: false, ..DomainSettings::default() })
+    let window_bytes = 64 << 10;
+    Domain::open(DomainSettings { directory, local_join, window_bytes, ..Default::default() })
         .expect("a domain")
+}
+
+/// Another process withdraws all announcements of a kind: writes zeroes at `offset` of the gate.
+fn withdraw(directory: &Path, publisher: &Publisher, offset: usize, bytes: &[u8]) {
+    let gate = directory.join(format!("{}.gate", publisher.session()));
+    let gate = File::options().write(true).open(gate).expect("a gate");
+    gate.write_all_at(bytes, (GATE_LIVE_OFFSET + offset) as u64).expect("written");
 }
 
 fn pipes(directory: &Path) -> Vec<PathBuf> {
@@ -142,4 +159,49 @@ fn pipes_of_dead_subscribers_are_removed_and_those_of_others_are_not() {
     drop(make_pipe(&dead[0], 0o600).expect("a pipe"));
     let _other = open(directory.path());
     assert_eq!(pipes(directory.path()), alive, "opening a domain cleans up, too");
+}
+
+#[test]
+fn a_subscriber_whose_announcement_was_withdrawn_is_woken() {
+    for local_join in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let domain = open_joining(directory.path(), local_join);
+        let (mut publisher, mut subscriber) = pair(&domain);
+        while take(&mut subscriber) > 0 || is_woken(&mut subscriber, Duration::ZERO) {}
+        withdraw(directory.path(), &publisher, offset_of!(GateLive, sleepers), &[0; 8]);
+        publisher.send(b"now").expect("room");
+        assert!(is_woken(&mut subscriber, LONG), "{local_join}");
+        assert_eq!(take(&mut subscriber), 1);
+    }
+}
+
+#[test]
+fn a_subscriber_whose_pipe_was_emptied_is_woken() {
+    for local_join in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let domain = open_joining(directory.path(), local_join);
+        let (mut publisher, mut subscriber) = pair(&domain);
+        let mut stranger = open_pipe(&pipes(directory.path())[0]).expect("a pipe");
+        for _ in 0..10 {
+            while take(&mut subscriber) > 0 || is_woken(&mut subscriber, Duration::ZERO) {}
+            publisher.send(b"now").expect("room");
+            assert!(stranger.read(&mut [0; 64]).expect("a signal") > 0);
+            assert!(is_woken(&mut subscriber, LONG), "{local_join}");
+            assert_eq!(take(&mut subscriber), 1);
+        }
+    }
+}
+
+#[test]
+fn a_publisher_whose_announcement_was_withdrawn_is_woken() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(directory.path());
+    let (mut publisher, mut subscriber) = pair(&domain);
+    publisher.wakeup().expect("a descriptor");
+    while publisher.try_send(&[1; 1_000]).is_ok() {}
+    let bytes = [0; size_of::<u32>()];
+    withdraw(directory.path(), &publisher, offset_of!(GateLive, publisher_waits), &bytes);
+    while take(&mut subscriber) > 0 {}
+    assert!(wait_readable([publisher.wakeup().expect("a descriptor")], Some(LONG))[0]);
+    publisher.try_send(b"now").expect("room");
 }
