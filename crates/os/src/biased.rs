@@ -17,7 +17,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{
-    Arc, AtomicBool, AtomicU64, Ordering, UnsafeCell, light_fence, light_fences_enabled, spin_hint,
+    Arc, AtomicBool, AtomicU64, Ordering, UnsafeCell, light_fence, spin_hint,
 };
 use std::time::{Duration, Instant};
 
@@ -169,7 +169,7 @@ impl<T> Visitor<T> {
             }
         }
         let guard = VisitorGuard { shared: &self.shared, value: PhantomData };
-        if !barrier::heavy_fence_within_process() && light_fences_enabled() {
+        if !barrier::heavy_fence_within_process() {
             return None; // The owner relies on barriers that the system now refuses.
         }
         // From here on the owner finds this visitor whenever it announces itself.

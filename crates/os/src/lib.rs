@@ -28,8 +28,8 @@ pub mod poll;
 pub mod priority;
 pub mod process;
 pub mod raw_io;
-#[cfg(all(test, not(loom)))]
-mod refusal;
+#[doc(hidden)]
+pub mod refusal;
 mod replace;
 mod socket;
 pub mod tcp;

@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_process_of_which_the_system_tells_nothing_is_not_gone() {
         let own = Identity::own();
-        crate::refusal::in_thread_refused(libc::SYS_kill, move || {
+        crate::refusal::without_call(libc::SYS_kill, move || {
             assert!(!own.is_surely_gone());
             assert!(!Identity { pid: 1 << 23, ..own }.is_surely_gone());
         });

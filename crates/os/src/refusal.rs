@@ -1,8 +1,14 @@
-//! A system call that the system refuses, as in a container with a strict profile: seccomp(2).
+//! A system call that the system refuses, as in a container with a strict profile: seccomp(2). For
+//! tests.
 
-/// Runs `test` in a thread whose calls of `call` fail with ENOSYS; skips it, with a word, where the
-/// system takes no filters.
-pub(crate) fn in_thread_refused(call: libc::c_long, test: impl FnOnce() + Send + 'static) {
+/// Runs `test` in a thread that the system refuses barriers; skips it, with a word, where it takes
+/// no filters.
+pub fn without_barriers(test: impl FnOnce() + Send + 'static) {
+    without_call(libc::SYS_membarrier, test);
+}
+
+/// Runs `test` in a thread whose calls of `call` fail with ENOSYS, and those of its children.
+pub(crate) fn without_call(call: libc::c_long, test: impl FnOnce() + Send + 'static) {
     let run = move || {
         if refuse(call) {
             test();

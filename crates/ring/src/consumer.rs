@@ -1,10 +1,9 @@
 //! The consumer: a reading end of a ring.
 
-use crate::cursor::{Cursor, DETACHED, sleep_on_any};
+use crate::cursor::{Cursor, DETACHED, SleepWord, sleep_on_any};
 use crate::gating::{GatingCursors, ParkMark};
 use crate::producer_lane::{PARK_TIME_MAX, RingBuffer};
 use crate::reader_throttle::{ReaderThrottle, pause};
-use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -233,7 +232,7 @@ impl<T> Consumer<T> {
     }
 
     /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.
-    pub(crate) fn word(&self) -> Option<(&AtomicU32, u32)> {
+    pub(crate) fn word(&self) -> Option<SleepWord<'_>> {
         self.mark.map(|mark| self.gates.word(mark))
     }
 

@@ -4,7 +4,7 @@
 //! each end waits for: a consumer waits for the producer's tail, or, in a pipeline, for other
 //! consumers' heads; the producer waits for the heads of the last stage.
 
-use crate::park_flag::{ParkFlag, Sleeper};
+use crate::park_flag::{ParkFlag, Sleeper, UNCOVERED_PARK_TIME};
 use lanecast_base::CachePadded;
 use lanecast_base::sync::{AtomicU32, AtomicU64, Ordering};
 use lanecast_os::futex;
@@ -94,19 +94,18 @@ impl Cursor {
         futex::wake(&self.rest.wakes, u32::MAX >> 1);
     }
 
-    /// Sets the park flag; the caller must then poll again. Returns the value of
-    /// [`word`](Self::word) until a wake-up.
-    pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> u32 {
+    /// Sets the park flag; the caller must then poll again.
+    pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> CursorMark {
         // Relaxed: the flag is set later, by a release that the waking thread acquires before it
         // counts the wake-up.
         let wakes = self.rest.wakes.load(Ordering::Relaxed);
-        self.rest.park_flag.mark(sleeper);
-        wakes
+        let is_covered = self.rest.park_flag.mark(sleeper);
+        CursorMark { wakes, is_covered }
     }
 
-    /// The word to sleep on.
-    pub(crate) fn word(&self) -> &AtomicU32 {
-        &self.rest.wakes
+    /// The word to sleep on after `mark`.
+    pub(crate) fn word(&self, mark: CursorMark) -> SleepWord<'_> {
+        SleepWord { word: &self.rest.wakes, mark }
     }
 
     /// Notes that a waiter on this cursor succeeded without a sleep.
@@ -121,17 +120,35 @@ impl Cursor {
     }
 }
 
+/// A park flag that was set on a cursor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CursorMark {
+    /// Number of wake-ups before.
+    wakes: u32,
+    /// Whether every publisher is sure to see the flag.
+    is_covered: bool,
+}
+
+/// The word of a marked cursor.
+#[derive(Clone, Copy, Debug)]
+pub struct SleepWord<'a> {
+    word: &'a AtomicU32,
+    mark: CursorMark,
+}
+
 /// Longest sleep with more cursors than one futex call can watch.
 const SHORT_PARK_TIME: Duration = Duration::from_millis(1);
 
-/// Sleeps at most `limit` until a wake-up of one of `words`: the words of marked cursors, with
-/// their values at that time. Returns at once without words.
+/// Sleeps at most `limit` until a wake-up of one of `words`. Returns at once without words.
 #[cold]
-pub(crate) fn sleep_on_any<'a>(
-    words: impl IntoIterator<Item = (&'a AtomicU32, u32)>,
-    limit: Duration,
-) {
-    let mut words = words.into_iter();
+pub(crate) fn sleep_on_any<'a>(words: impl IntoIterator<Item = SleepWord<'a>>, limit: Duration) {
+    let mut limit = limit;
+    let mut words = words.into_iter().map(|SleepWord { word, mark }| {
+        if !mark.is_covered {
+            limit = limit.min(UNCOVERED_PARK_TIME);
+        }
+        (word, mark.wakes)
+    });
     let Some(first) = words.next() else { return };
     let mut watched = [first; futex::WORDS_MAX];
     let mut count = 1;
@@ -139,6 +156,7 @@ pub(crate) fn sleep_on_any<'a>(
         *place = word;
         count += 1;
     }
-    let limit = if words.next().is_some() { limit.min(SHORT_PARK_TIME) } else { limit };
+    let has_more = words.next().is_some();
+    let limit = if has_more { limit.min(SHORT_PARK_TIME) } else { limit };
     futex::wait_any(&watched[..count], limit);
 }

@@ -1,8 +1,7 @@
 //! Gating cursors: those that a producer or consumer must not pass.
 
-use crate::cursor::{Cursor, DETACHED, sleep_on_any};
+use crate::cursor::{Cursor, CursorMark, DETACHED, SleepWord, sleep_on_any};
 use crate::park_flag::Sleeper;
-use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ struct GatingCursor {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParkMark {
     gate: usize,
-    wakes: u32,
+    mark: CursorMark,
 }
 
 impl GatingCursors {
@@ -74,14 +73,14 @@ impl GatingCursors {
     pub(crate) fn mark(&mut self, seen: u64) -> Option<ParkMark> {
         let gate = self.gates.iter().position(|gate| gate.cursor.get() == seen)?;
         let GatingCursor { cursor, sleeper } = &mut self.gates[gate];
-        let wakes = cursor.mark(sleeper);
-        (cursor.get() == seen).then_some(ParkMark { gate, wakes })
+        let mark = cursor.mark(sleeper);
+        (cursor.get() == seen).then_some(ParkMark { gate, mark })
     }
 
     /// The word to sleep on after [`mark`](Self::mark), with its value until a wake-up. No call of
     /// [`slowest`](Self::slowest) may lie between the two.
-    pub(crate) fn word(&self, mark: ParkMark) -> (&AtomicU32, u32) {
-        (self.gates[mark.gate].cursor.word(), mark.wakes)
+    pub(crate) fn word(&self, ParkMark { gate, mark }: ParkMark) -> SleepWord<'_> {
+        self.gates[gate].cursor.word(mark)
     }
 
     /// Notes a success without a sleep.

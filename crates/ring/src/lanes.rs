@@ -1,12 +1,11 @@
 //! Lanes: a consumer or worker of several producers, with an end in each producer's ring.
 
 use crate::consumer::Consumer;
-use crate::cursor::sleep_on_any;
+use crate::cursor::{SleepWord, sleep_on_any};
 use crate::exclusive_consumer::ExclusiveConsumer;
 use crate::producer_lane::PARK_TIME_MAX;
 use crate::reader_throttle::{ReaderThrottle, pause};
 use crate::work_claim::WorkClaim;
-use lanecast_base::sync::AtomicU32;
 use lanecast_base::{WaitStep, WaitStrategy, Waiter};
 
 /// Values taken from one of its own lanes before the next has its turn.
@@ -48,7 +47,7 @@ pub trait LaneEnd {
     /// Sets a park flag unless the stream has ended; returns whether there are no values.
     fn mark(&mut self) -> bool;
     /// The word to sleep on after that; `None` if the stream has ended.
-    fn word(&self) -> Option<(&AtomicU32, u32)>;
+    fn word(&self) -> Option<SleepWord<'_>>;
     /// Whether the producer is gone and all values are taken.
     fn is_closed(&self) -> bool;
 }
@@ -226,7 +225,7 @@ macro_rules! lane_end {
             fn mark(&mut self) -> bool {
                 self$(.$field)?.mark()
             }
-            fn word(&self) -> Option<(&AtomicU32, u32)> {
+            fn word(&self) -> Option<SleepWord<'_>> {
                 self$(.$field)?.word()
             }
             fn is_closed(&self) -> bool {

@@ -14,6 +14,10 @@
 
 use lanecast_base::sync::{AtomicU32, Ordering, fence, light_fence};
 use lanecast_os::barrier;
+use std::time::Duration;
+
+/// Longest sleep after a fence that did not reach every publisher.
+pub(crate) const UNCOVERED_PARK_TIME: Duration = Duration::from_millis(1);
 
 /// A consumer sleeps, or is about to.
 const ASLEEP: u32 = 1;
@@ -54,13 +58,18 @@ pub(crate) enum Fence {
 }
 
 impl Fence {
-    pub(crate) fn pass(self) {
+    /// Returns whether every publisher is sure to see the flag. If not, since the system has come
+    /// to refuse barriers, the sleep must be short, and the sleeper's request is to be
+    /// [forgotten](ParkFlag::forget): publishers may not have seen that either.
+    #[must_use]
+    pub(crate) fn pass(self) -> bool {
         match self {
-            // PAIRS(asleep): with `take`; publishers fence, because they see the request.
-            Self::Own => fence(Ordering::SeqCst),
-            Self::Process => {
-                barrier::heavy_fence_within_process();
+            Self::Own => {
+                // PAIRS(asleep): with `take`; publishers fence, because they see the request.
+                fence(Ordering::SeqCst);
+                true
             }
+            Self::Process => barrier::heavy_fence_within_process(),
         }
     }
 }
@@ -94,9 +103,14 @@ impl ParkFlag {
         self.word.fetch_and(!ASLEEP, Ordering::Acquire) & ASLEEP != 0
     }
 
-    /// Sets the flag: the caller must poll once more before it sleeps.
-    pub(crate) fn mark(&self, sleeper: &mut Sleeper) {
-        self.announce(sleeper).pass();
+    /// Sets the flag: the caller must poll once more before it sleeps. Returns whether every
+    /// publisher is sure to see it; if not, the sleep must be short.
+    pub(crate) fn mark(&self, sleeper: &mut Sleeper) -> bool {
+        let is_covered = self.announce(sleeper).pass();
+        if !is_covered {
+            self.forget(sleeper);
+        }
+        is_covered
     }
 
     /// Sets the flag without a fence, for consumers of several publishers: before the last poll

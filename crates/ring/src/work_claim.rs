@@ -6,10 +6,9 @@
 //! claimed, it sees the start of that run until its worker has finished.
 
 use crate::consumer::Consumer;
-use crate::cursor::{Cursor, DETACHED, IDLE};
+use crate::cursor::{Cursor, DETACHED, IDLE, SleepWord};
 use crate::producer_lane::RingBuffer;
 use crate::slots::Slots;
-use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 
 /// One worker's claims in one ring.
@@ -165,7 +164,7 @@ impl<T> WorkClaim<T> {
     }
 
     /// As for a consumer.
-    pub(crate) fn word(&self) -> Option<(&AtomicU32, u32)> {
+    pub(crate) fn word(&self) -> Option<SleepWord<'_>> {
         self.consumer.word()
     }
 

@@ -85,16 +85,17 @@ pub(crate) fn arm_subscriber(
     }
 }
 
-/// Arms a publisher's descriptor after a claim up to `end` found no space, and has `wake_thread`
-/// make the wake-up thread look; returns whether there is space now.
+/// Arms a publisher's descriptor after a claim up to `end` found no space; returns whether there is
+/// space now. `wake_thread` is told whether readers are sure to see the announcement, and makes the
+/// wake-up thread look.
 pub(crate) fn arm_publisher<M: Memory>(
     event: &ArmedEvent,
     writer: &mut RingWriter<M>,
-    wake_thread: impl FnOnce(),
+    wake_thread: impl FnOnce(bool),
     end: Position,
 ) -> bool {
     event.clear_and_arm();
-    writer.announce_wait();
-    wake_thread();
+    let is_covered = writer.announce_wait();
+    wake_thread(is_covered);
     writer.has_space(end)
 }

@@ -160,9 +160,13 @@ impl GatedWriter {
     fn await_room(&mut self, end: Position) -> bool {
         let Some(wakeup) = &self.wakeup else { return false };
         self.is_refused = true;
-        // The thread checks for dead subscribers from now on.
+        let wake_thread = |is_covered| {
+            wakeup.note_coverage(is_covered);
+            // The thread checks for dead subscribers from now on.
+            wakeup.wake_thread();
+        };
         if !wakeup.event().is_armed()
-            && arm_publisher(wakeup.event(), &mut self.ring, || wakeup.wake_thread(), end)
+            && arm_publisher(wakeup.event(), &mut self.ring, wake_thread, end)
         {
             return true;
         }

@@ -331,12 +331,12 @@ impl<M: Memory> RingWriter<M> {
     }
 
     /// Announces that the writer waits for readers, who then change its wake word. The caller
-    /// checks after this, not before, that it has to wait.
-    pub(crate) fn announce_wait(&self) {
+    /// checks after this, not before, that it has to wait. Returns whether readers are sure to see
+    /// the announcement.
+    pub(crate) fn announce_wait(&self) -> bool {
         self.memory.gate().publisher_waits.store(1, Ordering::Relaxed);
         // PAIRS(asymmetric): flag, fence, cursors here; cursor, fence, flag in `RingReader`.
-        // Without coverage the wake-up thread looks by itself.
-        self.memory.heavy_fence();
+        self.memory.heavy_fence()
     }
 
     /// Sleeps until a reader moves or joins, or `limit` has passed; not at all if `done`.

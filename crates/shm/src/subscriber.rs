@@ -108,15 +108,15 @@ impl Subscriber {
     /// after others, leaves it readable.
     #[cold]
     fn update_wakeup(&self, work: usize) {
-        let Some(event) = self.wakeup.as_ref().map(Wakeup::event) else { return };
+        let Some(wakeup) = &self.wakeup else { return };
+        let event = wakeup.event();
         if work > 0 {
             event.notify();
         } else if has_to_arm(event, self.pipe.is_some()) {
             let announce = || self.images.iter().for_each(Image::announce_sleep);
-            // Without coverage the wake-up thread makes the subscriber look, each millisecond.
             // PAIRS(asymmetric): sleepers, fence, commits here; commit, fence, sleepers in the
             // writers.
-            let fence = || _ = barrier::heavy_fence();
+            let fence = || wakeup.note_coverage(barrier::heavy_fence());
             arm_subscriber(event, announce, fence, || {
                 let is_awaited = self.signal.epoch() != self.seen_epoch;
                 is_awaited || self.images.iter().any(Image::has_news)

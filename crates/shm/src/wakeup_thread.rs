@@ -12,7 +12,7 @@ use crate::watched_end::{WatchedEnd, WatchedWord};
 use lanecast_base::sync::AtomicU32;
 use lanecast_base::{Agent, AgentRunner};
 use lanecast_os::event::ArmedEvent;
-use lanecast_os::{barrier, futex};
+use lanecast_os::futex;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -79,6 +79,14 @@ impl Wakeup {
         self.thread.shared.changed.wake();
     }
 
+    /// Notes whether the fence after the descriptor was armed reaches the other side. Without that
+    /// the thread makes the descriptor readable each millisecond.
+    pub(crate) fn note_coverage(&self, is_covered: bool) {
+        if self.end.note_coverage(is_covered) {
+            self.wake_thread();
+        }
+    }
+
     /// Makes the thread look at the end now.
     pub(crate) fn wake_thread(&self) {
         self.thread.shared.changed.wake();
@@ -129,20 +137,12 @@ struct WakeupAgent {
     /// Epoch of `shared.changed` at the last look.
     seen_epoch: u32,
     ends: Vec<(Arc<WatchedEnd>, Vec<Arc<WatchedWord>>)>,
-    /// Ends are sure to be seen asleep by the other side.
-    is_covered: bool,
     last_check: Instant,
 }
 
 impl WakeupAgent {
     fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            seen_epoch: 0,
-            ends: Vec::new(),
-            is_covered: barrier::heavy_fence(),
-            last_check: Instant::now(),
-        }
+        Self { shared, seen_epoch: 0, ends: Vec::new(), last_check: Instant::now() }
     }
 
     /// Copies the set of ends and words, which keeps their memory mapped during a sleep.
@@ -167,7 +167,7 @@ impl Agent for WakeupAgent {
         for (end, words) in &self.ends {
             // All of them, even after the first that changed: each is handled once.
             let changes = words.iter().filter(|word| word.take_change()).count();
-            if changes > 0 || !self.is_covered || is_check_due && end.has_to_evict() {
+            if changes > 0 || end.is_uncovered() || is_check_due && end.has_to_evict() {
                 end.notify();
             }
             if is_check_due {
@@ -197,7 +197,7 @@ impl Agent for WakeupAgent {
             *entry = (word.word(), word.seen());
             count += 1;
         }
-        if !self.is_covered && count > 1 {
+        if self.ends.iter().any(|(end, _)| end.is_uncovered()) {
             limit = SHORT_SLEEP;
         }
         futex::wait_any(&words[..count], limit);

@@ -11,7 +11,7 @@ use crate::ring_writer::bits;
 use crate::segment::Segment;
 use crate::wake_pipe::WakePipe;
 use crate::wake_signal::WakeSignal;
-use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_base::sync::{AtomicBool, AtomicU32, Ordering};
 use lanecast_os::event::ArmedEvent;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,8 @@ pub(crate) struct WatchedEnd {
     session: Option<Arc<LocalSession>>,
     /// The descriptor is a pipe, which other processes can open.
     has_pipe: bool,
+    /// The other side may not have seen that the end was armed, and must not be relied on.
+    is_uncovered: AtomicBool,
 }
 
 /// A futex word that the wake-up thread sleeps on.
@@ -35,7 +37,7 @@ pub(crate) struct WatchedWord {
     purpose: Purpose,
 }
 
-/// What the wake-up thread does with a word.
+/// Use that the wake-up thread makes of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// Sleeps on it.
@@ -154,7 +156,13 @@ impl WatchedEnd {
         session: Option<Arc<LocalSession>>,
         words: Vec<Arc<WatchedWord>>,
     ) -> Self {
-        Self { event: Arc::new(event), words: Mutex::new(words), session, has_pipe: false }
+        Self {
+            event: Arc::new(event),
+            words: Mutex::new(words),
+            session,
+            has_pipe: false,
+            is_uncovered: AtomicBool::new(false),
+        }
     }
 
     pub(crate) const fn event(&self) -> &Arc<ArmedEvent> {
@@ -171,8 +179,24 @@ impl WatchedEnd {
         arming::notify(&self.event, gate);
     }
 
-    /// Makes the descriptor readable if a wake-up was lost, by accident or malice of another process:
-    /// the end is armed and not announced to all of its peers, or its signal is gone from the pipe.
+    /// Notes whether the fence after the end was armed reaches the other side; returns whether that
+    /// has changed.
+    pub(crate) fn note_coverage(&self, is_covered: bool) -> bool {
+        // Relaxed, both: the owner wakes the thread after a change.
+        let has_changed = self.is_uncovered() == is_covered;
+        if has_changed {
+            self.is_uncovered.store(!is_covered, Ordering::Relaxed);
+        }
+        has_changed
+    }
+
+    pub(crate) fn is_uncovered(&self) -> bool {
+        self.is_uncovered.load(Ordering::Relaxed)
+    }
+
+    /// Makes the descriptor readable if a wake-up was lost, by accident or malice of another
+    /// process: the end is armed and not announced to all of its peers, or its signal is gone from
+    /// the pipe.
     pub(crate) fn recover_lost_wakeup(&self, words: &[Arc<WatchedWord>]) {
         if self.event.is_armed() {
             if !words.iter().all(|word| word.is_announced()) {

@@ -1,9 +1,8 @@
 //! The lane reader: a consumer's reading end of one lane.
 
 use super::frame_memory::{ByteLane, Frame};
-use crate::cursor::{Cursor, DETACHED};
+use crate::cursor::{Cursor, DETACHED, SleepWord};
 use crate::gating::{GatingCursors, ParkMark};
-use lanecast_base::sync::AtomicU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -143,7 +142,7 @@ impl LaneReader {
     }
 
     /// The word to sleep on after [`mark`](Self::mark); `None` if the stream has ended.
-    pub(super) fn word(&self) -> Option<(&AtomicU32, u32)> {
+    pub(super) fn word(&self) -> Option<SleepWord<'_>> {
         self.mark.map(|mark| self.gates.word(mark))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{Closed, RecvTimeoutError, TryRecvError};
 use super::reader::Reader;
-use crate::park_flag::Fence;
+use crate::park_flag::{Fence, UNCOVERED_PARK_TIME};
 use crate::producer_lane::PARK_TIME_MAX;
 use crate::signal::{Deadline, PollSet, Signals};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
@@ -185,17 +185,22 @@ impl<T> FanIn<T> {
         let Self { lanes, awake, .. } = self;
         // One fence for all of them.
         let fences = awake.iter().map(|&sender| lanes[sender].reader.announce());
-        fences.max().unwrap_or(Fence::Own).pass();
+        let is_covered = fences.max().unwrap_or(Fence::Own).pass();
+        let mut is_any_found = false;
         awake.retain(|&sender| {
             let SenderLane { reader, state } = &mut lanes[sender];
+            reader.note_coverage(is_covered);
             // A sender that is gone sends no signal.
             let is_found = reader.settle() || reader.is_closed();
-            *state = if is_found { State::Awake } else { State::Asleep };
-            is_found
+            is_any_found |= is_found;
+            // Nor one that may not see the flag.
+            let stays = is_found || !is_covered;
+            *state = if stays { State::Awake } else { State::Asleep };
+            stays
         });
         self.turn = 0;
-        if self.awake.is_empty() {
-            self.poll_signals(limit);
+        if !is_any_found {
+            self.poll_signals(if is_covered { limit } else { limit.min(UNCOVERED_PARK_TIME) });
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Reader<T> {
     seen: usize,
     /// Whether its park flag is set and no value has been found since.
     is_asleep: bool,
+    /// Whether the writer is sure to see the park flag.
+    is_covered: bool,
     sleeper: Sleeper,
     /// Position up to which blocks of a ring are released to the writer.
     released: u64,
@@ -37,6 +39,7 @@ impl<T> Reader<T> {
             at: start,
             seen: 0,
             is_asleep: false,
+            is_covered: true,
             sleeper: Sleeper::default(),
             released: 0,
             release,
@@ -132,7 +135,8 @@ impl<T> Reader<T> {
     /// Whether a value is available. If not, this sets the reader's park flag in the same step: the
     /// writer's next flush returns [`Asleep`](super::Peer::Asleep), once, and the writer must then
     /// signal. A caller that polls again without waiting may get that signal late. No signal comes
-    /// once the pipe [is closed](Self::is_closed): check that before waiting.
+    /// once the pipe [is closed](Self::is_closed): check that before waiting. It may be missing if
+    /// the reader [is not covered](Self::is_covered).
     #[inline]
     pub fn check(&mut self) -> bool {
         if self.at.slot != self.seen {
@@ -141,12 +145,28 @@ impl<T> Reader<T> {
         if self.poll_block() {
             return true;
         }
-        self.announce().pass();
+        let is_covered = self.announce().pass();
+        self.note_coverage(is_covered);
         self.settle()
     }
 
+    /// Whether the writer is sure to signal after the last failed [`check`](Self::check). If not,
+    /// since the system refuses `membarrier` although it granted it before, check again after a
+    /// millisecond.
+    pub const fn is_covered(&self) -> bool {
+        self.is_covered
+    }
+
+    /// Notes what the fence after [`announce`](Self::announce) returned.
+    pub(super) fn note_coverage(&mut self, is_covered: bool) {
+        self.is_covered = is_covered;
+        if !is_covered {
+            self.shared.park_flag.forget(&mut self.sleeper);
+        }
+    }
+
     /// Sets the park flag of a reader without values: the caller must pass the fence, then call
-    /// [`settle`](Self::settle).
+    /// [`note_coverage`](Self::note_coverage) and [`settle`](Self::settle).
     #[must_use]
     pub(super) fn announce(&mut self) -> Fence {
         self.shared.park_flag.announce(&mut self.sleeper)

@@ -2,6 +2,7 @@
 
 use super::error::{Closed, RecvTimeoutError, TryRecvError};
 use super::reader::Reader;
+use crate::park_flag::UNCOVERED_PARK_TIME;
 use crate::producer_lane::PARK_TIME_MAX;
 use crate::signal::{Deadline, Semaphore, Signals};
 use lanecast_base::{WaitStep, WaitStrategy, Waiter, spin};
@@ -109,7 +110,8 @@ impl<T> Receiver<T> {
     #[cold]
     fn park(&mut self, limit: Duration) {
         if !self.reader.check() && !self.reader.is_closed() {
-            self.semaphore.poll(limit);
+            let is_covered = self.reader.is_covered();
+            self.semaphore.poll(if is_covered { limit } else { limit.min(UNCOVERED_PARK_TIME) });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod model;
 mod panics;
+mod refusals;
 mod stress;
 
 use super::build::chain;

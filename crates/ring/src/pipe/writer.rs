@@ -7,11 +7,10 @@ use super::parts::Parts;
 use super::peer::{Peer, Unbounded};
 use super::pipe_position::PipePosition;
 use super::shared::{PipeLayout, Shared, WRITER};
-use crate::cursor::DETACHED;
+use crate::cursor::{DETACHED, sleep_on_any};
 use crate::park_flag::{ParkFlag, Sleeper};
 use core::marker::PhantomData;
 use lanecast_base::sync::{Arc, Ordering};
-use lanecast_os::futex;
 use std::time::Duration;
 
 /// Distance in blocks at which lines are prefetched for writing from the reader's cache.
@@ -278,9 +277,9 @@ impl<T, K> Writer<T, K> {
     pub(super) fn sleep_until_space(&mut self, limit: Duration) {
         let PipeLayout::Ring { total, .. } = self.shared.room else { return };
         let freed = &self.shared.freed;
-        let wakes = freed.mark(&mut self.sleeper);
+        let mark = freed.mark(&mut self.sleeper);
         if freed.get() == self.limit - total {
-            futex::wait(freed.word(), wakes, limit);
+            sleep_on_any([freed.word(mark)], limit);
         }
     }
 

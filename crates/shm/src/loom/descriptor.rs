@@ -220,7 +220,8 @@ fn a_reading_signals_the_descriptor_of_a_refused_claim() {
                 let end = writer.at().plus(frame_bytes(u64::from(LENGTH)));
                 // As `GatedWriter::await_room`.
                 while !writer.has_space(end) {
-                    if !event.is_armed() && arming::arm_publisher(&event, &mut writer, || {}, end) {
+                    if !event.is_armed() && arming::arm_publisher(&event, &mut writer, |_| {}, end)
+                    {
                         break;
                     }
                     writer.forget_limit();

@@ -1,6 +1,7 @@
 //! The named pipe by which publishers of other processes make a subscriber's descriptor readable.
 
 use lanecast_os::event::wait_readable;
+use lanecast_os::refusal::without_barriers;
 use lanecast_os::{make_pipe, open_pipe};
 use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, clean};
 use lanecast_transport::{Event, Publish, Subscribe, Transport};
@@ -204,4 +205,27 @@ fn a_publisher_whose_announcement_was_withdrawn_is_woken() {
     while take(&mut subscriber) > 0 {}
     assert!(wait_readable([publisher.wakeup().expect("a descriptor")], Some(LONG))[0]);
     publisher.try_send(b"now").expect("room");
+}
+
+/// The system refuses barriers after the process has registered for them: messages can come
+/// unnoticed, and the subscriber is woken to look for them.
+#[test]
+fn a_subscriber_without_barriers_is_woken_to_look() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(directory.path());
+    let (mut publisher, mut subscriber) = pair(&domain);
+    without_barriers(move || {
+        publisher.send(b"now").expect("room");
+        sleep_and_take(&mut subscriber);
+        for _ in 0..3 {
+            assert_eq!(take(&mut subscriber), 0);
+            assert!(is_woken(&mut subscriber, LONG));
+        }
+        publisher.wakeup().expect("a descriptor");
+        while publisher.try_send(&[1; 1_000]).is_ok() {}
+        for _ in 0..3 {
+            assert!(wait_readable([publisher.wakeup().expect("a descriptor")], Some(LONG))[0]);
+            publisher.try_send(&[1; 1_000]).expect_err("nothing was read");
+        }
+    });
 }
