@@ -150,6 +150,8 @@ pub struct ShmBatch<'a> {
 
 impl<'a> ShmBatch<'a> {
     pub(crate) fn new(writer: &'a mut GatedWriter) -> Self {
+        // The last batch may have been leaked.
+        writer.ring().unstage();
         let end = writer.ring().at();
         Self { writer, end, last: (end, 0), first_length: 0, count: 0 }
     }

@@ -43,6 +43,8 @@ pub(crate) struct RingWriter<M> {
     next_numbers: Vec<u64>,
     /// The staged messages of a batch, in order.
     staged: Vec<StagedRun>,
+    /// Number of staged messages of each topic.
+    staged_counts: Vec<u64>,
     /// Last evicted lease of each slot: a private copy of the words that readers see.
     evicted: [u64; SUBSCRIBERS_MAX as usize],
 }
@@ -86,6 +88,7 @@ impl<M: Memory> RingWriter<M> {
             limit,
             next_numbers: Vec::new(),
             staged: Vec::new(),
+            staged_counts: Vec::new(),
             evicted: [0; SUBSCRIBERS_MAX as usize],
         }
     }
@@ -101,6 +104,7 @@ impl<M: Memory> RingWriter<M> {
     /// Adds the next topic, without messages.
     pub(crate) fn add_topic(&mut self) {
         self.next_numbers.push(0);
+        self.staged_counts.push(0);
     }
 
     /// Number of topics.
@@ -201,20 +205,15 @@ impl<M: Memory> RingWriter<M> {
         }
     }
 
-    #[inline(always)]
-    fn take_number(&mut self, topic: u32) -> u64 {
-        let next = &mut self.next_numbers[topic as usize];
-        let number = *next;
-        *next = number.wrapping_add(1);
-        number
-    }
-
     /// Prepares a message at `at`, `bytes` long in the ring, that
     /// [`commit_batch`](Self::commit_batch) makes visible. All but the first get their commit word
     /// at once, since readers stop before the first.
     #[inline]
     pub(crate) fn stage(&mut self, at: Position, topic: u32, length: u32, bytes: u64) {
-        let number = self.take_number(topic);
+        // Numbers are taken by the commit: a batch can be leaked, without even a drop.
+        let staged = &mut self.staged_counts[topic as usize];
+        let number = self.next_numbers[topic as usize].wrapping_add(*staged);
+        *staged += 1;
         let end = at.plus(bytes);
         match self.staged.last_mut() {
             Some(run) if run.topic == topic && run.count < UNCOUNTED_MAX => {
@@ -229,11 +228,10 @@ impl<M: Memory> RingWriter<M> {
         }
     }
 
-    /// Discards staged messages: the next ones get their numbers.
+    /// Discards staged messages.
     pub(crate) fn unstage(&mut self) {
         for run in self.staged.drain(..) {
-            let next = &mut self.next_numbers[run.topic as usize];
-            *next = next.wrapping_sub(u64::from(run.count));
+            self.staged_counts[run.topic as usize] = 0;
         }
     }
 
@@ -248,6 +246,9 @@ impl<M: Memory> RingWriter<M> {
             let counted = self.memory.count(run.topic);
             let count = counted.load(Ordering::Relaxed).wrapping_add(u64::from(run.count));
             advance(counted, count, &self.memory.ring().head, run.end);
+            let next = &mut self.next_numbers[run.topic as usize];
+            *next = next.wrapping_add(u64::from(run.count));
+            self.staged_counts[run.topic as usize] = 0;
         }
         self.at = next;
         // Its memory serves the next batch.

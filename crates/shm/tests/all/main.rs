@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod access;
+mod batches;
 mod hostile;
 mod local_join;
 mod model;
