@@ -23,7 +23,8 @@ fn membarrier(command: libc::c_int) -> bool {
 
 /// Registers this process, once, so that its light fences are free; returns whether it could.
 ///
-/// If the kernel or a sandbox refuses, light fences stay full fences: slower, but as correct.
+/// If the kernel or a sandbox refuses, or a CPU cannot be visited in time, light fences stay full
+/// fences: slower, but as correct.
 pub fn register() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| {
@@ -31,7 +32,7 @@ pub fn register() -> bool {
         // through its peers' messages.
         let registered = membarrier(CMD_REGISTER_PRIVATE_EXPEDITED)
             && membarrier(CMD_REGISTER_GLOBAL_EXPEDITED)
-            && cpu_sweep::run()
+            && cpu_sweep::run(cpu_sweep::LIMIT)
             && everywhere();
         if registered {
             sync::enable_light_fences();
