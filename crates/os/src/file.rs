@@ -148,13 +148,24 @@ pub fn memory_file(bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// Bytes reserved at a time: a call that a signal interrupts can lose all that it has reserved, so
+/// that with regular signals a long one would never end. The last bytes come first: a file that is
+/// too large for its file system is refused before any memory is taken.
+const RESERVED_AT_ONCE: i64 = 2 << 20;
+
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let bytes = i64::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut left = bytes;
     loop {
+        let count = RESERVED_AT_ONCE.min(left);
         // SAFETY: the descriptor is open.
-        match checked(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) }) {
+        match checked(unsafe { libc::fallocate(file.as_raw_fd(), 0, left - count, count) }) {
+            Ok(_) => left -= count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result.map(drop),
+            Err(error) => return Err(error),
+        }
+        if left == 0 {
+            return Ok(());
         }
     }
 }
@@ -208,4 +219,22 @@ fn open_at_once(path: &Path, writable: bool) -> io::Result<File> {
         .write(writable)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn all_bytes_are_reserved_piece_by_piece() {
+        let piece = RESERVED_AT_ONCE as u64;
+        for bytes in [4_096, piece, piece + 4_096, 3 * piece - 4_096] {
+            let file = memory_file(bytes).unwrap().metadata().unwrap();
+            assert_eq!(file.len(), bytes);
+            assert!(file.blocks() * 512 >= bytes, "{} blocks", file.blocks());
+        }
+        assert!(memory_file(0).is_err());
+        assert!(memory_file(u64::MAX).is_err());
+    }
 }
