@@ -11,6 +11,10 @@ use crate::path::Path;
 use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
 
+/// Most pairs of values that one condition compares if its two sides are fields with several
+/// values; beyond it is UNKNOWN.
+pub const PAIRS_MAX: usize = 65_536;
+
 /// Access to the fields of a message, named by `F`.
 pub trait FieldSource<F = Path> {
     /// The values of `field`; empty if it is absent.
@@ -69,22 +73,20 @@ impl<'a, R> Interpreter<'a, R> {
             Expr::Not(part) => !self.truth(part),
             Expr::And(parts) => self.semantics.all(parts.iter().map(|part| self.truth(part))),
             Expr::Or(parts) => self.semantics.any(parts.iter().map(|part| self.truth(part))),
-            Expr::Compare(comparison, parts) => self.any(&parts[0], |left| {
-                self.any(&parts[1], |right| left.compare(*comparison, right))
-            }),
-            Expr::Between(parts) => self.any(&parts[0], |value| {
-                let low = self.any(&parts[1], |low| value.compare(Comparison::GreaterOrEqual, low));
-                let high = self.any(&parts[2], |high| value.compare(Comparison::LessOrEqual, high));
-                // Both bounds concern one value, so the semantics of the filter do not matter here.
-                Semantics::Sql.all([low, high])
-            }),
-            Expr::In(part, set) => {
-                self.any_of(part, set, |value, member| value.compare(Comparison::Equal, member))
+            Expr::Compare(comparison, parts) => {
+                let [left, right] = &**parts;
+                self.any_pair(left, std::slice::from_ref(right), |left, right| {
+                    left.compare(*comparison, right)
+                })
             }
-            Expr::BeginsWith(part, set) => self.any_of(part, set, |value, member| {
+            Expr::Between(parts) => self.between(parts),
+            Expr::In(part, set) => {
+                self.any_pair(part, set, |value, member| value.compare(Comparison::Equal, member))
+            }
+            Expr::BeginsWith(part, set) => self.any_pair(part, set, |value, member| {
                 texts(value, member, |text, affix| text.starts_with(affix))
             }),
-            Expr::EndsWith(part, set) => self.any_of(part, set, |value, member| {
+            Expr::EndsWith(part, set) => self.any_pair(part, set, |value, member| {
                 texts(value, member, |text, affix| text.ends_with(affix))
             }),
             Expr::Like(part, pattern) => self.any(part, |value| {
@@ -177,31 +179,133 @@ impl<'a, R> Interpreter<'a, R> {
     where
         R: FieldSource<F>,
     {
-        let Expr::Field(field) = expr else {
-            return holds(self.value(expr).value());
-        };
-        // An absent field is tested once, as NULL.
-        let mut values = self.record.values(field);
-        let first = holds(values.next().unwrap_or_default());
+        let operand = self.operand(expr);
         // Several values are alternatives under either semantics.
-        Semantics::Sql.any(std::iter::once(first).chain(values.map(holds)))
+        Semantics::Sql.any(self.alternatives(&operand).map(&mut holds))
     }
 
-    /// Whether `holds` for any pair of a value of `expr` and a value of any member of `set`.
-    fn any_of<F>(
+    /// Whether `holds` for any pair of a value of `left` and a value of any member of `set`.
+    fn any_pair<F>(
         &self,
-        expr: &'a Expr<F>,
+        left: &'a Expr<F>,
         set: &'a [Expr<F>],
         holds: impl Fn(Value<'_>, Value<'_>) -> Ternary,
     ) -> Ternary
     where
         R: FieldSource<F>,
     {
-        self.any(expr, |value| {
-            let truths = set.iter().map(|member| self.any(member, |member| holds(value, member)));
-            Semantics::Sql.any(truths)
-        })
+        let left = self.operand(left);
+        let (has_several, mut pairs) = (self.has_several(&left), PAIRS_MAX);
+        let mut joined = Ternary::False;
+        for member in set {
+            // Evaluated once and not for each value of the left side: nested conditions would cost
+            // the product of their values.
+            let right = self.operand(member);
+            let mut budget = (has_several && self.has_several(&right)).then_some(&mut pairs);
+            for value in self.alternatives(&left) {
+                match self.any_within(&right, &mut budget, |right| holds(value, right)) {
+                    None => return Ternary::Unknown,
+                    Some(Ternary::True) => return Ternary::True,
+                    Some(truth) => joined = joined.max(truth),
+                }
+            }
+        }
+        joined
     }
+
+    /// Whether any value of the first part is between the other two.
+    fn between<F>(&self, parts: &'a [Expr<F>; 3]) -> Ternary
+    where
+        R: FieldSource<F>,
+    {
+        let [part, low, high] = parts.each_ref().map(|part| self.operand(part));
+        let mut pairs = PAIRS_MAX;
+        let is_limited =
+            self.has_several(&part) && (self.has_several(&low) || self.has_several(&high));
+        let mut budget = is_limited.then_some(&mut pairs);
+        let mut joined = Ternary::False;
+        for value in self.alternatives(&part) {
+            let mut meets = |comparison, bound| {
+                self.any_within(bound, &mut budget, |bound| value.compare(comparison, bound))
+            };
+            let low = meets(Comparison::GreaterOrEqual, &low);
+            let high = meets(Comparison::LessOrEqual, &high);
+            let (Some(low), Some(high)) = (low, high) else { return Ternary::Unknown };
+            // Both bounds concern one value, so the semantics of the filter do not matter here.
+            match Semantics::Sql.all([low, high]) {
+                Ternary::True => return Ternary::True,
+                truth => joined = joined.max(truth),
+            }
+        }
+        joined
+    }
+
+    /// Whether `holds` for any value of `operand`; each is charged to `budget`. `None` if that is
+    /// used up.
+    fn any_within<F>(
+        &self,
+        operand: &Operand<'a, F>,
+        budget: &mut Option<&mut usize>,
+        holds: impl Fn(Value<'_>) -> Ternary,
+    ) -> Option<Ternary>
+    where
+        R: FieldSource<F>,
+    {
+        let mut joined = Ternary::False;
+        for value in self.alternatives(operand) {
+            if let Some(left) = budget {
+                **left = left.checked_sub(1)?;
+            }
+            match holds(value) {
+                Ternary::True => return Some(Ternary::True),
+                truth => joined = joined.max(truth),
+            }
+        }
+        Some(joined)
+    }
+
+    fn operand<F>(&self, expr: &'a Expr<F>) -> Operand<'a, F>
+    where
+        R: FieldSource<F>,
+    {
+        match expr {
+            Expr::Field(field) => Operand::Field(field),
+            _ => Operand::Computed(self.value(expr)),
+        }
+    }
+
+    /// The values of `operand`, at least one: an absent field counts as NULL.
+    fn alternatives<'b, F>(
+        &'b self,
+        operand: &'b Operand<'a, F>,
+    ) -> impl Iterator<Item = Value<'b>> + use<'b, 'a, F, R>
+    where
+        R: FieldSource<F>,
+    {
+        let (computed, field) = match operand {
+            Operand::Computed(computed) => (Some(computed.value()), None),
+            Operand::Field(field) => (None, Some(*field)),
+        };
+        let mut values = field.into_iter().flat_map(|field| self.record.values(field));
+        let first = computed.or_else(|| values.next()).unwrap_or_default();
+        std::iter::once(first).chain(values)
+    }
+
+    fn has_several<F>(&self, operand: &Operand<'a, F>) -> bool
+    where
+        R: FieldSource<F>,
+    {
+        match operand {
+            Operand::Field(field) => self.record.values(field).nth(1).is_some(),
+            Operand::Computed(_) => false,
+        }
+    }
+}
+
+/// A side of a comparison, evaluated unless it is a field.
+enum Operand<'a, F> {
+    Computed(Computed<'a>),
+    Field(&'a F),
 }
 
 fn texts(left: Value<'_>, right: Value<'_>, holds: impl FnOnce(&[u8], &[u8]) -> bool) -> Ternary {

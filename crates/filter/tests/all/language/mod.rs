@@ -1,5 +1,6 @@
 //! Tests of the filter language: text, semantics, and agreement of plans and indexes.
 
+mod cost;
 mod faster;
 mod many;
 mod meaning;
