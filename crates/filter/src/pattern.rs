@@ -19,6 +19,11 @@ use size::PatternSize;
 const NEST_MAX: u32 = 128;
 /// Memory of a pattern besides the compiled automata.
 const OWN_BYTES: usize = 1 << 10;
+/// Most bytes that the searches of one replacement may run over.
+///
+/// A search may look at the whole rest of a text for a short match, as `a*b|a` does in a text of
+/// `a`, so that replacing is quadratic.
+const REPLACE_WORK_MAX: usize = 64 << 20;
 /// Least capacity of the lazy DFA's state cache.
 const CACHE_MIN: usize = 64 << 10;
 /// Cache bytes per automaton state of a large pattern.
@@ -37,6 +42,8 @@ struct Compiled {
     text: Box<str>,
     regex: Regex,
     bytes: usize,
+    /// Longest match; `None` if it has no limit.
+    match_max: Option<usize>,
 }
 
 /// Remaining budget of the patterns in one filter.
@@ -115,8 +122,8 @@ impl Pattern {
         })?;
         budget.bytes = left.checked_sub(regex.memory_usage()).ok_or(PatternError::MemoryBudget)?;
         let bytes = beside + regex.memory_usage();
-        let text = text.into();
-        Ok(Self { compiled: Arc::new(Compiled { text, regex, bytes }) })
+        let match_max = meaning.properties().maximum_len();
+        Ok(Self { compiled: Arc::new(Compiled { text: text.into(), regex, bytes, match_max }) })
     }
 
     /// Text of the pattern.
@@ -136,13 +143,14 @@ impl Pattern {
     }
 
     /// Replaces each occurrence in `text`; `$1` in `replacement` is the first group. `None` if the
-    /// result could exceed `limit` bytes.
+    /// result could exceed `limit` bytes, or the searches run over more than 64 MiB.
     pub fn replace(&self, text: &[u8], replacement: &[u8], limit: usize) -> Option<Vec<u8>> {
         let mut replaced = Vec::with_capacity(text.len());
-        let mut copied = 0;
+        let (mut copied, mut work) = (0, REPLACE_WORK_MAX);
         let groups_at_most = replacement.iter().filter(|&&byte| byte == b'$').count();
         for groups in self.compiled.regex.captures_iter(text) {
             let Some(whole) = groups.get_match() else { continue };
+            work = work.checked_sub(self.searched_bytes(copied, whole.start(), text.len()))?;
             replaced.extend_from_slice(&text[copied..whole.start()]);
             // Upper bound: each `$` may insert the whole match.
             let length = groups_at_most.saturating_mul(whole.len()) + replacement.len();
@@ -154,6 +162,13 @@ impl Pattern {
         }
         replaced.extend_from_slice(&text[copied..]);
         (replaced.len() <= limit).then_some(replaced)
+    }
+
+    /// Most bytes that a search from `from` may run over if it finds a match at `start`.
+    fn searched_bytes(&self, from: usize, start: usize, length: usize) -> usize {
+        // A search ends at the latest where no match from `start` can go on.
+        let end = self.compiled.match_max.map_or(length, |most| start.saturating_add(most));
+        end.min(length) - from
     }
 }
 
@@ -218,6 +233,22 @@ mod tests {
     fn nested_repetition_does_not_explode() {
         let text = vec![b'a'; 10_000];
         assert!(!pattern("(a|aa)*(a|aa)*(a|aa)*b").is_match(&text));
+    }
+
+    #[test]
+    fn replacing_gives_up_when_its_searches_run_too_far() {
+        let replaced = |text: &str, length| {
+            let subject = vec![b'a'; length];
+            pattern(text).replace(&subject, b"", 1 << 20)
+        };
+        // Each search runs over the rest of the text and finds one byte.
+        assert_eq!(replaced("a*b|a", 1 << 20), None);
+        assert_eq!(replaced("a*b|a", 10_000).as_deref(), Some(&b""[..]));
+        assert_eq!(replaced("a|aa?b", 1 << 20).as_deref(), Some(&b""[..]), "short matches only");
+        assert_eq!(replaced("a+", 1 << 20).as_deref(), Some(&b""[..]), "one match");
+        let at = |text: &str, from, start| pattern(text).searched_bytes(from, start, 1_000);
+        assert_eq!((at("a*b|a", 10, 20), at("a|aa?b", 10, 20)), (990, 13));
+        assert_eq!(at("a|aa?b", 990, 999), 10);
     }
 
     #[test]
