@@ -19,6 +19,7 @@ use libfuzzer_sys::fuzz_target;
 const LIMITS: FilterLimits = FilterLimits {
     length_bytes: 4_096,
     depth: 64,
+    fields: 64,
     pattern_bytes: 64 * 1024,
     patterns_bytes: 1024 * 1024,
     patterns_work: 20_000,

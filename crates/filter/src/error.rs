@@ -99,6 +99,9 @@ pub enum FilterErrorKind {
     /// Expressions are nested too deeply.
     #[error("more than {0} levels of nesting")]
     TooDeep(usize),
+    /// More different fields than allowed.
+    #[error("more than {0} different fields")]
+    TooManyFields(usize),
 }
 
 impl FilterError {

@@ -83,6 +83,9 @@ type Entry = (Function, &'static str, usize, usize);
 /// AMPS's name of INSTANCE_NAME.
 const AMPS_INSTANCE_NAME: &str = "AMPS_INSTANCE_NAME";
 
+/// Longest name that is compared with those of the functions to find a hint.
+const LIKE_MAX: usize = 32;
+
 /// No upper limit of arguments.
 const MANY: usize = usize::MAX;
 
@@ -179,6 +182,10 @@ impl Function {
     /// The function with the name closest to `name`, for hints; `None` beyond an edit distance of
     /// 2.
     pub(crate) fn like(name: &str) -> Option<&'static str> {
+        // No function has such a name, and distances to it would cost far more than its refusal.
+        if name.len() > LIKE_MAX {
+            return None;
+        }
         // Names in the table are uppercase.
         let name = name.to_ascii_uppercase();
         let near = TABLE.iter().map(|entry| (distance(&name, entry.1), entry.1));

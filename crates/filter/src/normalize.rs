@@ -9,12 +9,15 @@ use crate::expr::{Expr, Literal};
 use crate::interpreter::{Environment, FieldSource, Interpreter};
 use crate::ternary::{Semantics, Ternary};
 use crate::value::{Comparison, Value};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 
 /// Longest text that replaces the expression computing it; longer ones would bloat the plan.
 const FOLDED_MAX: usize = 4 * 1024;
 
 /// The condition `expr` in normal form.
-pub(crate) fn condition<F: Clone + PartialEq>(expr: &Expr<F>, semantics: Semantics) -> Expr<F> {
+pub(crate) fn condition<F: Clone + Eq + Hash>(expr: &Expr<F>, semantics: Semantics) -> Expr<F> {
     Normal { semantics }.condition(expr, false)
 }
 
@@ -47,7 +50,7 @@ impl<F> FieldSource<F> for Nothing {
 
 impl Normal {
     /// Normal form of `expr`, or of its negation.
-    fn condition<F: Clone + PartialEq>(&self, expr: &Expr<F>, is_negated: bool) -> Expr<F> {
+    fn condition<F: Clone + Eq + Hash>(&self, expr: &Expr<F>, is_negated: bool) -> Expr<F> {
         match expr {
             Expr::Not(part) => self.condition(part, !is_negated),
             Expr::And(parts) => self.joined(parts, is_negated, !is_negated),
@@ -64,7 +67,7 @@ impl Normal {
     }
 
     /// Conjunction or disjunction of the normal forms of `parts`; negation swaps them (De Morgan).
-    fn joined<F: Clone + PartialEq>(
+    fn joined<F: Clone + Eq + Hash>(
         &self,
         parts: &[Expr<F>],
         is_negated: bool,
@@ -99,7 +102,7 @@ impl Normal {
     }
 
     /// A predicate with constants folded, its field on the left.
-    fn predicate<F: Clone + PartialEq>(&self, expr: &Expr<F>) -> Expr<F> {
+    fn predicate<F: Clone + Eq + Hash>(&self, expr: &Expr<F>) -> Expr<F> {
         let mut expr = expr.clone();
         self.fold(&mut expr);
         match expr {
@@ -159,22 +162,30 @@ fn is_constant<F>(expr: &Expr<F>) -> bool {
 
 /// Merges the equalities of one field with literals into one IN, among the alternatives of a
 /// disjunction.
-fn merge_equalities<F: Clone + PartialEq>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
+fn merge_equalities<F: Clone + Eq + Hash>(parts: Vec<Expr<F>>) -> Vec<Expr<F>> {
     let mut merged: Vec<Expr<F>> = Vec::with_capacity(parts.len());
+    // Place in `merged` of the equality of each field.
+    let mut places = HashMap::new();
     for part in parts {
         let Some((field, values)) = membership(&part) else {
             merged.push(part);
             continue;
         };
-        let same = |other: &&mut Expr<F>| membership(other).is_some_and(|(of, _)| of == field);
-        match merged.iter_mut().find(same) {
-            Some(Expr::In(_, set)) => set.extend_from_slice(values),
-            Some(first) => {
+        let place = match places.entry(field.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(merged.len());
+                merged.push(part);
+                continue;
+            }
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        match &mut merged[place] {
+            Expr::In(_, set) => set.extend_from_slice(values),
+            first => {
                 let mut set = membership(first).map_or(Vec::new(), |(_, set)| set.to_vec());
                 set.extend_from_slice(values);
                 *first = Expr::In(Expr::Field(field.clone()).into(), set);
             }
-            None => merged.push(part),
         }
     }
     merged
@@ -189,4 +200,48 @@ pub(crate) fn membership<F>(expr: &Expr<F>) -> Option<(&F, &[Expr<F>])> {
     };
     let Expr::Field(field) = field else { return None };
     set.iter().all(|member| matches!(member, Expr::Literal(_))).then_some((field, set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    thread_local!(static COMPARED: Cell<usize> = const { Cell::new(0) });
+
+    /// A field that counts its comparisons.
+    #[derive(Clone, Debug)]
+    struct Field(usize);
+
+    impl PartialEq for Field {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Field {}
+
+    impl Hash for Field {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn equalities_of_many_fields_merge_without_comparing_all_of_them() {
+        let equal = |field, value| {
+            let value = Expr::Literal(Literal::Int(value));
+            Expr::Compare(Comparison::Equal, [Expr::Field(Field(field)), value].into())
+        };
+        let parts = (0..4_000).map(|number| equal(number / 2, number as i64)).collect();
+        let Expr::Or(merged) = condition(&Expr::Or(parts), Semantics::Sql) else { panic!("an OR") };
+        assert!(COMPARED.get() < 20_000, "{} comparisons", COMPARED.get());
+        assert_eq!(merged.len(), 2_000);
+        for (number, part) in merged.iter().enumerate() {
+            let Expr::In(field, set) = part else { panic!("{part:?}") };
+            assert_eq!((&**field, set.len()), (&Expr::Field(Field(number)), 2));
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::pattern::Pattern;
 use cursor::Cursor;
 use infix::Infix;
 use patterns::PatternCompiler;
+use std::collections::HashSet;
 use subtree::{Operands, Subtree};
 
 /// Whether aggregate functions are allowed at the current position.
@@ -86,6 +87,8 @@ struct Parser<'a> {
     limits: &'a FilterLimits,
     patterns: PatternCompiler<'a>,
     aggregates: Aggregates,
+    /// Different fields so far.
+    fields: HashSet<Path>,
     /// Current recursion depth.
     level: usize,
 }
@@ -101,7 +104,7 @@ impl<'a> Parser<'a> {
             return Err(FilterError::new(0, kind));
         }
         let (cursor, patterns) = (Cursor::new(text)?, PatternCompiler::new(limits));
-        Ok(Self { cursor, limits, patterns, aggregates, level: 0 })
+        Ok(Self { cursor, limits, patterns, aggregates, fields: HashSet::new(), level: 0 })
     }
 
     fn parse_all(&mut self) -> Result<Expr, FilterError> {
@@ -254,6 +257,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.at;
         match self.cursor.token.clone() {
             Token::Path(path) => {
+                self.add_field(&path)?;
                 self.cursor.advance()?;
                 Ok(Expr::Field(path).into())
             }
@@ -281,6 +285,19 @@ impl<'a> Parser<'a> {
             }
             _ => Err(self.cursor.unexpected("a field, a value or a function")),
         }
+    }
+
+    /// Counts the field at the cursor, unless it is known already.
+    fn add_field(&mut self, path: &Path) -> Result<(), FilterError> {
+        if self.fields.contains(path) {
+            return Ok(());
+        }
+        if self.fields.len() == self.limits.fields {
+            let kind = FilterErrorKind::TooManyFields(self.limits.fields);
+            return Err(FilterError::new(self.cursor.at, kind));
+        }
+        self.fields.insert(path.clone());
+        Ok(())
     }
 
     fn negative(&mut self) -> Result<Subtree, FilterError> {
@@ -353,6 +370,8 @@ impl<'a> Parser<'a> {
 
     fn projection(&mut self) -> Result<ProjectionParts, FilterError> {
         let at = self.cursor.at;
+        // The limit concerns one expression: a view may have more columns.
+        self.fields.clear();
         let expr = self.expression(Precedence::Or)?.expr;
         if !self.cursor.skip_word("AS")? {
             let is_over = matches!(self.cursor.token, Token::Symbol(",") | Token::End);

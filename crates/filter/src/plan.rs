@@ -9,6 +9,7 @@ use crate::normalize;
 use crate::path::Path;
 use crate::predicate::Predicate;
 use crate::ternary::{Semantics, Ternary};
+use std::collections::HashSet;
 
 /// A compiled filter over the slots of a row. Equivalent to its filter.
 #[derive(Clone, Debug)]
@@ -93,7 +94,7 @@ pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, Too
     let every = all_value_paths(expr);
     let result = expr.rename(&mut |path: &Path| {
         // Pointer identity: one path may occur both inside and outside of an array function.
-        let is_every = every.iter().any(|one| std::ptr::eq(*one, path));
+        let is_every = every.contains(&std::ptr::from_ref(path));
         let slot = if is_every { fields.slot_for_all_values(path) } else { fields.slot(path) }?;
         taken.push(slot);
         Ok(slot)
@@ -106,12 +107,12 @@ pub(crate) fn bind(expr: &Expr, fields: &mut FieldSet) -> Result<Expr<Slot>, Too
 }
 
 /// Fields of which array functions need all values.
-fn all_value_paths(expr: &Expr) -> Vec<&Path> {
-    let mut every = Vec::new();
+fn all_value_paths(expr: &Expr) -> HashSet<*const Path> {
+    let mut every = HashSet::new();
     expr.visit(&mut |part| match part {
         Expr::Call(function, parts) if function.takes_array() => {
             if let Some(Expr::Field(path)) = parts.first() {
-                every.push(path);
+                every.insert(std::ptr::from_ref(path));
             }
         }
         _ => {}

@@ -181,31 +181,35 @@ fn take_keys(
 
 /// Removes the narrowest range from `rest`, with all predicates that it implies.
 fn take_range(rest: &mut Vec<&Expr<Slot>>) -> Option<RangeCondition> {
-    // Positions in `all` are positions in `rest` until the best range is taken out.
-    let all: Vec<Option<RangeCondition>> = rest.iter().map(|part| limits(part)).collect();
-    let mut best: Option<(RangeCondition, Vec<usize>)> = None;
-    for (at, first) in all.iter().enumerate() {
-        let Some(mut joined) = *first else { continue };
-        let mut parts = vec![at];
-        for (other, limits) in all.iter().enumerate().skip(at + 1) {
-            if let Some(both) = limits.and_then(|limits| joined.and(limits)) {
-                joined = both;
-                parts.push(other);
+    // Joined ranges, with the positions of their parts in `rest`.
+    let mut joined: Vec<(RangeCondition, Vec<usize>)> = Vec::new();
+    // Places in `joined` of one-sided limits. There are few for each slot: a limit that fits none
+    // excludes all values of the others.
+    let mut places: HashMap<Slot, Vec<usize>> = HashMap::new();
+    for (at, part) in rest.iter().enumerate() {
+        let Some(limits) = limits(part) else { continue };
+        if limits.mode == RangeMode::Between {
+            let places = places.entry(limits.slot).or_default();
+            let both = places.iter().find_map(|&place| Some((place, joined[place].0.and(limits)?)));
+            if let Some((place, both)) = both {
+                joined[place].0 = both;
+                joined[place].1.push(at);
+                continue;
             }
+            places.push(joined.len());
         }
-        // Shorter ranges tend to select fewer messages.
-        let length = |limits: &RangeCondition| limits.range.high - limits.range.low;
-        if best.as_ref().is_none_or(|(best, _)| length(&joined) < length(best)) {
-            best = Some((joined, parts));
-        }
+        joined.push((limits, vec![at]));
     }
-    best.map(|(limits, parts)| {
-        // Backwards, so that a removal does not shift the positions that are left.
-        for at in parts.into_iter().rev() {
-            rest.remove(at);
-        }
-        limits
-    })
+    // Shorter ranges tend to select fewer messages.
+    let (limits, parts) =
+        joined.into_iter().min_by_key(|(limits, _)| limits.range.high - limits.range.low)?;
+    let (mut at, mut parts) = (0, parts.into_iter().peekable());
+    rest.retain(|_| {
+        let is_part = parts.next_if_eq(&at).is_some();
+        at += 1;
+        !is_part
+    });
+    Some(limits)
 }
 
 impl RangeCondition {
@@ -252,4 +256,36 @@ fn limits(expr: &Expr<Slot>) -> Option<RangeCondition> {
     };
     // An empty range is left to the residual condition.
     (limits.range.low <= limits.range.high).then_some(limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::Number;
+
+    /// `/slot comparison number`
+    fn limit(slot: u16, comparison: Comparison, number: i64) -> Expr<Slot> {
+        let number = Expr::Literal(Literal::Int(number));
+        Expr::Compare(comparison, [Expr::Field(Slot(slot)), number].into())
+    }
+
+    #[test]
+    fn the_narrowest_range_of_a_field_takes_all_that_it_implies() {
+        use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
+        let parts = [
+            limit(0, Greater, 1),
+            limit(1, Greater, 5),
+            limit(0, LessOrEqual, 900),
+            limit(1, LessOrEqual, 9),
+            limit(2, Less, 7),
+            limit(1, GreaterOrEqual, 6),
+            limit(1, Less, 3),
+        ];
+        let mut rest: Vec<&Expr<Slot>> = parts.iter().collect();
+        let place = |number| ordinal::of_limit(Number::Int(number)).expect("a place");
+        let range = Range { low: place(6), high: place(9) };
+        let wanted = RangeCondition { slot: Slot(1), mode: RangeMode::Between, range };
+        assert_eq!(take_range(&mut rest), Some(wanted));
+        assert_eq!(rest, [&parts[0], &parts[2], &parts[4], &parts[6]]);
+    }
 }

@@ -9,7 +9,7 @@ use lanecast_filter::message_type::MessageType;
 use lanecast_filter::reader::Reader;
 use lanecast_filter::row::Row;
 use lanecast_filter::ternary::Ternary;
-use lanecast_filter::{Filter, Index, Message, interpreter};
+use lanecast_filter::{Filter, FilterLimits, Index, Message, interpreter};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -180,7 +180,8 @@ fn refused_filters_leave_no_trace() {
         Err(InsertError::IdOutOfRange(_))
     ));
     let many: Vec<String> = (0..1_025).map(|number| format!("/{number} = 1")).collect();
-    let filter = Filter::parse(&many.join(" AND ")).expect("a filter");
+    let limits = FilterLimits { fields: usize::MAX, ..FilterLimits::DEFAULT };
+    let filter = Filter::parse_with(&many.join(" AND "), &limits).expect("a filter");
     assert!(matches!(index.insert(1, &filter, &mut fields), Err(InsertError::TooManyFields(_))));
     assert_eq!((index.stats(), fields.len()), (before, 1));
 }

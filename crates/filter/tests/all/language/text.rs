@@ -4,7 +4,7 @@
 //! 250 MB.
 
 use super::random;
-use lanecast_filter::{Filter, FilterError, FilterErrorKind, FilterLimits, parse_expr};
+use lanecast_filter::{Filter, FilterError, FilterErrorKind, FilterLimits, Projection, parse_expr};
 use proptest::prelude::*;
 
 fn printed(text: &str) -> String {
@@ -174,6 +174,23 @@ fn limits_hold_for_length_depth_and_patterns() {
         let text = nested.repeat(FilterLimits::DEFAULT.length_bytes / nested.len());
         assert!(matches!(error(&text).kind, FilterErrorKind::TooDeep(128)), "{nested}");
     }
+}
+
+#[test]
+fn one_filter_names_so_many_fields_only() {
+    let text = |count| {
+        let fields: Vec<String> = (0..count).map(|number| format!("/{number} = 1")).collect();
+        fields.join(" OR ")
+    };
+    // Fields that recur count once.
+    assert!(Filter::parse(&format!("{0} OR {0}", text(128))).is_ok());
+    let refused = error(&text(129));
+    assert_eq!(refused.kind, FilterErrorKind::TooManyFields(128));
+    assert_eq!(&text(129)[refused.offset..], "/128 = 1");
+    assert!(refused.to_string().contains("more than 128 different fields"), "{refused}");
+    let columns: Vec<String> = (0..300).map(|number| format!("/{number}")).collect();
+    let list = Projection::parse_list(&columns.join(", "), &FilterLimits::DEFAULT);
+    assert_eq!(list.expect("the columns of a view").len(), 300);
 }
 
 #[test]
