@@ -468,7 +468,7 @@ impl<T: Transport> Group<T> {
     }
 
     /// Leaves the group; waits at most `timeout` until the others have agreed on a view without
-    /// this member. False if they had not by then: they will find out by themselves.
+    /// this member, or have all left, too. False if they have not: they will find out by themselves.
     ///
     /// Events that come meanwhile are dropped; [`leave_with`](Self::leave_with) passes them on. A
     /// group that is dropped leaves without waiting.
@@ -490,11 +490,12 @@ impl<T: Transport> Group<T> {
             let work = self.poll(POLL_LIMIT, &mut handler);
             let left = deadline.saturating_sub(self.now());
             if self.has_left || left == 0 {
-                let Self { subscriber, mut links, has_left, .. } = self;
+                let is_known = self.has_left && self.member.was_agreed();
+                let Self { subscriber, mut links, .. } = self;
                 // First: others that leave too would wait for this member to read.
                 drop(subscriber);
                 links.drain(Duration::from_nanos(left));
-                return has_left;
+                return is_known;
             }
             self.wait_at_most(work, Duration::from_nanos(left));
         }

@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::delivery::Delivery;
 use crate::event::{Departure, Event};
 use crate::frame_sender::{AGAIN, REPETITIONS};
-use crate::liveness::Liveness;
+use crate::liveness::{Liveness, Others};
 use crate::outlet::Outlet;
 use crate::peers::Peer;
 use crate::rounds::Rounds;
@@ -17,6 +17,11 @@ use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::GroupFrame;
 use lanecast_wire::group::views::MemberState;
 use zerocopy::little_endian::U64;
+
+/// Times that the last member to leave says so before it is gone.
+const FAREWELLS: u8 = 2;
+/// Time between them.
+const FAREWELL_PAUSE: Nanos = 1_000_000;
 
 /// Stage of a member's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,10 @@ pub(crate) struct Agreement {
     announced: u64,
     next_heartbeat: Nanos,
     next_leave: Nanos,
+    /// Leaves that are said before the end, and when the next one is due.
+    farewells: (u8, Nanos),
+    /// Whether the others know that this member has left, so far as it can tell.
+    was_agreed: bool,
     /// The next time at which silence is judged, if no frames wait.
     judge_due: Nanos,
     due: Nanos,
@@ -65,6 +74,8 @@ impl Agreement {
             // Members that start at once don't send at once for ever.
             next_heartbeat: now + seed % (settings.gather / 4).max(1),
             next_leave: Nanos::MAX,
+            farewells: (FAREWELLS, now),
+            was_agreed: false,
             judge_due: Nanos::MAX,
             due: now,
             settings,
@@ -81,6 +92,10 @@ impl Agreement {
 
     pub(crate) const fn stage(&self) -> Stage {
         self.stage
+    }
+
+    pub(crate) const fn was_agreed(&self) -> bool {
+        self.was_agreed
     }
 
     pub(crate) const fn due(&self) -> Nanos {
@@ -144,7 +159,7 @@ impl Agreement {
         }
         if self.liveness.replaces_me(&info) {
             // The others take this member for gone.
-            self.end(out);
+            self.end(false, out);
             return;
         }
         if self.liveness.hear(now, info, view, state) {
@@ -186,21 +201,18 @@ impl Agreement {
         self.liveness.on_leave(from);
     }
 
-    /// Wants to leave.
-    pub(crate) fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
+    /// Wants to leave: [`advance`](Self::advance) goes on from here.
+    pub(crate) fn leave(&mut self, now: Nanos) {
         if matches!(self.stage, Stage::Leaving { .. } | Stage::Left) {
-            return;
-        }
-        if self.liveness.others_staying(&self.rounds.current.view) == 0 {
-            self.end(out);
             return;
         }
         self.stage = Stage::Leaving { until: now + 4 * self.settings.round_timeout };
         self.next_leave = now;
     }
 
-    fn end(&mut self, out: &mut impl Outlet) {
+    fn end(&mut self, was_agreed: bool, out: &mut impl Outlet) {
         if self.stage != Stage::Left {
+            self.was_agreed = was_agreed;
             // Said once more on the way: a member that hears it need not wait for a round.
             self.rounds.sender.broadcast(&GroupFrame::Leave, out);
             self.stage = Stage::Left;
@@ -240,7 +252,7 @@ impl Agreement {
     /// Says what changed, and what the others are waiting for.
     fn announce(&mut self, now: Nanos, delivery: &Delivery, out: &mut impl Outlet) {
         if self.rounds.current.is_excluded {
-            self.end(out);
+            self.end(true, out);
             return;
         }
         if self.rounds.current.is_shown && matches!(self.stage, Stage::Seeking { .. }) {
@@ -288,13 +300,32 @@ impl Agreement {
                     rounds.install_alone(&mut call);
                 }
             }
-            Stage::Leaving { until }
-                if now >= until || self.liveness.others_staying(&self.rounds.current.view) == 0 =>
-            {
-                self.end(out);
+            Stage::Leaving { until } => {
+                let epoch = self.rounds.ready_epoch();
+                let others = self.liveness.others(now, &self.rounds.current.view, epoch);
+                if now < until && others.staying > 0 || !self.has_bid_farewell(now, &others, out) {
+                    return;
+                }
+                let (rounds, mut call) = self.rounds(now, delivery, out);
+                rounds.install_last(&mut call);
+                self.end(others.all_know(), out);
             }
             _ => {}
         }
+    }
+
+    /// Whether the members that leave, too, were told often enough that this one is gone: they
+    /// wait for it.
+    fn has_bid_farewell(&mut self, now: Nanos, others: &Others, out: &mut impl Outlet) -> bool {
+        let (left, due) = self.farewells;
+        if others.leaving == 0 || left == 0 && now >= due {
+            return true;
+        }
+        if now >= due {
+            self.rounds.sender.broadcast(&GroupFrame::Leave, out);
+            self.farewells = (left - 1, now + FAREWELL_PAUSE);
+        }
+        false
     }
 
     fn heartbeat(&mut self, now: Nanos, delivery: &Delivery, out: &mut impl Outlet) {
@@ -323,7 +354,12 @@ impl Agreement {
             Stage::Left => return Nanos::MAX,
             Stage::Seeking { until } if now < until => until,
             Stage::Seeking { .. } => now + AGAIN * 5,
-            Stage::Leaving { until } => until.min(self.next_leave),
+            Stage::Leaving { until } => {
+                let (left, farewell) = self.farewells;
+                let farewell = if left < FAREWELLS { farewell } else { Nanos::MAX };
+                let until = if now < until { until } else { Nanos::MAX };
+                until.min(self.next_leave).min(farewell)
+            }
             Stage::Installed => Nanos::MAX,
         };
         let (judge_due, from) = self.liveness.next_due(now, &self.rounds.current.view);

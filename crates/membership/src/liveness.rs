@@ -46,6 +46,22 @@ pub(crate) struct Silence {
     pub(crate) gone: Vec<MemberId>,
 }
 
+/// Members of the view that are still in it, as a member that leaves sees them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Others {
+    pub(crate) staying: usize,
+    pub(crate) leaving: usize,
+    /// Given up for their silence: what they know is unknown.
+    silent: usize,
+}
+
+impl Others {
+    /// Whether all others have left, or know that this member has.
+    pub(crate) const fn all_know(&self) -> bool {
+        self.staying + self.silent == 0
+    }
+}
+
 impl Liveness {
     pub(crate) fn new(settings: &GroupSettings, me: MemberInfo, now: Nanos) -> Self {
         Self {
@@ -205,10 +221,29 @@ impl Liveness {
         }
     }
 
-    /// Other members of the view that stay.
-    pub(crate) fn others_staying(&self, view: &View) -> usize {
-        let stays = |id| self.peers.get(id).is_some_and(Peer::is_staying);
-        view.members.iter().filter(|member| stays(member.id)).count()
+    /// The other members of the view, for one that leaves and has been ready for views up to
+    /// `epoch`. Those in a later view have gone on without it. Once there are some, those that are
+    /// not heard count no more: they may have left meanwhile.
+    pub(crate) fn others(&self, now: Nanos, view: &View, epoch: u64) -> Others {
+        let peers = || view.members.iter().filter_map(|member| self.peers.get(member.id));
+        let has_moved_on = |peer: &Peer| peer.view.epoch > epoch;
+        let is_left_behind = peers().any(has_moved_on);
+        let quiet = DOUBT_BEATS * self.heartbeat;
+        let mut others = Others::default();
+        for peer in peers().filter(|peer| !has_moved_on(peer)) {
+            let is_silent = match peer.departure {
+                Some((why, _)) => matches!(why, Departure::Silent | Departure::Unresponsive),
+                None => is_left_behind && now >= peer.latest_sign() + quiet,
+            };
+            if is_silent {
+                others.silent += usize::from(!is_left_behind);
+            } else if peer.is_staying() {
+                others.staying += 1;
+            } else if peer.is_live() {
+                others.leaving += 1;
+            }
+        }
+        others
     }
 
     /// Whether a member of the view is gone or leaves, or a stranger is there.

@@ -302,10 +302,16 @@ impl Member {
         self.delivery.on_memory_pressure();
     }
 
+    /// Whether the others had agreed on a view without this member when it [left](Event::Left), or
+    /// had all left, too. Otherwise they may not know of it.
+    pub const fn was_agreed(&self) -> bool {
+        self.agreement.was_agreed()
+    }
+
     /// Leaves the group. The others deliver all messages of this member first; [`Event::Left`] is
     /// the end, in bounded time even if no other answers.
     pub fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
-        self.agreement.leave(now, out);
+        self.agreement.leave(now);
         self.agreement.advance(now, &mut self.delivery, out);
     }
 }

@@ -198,7 +198,7 @@ impl Rounds {
     }
 
     /// The highest epoch that this member is or was ready for.
-    fn ready_epoch(&self) -> u64 {
+    pub(crate) fn ready_epoch(&self) -> u64 {
         self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch).max(self.current.view.id.epoch)
     }
 
@@ -301,6 +301,13 @@ impl Rounds {
         self.lead = None;
         self.current.install(call, next);
         self.sender.epoch = self.current.view.id.epoch;
+    }
+
+    /// This member leaves: if the next view is ready without it, the last messages are delivered.
+    pub(crate) fn install_last(&mut self, call: &mut Call<'_, impl Outlet>) {
+        if self.ready.as_ref().is_some_and(|ready| !ready.view.contains(self.me.id)) {
+            self.install(call);
+        }
     }
 
     /// Shows a view of its own: no others are there.

@@ -1,5 +1,6 @@
 //! Members that come, go, crash, hang and part, and agree.
 
 mod changes;
+mod leaving;
 mod silence;
 mod world;

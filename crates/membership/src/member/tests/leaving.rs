@@ -1,0 +1,112 @@
+//! Members that leave while frames are lost.
+
+use super::world::{MILLISECOND, SECOND, Seen, World};
+use crate::{Nanos, Order};
+use lanecast_wire::group::GroupKind;
+
+fn leave(world: &mut World, index: usize) {
+    world.call(index, |member, now, out| member.leave(now, out));
+}
+
+fn has_left(world: &World, index: usize) -> bool {
+    matches!(world.processes[index].seen.last(), Some(Seen::Left))
+}
+
+/// Waits until a member has left; the time since `start`.
+#[track_caller]
+fn time_to_leave(world: &mut World, index: usize, start: Nanos) -> Nanos {
+    let is_gone = world.run_until(start + 4 * SECOND, |world| has_left(world, index));
+    assert!(is_gone, "member {index} does not leave");
+    world.now - start
+}
+
+/// Members that lead no round, unless the others have left.
+fn followers(world: &World) -> Vec<usize> {
+    let coordinator = world.coordinator(0);
+    (0..4).filter(|&index| index != coordinator).collect()
+}
+
+#[test]
+fn a_leaver_that_missed_the_install_leaves_when_the_view_moves_on() {
+    let mut world = World::group(4);
+    let followers = followers(&world);
+    let (first, second) = (followers[0], followers[1]);
+    for index in 0..4 {
+        world.send(index, Order::Total).expect("sent");
+    }
+    let start = world.now;
+    let readies =
+        |world: &World| world.processes[first].sent.get(&(GroupKind::Ready as u8)).copied();
+    let before = readies(&world);
+    leave(&mut world, first);
+    assert!(world.run_until(start + SECOND, |world| readies(world) != before));
+    world.processes[first].side = 1;
+    world.run_for(MILLISECOND);
+    leave(&mut world, second);
+    world.run_for(59 * MILLISECOND);
+    assert!(has_left(&world, second), "the others have gone on");
+    world.processes[first].side = 0;
+    let start = world.now;
+    let time = time_to_leave(&mut world, first, start);
+    assert!(time < 300 * MILLISECOND, "{time} ns");
+    assert!(world.processes[first].member.was_agreed());
+    let is_message = |seen: &&Seen| matches!(seen, Seen::Message(..));
+    let messages = world.processes[first].seen.iter().filter(is_message).count();
+    assert_eq!(messages, 4, "the last view is delivered");
+    world.settle(SECOND);
+    world.check();
+}
+
+#[test]
+fn a_leaver_that_was_left_behind_leaves_when_it_hears_of_it() {
+    let mut world = World::group(4);
+    let leaver = followers(&world)[0];
+    let start = world.now;
+    leave(&mut world, leaver);
+    // The Leave is on its way, no answer in the round will be.
+    world.processes[leaver].side = 1;
+    world.run_for(600 * MILLISECOND);
+    assert!(!has_left(&world, leaver) && world.view(followers(&world)[1]).members.len() == 3);
+    world.processes[leaver].side = 0;
+    let time = time_to_leave(&mut world, leaver, start);
+    assert!(time < 750 * MILLISECOND, "{time} ns");
+    assert!(world.processes[leaver].member.was_agreed());
+    world.settle(SECOND);
+    world.check();
+}
+
+#[test]
+fn two_that_leave_do_not_wait_for_a_lost_frame() {
+    let mut world = World::group(2);
+    world.processes[1].side = 1;
+    leave(&mut world, 0);
+    world.processes[1].side = 0;
+    let start = world.now;
+    leave(&mut world, 1);
+    // Member 0 hears that, and what it says next is lost.
+    world.processes[1].side = 1;
+    world.run_for(MILLISECOND / 2);
+    world.processes[1].side = 0;
+    assert!(time_to_leave(&mut world, 0, start) < 10 * MILLISECOND);
+    let time = time_to_leave(&mut world, 1, start);
+    assert!(time < 100 * MILLISECOND, "{time} ns");
+    assert!(world.processes[0].member.was_agreed() && world.processes[1].member.was_agreed());
+}
+
+#[test]
+fn a_member_alone_leaves_at_once() {
+    let mut world = World::group(1);
+    leave(&mut world, 0);
+    assert!(has_left(&world, 0) && world.processes[0].member.was_agreed());
+}
+
+#[test]
+fn a_member_that_leaves_without_an_answer_says_so() {
+    let mut world = World::group(2);
+    world.stop(1);
+    world.ends_are_told = false;
+    let start = world.now;
+    leave(&mut world, 0);
+    assert!(time_to_leave(&mut world, 0, start) > 500 * MILLISECOND);
+    assert!(!world.processes[0].member.was_agreed());
+}
