@@ -31,6 +31,8 @@ pub const GROUP_HEADER: usize = size_of::<GroupHeader>();
 pub const GROUP_MEMBERS_MAX: usize = 1_024;
 /// The longest name of a member, in bytes.
 pub const GROUP_NAME_MAX: usize = 64;
+/// Largest epoch of a view and number of a round in a valid frame: counting on cannot wrap.
+pub const GROUP_NUMBER_MAX: u64 = 1 << 62;
 
 /// Header of every frame.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, Unaligned)]

@@ -6,7 +6,7 @@ use super::views::{
     BallotEntry, CutBody, FlushedBody, HeartbeatBody, InstallBody, MemberState, NextMember,
     OldView, OldViewEntry, ParticipantEntry, PrepareBody, RefuseBody, SuspectBody, ViewEntry, name,
 };
-use super::{GROUP_VERSION, GroupHeader, GroupKind, Header};
+use super::{GROUP_NUMBER_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header};
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -130,6 +130,7 @@ impl<'a> GroupFrame<'a> {
             epoch: layout.epoch.get(),
         };
         let frame = Self::body(kind, DataFlags(header.flags), body);
+        let frame = frame.filter(|frame| header.epoch <= GROUP_NUMBER_MAX && frame.is_in_range());
         Ok((header, frame.ok_or(GroupFrameError::Body(kind))?))
     }
 
@@ -235,6 +236,35 @@ impl<'a> GroupFrame<'a> {
             name: name(rest)?,
             vector,
         })
+    }
+
+    /// Whether the epochs and rounds of a change of the view are at most [`GROUP_NUMBER_MAX`].
+    #[inline]
+    fn is_in_range(&self) -> bool {
+        let holds = |number: u64| number <= GROUP_NUMBER_MAX;
+        let round = |ballot: &BallotEntry| holds(ballot.round.get());
+        let view = |view: &ViewEntry| holds(view.epoch.get());
+        match self {
+            Self::Prepare { ballot, epoch, participants } => {
+                round(ballot)
+                    && holds(*epoch)
+                    && participants.iter().all(|participant| view(&participant.view))
+            }
+            Self::Flushed { ballot, view: own, ready, .. } => {
+                let is_ready =
+                    |(next, ballot): &(ViewEntry, BallotEntry)| view(next) && round(ballot);
+                round(ballot) && view(own) && ready.iter().all(is_ready)
+            }
+            Self::Cut { ballot, view: next, views, .. } => {
+                round(ballot) && view(next) && views.iter().all(|old| view(&old.view))
+            }
+            Self::Ready { ballot } => round(ballot),
+            Self::Install { ballot, view: next } => round(ballot) && view(next),
+            Self::Refuse { ballot, promised, epoch } => {
+                round(ballot) && round(promised) && holds(*epoch)
+            }
+            _ => true,
+        }
     }
 
     const fn kind(&self) -> GroupKind {

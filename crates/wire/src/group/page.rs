@@ -78,6 +78,8 @@ fn the_page_states_the_numbers_of_the_code() {
     ] {
         states(&format!("| `{name}` | {value} |"));
     }
+    assert_eq!(GROUP_NUMBER_MAX, 1 << 62);
+    states("| `GROUP_NUMBER_MAX` | 2^62 |");
     for kind in (1..=17).map(|byte| GroupKind::from_byte(byte).expect("a kind")) {
         states(&format!("| `{kind:?}` | {} |", kind as u8));
     }

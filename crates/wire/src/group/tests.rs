@@ -145,6 +145,54 @@ fn counts_beyond_the_most_members_are_refused() {
 }
 
 #[test]
+fn epochs_and_rounds_that_could_wrap_are_refused() {
+    let ballot = |round: u64| BallotEntry { round: round.into(), leader: 7.into() };
+    let view = |epoch: u64| ViewEntry { epoch: epoch.into(), coordinator: 7.into() };
+    let (most, few) = (GROUP_NUMBER_MAX, 5);
+    // Each number of each frame is the largest one, or one above.
+    let check = |frame: &dyn Fn(u64) -> GroupFrame<'static>| {
+        let read = |number| GroupFrame::read(&written(&frame(number))).map(drop);
+        let kind = GroupKind::from_byte(written(&frame(most))[1]).expect("a kind");
+        assert_eq!(read(most), Ok(()), "{kind:?}");
+        assert_eq!(read(most + 1), Err(GroupFrameError::Body(kind)));
+        assert_eq!(read(u64::MAX), Err(GroupFrameError::Body(kind)));
+    };
+    let prepare =
+        |round, epoch| GroupFrame::Prepare { ballot: ballot(round), epoch, participants: &[] };
+    check(&|number| prepare(number, few));
+    check(&|number| prepare(few, number));
+    let flushed = |own, ready, round| GroupFrame::Flushed {
+        ballot: ballot(few),
+        view: view(own),
+        ready: Some((view(ready), ballot(round))),
+        rank: 0,
+        vector: &[],
+        ready_members: &[],
+    };
+    check(&|number| flushed(number, few, few));
+    check(&|number| flushed(few, number, few));
+    check(&|number| flushed(few, few, number));
+    let cut = |next, old| {
+        let views = vec![OldView { view: view(old), targets: &[] }];
+        GroupFrame::Cut { ballot: ballot(few), view: view(next), members: Vec::new(), views }
+    };
+    check(&|number| cut(number, few));
+    check(&|number| cut(few, number));
+    check(&|number| GroupFrame::Ready { ballot: ballot(number) });
+    check(&|number| GroupFrame::Install { ballot: ballot(few), view: view(number) });
+    let refuse = |promised, epoch| GroupFrame::Refuse {
+        ballot: ballot(few),
+        promised: ballot(promised),
+        epoch,
+    };
+    check(&|number| refuse(number, few));
+    check(&|number| refuse(few, number));
+    let mut leave = Vec::new();
+    GroupFrame::Leave.write((1, 2, most + 1), &mut leave);
+    assert_eq!(GroupFrame::read(&leave), Err(GroupFrameError::Body(GroupKind::Leave)));
+}
+
+#[test]
 fn golden_bytes_of_a_message() {
     let flags = DataFlags(DataFlags::FIRST | DataFlags::LAST);
     let bytes = written(&GroupFrame::Data { sequence: 0x0102, flags, body: b"hi" });
