@@ -28,6 +28,7 @@ pub(crate) struct Liveness {
     heartbeat: Nanos,
     hang_timeout: Nanos,
     verify_timeout: Nanos,
+    most_members: usize,
     latest_run: Nanos,
     /// Frames wait to be read, as far as this member's driver knows.
     has_backlog: bool,
@@ -71,6 +72,7 @@ impl Liveness {
             heartbeat: settings.heartbeat,
             hang_timeout: settings.hang_timeout,
             verify_timeout: settings.verify_timeout,
+            most_members: settings.most_members,
             latest_run: now,
             has_backlog: false,
             drained: now,
@@ -249,16 +251,31 @@ impl Liveness {
     /// Whether a member of the view is gone or leaves, or a stranger is there.
     pub(crate) fn is_change_needed(&self, view: &View) -> bool {
         let is_gone = |member: &MemberInfo| {
+            let peer = self.peers.get(member.id);
             member.id != self.me.id
-                && self.peers.get(member.id).is_none_or(|peer| !peer.is_staying())
+                && peer.is_none_or(|peer| !peer.is_staying() || self.is_stranger(view, peer))
         };
-        view.members.iter().any(is_gone) || self.peers.iter().any(|it| self.is_stranger(view, it))
+        view.members.iter().any(is_gone) || self.strangers(view).next().is_some()
+    }
+
+    /// Peers that could be in the next view and are not in this one. A view that does not fit into
+    /// this one as a whole is left alone: who of it came in and who did not would change for ever.
+    fn strangers<'a>(&'a self, view: &'a View) -> impl Iterator<Item = &'a Peer> {
+        let most = self.most_members;
+        let members = || self.peers.iter().filter(|peer| is_member(view, peer) && peer.is_live());
+        let is_roomy = self.peers.len() < most;
+        let room = if is_roomy { most } else { most.saturating_sub(1 + members().count()) };
+        let size = |of: ViewId| match of.epoch {
+            0 => 1,
+            _ => self.peers.iter().filter(|peer| peer.view == of && peer.is_staying()).count(),
+        };
+        let fits = move |peer: &Peer| is_roomy || room > 0 && size(peer.view) <= room;
+        self.peers.iter().filter(move |peer| self.is_stranger(view, peer) && fits(peer))
     }
 
     /// Whether a peer could be in the next view and is not in this one.
     fn is_stranger(&self, view: &View, peer: &Peer) -> bool {
-        let has_moved_on = peer.view.epoch > view.id.epoch;
-        let is_outside = has_moved_on || !view.contains(peer.info.id);
+        let is_outside = !is_member(view, peer);
         // Members of a coordinator that does not answer this member are left to it: two leaders
         // that take the others from one another would go on for ever. Members of a coordinator that
         // was not heard yet wait for it: a round without it would leave it out.
@@ -284,11 +301,9 @@ impl Liveness {
             })
         };
         let mine = view.members.iter().find(can_lead).map(|member| (is_seeking, member.id));
-        let others = self.peers.iter().filter(|peer| {
-            self.is_stranger(view, peer)
-                && peer.view.coordinator == peer.info.id
-                && now >= peer.passed_over
-        });
+        let others = self
+            .strangers(view)
+            .filter(|peer| peer.view.coordinator == peer.info.id && now >= peer.passed_over);
         let others = others.map(|peer| (peer.state == MemberState::Seeking, peer.info.id));
         others.chain(mine).min().map_or(self.me.id, |(_, id)| id)
     }
@@ -307,16 +322,27 @@ impl Liveness {
         }
     }
 
-    /// All who can take part in a round, this member first.
+    /// All who can take part in a round: this member first, then the others by id. All members of
+    /// the view are among them, and those views of others that fit as a whole.
     pub(crate) fn participants(&self, view: &View) -> Vec<Participant> {
-        let mut participants = vec![Participant::new(self.me.clone(), view.id, false)];
-        for peer in self.peers.iter().filter(|peer| peer.is_live()) {
-            let leaving = peer.state == MemberState::Leaving;
-            if view.contains(peer.info.id) || !leaving {
-                participants.push(Participant::new(peer.info.clone(), peer.view, leaving));
+        let live = || self.peers.iter().filter(|peer| peer.is_live());
+        let mut peers: Vec<&Peer> = live().filter(|peer| is_member(view, peer)).collect();
+        let is_staying_outside = |peer: &&Peer| !is_member(view, peer) && peer.is_staying();
+        let mut others: Vec<&Peer> = live().filter(is_staying_outside).collect();
+        // Established views before members that seek one.
+        others.sort_by_key(|peer| (peer.view.epoch == 0, peer.view));
+        for others in others.chunk_by(|one, other| one.view == other.view) {
+            if 1 + peers.len() + others.len() <= self.most_members {
+                peers.extend(others);
             }
         }
-        participants
+        peers.sort_by_key(|peer| peer.info.id);
+        let participant = |peer: &Peer| {
+            let is_leaving = peer.state == MemberState::Leaving;
+            Participant::new(peer.info.clone(), peer.view, is_leaving)
+        };
+        let own = Participant::new(self.me.clone(), view.id, false);
+        std::iter::once(own).chain(peers.into_iter().map(participant)).collect()
     }
 
     /// Time of the next silence that is too long, and the time from which it is judged.
@@ -331,6 +357,11 @@ impl Liveness {
         let due = given_up.chain(doubted).chain(silent).min().unwrap_or(Nanos::MAX);
         (due, self.judges_from())
     }
+}
+
+/// Whether a peer is in the view, and known in no later one.
+fn is_member(view: &View, peer: &Peer) -> bool {
+    view.contains(peer.info.id) && peer.view.epoch <= view.id.epoch
 }
 
 /// The time at which a member is probed, if no frame of it comes before.

@@ -148,6 +148,10 @@ impl Peers {
         self.place(id).ok().map(|at| &mut self.all[at])
     }
 
+    pub(crate) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Peer> {
         self.all.iter()
     }

@@ -326,8 +326,7 @@ impl Rounds {
         let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
         self.highest_epoch = self.highest_epoch.max(self.ready_epoch()) + 1;
         let view = ViewId { epoch: self.highest_epoch, coordinator: self.me.id };
-        let mut participants = call.liveness.participants(&self.current.view);
-        participants.truncate(self.settings.most_members);
+        let participants = call.liveness.participants(&self.current.view);
         let deadline = call.now + self.settings.round_timeout;
         let end = call.now + ROUNDS_WAITED * self.settings.round_timeout;
         self.lead = Some(Lead::new(ballot, view, participants, deadline, end));

@@ -2,5 +2,6 @@
 
 mod changes;
 mod leaving;
+mod room;
 mod silence;
 mod world;

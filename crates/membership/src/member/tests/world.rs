@@ -57,6 +57,8 @@ pub(super) struct World {
     wire: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
     count: u64,
     pub(super) trap: Option<Trap>,
+    /// Most members of the group.
+    pub(super) most_members: usize,
     /// Whether the end of a process is told to the others, as by its operating system.
     pub(super) ends_are_told: bool,
 }
@@ -98,13 +100,14 @@ impl Outlet for Spoken {
 }
 
 impl World {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             now: SECOND,
             processes: Vec::new(),
             wire: BTreeMap::new(),
             count: 0,
             trap: None,
+            most_members: GroupSettings::default().most_members,
             ends_are_told: true,
         }
     }
@@ -131,7 +134,8 @@ impl World {
         // Ids in another order than that of starting.
         let id = MemberId(100 + (index as u64 * 37) % 101);
         let info = MemberInfo { id, incarnation, port: 0, name: name.to_owned() };
-        let settings = GroupSettings { window: 64 << 10, ..GroupSettings::default() };
+        let most_members = self.most_members;
+        let settings = GroupSettings { window: 64 << 10, most_members, ..GroupSettings::default() };
         let member = Member::new(settings, info, "group", index as u64 * 977, self.now);
         self.processes.push(Process {
             member: member.expect("settings that agree"),
