@@ -163,10 +163,15 @@ impl Rounds {
             self.participation =
                 Some(Participation { ballot, began: call.now, deadline, end, cut: None });
         }
-        let Some(participation) = &mut self.participation else { return };
-        if participation.ballot != ballot {
+        let is_current = |participation: &&mut Participation| participation.ballot == ballot;
+        let Some(participation) = self.participation.as_mut().filter(is_current) else {
+            // It has left this round, for a view that was installed meanwhile: the leader, which
+            // waits for its answer, begins anew.
+            if ballot.leader != self.me.id {
+                self.refuse(ballot, call.out);
+            }
             return;
-        }
+        };
         participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
         if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
             self.answer_ready(call, ballot);

@@ -2,7 +2,9 @@
 
 use super::world::{MILLISECOND, SECOND, Seen, Trap, World};
 use crate::{Departure, MemberId, Order, SendError, ViewId};
-use lanecast_wire::group::views::{BallotEntry, ParticipantEntry};
+use lanecast_wire::group::views::{
+    BallotEntry, MemberState, NextMember, OldView, ParticipantEntry, TargetEntry,
+};
 use lanecast_wire::group::{GroupFrame, GroupKind, group_hash};
 
 #[test]
@@ -329,6 +331,90 @@ fn a_leader_that_does_not_know_a_view_takes_no_member_out_of_it() {
         let sent = world.send(1, Order::Sender);
         assert_eq!(sent.is_ok(), is_refused, "{sent:?}");
     }
+}
+
+/// A leader goes on to its next round before all have installed the view of the last one.
+#[test]
+fn a_member_that_left_a_round_for_a_view_says_so() {
+    let leader = MemberId(999);
+    let mut world = World::group(3);
+    let (own, view) = (world.id(1), world.view(1).clone());
+    let ballot = |round: u64| BallotEntry { round: round.into(), leader: leader.0.into() };
+    let next = ViewId { epoch: 9, coordinator: leader };
+    let hear = |world: &mut World, frame: GroupFrame<'_>, epoch| {
+        let mut bytes = Vec::new();
+        frame.write((group_hash("group"), leader.0, epoch), &mut bytes);
+        world.call(1, |member, now, out| member.on_frame(now, &bytes, out));
+    };
+    let entry = |id: MemberId, view: ViewId| ParticipantEntry {
+        id: id.0.into(),
+        view: view.into(),
+        leaving: 0,
+        reserved: [0; 7],
+    };
+    let seeking = ViewId { epoch: 0, coordinator: leader };
+    let prepare = |world: &mut World, round| {
+        let participants = [entry(leader, seeking), entry(own, view.id)];
+        let (ballot, participants) = (ballot(round), &participants[..]);
+        hear(world, GroupFrame::Prepare { ballot, epoch: round, participants }, 0);
+    };
+    let sent = |world: &World, kind: GroupKind| {
+        world.processes[1].sent.get(&(kind as u8)).copied().unwrap_or_default()
+    };
+    prepare(&mut world, 9);
+    let old = |id: MemberId, old_view| NextMember {
+        id: id.0,
+        incarnation: 1,
+        first: 0,
+        port: 0,
+        old_view,
+        name: "m",
+    };
+    let target = |end: u64| TargetEntry { end: end.into(), holder: own.0.into() };
+    let targets = [target(0); 3];
+    let views = vec![
+        OldView { view: seeking.into(), targets: &targets[..1] },
+        OldView { view: view.id.into(), targets: &targets },
+    ];
+    let members = vec![old(leader, 0), old(own, 1)];
+    hear(&mut world, GroupFrame::Cut { ballot: ballot(9), view: next.into(), members, views }, 0);
+    let flushed = sent(&world, GroupKind::Flushed);
+    prepare(&mut world, 10);
+    assert_eq!(sent(&world, GroupKind::Flushed), flushed + 1, "it takes part");
+    let heartbeat = GroupFrame::Heartbeat {
+        coordinator: leader.0,
+        incarnation: 1,
+        port: 0,
+        state: MemberState::Member,
+        name: "m",
+        vector: &[],
+    };
+    hear(&mut world, heartbeat, 9);
+    assert_eq!(world.view(1).id, next);
+    let answers = |world: &World| sent(world, GroupKind::Flushed) + sent(world, GroupKind::Refuse);
+    let before = answers(&world);
+    prepare(&mut world, 10);
+    assert_eq!(answers(&world), before + 1);
+}
+
+#[test]
+fn an_epoch_that_could_wrap_changes_nothing() {
+    let mut world = World::group(2);
+    let (view, other) = (world.view(0).clone(), world.id(1).0);
+    let promised = BallotEntry { round: u64::MAX.into(), leader: other.into() };
+    let participants = &[][..];
+    for (frame, epoch) in [
+        (GroupFrame::Prepare { ballot: promised, epoch: u64::MAX, participants }, 1),
+        (GroupFrame::Prepare { ballot: promised, epoch: 5, participants }, u64::MAX),
+    ] {
+        let mut bytes = Vec::new();
+        frame.write((group_hash("group"), other, epoch), &mut bytes);
+        world.call(0, |member, now, out| member.on_frame(now, &bytes, out));
+    }
+    assert_eq!(world.processes[0].member.foreign_frames(), 2);
+    world.end(1);
+    world.settle(3 * SECOND);
+    assert_eq!(world.view(0).id.epoch, view.id.epoch + 1);
 }
 
 #[test]
