@@ -90,3 +90,15 @@ fn all_members_leave_at_once_by_tcp() {
     let settings = network();
     all_leave(join(|_| over(&settings, TransportKind::Tcp), true));
 }
+
+/// The longest wait is a bound of the protocol, within which a silent member is given up.
+#[test]
+fn a_member_that_leaves_without_an_answer_says_so() {
+    let domain = threads();
+    let member = |name: &str| Seat::join(domain.clone(), options(name));
+    let mut seats = vec![member("ann"), member("ben")];
+    until_together(&mut seats);
+    let (ann, ben) = (seats.remove(0), seats.remove(0));
+    let is_known = ann.group.leave(Duration::from_secs(5));
+    assert!(!is_known, "{:?} was not polled", ben.id());
+}
