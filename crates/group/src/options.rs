@@ -2,6 +2,7 @@
 
 use lanecast_membership::GroupSettings;
 use lanecast_sealing::SharedKeys;
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -57,9 +58,13 @@ impl GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// A member named after its process: `pid 4711`.
+    /// A member named after its process, with a random number: `pid 4711-5f3a09c2`. Options that
+    /// are cloned for several members of one group need names of their own.
     fn default() -> Self {
-        Self::named(format!("pid {}", std::process::id()))
+        // Processes of different containers have the same id, and one may join several times: a
+        // later member of the same name would replace the earlier one.
+        let random = RandomState::new().hash_one(0) as u32;
+        Self::named(format!("pid {}-{random:08x}", std::process::id()))
     }
 }
 

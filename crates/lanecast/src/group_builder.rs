@@ -61,7 +61,8 @@ impl<'a> GroupBuilder<'a> {
         Self { transports, group, options, key_file: config.group_key_file.clone() }
     }
 
-    /// Name of this member, for people; at most 64 bytes. By default that of the process.
+    /// Name of this member, for people; at most 64 bytes. By default that of the process, with a
+    /// random number.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = name.into();
         self

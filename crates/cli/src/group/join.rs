@@ -39,6 +39,10 @@ pub(super) fn run(arguments: &JoinArgs) -> anyhow::Result<ExitCode> {
         if let Some(error) = report.failed.take() {
             return Err(error.into());
         }
+        if report.has_left {
+            warn("another member has taken this name");
+            return Ok(ExitCode::from(UNANSWERED));
+        }
         group.wait_at_most(work, LONGEST_WAIT);
     }
     let is_known = group.leave_with(arguments.leave_timeout, |event| report.event(event));

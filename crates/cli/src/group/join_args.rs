@@ -3,6 +3,7 @@
 use crate::context::WayArgs;
 use lanecast::group::Order;
 use lanecast::parse_duration;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 /// Arguments of `group join`.
@@ -24,7 +25,7 @@ pub(crate) struct JoinArgs {
     #[arg(value_name = "GROUP")]
     pub(super) group: String,
 
-    /// Name of this member; by default the user's, with the process id
+    /// Name of this member; by default the user's, with the process id and a random number
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -65,7 +66,12 @@ impl JoinArgs {
     /// Name of this member.
     pub(super) fn name(&self) -> String {
         let user = || std::env::var("USER").unwrap_or_else(|_| "member".into());
-        self.name.clone().unwrap_or_else(|| format!("{}-{}", user(), std::process::id()))
+        self.name.clone().unwrap_or_else(|| {
+            // Processes of different containers have the same id, and a later member of the same
+            // name would replace the earlier one.
+            let random = RandomState::new().hash_one(0) as u16;
+            format!("{}-{}-{random:04x}", user(), std::process::id())
+        })
     }
 
     pub(super) const fn order(&self) -> Order {

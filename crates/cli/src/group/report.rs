@@ -17,13 +17,15 @@ pub(super) struct Report {
     quiet: bool,
     /// The members of the last view, which may have left since.
     members: Vec<MemberInfo>,
+    /// Whether the member has left, or another one has taken its name.
+    pub(super) has_left: bool,
     /// The first error of the output.
     pub(super) failed: Option<io::Error>,
 }
 
 impl Report {
     pub(super) const fn new(json: bool, quiet: bool) -> Self {
-        Self { json, quiet, members: Vec::new(), failed: None }
+        Self { json, quiet, members: Vec::new(), has_left: false, failed: None }
     }
 
     /// Prints an event.
@@ -48,7 +50,10 @@ impl Report {
                 || other_version::explain(version),
                 || json!({"event": "other_version", "version": version}),
             ),
-            Event::Left => self.note(|| "left".into(), || json!({"event": "left"})),
+            Event::Left => {
+                self.has_left = true;
+                self.note(|| "left".into(), || json!({"event": "left"}))
+            }
             _ => Ok(()),
         };
         self.keep(printed);

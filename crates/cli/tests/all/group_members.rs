@@ -53,6 +53,24 @@ fn members_talk_to_all_and_to_one() {
 }
 
 #[test]
+fn members_without_a_name_live_side_by_side_and_one_that_is_replaced_ends() {
+    let stage = Stage::new();
+    let [ann] = members(&stage, [("ann", "")]);
+    let nameless = stage.start("group join lunch");
+    ann.until_out(&format!("-{}-", nameless.pid()));
+    let later = stage.start("group join lunch --name ann");
+    // Before its input ends, on which it would leave.
+    ann.until_err("another member has taken this name");
+    let ann = ann.finish();
+    ann.refused(3);
+    assert!(ann.out.ends_with(b"left\n"), "{ann:?}");
+    for run in [nameless, later] {
+        run.signal("INT");
+        run.finish();
+    }
+}
+
+#[test]
 fn groups_are_listed_with_members_and_views() {
     let stage = Stage::new();
     let nothing = stage.run("group ls --for 1ms");

@@ -20,3 +20,10 @@ fn names_and_settings_that_cannot_be_used_are_refused_in_words() {
     options.settings.heartbeat = options.settings.hang_timeout;
     assert!(refusal("g", options).contains("five times heartbeat"));
 }
+
+#[test]
+fn members_without_a_name_have_different_ones() {
+    let (one, other) = (GroupOptions::default(), GroupOptions::default());
+    assert!(one.name.starts_with(&format!("pid {}-", std::process::id())), "{}", one.name);
+    assert_ne!(one.name, other.name);
+}
