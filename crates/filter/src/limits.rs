@@ -22,7 +22,8 @@ pub struct FilterLimits {
 }
 
 impl FilterLimits {
-    /// 64 KiB of text, 128 levels, 128 fields, 1 MiB for each pattern, 16 MiB and 200,000 steps for all.
+    /// 64 KiB of text, 128 levels, 128 fields, 1 MiB for each pattern, 16 MiB and 200,000 steps for
+    /// all.
     pub const DEFAULT: Self = Self {
         length_bytes: 64 * 1024,
         depth: 128,

@@ -468,7 +468,7 @@ impl<T: Transport> Group<T> {
     }
 
     /// Leaves the group; waits at most `timeout` until the others have agreed on a view without
-    /// this member, or have all left, too. False if they have not: they will find out by themselves.
+    /// this member, or have all left, too. False if they have not: they find out by themselves.
     ///
     /// Events that come meanwhile are dropped; [`leave_with`](Self::leave_with) passes them on. A
     /// group that is dropped leaves without waiting.

@@ -28,7 +28,7 @@ pub trait StoreLog {
 
     /// Gives the messages of `stream` from sequence `from` on to `visit`, each with its sequence
     /// and the time at which it was written first, in order and without gaps, until it returns
-    /// false or the log ends. Void messages are left out. A log may stop before, and give none, when
-    /// it has read much for them: asked for `from` again, it goes on there.
+    /// false or the log ends. Void messages are left out. A log may stop before, and give none,
+    /// when it has read much for them: asked for `from` again, it goes on there.
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool);
 }

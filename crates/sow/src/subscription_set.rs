@@ -35,7 +35,7 @@ pub struct SubscriptionSet {
     catching_up: Vec<u32>,
     /// Number of subscriptions with conflation.
     conflated: usize,
-    /// Those with conflated updates, by the time of the next one that may be due.
+    /// Subscriptions with conflated updates, by the time of the next one that may be due.
     flush_times: Deadlines,
     /// Subscriptions examined by flushes.
     #[cfg(test)]

@@ -76,8 +76,8 @@ pub(crate) fn delete(
 }
 
 /// Lets a client await its own deletion that is still running; whether there is one with that
-/// number. A publisher resends what was not acknowledged before it lost its connection: a second run
-/// would delete records that were published since.
+/// number. A publisher resends what was not acknowledged before it lost its connection: a second
+/// run would delete records that were published since.
 fn take_over(state: &mut State, id: ClientId, reply_to: &ReplyTo<'_>, sequence: u64) -> bool {
     let State { clients, catalog, deleting, counters, .. } = state;
     let Some(client) = clients.get_mut(id) else { return false };

@@ -85,8 +85,8 @@ pub(crate) fn open_topics(
     Ok((topics, context))
 }
 
-/// The configured topics. Deltas make no record longer than a message may be: clients could not take
-/// it, or publish it whole.
+/// The configured topics. Deltas make no record longer than a message may be: clients could not
+/// take it, or publish it whole.
 fn definitions(config: &ServerConfig) -> impl Iterator<Item = TopicDefinition> {
     let topics = config.topics.iter().cloned();
     topics.map(|topic| topic.merged_bytes_max(config.frame_bytes_max))

@@ -1,9 +1,9 @@
 //! A deletion of many records, in steps, so that other clients get their turn in between.
 //!
 //! A deletion covers the records of the topic at its beginning, as if all were deleted at once: a
-//! covered record that is published again, or expires, is deleted first. Deletions of a topic run one
-//! after another. Queries may still see records that are about to be deleted; the deleting client
-//! waits for the end.
+//! covered record that is published again, or expires, is deleted first. Deletions of a topic run
+//! one after another. Queries may still see records that are about to be deleted; the deleting
+//! client waits for the end.
 
 use crate::command::acknowledgement::ReplyTo;
 use crate::command::error::CommandError;

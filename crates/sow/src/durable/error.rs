@@ -58,7 +58,7 @@ pub enum SowStoreError {
     #[error("{}", describe(.0))]
     SchemaMismatch(Vec<SchemaMismatch>),
     /// Definitions could not be appended.
-    #[error("the definitions of topics cannot be written: {0}")]
+    #[error("the definitions of topics cannot be written")]
     Append(#[from] AppendError),
     /// Two topics have the same number.
     #[error("the topics {0} and {1} cannot be in one archive: rename one")]

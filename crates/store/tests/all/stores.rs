@@ -159,7 +159,7 @@ fn frames_that_are_none_are_counted_and_harm_nobody() {
     assert!(hostile.wait_for_subscribers(1, TIMEOUT));
     let frames: [&[u8]; 4] = [b"", b"x", &[0xff; 300], &[1; 24]];
     frames.iter().for_each(|frame| hostile.send(frame).expect("sent"));
-    // An answer for which nobody has asked there.
+    // An answer without a request.
     let (log, records) = (Ballot { epoch: 1, session: 3 }, TimedRecords::EMPTY);
     let answer = StoreFrame::Fetched { log, from: 0, first: 0, next: 0, records };
     let mut bytes = Vec::new();
