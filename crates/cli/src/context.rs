@@ -22,7 +22,9 @@ impl DomainArgs {
     pub(crate) fn builder(&self) -> anyhow::Result<Builder> {
         let mut builder = self.config.iter().fold(Context::builder(), Builder::file);
         if let Some(directory) = &self.directory {
-            builder = builder.set("shm.directory", directory.display())?;
+            let text = directory.to_str();
+            let text = text.with_context(|| format!("{} is not UTF-8", directory.display()))?;
+            builder = builder.set("shm.directory", text)?;
         }
         Ok(builder)
     }

@@ -67,6 +67,12 @@ pub enum ConfigError {
         /// The nearest name, or how to list all.
         hint: String,
     },
+    /// A value that is no text.
+    #[error("{place} is not UTF-8")]
+    NotUnicode {
+        /// The variable.
+        place: String,
+    },
     /// An invalid value.
     #[error("{place}: {key}: {message} (write {values})")]
     Value {

@@ -390,11 +390,7 @@ impl Builder {
                 }
             }
         }
-        let variables = std::env::vars_os();
-        layers::apply_variables(
-            &mut config,
-            variables.filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
-        )?;
+        layers::apply_variables(&mut config, std::env::vars_os())?;
         for change in &self.changes {
             match change {
                 Change::Named(key, value) => {

@@ -4,6 +4,7 @@ use crate::config::{Config, ConfigError};
 use crate::settings::{self, SETTINGS, Setting};
 #[cfg(feature = "um")]
 use crate::um::{flat, xml};
+use std::ffi::OsString;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
@@ -82,24 +83,47 @@ fn apply_table(
             DeValue::String(value) => settings::set(config, &key, value, &place)?,
             DeValue::Integer(number) => settings::set(config, &key, &number.to_string(), &place)?,
             DeValue::Boolean(is_so) => settings::set(config, &key, &is_so.to_string(), &place)?,
-            _ => settings::set(config, &key, "", &place)?,
+            DeValue::Array(items)
+                if settings::find(&key).is_some_and(|it| it.values.contains("with commas")) =>
+            {
+                let items: Vec<_> = items.iter().map(|item| text_of(item.get_ref())).collect();
+                settings::set(config, &key, &items.join(","), &place)?;
+            }
+            other => settings::set(config, &key, &text_of(other), &place)?,
         }
     }
     Ok(())
 }
 
+/// A value as the file has it, so that the error of one that does not fit shows it.
+fn text_of(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(is_so) => is_so.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}
+
 /// Applies variables `LANECAST_SECTION__KEY`.
 pub(crate) fn apply_variables(
     config: &mut Config,
-    variables: impl Iterator<Item = (String, String)>,
+    variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<(), ConfigError> {
     for (name, value) in variables {
+        let name = name.to_string_lossy();
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         if name == FILE_VARIABLE || OTHERS.contains(&&*name) {
             continue;
         }
         let key = rest.to_lowercase().replace("__", ".");
-        settings::set(config, &key, &value, &name)?;
+        let Some(value) = value.to_str() else {
+            return Err(ConfigError::NotUnicode { place: name.into_owned() });
+        };
+        settings::set(config, &key, value, &name)?;
     }
     Ok(())
 }

@@ -148,15 +148,15 @@ impl ServerConfig {
             return Err(ServerConfigError::Name);
         }
         let least = [
-            ("clients_max", self.clients_max, 1),
-            ("frame_bytes_max", self.frame_bytes_max, 1_024),
-            ("pending_max", self.pending_max, 1),
-            ("pending_per_address_max", self.pending_per_address_max, 1),
-            ("send_queue_bytes_max", self.send_queue_bytes_max, 1_024),
-            ("queued_bytes_max", self.queued_bytes_max, 1_024),
-            ("subscriptions_max", self.subscriptions_max, 1),
-            ("queries_max", self.queries_max, 1),
-            ("topics_max", self.topics_max, 1),
+            ("limits.clients", self.clients_max, 1),
+            ("limits.frame", self.frame_bytes_max, 1_024),
+            ("limits.pending", self.pending_max, 1),
+            ("limits.pending_per_address", self.pending_per_address_max, 1),
+            ("limits.outbox", self.send_queue_bytes_max, 1_024),
+            ("slow.total", self.queued_bytes_max, 1_024),
+            ("limits.subscriptions", self.subscriptions_max, 1),
+            ("limits.queries", self.queries_max, 1),
+            ("limits.topics", self.topics_max, 1),
         ];
         if let Some((name, value, least)) =
             least.into_iter().find(|(_, value, least)| value < least)
@@ -187,7 +187,8 @@ pub enum ServerConfigError {
     /// Other hosts could connect without authentication.
     #[error(
         "{0} is reached from other hosts without authentication: listen on 127.0.0.1, or \
-         allow remote clients if all that reach the port are trusted"
+         allow remote clients (allow_remote, --allow-remote) if all that reach the port are \
+         trusted"
     )]
     Remote(SocketAddr),
     /// The server's name is too long or has control characters.

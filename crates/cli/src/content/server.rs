@@ -23,8 +23,9 @@ pub(crate) fn connect(settings: Settings) -> anyhow::Result<Client> {
     })
 }
 
-/// The default address of a server.
+/// The default address of a server, and the variable that names another one.
 const DEFAULT: &str = "127.0.0.1:9007";
+const VARIABLE: &str = "LANECAST_SERVER";
 
 /// A topic of a content server, and a filter of its records.
 #[derive(Debug, clap::Args)]
@@ -69,11 +70,11 @@ pub(crate) fn warn_old_topic() {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Content server")]
 pub(crate) struct ServerArgs {
-    /// The content server [without a value: 127.0.0.1:9007]; tcps://HOST:PORT is one that is only
+    /// The content server [without a value: that of LANECAST_SERVER, or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only
     /// to be spoken to with --ca
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = DEFAULT)]
-    #[arg(env = "LANECAST_SERVER", value_parser = ServerAddress::from_str)]
-    server: Option<ServerAddress>,
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
+    #[arg(env = VARIABLE, value_parser = ServerAddress::from_str)]
+    server: Option<Option<ServerAddress>>,
 
     /// The client's name; two connected clients cannot share one
     #[arg(long, value_name = "NAME", default_value = "")]
@@ -83,7 +84,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "USER", default_value = "")]
     user: String,
 
-    /// A file whose first line is the user's password; without it, LANECAST_PASSWORD is
+    /// A file whose first line is the user's password [without it: that of LANECAST_PASSWORD]
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
 
@@ -108,11 +109,16 @@ impl ServerArgs {
 
     /// Names the default server, unless another was named.
     pub(crate) fn name_default(&mut self) {
-        self.server.get_or_insert_with(Self::default_server);
+        self.server.get_or_insert(None);
     }
 
-    fn default_server() -> ServerAddress {
-        DEFAULT.parse().expect("an address")
+    /// The server that was named, by the variable if not by the option.
+    fn address(&self) -> anyhow::Result<ServerAddress> {
+        if let Some(Some(server)) = &self.server {
+            return Ok(server.clone());
+        }
+        let text = std::env::var(VARIABLE).unwrap_or_else(|_| DEFAULT.into());
+        text.parse().with_context(|| VARIABLE)
     }
 
     /// The first given option, other than the server, that makes sense with a server only.
@@ -125,7 +131,7 @@ impl ServerArgs {
     }
 
     pub(crate) fn settings(&self, kind: KindArgs) -> anyhow::Result<Settings> {
-        let server = self.server.clone().unwrap_or_else(Self::default_server);
+        let server = self.address()?;
         let identity = Identity {
             name: self.name.clone(),
             user: self.user.clone(),

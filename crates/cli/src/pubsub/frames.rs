@@ -1,6 +1,6 @@
 //! Framing of messages in a stream of bytes: one per line, or each after its length.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 /// The longest message, in bytes, and the remedy for a longer one.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +81,22 @@ fn read_length_prefixed(
         return Ok(false);
     }
     let mut length = [0; 4];
-    input.read_exact(&mut length)?;
+    input.read_exact(&mut length).map_err(cut_off)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > longest.bytes {
         return Err(too_long(longest));
     }
     message.resize(length, 0);
-    input.read_exact(message)?;
+    input.read_exact(message).map_err(cut_off)?;
     Ok(true)
+}
+
+/// The error of an input that ends too early.
+fn cut_off(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the input ends in a message"),
+        _ => error,
+    }
 }
 
 #[cfg(test)]

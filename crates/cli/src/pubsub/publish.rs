@@ -1,14 +1,14 @@
 //! `lanecast pub`.
 
 use super::frames::Frames;
-use super::input;
+use super::input::{self, Input};
 use super::pace::Pace;
 use super::pub_args::PubArgs;
 use super::target::{CHECK_INTERVAL, Target};
 use crate::output::{INCOMPLETE, print_error, wrong_arguments};
 use crate::table::{counted, rate};
 use std::process::ExitCode;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
@@ -25,10 +25,36 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     } else {
         input::given(&messages)
     };
-    let start = Instant::now();
-    let mut pace = arguments.rate.map(|rate| Pace::new(rate, start));
-    let mut sent = 0;
-    while !stop() && arguments.shared.count.is_none_or(|count| sent < count) {
+    let (start, mut sent) = (Instant::now(), 0);
+    let published = publish(arguments, &mut target, &input, &stop, &mut sent);
+    if let Err(error) = published {
+        print_error(&format!("{} sent before the error", counted(sent, "message")));
+        return Err(error);
+    }
+    let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
+    let all_read = target.finish(arguments)?;
+    if !arguments.shared.quiet {
+        let rate = rate(sent as f64 / seconds);
+        let readers = readers.map(|count| format!(", {}", counted(count as u64, "subscriber")));
+        print_error(&format!(
+            "published {} in {seconds:.3} s ({rate}){}",
+            counted(sent, "message"),
+            readers.unwrap_or_default()
+        ));
+    }
+    Ok(ExitCode::from(if all_read { 0 } else { INCOMPLETE }))
+}
+
+/// Publishes the input to its end, or until it is told to stop; counts the messages in `sent`.
+fn publish(
+    arguments: &PubArgs,
+    target: &mut Target,
+    input: &Receiver<Input>,
+    stop: &impl Fn() -> bool,
+    sent: &mut u64,
+) -> anyhow::Result<()> {
+    let mut pace = arguments.rate.map(|rate| Pace::new(rate, Instant::now()));
+    while !stop() && arguments.shared.count.is_none_or(|count| *sent < count) {
         if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
             std::thread::sleep(wait.min(CHECK_INTERVAL));
             target.serve_filters();
@@ -52,24 +78,13 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
                 continue;
             }
         }
-        if !target.send(arguments, &message, &stop)? {
+        if !target.send(arguments, &message, stop)? {
             break;
         }
-        sent += 1;
+        *sent += 1;
         if let Some(pace) = &mut pace {
             pace.sent(Instant::now());
         }
     }
-    let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
-    let all_read = target.finish(arguments)?;
-    if !arguments.shared.quiet {
-        let rate = rate(sent as f64 / seconds);
-        let readers = readers.map(|count| format!(", {}", counted(count as u64, "subscriber")));
-        print_error(&format!(
-            "published {} in {seconds:.3} s ({rate}){}",
-            counted(sent, "message"),
-            readers.unwrap_or_default()
-        ));
-    }
-    Ok(ExitCode::from(if all_read { 0 } else { INCOMPLETE }))
+    Ok(())
 }

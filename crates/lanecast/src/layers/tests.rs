@@ -4,6 +4,8 @@ use super::*;
 use crate::transports::Transports;
 use lanecast_shm::SlowConsumerPolicy;
 use lanecast_store::Pacing;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ fn a_file_sets_and_variables_set_over_it() {
     let others =
         ["LANECAST_CONFIG", "LANECAST_SERVER", "LANECAST_PASSWORD"].map(|name| (name, "x"));
     let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("PATH", "/")].into_iter().chain(others);
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let variables = variables.map(|(name, value)| (name.into(), value.into()));
     apply_variables(&mut config, variables).unwrap();
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
 }
@@ -258,11 +260,22 @@ fn errors_name_the_line_and_what_to_write() {
     let error = apply("syntax.toml", "[shm\n").unwrap_err();
     assert!(error.contains("line 1"), "{error}");
     let error = apply("type.toml", "[shm]\nwindow = [1]\n").unwrap_err();
-    assert!(error.contains("type.toml:2"), "{error}");
+    assert!(error.contains("type.toml:2") && error.contains("list"), "{error}");
     let mut config = Config::default();
-    let variable = ("LANECAST_SHM__WINDOWS".to_owned(), "1".to_owned());
-    let error = apply_variables(&mut config, [variable].into_iter()).unwrap_err().to_string();
-    assert!(error.contains("LANECAST_SHM__WINDOWS"), "{error}");
+    let mut refused = |name: &str, value: &[u8]| {
+        let variable = (name.into(), OsStr::from_bytes(value).to_owned());
+        apply_variables(&mut config, [variable].into_iter()).unwrap_err().to_string()
+    };
+    assert!(refused("LANECAST_SHM__WINDOWS", b"1").contains("LANECAST_SHM__WINDOWS"));
+    assert_eq!(refused("LANECAST_SHM__WINDOW", b"\xff"), "LANECAST_SHM__WINDOW is not UTF-8");
+}
+
+#[test]
+fn lists_are_arrays_or_texts_with_commas() {
+    let array = apply("array.toml", "[net]\ncpus = [0, 2, 3]\n").unwrap();
+    let text = apply("text.toml", "[net]\ncpus = \"0,2,3\"\n").unwrap();
+    assert_eq!(array.net.cpus.len(), 3);
+    assert_eq!(array.net.cpus, text.net.cpus);
 }
 
 #[test]
