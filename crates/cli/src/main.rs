@@ -53,8 +53,7 @@ Usage: lanecast COMMAND [ARGUMENT]...
   seq 9 | lanecast pub prices --wait-subscribers 1   in another
 
 Messages   pub     publish lines            sub      print messages, filtered
-                   (--server: by a content server)
-           group   join a group of programs
+           group   join a group of programs (pub, sub --server: by a server)
            demo    real processes at work   store    keep messages on disk
 Looking    ls      sessions and topics      top      the same, live
            stat    counters and errors      clean    remains of dead processes

@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     // Before the wait, during which its signal would end the program.
     let pause = PauseSwitch::new(arguments.paused)?;
-    wait_for_subscribers(&mut publisher, arguments.wait_subscribers, &stop)?;
+    wait_for_subscribers(&mut publisher, arguments.wait_subscribers, &stop);
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }

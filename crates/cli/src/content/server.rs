@@ -70,8 +70,8 @@ pub(crate) fn warn_old_topic() {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Content server")]
 pub(crate) struct ServerArgs {
-    /// The content server [without a value: that of LANECAST_SERVER, or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only
-    /// to be spoken to with --ca
+    /// The content server [without a value: that of LANECAST_SERVER, or 127.0.0.1:9007];
+    /// tcps://HOST:PORT is one that is only to be spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     #[arg(env = VARIABLE, value_parser = ServerAddress::from_str)]
     server: Option<Option<ServerAddress>>,

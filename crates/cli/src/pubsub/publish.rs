@@ -5,8 +5,9 @@ use super::input::{self, Input};
 use super::pace::Pace;
 use super::pub_args::PubArgs;
 use super::target::{CHECK_INTERVAL, Target};
-use crate::output::{INCOMPLETE, print_error, wrong_arguments};
+use crate::output::{INCOMPLETE, print_error, warn, wrong_arguments};
 use crate::table::{counted, rate};
+use anyhow::bail;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let mut target = Target::open(arguments, &stop)?;
     let messages = arguments.messages();
+    let given = arguments.shared.count.unwrap_or(u64::MAX).min(messages.len() as u64);
     let input = if messages.is_empty() {
         let frames = Frames::new(arguments.binary);
         input::read(arguments.from_file.as_deref(), frames, target.longest())?
@@ -27,10 +29,10 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     };
     let (start, mut sent) = (Instant::now(), 0);
     let published = publish(arguments, &mut target, &input, &stop, &mut sent);
-    if let Err(error) = published {
-        print_error(&format!("{} sent before the error", counted(sent, "message")));
-        return Err(error);
+    if published.is_err() && sent > 0 {
+        warn(&format!("{} sent before the error", counted(sent, "message")));
     }
+    published?;
     let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
     let all_read = target.finish(arguments)?;
     if !arguments.shared.quiet {
@@ -41,6 +43,9 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
             counted(sent, "message"),
             readers.unwrap_or_default()
         ));
+    }
+    if stop() && sent < given {
+        bail!("stopped: {} not sent", counted(given - sent, "message"));
     }
     Ok(ExitCode::from(if all_read { 0 } else { INCOMPLETE }))
 }

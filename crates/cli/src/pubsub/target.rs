@@ -5,7 +5,6 @@ use super::pub_args::PubArgs;
 use crate::content::connect;
 use crate::output::warn;
 use crate::table::counted;
-use anyhow::bail;
 use lanecast::FilterablePublisher;
 use lanecast::prelude::*;
 use lanecast_client::{AckLevel, Client, Publication};
@@ -49,11 +48,11 @@ impl Target {
         if arguments.filterable {
             let topic = context.topic(arguments.topic()).message_type(shared.kind.kind);
             let mut publisher = topic.filterable().publisher()?;
-            wait_for_subscribers(&mut publisher, wanted, stop)?;
+            wait_for_subscribers(&mut publisher, wanted, stop);
             return Ok(Self::Filterable { publisher: Box::new(publisher), _context: context });
         }
         let mut publisher = context.publisher(arguments.topic())?;
-        wait_for_subscribers(&mut publisher, wanted, stop)?;
+        wait_for_subscribers(&mut publisher, wanted, stop);
         Ok(Self::Transport { publisher: Box::new(publisher), _context: context })
     }
 
@@ -135,22 +134,13 @@ impl Target {
     }
 }
 
-/// Waits until so many subscribers are there.
-///
-/// # Errors
-/// If it was told to stop before.
+/// Waits until so many subscribers are there, or for the end.
 pub(crate) fn wait_for_subscribers(
     publisher: &mut impl Publish,
     wanted: usize,
     stop: &impl Fn() -> bool,
-) -> anyhow::Result<()> {
-    while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) {
-        if stop() {
-            let found = publisher.subscribers();
-            bail!("stopped while waiting for subscribers: {found} of {wanted} were there");
-        }
-    }
-    Ok(())
+) {
+    while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {}
 }
 
 /// Sends, waiting for room, unless told to stop first; says whether it was sent.

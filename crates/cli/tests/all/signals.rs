@@ -53,6 +53,12 @@ fn a_publisher_without_subscribers_can_be_interrupted() {
     publisher.signal("INT");
     publisher.until_err("published 0 messages");
     publisher.finish().good();
+
+    let publisher = stage.start("pub other x y --wait-subscribers 1");
+    wait_for("the session", || stage.run("ls --json").good().contains("other").then_some(()));
+    publisher.signal("INT");
+    let stopped = publisher.finish();
+    assert!(stopped.refused(1).contains("stopped: 2 messages not sent"), "{}", stopped.err);
 }
 
 #[test]
