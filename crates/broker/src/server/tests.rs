@@ -27,11 +27,7 @@ fn a_client_that_hangs_up_while_it_has_to_wait_wakes_the_server_once() {
     let id = ClientId(0);
     // A long query that is not answered yet.
     let query = server.engine.state.clients.get_mut(id).expect("it is here").count_query(1 << 20);
-    let mut frame = Vec::new();
-    let start = begin_frame(&mut frame);
-    frame.extend_from_slice(br#"{"c":"flush"}"#);
-    end_frame(&mut frame, start);
-    stream.write_all(&frame).expect("it listens");
+    stream.write_all(&frame(r#"{"c":"flush"}"#)).expect("it listens");
     turn_until(&mut server, "a client that waits", |server| server.engine.is_paused(id));
     drop(stream);
     let mut wakes = 0;
