@@ -107,7 +107,7 @@ fn listen_to_copies(
         feed.wait();
     }
     let counters = feed.counters();
-    listener.note(&format!("{} dropped", counted(counters.duplicates, "further copy")));
+    listener.note(&format!("{} dropped", counted(counters.duplicates, "duplicate")));
     Ok(())
 }
 
