@@ -72,9 +72,13 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
                 warn(&format!("store {} {}", store.store, NoAnswer::OtherVersion(version)));
             }
         }
-        let silent = looks.iter().any(|store| !store.is_complete);
-        let silent = if silent { ", and not all answered" } else { "" };
-        bail!("no store of {} has such a registration{silent}", names.join(", "));
+        let text = format!("no store of {} has such a registration", names.join(", "));
+        if looks.iter().any(|store| !store.is_complete) {
+            bail!("{text}, and not all answered");
+        }
+        // A script that repeats the command finds its work done.
+        print(&format!("{}\n", printable(&text)))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut is_all_done = true;
     for source in sources {

@@ -82,8 +82,8 @@ fn stores_are_listed_with_their_quorums_and_a_lost_receiver_is_deregistered() {
         publisher.poll(|_| {});
         publisher.try_send(b"more").ok()
     });
-    let again = stage.run(&format!("{deregister} {data}"));
-    assert!(again.refused(1).contains("no store of a, b, c has such"), "{again:?}");
+    let again = stage.run(&format!("{deregister} {data}")).good();
+    assert!(again.contains("no store of a, b, c has such a registration"), "{again}");
 
     let [a, b, c] = stores;
     for store in [b, c] {
