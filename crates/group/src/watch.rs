@@ -31,6 +31,8 @@ const WATCHERS_MAX: usize = 1_024;
 /// Connections accepted in one look.
 const ACCEPTS_MAX: usize = 16;
 const BACKLOG: u32 = 64;
+/// Pause of accepts after the system ran out of descriptors, or of memory.
+const ACCEPT_PAUSE: Nanos = 100_000_000;
 /// Idle time after which the kernel probes: keeps routers from forgetting the connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Bytes read at a time: a greeting, probes or answers.
@@ -59,6 +61,8 @@ pub(crate) struct Watch {
     last_key: u64,
     due: Nanos,
     ready: Vec<u64>,
+    /// End of a pause of accepts. The set does not have the listener until then.
+    paused_until: Option<Nanos>,
 }
 
 /// Another member that is watched.
@@ -96,6 +100,7 @@ impl Watch {
             last_key: LISTENER,
             due: 0,
             ready: Vec::new(),
+            paused_until: None,
         })
     }
 
@@ -153,6 +158,11 @@ impl Watch {
     #[cold]
     fn look(&mut self, now: Nanos, mut told: impl FnMut(MemberId, WatchEvent)) {
         self.due = now.saturating_add(INTERVAL);
+        if self.paused_until.is_some_and(|until| until <= now)
+            && self.set.add(self.listener.as_fd(), LISTENER).is_ok()
+        {
+            self.paused_until = None;
+        }
         for peer in &mut self.peers {
             if matches!(peer.state, PeerState::Waiting(at) if at <= now) {
                 self.last_key += 1;
@@ -164,7 +174,7 @@ impl Watch {
         let _ = self.set.wait(Some(Duration::ZERO), &mut ready);
         for &key in &ready {
             if key == LISTENER {
-                self.accept();
+                self.accept(now);
             } else if let Some(at) = self.watchers.iter().position(|(it, _)| *it == key) {
                 if !answer(&self.watchers[at].1) {
                     self.watchers.swap_remove(at);
@@ -178,9 +188,22 @@ impl Watch {
         self.ready = ready;
     }
 
-    fn accept(&mut self) {
+    fn accept(&mut self, now: Nanos) {
         for _ in 0..ACCEPTS_MAX {
-            let Ok((stream, _)) = self.listener.accept() else { return };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The other side has gone while it waited: the next one is tried.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+                Err(_) => {
+                    // Without a free descriptor the connection stays queued and the listener
+                    // readable: an application that waits for the set would never sleep.
+                    if self.set.remove(self.listener.as_fd()).is_ok() {
+                        self.paused_until = Some(now.saturating_add(ACCEPT_PAUSE));
+                    }
+                    return;
+                }
+            };
             if self.watchers.len() >= WATCHERS_MAX || tcp::tune(&stream, &options()).is_err() {
                 continue;
             }
@@ -273,6 +296,7 @@ pub(crate) fn address_of(source: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+    use std::os::fd::OwnedFd;
     use std::thread;
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -384,6 +408,33 @@ mod tests {
             }
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn accepts_pause_after_a_refusal_and_go_on() {
+        let mut watch = Watch::open(LOOPBACK, MemberId(9)).unwrap();
+        let (mut now, mut ready) = (INTERVAL, Vec::new());
+        // A connected socket accepts nothing, as a listener without a free descriptor.
+        let far = TcpListener::bind((LOOPBACK, 0)).unwrap();
+        let connected = TcpStream::connect(far.local_addr().unwrap()).unwrap();
+        drop(far);
+        let refusing = TcpListener::from(OwnedFd::from(connected));
+        watch.set.remove(watch.listener.as_fd()).unwrap();
+        watch.set.add(refusing.as_fd(), LISTENER).unwrap();
+        let listener = std::mem::replace(&mut watch.listener, refusing);
+        watch.set.wait(None, &mut ready).unwrap();
+        watch.poll(now, |_, _| ());
+        watch.set.wait(Some(Duration::ZERO), &mut ready).unwrap();
+        assert!(ready.is_empty(), "nothing wakes the application: {ready:?}");
+        watch.listener = listener;
+        let _near = TcpStream::connect(watch.address).unwrap();
+        now += ACCEPT_PAUSE - INTERVAL;
+        watch.poll(now, |_, _| ());
+        watch.set.wait(Some(Duration::ZERO), &mut ready).unwrap();
+        assert!(ready.is_empty() && watch.watchers.is_empty(), "the pause goes on");
+        run(&mut now, &mut [&mut watch], |_| true);
+        run(&mut now, &mut [&mut watch], |_| true);
+        assert_eq!(watch.watchers.len(), 1);
     }
 
     #[test]
