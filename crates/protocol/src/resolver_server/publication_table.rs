@@ -43,10 +43,25 @@ pub(super) struct Session {
 #[derive(Debug, Default)]
 struct Owner {
     client: Option<u64>,
-    sessions: BTreeSet<u64>,
-    /// Sessions not registered again since it reconnected.
+    /// Sessions registered by its connection.
+    fresh: BTreeSet<u64>,
+    /// Sessions of a replaced connection, not registered again.
     stale: BTreeSet<u64>,
+    /// Sessions of connections that ended, not registered again.
+    lost: BTreeSet<u64>,
     topics: usize,
+}
+
+impl Owner {
+    fn has_sessions(&self) -> bool {
+        !(self.fresh.is_empty() && self.stale.is_empty() && self.lost.is_empty())
+    }
+
+    fn remove(&mut self, session: u64) {
+        for sessions in [&mut self.fresh, &mut self.stale, &mut self.lost] {
+            sessions.remove(&session);
+        }
+    }
 }
 
 /// Result of registering a publication.
@@ -90,28 +105,28 @@ impl PublicationTable {
     pub(super) fn connect(&mut self, owner: u64, client: u64) -> Option<u64> {
         let owner = self.owners.entry(owner).or_default();
         // All are in doubt until the resolver registers them again or sends its SYNC.
-        owner.stale = owner.sessions.clone();
+        owner.stale.extend(std::mem::take(&mut owner.fresh));
         owner.client.replace(client)
     }
 
     /// A resolver has disconnected: its sessions are dropped at `until`. Returns them, unless the
-    /// resolver has another connection.
+    /// resolver has another connection. Those of earlier connections are lost already: they are
+    /// not looked at, or a resolver could have all looked up by each short connection.
     pub(super) fn disconnect(&mut self, owner: u64, client: u64, until: Nanos) -> Vec<u64> {
         // An old connection that ends late must not take the new one's sessions.
         let Some(it) = self.owners.get_mut(&owner).filter(|it| it.client == Some(client)) else {
             return Vec::new();
         };
         it.client = None;
-        let sessions: Vec<u64> = it.sessions.iter().copied().collect();
-        if sessions.is_empty() {
+        let stale = std::mem::take(&mut it.stale);
+        let sessions: Vec<u64> = std::mem::take(&mut it.fresh).into_iter().chain(stale).collect();
+        it.lost.extend(&sessions);
+        if !it.has_sessions() {
             self.owners.remove(&owner);
         }
         for id in &sessions {
-            if let Some(session) = self.sessions.get_mut(id)
-                // The first loss counts: a client that reconnects without registering gains no
-                // time.
-                && session.lost.is_none()
-            {
+            // The first loss counts: a client that reconnects without registering gains no time.
+            if let Some(session) = self.sessions.get_mut(id) {
                 session.lost = Some(until);
                 self.lost.insert((until, *id));
             }
@@ -122,7 +137,10 @@ impl PublicationTable {
     /// A resolver has registered everything; returns the former sessions that it has not registered
     /// again.
     pub(super) fn end_sync(&mut self, owner: u64) -> BTreeSet<u64> {
-        self.owners.get_mut(&owner).map(|it| std::mem::take(&mut it.stale)).unwrap_or_default()
+        let Some(it) = self.owners.get_mut(&owner) else { return BTreeSet::new() };
+        let mut former = std::mem::take(&mut it.stale);
+        former.append(&mut it.lost);
+        former
     }
 
     /// Number of topics that a resolver publishes.
@@ -146,7 +164,8 @@ impl PublicationTable {
         let Some(session) = self.sessions.get_mut(&id) else { return false };
         session.announcement = announcement;
         if let Some(owner) = self.owners.get_mut(&session.owner) {
-            owner.stale.remove(&id);
+            owner.remove(id);
+            owner.fresh.insert(id);
         }
         let lost = session.lost.take();
         lost.is_some_and(|until| self.lost.remove(&(until, id)))
@@ -169,7 +188,7 @@ impl PublicationTable {
         }
         self.entries += 1;
         let owner = self.owners.entry(owner).or_default();
-        owner.sessions.insert(id);
+        owner.fresh.insert(id);
         owner.topics += 1;
         self.names.entry(Arc::clone(&name)).or_default().publishers.insert(id);
         Published::New(name)
@@ -184,11 +203,10 @@ impl PublicationTable {
         }
         self.entries -= session.topics.len();
         if let Some(owner) = self.owners.get_mut(&session.owner) {
-            owner.sessions.remove(&id);
-            owner.stale.remove(&id);
+            owner.remove(id);
             owner.topics -= session.topics.len();
             // Kept while either remains: numbers of former resolvers must not pile up.
-            if owner.sessions.is_empty() && owner.client.is_none() {
+            if !owner.has_sessions() && owner.client.is_none() {
                 self.owners.remove(&session.owner);
             }
         }
@@ -354,6 +372,30 @@ mod tests {
         assert_eq!(table.lookups.get(), 6);
         let each = topics.iter().flat_map(|topic| table.subscribers_of(topic));
         assert_eq!(each.collect::<BTreeSet<u64>>(), subscribers);
+    }
+
+    #[test]
+    fn a_connection_that_registers_nothing_costs_nothing_when_it_ends() {
+        let mut table = table(&["a".to_owned()], &["a"]);
+        assert_eq!(table.connect(5, 1), None);
+        assert_eq!(table.connect(5, 2), Some(1), "replaced");
+        assert_eq!(table.disconnect(5, 1, 10), [], "late");
+        assert_eq!(table.disconnect(5, 2, 20), [1]);
+        for client in 3..10 {
+            assert_eq!(table.connect(5, client), None);
+            assert_eq!(table.disconnect(5, client, 20 + client), []);
+        }
+        assert_eq!(table.next_lost(), Some((20, 1)), "the first loss counts");
+        table.connect(5, 10);
+        let announcement = table.sessions[&1].announcement;
+        assert!(table.refresh(announcement), "was lost");
+        assert!(table.end_sync(5).is_empty());
+        assert_eq!(table.disconnect(5, 10, 90), [1]);
+        table.connect(5, 11);
+        assert_eq!(table.end_sync(5), BTreeSet::from([1]));
+        table.disconnect(5, 11, 99);
+        let subscribers = table.remove_session(1);
+        assert_eq!((subscribers, table.owners.len()), (BTreeSet::from([CLIENT]), 0));
     }
 
     #[test]
