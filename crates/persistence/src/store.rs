@@ -13,7 +13,7 @@ mod stream;
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
-use copying::{Copying, NewRun, common_length};
+use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length};
 use lanecast_wire::store::{
     Ballot, DeregisterOutcome, LogRecord, Registration, StoreAddress, StoreFrame, StoreOffer,
     StoreState, StreamCheckpoint, TimedRecordsWriter,
@@ -262,7 +262,7 @@ impl Store {
             }
             StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs } => {
                 stream.owes_state_to = Some(client);
-                if *ballot == stream.promised && *ballot > stream.log {
+                if stream.awaits(*ballot, now) {
                     let (members, runs) = (members.clone(), runs.clone());
                     let run = NewRun { ballot: *ballot, number: *number, members, runs };
                     self.take_over(index, run, *chosen, *start, donor, log)?;
@@ -367,7 +367,12 @@ impl Store {
                 if copying.is_unanswered() {
                     // The publisher names another store when it is asked for the messages again,
                     // or repeats that the run begins.
-                    return stream.end_copying(log);
+                    let is_take_over = stream.is_taking_over();
+                    stream.end_copying(log)?;
+                    if is_take_over {
+                        stream.take_over_at = now + TAKE_OVER_PAUSE * self.settings.retry;
+                    }
+                    return Ok(());
                 }
                 copying.ask_at = now + self.settings.retry;
                 copying.asked += 1;

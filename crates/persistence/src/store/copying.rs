@@ -8,6 +8,9 @@ const UNANSWERED_MAX: u32 = 5;
 /// The same before a run begins. More, since all copies are void then: a donor that is started
 /// again comes back in that time.
 const TAKE_OVER_UNANSWERED_MAX: u32 = 100;
+/// Intervals between requests for which no run is taken over after its donor was given up:
+/// retention, which passes over streams that are being copied, goes on meanwhile.
+pub(super) const TAKE_OVER_PAUSE: u64 = 10;
 
 /// Copying of what the log lacks.
 #[derive(Clone, Debug)]

@@ -30,6 +30,8 @@ pub(super) struct Stream {
     pub(super) first_number: u64,
     pub(super) durable: DurableTrail,
     pub(super) copying: Option<Copying>,
+    /// Time before which no other take-over begins, after the donor of one was given up.
+    pub(super) take_over_at: Nanos,
     /// Messages that came before those in front of them.
     pub(super) early: EarlyMessages,
     /// When to ask the publisher for missing messages next.
@@ -115,6 +117,7 @@ impl Stream {
             first_number: 0,
             durable: DurableTrail::default(),
             copying: None,
+            take_over_at: 0,
             early: EarlyMessages::default(),
             want_at: 0,
             resends: 0,
@@ -132,6 +135,12 @@ impl Stream {
     /// Whether messages of the run `ballot` are taken.
     pub(super) fn takes(&self, ballot: Ballot) -> bool {
         self.log == ballot && self.promised == ballot && !self.is_taking_over()
+    }
+
+    /// Whether the promised run `ballot` may begin. Not in the pause after a take-over whose donor
+    /// was given up: the publisher repeats its request.
+    pub(super) fn awaits(&self, ballot: Ballot, now: Nanos) -> bool {
+        ballot == self.promised && ballot > self.log && now >= self.take_over_at
     }
 
     /// Whether the log of another run is being copied.

@@ -96,12 +96,16 @@ const NEW: Ballot = Ballot { epoch: 5, session: SESSION };
 const CHOSEN: Ballot = Ballot { epoch: 4, session: 8 };
 
 fn begin(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
-    store.on_frame(ADDRESS, &StoreFrame::Open { ballot: NEW }, NOW, log, out);
+    begin_at(store, NOW, log, out);
+}
+
+fn begin_at(store: &mut Store, now: u64, log: &mut MemoryLog, out: &mut Outlet) {
+    store.on_frame(ADDRESS, &StoreFrame::Open { ballot: NEW }, now, log, out);
     let (members, start) = (Members { version: 1, stores: vec![("a".to_owned(), 5)] }, 10);
     let runs = vec![Run { ballot: CHOSEN, start: 0 }, Run { ballot: NEW, start }];
     let (ballot, chosen, number, donor) = (NEW, CHOSEN, 0, "b");
     let frame = StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs };
-    store.on_frame(ADDRESS, &frame, NOW, log, out);
+    store.on_frame(ADDRESS, &frame, now, log, out);
 }
 
 /// The donor answers with the first messages.
@@ -116,7 +120,7 @@ fn fetch(store: &mut Store, writer: &TimedRecordsWriter, log: &mut MemoryLog, ou
 fn assert_begins_anew(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
     let truncated = LogRecord::Truncated { stream: 0, next: 0 };
     assert_eq!(log.last(), Some(truncated), "the copies are void");
-    begin(store, log, out);
+    begin_at(store, NOW + 1_000 * StoreSettings::default().retry, log, out);
     let mut writer = TimedRecordsWriter::default();
     (0..10).for_each(|_| writer.add(1, b"body"));
     fetch(store, &writer, log, out);
@@ -132,6 +136,25 @@ fn a_take_over_ends_when_its_donor_is_gone() {
     let ticks = ticks_of_copying(&mut store, &mut log, &mut out);
     assert!((50..200).contains(&ticks), "{ticks}");
     assert_begins_anew(&mut store, &mut log, &mut out);
+}
+
+/// Retention passes over a stream that is being copied.
+#[test]
+fn a_publisher_that_repeats_a_take_over_from_a_dead_donor_leaves_time_for_retention() {
+    let (mut log, mut out) = (MemoryLog::default(), Outlet::default());
+    let mut store = taking_over(&mut log, &mut out);
+    let retry = StoreSettings::default().retry;
+    let mut free = Vec::new();
+    for tick in 1..=1_000 {
+        let now = NOW + tick * retry;
+        begin_at(&mut store, now, &mut log, &mut out);
+        store.tick(now, &mut log, &mut out);
+        free.push(!store.summaries().any(|stream| stream.is_copying));
+    }
+    let longest_copying = free.split(|it| *it).map(<[bool]>::len).max();
+    assert!(longest_copying.is_some_and(|ticks| ticks < 150), "{longest_copying:?}");
+    let is_free = free.iter().filter(|it| **it).count();
+    assert!((50..200).contains(&is_free), "{is_free} of 1,000 intervals");
 }
 
 #[test]
