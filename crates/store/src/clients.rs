@@ -29,6 +29,8 @@ pub(crate) struct Clients<T: Transport> {
     look_at: Nanos,
     /// Answers that no link could be opened for.
     refused: u64,
+    /// Bytes of all replies so far, sent or not.
+    replied_bytes: u64,
 }
 
 struct ClientLink<T: Transport> {
@@ -40,11 +42,13 @@ struct ClientLink<T: Transport> {
 impl<T: Transport> Clients<T> {
     pub(crate) fn new(transport: T, store: &str) -> Self {
         let (store, links) = (store.to_owned(), BTreeMap::new());
-        Self { transport, store, links, waiting_bytes: 0, look_at: 0, refused: 0 }
+        let (waiting_bytes, look_at) = (0, 0);
+        Self { transport, store, links, waiting_bytes, look_at, refused: 0, replied_bytes: 0 }
     }
 
     /// Sends a reply; the link is opened with the first one.
     pub(crate) fn reply(&mut self, client: u64, frame: &[u8], now: Nanos) {
+        self.replied_bytes += frame.len() as u64;
         if !self.links.contains_key(&client) && !self.open(client, now) {
             self.refused += 1;
             return;
@@ -117,6 +121,11 @@ impl<T: Transport> Clients<T> {
     /// Clients with a receiver.
     pub(crate) fn count(&self) -> usize {
         self.links.values().filter(|it| it.link.had_receiver()).count()
+    }
+
+    /// Bytes of all replies so far, sent or not.
+    pub(crate) const fn replied_bytes(&self) -> u64 {
+        self.replied_bytes
     }
 
     pub(crate) const fn refused(&self) -> u64 {

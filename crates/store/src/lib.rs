@@ -24,6 +24,7 @@ mod commit_delay;
 mod directory;
 mod durable_run;
 mod error;
+mod fetch_queue;
 mod held_events;
 mod index;
 mod link;

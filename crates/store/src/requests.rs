@@ -1,6 +1,7 @@
 //! Requests to a store: those of publishers, receivers and other stores, and of administrators.
 
 use crate::administration::{Administration, Permission};
+use crate::fetch_queue::FetchQueue;
 use crate::log::JournalLog;
 use crate::name;
 use crate::outbox::Outbox;
@@ -14,6 +15,9 @@ use lanecast_wire::store::{
 /// Pages of streams that are told in one poll; more requests wait to be repeated, so that
 /// administrators do not hold up messages.
 const PAGES_IN_POLL: u32 = 2;
+/// Bytes of replies in one poll after which requests for messages wait for the next one: live
+/// messages and acknowledgements come in between.
+const REPLIES_IN_POLL: u64 = 1 << 20;
 
 /// The parts of a server that answer the requests of one poll.
 pub(crate) struct Requests<'a, T: Transport> {
@@ -25,9 +29,36 @@ pub(crate) struct Requests<'a, T: Transport> {
     pub(crate) incarnation: u64,
     pub(crate) now: Nanos,
     pub(crate) pages: u32,
+    /// Requests for messages that wait, and the count of reply bytes up to which some are answered.
+    pub(crate) fetches: &'a mut FetchQueue,
+    pub(crate) replied_max: u64,
 }
 
 impl<T: Transport> Requests<'_, T> {
+    /// The count of reply bytes at which a poll that begins at `replied` answers no more requests
+    /// for messages.
+    pub(crate) const fn replied_max(replied: u64) -> u64 {
+        replied + REPLIES_IN_POLL
+    }
+
+    fn has_replied_enough(&self) -> bool {
+        self.out.clients.replied_bytes() >= self.replied_max
+    }
+
+    /// Answers requests for messages that wait, at least one; returns their number.
+    pub(crate) fn answer_fetches(&mut self) -> usize {
+        let mut answered = 0;
+        while (answered == 0 || !self.has_replied_enough())
+            && let Some(bytes) = self.fetches.pop()
+        {
+            answered += 1;
+            if let Ok((address, frame)) = StoreFrame::read(&bytes) {
+                self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out);
+            }
+        }
+        answered
+    }
+
     /// Reads and executes a request, unless it opens a stream whose topic is not subscribed to:
     /// messages are kept from then on, so `is_subscribed` says whether it is. Returns whether the
     /// request waits for that.
@@ -50,6 +81,9 @@ impl<T: Transport> Requests<'_, T> {
             StoreFrame::Attach { .. } if self.out.clients.is_behind(address.client) => {}
             // Stores answer where they were asked.
             StoreFrame::Fetched { .. } => self.stats.foreign_frames += 1,
+            StoreFrame::Fetch { .. } if !self.fetches.is_empty() || self.has_replied_enough() => {
+                self.stats.refused += u64::from(!self.fetches.push(address.client, bytes));
+            }
             StoreFrame::Open { .. } if !is_subscribed(address.topic) => return true,
             frame => self.machine.on_frame(address, &frame, self.now, self.log, &mut self.out),
         }

@@ -7,6 +7,7 @@ use crate::clients::Clients;
 use crate::commit_delay::{CommitDelay, MANY};
 use crate::directory::StoreDirectory;
 use crate::error::StoreError;
+use crate::fetch_queue::FetchQueue;
 use crate::log::JournalLog;
 use crate::name;
 use crate::options::StoreOptions;
@@ -83,6 +84,7 @@ pub struct StoreServer<T: Transport + Clone> {
     clients: Clients<T>,
     peers: Peers<T>,
     requests: T::Subscriber,
+    fetches: FetchQueue,
     topics: BTreeMap<String, Topic<T::Subscriber>>,
     topics_max: usize,
     name: String,
@@ -186,6 +188,7 @@ impl<T: Transport + Clone> StoreServer<T> {
             clients: Clients::new(transport.clone(), name),
             peers: Peers::new(transport.clone(), client),
             requests,
+            fetches: FetchQueue::default(),
             topics: BTreeMap::new(),
             topics_max,
             name: name.to_owned(),
@@ -315,18 +318,32 @@ impl<T: Transport + Clone> StoreServer<T> {
 
     fn poll_requests(&mut self, now: Nanos) -> usize {
         let mut opened = Vec::new();
-        let Self { machine, log, clients, peers, wakeup, stats, administration, .. } = self;
+        let Self { machine, log, clients, peers, wakeup, stats, administration, fetches, .. } =
+            self;
         let (topics, incarnation) = (&self.topics, self.incarnation);
+        let replied_max = Requests::<T>::replied_max(clients.replied_bytes());
         let out = Outbox { clients, peers, wakeup, now };
-        let mut requests =
-            Requests { machine, log, out, stats, administration, incarnation, now, pages: 0 };
-        let work = self.requests.poll(POLL_LIMIT, |event| {
+        let mut requests = Requests {
+            machine,
+            log,
+            out,
+            stats,
+            administration,
+            incarnation,
+            now,
+            pages: 0,
+            fetches,
+            replied_max,
+        };
+        let mut work = self.requests.poll(POLL_LIMIT, |event| {
             if let Event::Message(message) = event
                 && requests.handle(message.bytes(), |topic| topics.contains_key(topic))
             {
                 opened.push(message.bytes().to_vec());
             }
         });
+        // Behind the poll: acknowledgements and other short requests do not wait for them.
+        work += requests.answer_fetches();
         for bytes in opened {
             self.open_topic(&bytes, now);
         }

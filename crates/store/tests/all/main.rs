@@ -1,6 +1,7 @@
 //! Stores, publishers and receivers over real transports and disks.
 
 mod administration;
+mod fetches;
 mod golden;
 mod killed;
 mod recovery;
