@@ -332,6 +332,9 @@ impl Engine {
         while let Some(line) = state.catalog.store_mut().and_then(DurableStore::next_log_line) {
             state.log.push_always(line);
         }
+        if let Some(line) = state.catalog.context.views.take_log_line() {
+            state.log.push(line);
+        }
         let was_over_cost = state.clients.reset_costs();
         let is_deleting = delete::advance(state, now);
         let is_removing = subscribe::remove_ended(state, subscribe::REMOVE_STEP);

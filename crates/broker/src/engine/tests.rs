@@ -6,6 +6,7 @@ mod flow_control;
 mod logons;
 mod patterns;
 mod topics;
+mod views;
 
 use std::time::{Duration, Instant};
 

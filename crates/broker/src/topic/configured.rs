@@ -111,7 +111,7 @@ fn open_store(config: &ServerConfig, context: &mut SowContext) -> Result<Vec<Top
     Ok(topics)
 }
 
-/// Adds the views behind their sources.
+/// Adds the views behind their sources. Their records are no longer than a message may be.
 fn add_views(
     config: &ServerConfig,
     context: &mut SowContext,
@@ -119,6 +119,7 @@ fn add_views(
 ) -> Result<(), CatalogError> {
     let sources = topics.len();
     for definition in &config.views {
+        let definition = &definition.clone().record_bytes_max(config.frame_bytes_max);
         let name = definition.name.clone();
         for topic in definition.topics() {
             // A view names its sources without a type, so the name must be unique among types.

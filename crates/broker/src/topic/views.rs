@@ -3,7 +3,9 @@
 //! subscribes or queries.
 
 use crate::ids::TopicId;
+use crate::stats::log::is_logged;
 use foldhash::HashMap;
+use lanecast_sow::view::RefreshError;
 use lanecast_sow::{Change, Topic, ViewDefinition, ViewError, ViewGraph};
 
 /// All views, with their sources.
@@ -14,8 +16,29 @@ pub(crate) struct Views {
     topics: HashMap<Box<str>, TopicId>,
     /// Whether a source has changed since the last [`flush`](Self::flush).
     is_dirty: bool,
-    /// Records of views that could not be written.
-    errors: u64,
+    errors: Errors,
+}
+
+/// Records of views that could not be written.
+#[derive(Debug, Default)]
+struct Errors {
+    count: u64,
+    /// A line about the last one that is logged.
+    line: Option<String>,
+}
+
+impl Errors {
+    #[cold]
+    fn add(&mut self, view: &str, error: &RefreshError) {
+        self.count += 1;
+        if is_logged(self.count) {
+            let count = self.count;
+            self.line = Some(format!(
+                "records of views keep their former contents: {count} so far, the last of \
+                 {view}: {error}"
+            ));
+        }
+    }
 }
 
 impl Views {
@@ -47,7 +70,12 @@ impl Views {
 
     /// Computes all views from records that were on disk.
     pub(crate) fn initialize(&mut self) {
-        self.graph.refresh(0, &mut |_, _| {});
+        let Self { graph, errors, .. } = self;
+        graph.refresh(0, &mut |name, change| {
+            if let Err(error) = change {
+                errors.add(name, &error);
+            }
+        });
     }
 
     /// The records of a view.
@@ -75,7 +103,8 @@ impl Views {
         let Self { graph, topics, errors, .. } = self;
         graph.refresh_subscribed(now_ns, &mut |name, change| match (topics.get(name), change) {
             (Some(id), Ok(change)) => deliver(*id, change),
-            _ => *errors += 1,
+            (_, Err(error)) => errors.add(name, &error),
+            (None, Ok(_)) => {}
         });
     }
 
@@ -84,14 +113,23 @@ impl Views {
         let Self { graph, errors, .. } = self;
         if is_followed {
             // Changes of views without subscribers have no recipients.
-            graph.subscribe(view, 0, &mut |_, change| *errors += u64::from(change.is_err()));
+            graph.subscribe(view, 0, &mut |name, change| {
+                if let Err(error) = change {
+                    errors.add(name, &error);
+                }
+            });
         } else {
             graph.unsubscribe(view);
         }
     }
 
     /// Records of views that could not be written.
-    pub(crate) fn errors(&self) -> u64 {
-        self.errors
+    pub(crate) const fn errors(&self) -> u64 {
+        self.errors.count
+    }
+
+    /// Takes the log line about records that could not be written.
+    pub(crate) fn take_log_line(&mut self) -> Option<String> {
+        self.errors.line.take()
     }
 }

@@ -6,7 +6,7 @@ use super::decimal::Decimal;
 use super::expression::{CompiledExpr, Leaves};
 use super::groups::{Group, GroupKey, Groups, RowAge};
 use super::plan::{Leaf, ViewPlan, numbered};
-use super::record_writer::{InvalidValue, RecordWriter};
+use super::record_writer::{RecordWriter, WriteError};
 use super::value::ViewValue;
 use lanecast_filter::expr::Expr;
 use lanecast_filter::fields::Slot;
@@ -209,10 +209,15 @@ impl Aggregation {
         }
     }
 
-    /// Appends the record of `group`.
-    pub(crate) fn write(&self, group: &Group, record: &mut Vec<u8>) -> Result<(), InvalidValue> {
+    /// Writes the record of `group`, of at most `bytes_max` bytes, into the empty `record`.
+    pub(crate) fn write(
+        &self,
+        group: &Group,
+        bytes_max: usize,
+        record: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
         let known = Known { group, leaves: &self.leaves };
-        self.record_writer.write(|column| self.columns[column].value(&known), record)
+        self.record_writer.write(|column| self.columns[column].value(&known), bytes_max, record)
     }
 }
 

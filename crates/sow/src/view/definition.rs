@@ -28,6 +28,8 @@ pub struct ViewDefinition {
     pub filter: Option<String>,
     /// Rounding of quotients.
     pub rounding: Rounding,
+    /// The most bytes of a record.
+    pub record_bytes_max: usize,
 }
 
 /// A left outer join with a topic.
@@ -51,6 +53,7 @@ impl ViewDefinition {
             grouping: String::new(),
             filter: None,
             rounding: Rounding::DEFAULT,
+            record_bytes_max: usize::MAX,
         }
     }
 
@@ -83,6 +86,13 @@ impl ViewDefinition {
     #[must_use]
     pub fn rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
+    }
+
+    /// Limits the bytes of a record: joins and expressions could make one longer than any message
+    /// may be.
+    #[must_use]
+    pub fn record_bytes_max(self, bytes: usize) -> Self {
+        Self { record_bytes_max: bytes, ..self }
     }
 
     /// Source topics.

@@ -6,6 +6,7 @@ use super::definition::{Clause, ViewDefinition, ViewError};
 use super::groups::RowAge;
 use super::join::{JoinTables, JoinedRecord};
 use super::plan::ViewPlan;
+use super::record_writer::WriteError;
 use crate::change::{Change, Version};
 use crate::definition::TopicDefinition;
 use crate::error::TopicError;
@@ -63,6 +64,9 @@ pub enum RefreshError {
     /// A value contains the field separator.
     #[error("the value of {0} contains the field separator: use another format for the view")]
     InvalidValue(Path),
+    /// The record would be longer than [`record_bytes_max`](ViewDefinition::record_bytes_max).
+    #[error("a record would have more than {0} bytes: project fewer or shorter fields")]
+    TooLong(usize),
     /// The view's topic refuses the record.
     #[error(transparent)]
     Refused(#[from] TopicError),
@@ -174,7 +178,8 @@ impl View {
     /// Refreshes one record and returns its change: call it until it returns `None`. Several
     /// changes of a group since the last refresh become one.
     pub fn next_change(&mut self, now_ns: u64) -> Option<Result<Change<'_>, RefreshError>> {
-        let Self { aggregation, topic, key, record, .. } = self;
+        let Self { aggregation, topic, key, record, definition, .. } = self;
+        let bytes_max = definition.record_bytes_max;
         loop {
             let row_id = aggregation.groups.next_changed()?;
             let Some(group) = aggregation.groups.get(row_id) else { continue };
@@ -190,9 +195,13 @@ impl View {
                 }
             }
             record.clear();
-            if let Err(invalid) = aggregation.write(group, record) {
-                let path = aggregation.paths[invalid.field].clone();
-                return Some(Err(RefreshError::InvalidValue(path)));
+            if let Err(error) = aggregation.write(group, bytes_max, record) {
+                return Some(Err(match error {
+                    WriteError::InvalidValue { field } => {
+                        RefreshError::InvalidValue(aggregation.paths[field].clone())
+                    }
+                    WriteError::TooLong => RefreshError::TooLong(bytes_max),
+                }));
             }
             let current = published.and_then(|key| topic.get(key));
             if current.is_some_and(|current| current.bytes() == &**record) {

@@ -37,10 +37,13 @@ pub(crate) enum UnsupportedField {
     Taken,
 }
 
-/// A value contains the field separator.
+/// Reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InvalidValue {
-    pub(crate) field: usize,
+pub(crate) enum WriteError {
+    /// A value contains the field separator.
+    InvalidValue { field: usize },
+    /// The record would have more bytes than allowed.
+    TooLong,
 }
 
 /// Tree of fields, by name.
@@ -155,15 +158,17 @@ impl RecordWriter {
         text.push(b'>');
     }
 
-    /// Appends a record; `value` returns the value of a field.
+    /// Writes a record of at most `bytes_max` bytes into the empty `record`; `value` returns the
+    /// value of a field.
     ///
     /// # Errors
-    /// If a value contains the field separator.
+    /// See [`WriteError`].
     pub(crate) fn write<'a>(
         &self,
         mut value: impl FnMut(usize) -> ViewValue<'a>,
+        bytes_max: usize,
         record: &mut Vec<u8>,
-    ) -> Result<(), InvalidValue> {
+    ) -> Result<(), WriteError> {
         let is_flat = matches!(self.format.message_type(), MessageType::Fix | MessageType::Nvfix);
         for (before, field) in &self.pieces {
             let value = value(*field);
@@ -176,13 +181,17 @@ impl RecordWriter {
             if is_flat {
                 let separator = self.format.field_separator();
                 if record[start..].contains(&separator) {
-                    return Err(InvalidValue { field: *field });
+                    return Err(WriteError::InvalidValue { field: *field });
                 }
                 record.push(separator);
             }
+            // Here as well, so that many long values do not take the memory first.
+            if record.len() > bytes_max {
+                return Err(WriteError::TooLong);
+            }
         }
         record.extend_from_slice(&self.tail);
-        Ok(())
+        if record.len() > bytes_max { Err(WriteError::TooLong) } else { Ok(()) }
     }
 
     #[inline]
@@ -274,10 +283,7 @@ fn escape_xml(text: &[u8], escaped: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn written(
-        format: impl Into<Format>,
-        fields: &[(&str, &[u8])],
-    ) -> Result<String, InvalidValue> {
+    fn written(format: impl Into<Format>, fields: &[(&str, &[u8])]) -> Result<String, WriteError> {
         let paths: Vec<Path> =
             fields.iter().map(|(path, _)| path.parse().expect("a path")).collect();
         let record_writer = RecordWriter::new(format.into(), &paths, Rounding::DEFAULT);
@@ -286,7 +292,7 @@ mod tests {
             b"3" => ViewValue::from(lanecast_filter::value::Value::Int(3)),
             text => ViewValue::text(text),
         };
-        record_writer.expect("it fits").write(value, &mut record)?;
+        record_writer.expect("it fits").write(value, usize::MAX, &mut record)?;
         Ok(String::from_utf8(record).expect("a text"))
     }
 
@@ -296,7 +302,10 @@ mod tests {
             Format::new(MessageType::Nvfix).with_separators(b';', b'=').expect("they differ");
         let flat: &[(&str, &[u8])] = &[("/a", b"x"), ("/n", b""), ("/b", b"3")];
         assert_eq!(written(nvfix, flat).as_deref(), Ok("a=x;b=3;"));
-        assert_eq!(written(nvfix, &[("/a", b"x"), ("/b", b";")]), Err(InvalidValue { field: 1 }));
+        assert_eq!(
+            written(nvfix, &[("/a", b"x"), ("/b", b";")]),
+            Err(WriteError::InvalidValue { field: 1 })
+        );
         let nested: &[(&str, &[u8])] =
             &[("/r/a", b"\"x\""), ("/r/b/c", b"3"), ("/r/n", b""), ("/r/b/d", b"<\n>")];
         assert_eq!(

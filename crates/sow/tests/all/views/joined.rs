@@ -3,6 +3,7 @@
 use super::world::{World, plain};
 use lanecast_filter::message_type::MessageType;
 use lanecast_sow::ViewDefinition;
+use lanecast_sow::view::RefreshError;
 
 fn world() -> World {
     let definition = ViewDefinition::new("weights", plain(MessageType::Nvfix), "orders")
@@ -82,4 +83,26 @@ fn conditions_see_all_of_a_row() {
     world.set(1, "1", Some("x=1;y=3;z=4;"));
     world.settle();
     assert_eq!(world.shown("v"), ["x=1;n=2;"]);
+}
+
+#[test]
+fn a_record_that_would_be_too_long_keeps_its_contents() {
+    let definition = ViewDefinition::new("pairs", plain(MessageType::Nvfix), "a")
+        .join("b", "/a/x = /b/x")
+        .project("/a/x as /x, max(/a/y) as /y, max(/b/z) as /z")
+        .group_by("/a/x")
+        .record_bytes_max(20);
+    let mut world = World::new(&["a", "b"], plain(MessageType::Nvfix)).with(definition);
+    world.set(0, "1", Some("x=1;y=1234567;"));
+    world.set(1, "1", Some("x=1;z=abc;"));
+    world.settle();
+    assert_eq!(world.shown("pairs"), ["x=1;y=1234567;z=abc;"], "as long as it may be");
+    world.set(1, "1", Some("x=1;z=abcd;"));
+    let mut errors = Vec::new();
+    world.views.refresh(0, &mut |_, change| errors.extend(change.err()));
+    assert_eq!(errors, [RefreshError::TooLong(20)]);
+    assert_eq!(world.shown("pairs"), ["x=1;y=1234567;z=abc;"]);
+    world.set(0, "1", Some("x=1;y=1;"));
+    world.settle();
+    assert_eq!(world.shown("pairs"), ["x=1;y=1;z=abcd;"]);
 }
