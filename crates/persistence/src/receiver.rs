@@ -14,7 +14,7 @@ use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
 use crate::silence::Silence;
 use incoming::{Incoming, Limits};
-use lanecast_wire::store::{Consumption, StoreFrame, StoreOffer};
+use lanecast_wire::store::{Consumption, Members, StoreFrame, StoreOffer};
 pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
 use std::collections::{BTreeMap, BTreeSet};
@@ -447,16 +447,25 @@ impl Receiver {
     /// The receiver's position in a stream, if enough of its stores have answered.
     fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
         let offers = || incoming.offers.iter().flatten();
-        let members = offers().map(|it| &it.state.members).max_by_key(|it| it.version)?;
-        let is_member = |store: usize| {
-            let known = &self.stores[store];
-            let incarnation = members.incarnation(&known.name);
-            known.answered >= incoming.seen
-                && incarnation.is_some()
-                && incarnation == known.incarnation
+        let members = incoming.members()?;
+        let is_member = |store: usize| self.is_member(store, incoming, members);
+        // Registrations are not copied: a store that joined later may lack those of receivers that
+        // were away, until it has one.
+        let has_kept = |store: usize| {
+            let offer = incoming.offers[store].as_ref();
+            let is_registered = offer.is_some_and(|it| it.consumption.is_some());
+            is_registered || !members.may_have_joined_late(&self.stores[store].name)
         };
-        let has_run = offers().any(|offer| !offer.state.runs.is_empty());
-        if !has_run || !self.settings.stores.is_recovery_quorum(is_member) {
+        // Data that is gone for good is not waited for: its store answers with other data, or is
+        // no member any more.
+        let is_silent = |store: &KnownStore| {
+            store.answered < incoming.seen && members.incarnation(&store.name).is_some()
+        };
+        let stores = &self.settings.stores;
+        let is_decided = stores.is_recovery_quorum(is_member)
+            && (stores.is_recovery_quorum(|store| is_member(store) && has_kept(store))
+                || !self.stores.iter().any(is_silent));
+        if !incoming.has_run() || !is_decided {
             return None;
         }
         let known = offers().filter_map(|offer| offer.consumption);
@@ -465,6 +474,13 @@ impl Receiver {
             _ => Some(it),
         });
         Some(furthest)
+    }
+
+    /// Whether a store has answered, with the data of the member of its name.
+    fn is_member(&self, store: usize, incoming: &Incoming, members: &Members) -> bool {
+        let known = &self.stores[store];
+        let incarnation = members.incarnation(&known.name);
+        known.answered >= incoming.seen && incarnation.is_some() && incarnation == known.incarnation
     }
 
     fn begin(

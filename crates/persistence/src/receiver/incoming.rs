@@ -8,7 +8,7 @@ use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 use crate::store::copying::consumed_length;
 use lanecast_wire::store::{
-    Ballot, Consumption, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, TimedRecords,
+    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, TimedRecords,
 };
 
 /// Share of the repetition interval after which a message that was not durable yet is asked for.
@@ -155,6 +155,17 @@ impl Incoming {
     pub(super) fn best(&self) -> Option<&StoreOffer> {
         let offers = self.offers.iter().flatten();
         offers.max_by_key(|offer| (offer.state.log, offer.state.next))
+    }
+
+    /// The latest members that an answer names.
+    pub(super) fn members(&self) -> Option<&Members> {
+        let offers = self.offers.iter().flatten();
+        offers.map(|offer| &offer.state.members).max_by_key(|members| members.version)
+    }
+
+    /// Whether a store has begun a run: without one there is nothing to follow.
+    pub(super) fn has_run(&self) -> bool {
+        self.offers.iter().flatten().any(|offer| !offer.state.runs.is_empty())
     }
 
     /// Begins where the receiver had come to, or where it is set up to begin. `first_live` is the

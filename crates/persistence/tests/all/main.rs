@@ -4,4 +4,5 @@ mod copying;
 mod edges;
 mod pacing;
 mod parts;
+mod receivers;
 mod resends;

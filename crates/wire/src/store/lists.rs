@@ -53,6 +53,13 @@ impl Members {
     pub fn incarnation(&self, name: &str) -> Option<u64> {
         self.stores.iter().find(|(it, _)| it == name).map(|(_, incarnation)| *incarnation)
     }
+
+    /// Whether the member with this name may have joined after the first version. Each version adds
+    /// one store, at the end.
+    pub fn may_have_joined_late(&self, name: &str) -> bool {
+        let joined = usize::try_from(self.version.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.stores.iter().rev().take(joined).any(|(it, _)| it == name)
+    }
 }
 
 pub(super) fn add_runs(runs: &[Run], frame: &mut Vec<u8>) {

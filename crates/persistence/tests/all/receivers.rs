@@ -1,0 +1,108 @@
+//! Receivers whose stores know different things: replaced ones, ones that lag, ones that are away.
+
+use crate::edges::{NOW, SESSION};
+use crate::parts::Outlet;
+use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, StoreGroups};
+use lanecast_wire::store::{
+    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
+};
+
+const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
+const SOURCE: u64 = 7;
+
+/// Data of a store that has lost what the members had under its name.
+const OTHER_DATA: u64 = 6;
+
+fn settings() -> ReceiverSettings {
+    let stores = StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups");
+    ReceiverSettings::new(stores)
+}
+
+/// A receiver that has asked its stores.
+fn asking(settings: ReceiverSettings) -> (Receiver, Outlet) {
+    let (mut receiver, mut out) = (Receiver::new(settings, 1, NOW), Outlet::default());
+    receiver.tick(NOW, &mut out);
+    (receiver, out)
+}
+
+/// Members in the order in which they joined.
+fn members(version: u64, stores: &[(&str, u64)]) -> Members {
+    let stores = stores.iter().map(|(name, data)| ((*name).to_owned(), *data)).collect();
+    Members { version, stores }
+}
+
+/// An offer of a store that is a member of the first version, with ten messages of one run.
+fn offer() -> StoreOffer {
+    let state = StoreState {
+        incarnation: 5,
+        promised: RUN.ballot,
+        log: RUN.ballot,
+        next: 10,
+        members: members(1, &[("a", 5), ("b", 5), ("c", 5)]),
+        runs: vec![RUN],
+        ..StoreState::default()
+    };
+    let (token, until) = (0, STORE_NUMBER_MAX);
+    StoreOffer { token, is_live: true, consumption: None, number: 0, since: 0, until, state }
+}
+
+/// The last question that a receiver asked.
+fn token(out: &Outlet) -> u64 {
+    let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
+        _ => None,
+    });
+    asked.expect("a question")
+}
+
+/// Answers the last question as a store with this offer.
+fn answer(receiver: &mut Receiver, store: usize, offer: &StoreOffer, now: u64, out: &mut Outlet) {
+    let token = token(out);
+    let incarnation = offer.state.incarnation;
+    let offer = StoreOffer { token, ..offer.clone() };
+    receiver.on_frame(store, SOURCE, &StoreFrame::Offer(offer), now, out);
+    let streams = StoreFrame::Streams { incarnation, token, count: 1 };
+    receiver.on_frame(store, 0, &streams, now, out);
+}
+
+fn told(out: &Outlet, kind: &str) -> Vec<String> {
+    out.receiver_events.iter().filter(|event| event.starts_with(kind)).cloned().collect()
+}
+
+/// Messages are copied to a store that is replaced, receivers' positions are not.
+#[test]
+fn a_replaced_store_does_not_make_a_receiver_new() {
+    let consumed = |next| Some(Consumption { run: RUN, next });
+    let replaced = |incarnation, consumption| {
+        let members = members(2, &[("a", 5), ("c", 5), ("b", OTHER_DATA)]);
+        let offer = offer();
+        let state = StoreState { incarnation, members, ..offer.state };
+        StoreOffer { consumption, state, ..offer }
+    };
+    let joined = |next: u64, is_resumed: bool| {
+        vec![format!("Joined {{ source: 7, next: {next}, is_resumed: {is_resumed} }}")]
+    };
+    // One that was away, and the replaced one: neither knows the receiver.
+    let (mut receiver, mut out) = asking(settings());
+    answer(&mut receiver, 2, &replaced(5, None), NOW, &mut out);
+    answer(&mut receiver, 1, &replaced(OTHER_DATA, None), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), [""; 0]);
+    receiver.tick(NOW, &mut out);
+    assert_eq!(told(&out, "Waiting")[1..], [r#"Waiting { silent: ["a"] }"#]);
+    let (mut other, mut other_out) = (receiver.clone(), asking(settings()).1);
+    answer(&mut receiver, 0, &replaced(5, consumed(8)), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), joined(8, true));
+    // The data of the one that may know more is gone for good.
+    answer(&mut other, 0, &replaced(OTHER_DATA, None), NOW, &mut other_out);
+    assert_eq!(told(&other_out, "Joined"), joined(0, false));
+    // The replaced one has heard of the receiver since.
+    let (mut receiver, mut out) = asking(settings());
+    answer(&mut receiver, 1, &replaced(OTHER_DATA, consumed(9)), NOW, &mut out);
+    answer(&mut receiver, 2, &replaced(5, None), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), joined(9, true));
+    // The first members decide without it.
+    let (mut receiver, mut out) = asking(settings());
+    answer(&mut receiver, 0, &replaced(5, None), NOW, &mut out);
+    answer(&mut receiver, 2, &replaced(5, None), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), joined(0, false));
+}
