@@ -196,7 +196,7 @@ impl Receiver {
         if let Some(source) = self.sessions.get(&session)
             && let Some((incoming, _)) = self.streams.get_mut(source)
         {
-            incoming.on_left();
+            incoming.on_left(self.token + 1);
             self.ask_soon();
         }
         if !self.unkept.remove(&session) {
@@ -389,7 +389,7 @@ impl Receiver {
             incoming.follow(offer, now, out);
             report.withdraw(incoming.next, now);
         } else {
-            incoming.compare(store, now, out);
+            incoming.compare(store, now);
             // A store that lost its data, or was away, learns how far this receiver has come.
             if report.knows_less(offer.consumption) && report.at == Nanos::MAX {
                 report.acknowledged[store] = None;
@@ -412,13 +412,16 @@ impl Receiver {
             }
         }
         self.has_all |= self.is_complete();
+        let stores = &self.settings.stores;
+        let answered =
+            |token: u64| stores.is_recovery_quorum(|store| self.stores[store].answered >= token);
+        for (incoming, _) in self.streams.values_mut() {
+            incoming.tell_left(answered, out);
+        }
         if self.strays.is_empty() {
             return;
         }
         // Publishers send when a write quorum has begun their run: a recovery quorum knows of it.
-        let stores = &self.settings.stores;
-        let answered =
-            |token: u64| stores.is_recovery_quorum(|store| self.stores[store].answered >= token);
         let Some(token) = (1..=self.token).rev().take(2).find(|token| answered(*token)) else {
             return;
         };
@@ -517,6 +520,10 @@ impl Receiver {
         let Some(stray) = self.strays.take(session) else { return };
         for (number, body) in stray.messages() {
             incoming.on_live(number, body, self.limits, now, &mut &mut *out);
+        }
+        if stray.has_left() {
+            incoming.on_left(self.token + 1);
+            self.ask_soon();
         }
     }
 

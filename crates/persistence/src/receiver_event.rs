@@ -155,7 +155,8 @@ pub enum ReceiverEvent<'a> {
         /// Sequence of the next message.
         next: u64,
     },
-    /// The publisher's session has ended, and everything that is known of it has been handed out.
+    /// The publisher's session has ended, and everything that enough stores know of it has been
+    /// handed out.
     /// The stream stays: the publisher's next run goes on with it. After messages of a run this
     /// comes before those of the next one, however soon that begins.
     Left {

@@ -288,7 +288,10 @@ impl<T: Transport> DurableSubscriber<T> {
                     Some(store) => machine.on_disconnected(store),
                     None => {
                         sessions.remove(&stream.session.0);
-                        machine.on_left(stream.session.0);
+                        // For other reasons only this subscriber's part in it has ended.
+                        if matches!(why, CloseReason::Closed | CloseReason::Died) {
+                            machine.on_left(stream.session.0);
+                        }
                     }
                 }
             }

@@ -50,8 +50,9 @@ pub(super) struct Incoming {
     /// When to fetch again; `None` if nothing is missing.
     fetch_at: Option<Nanos>,
     is_recovering: bool,
-    /// The publisher's session has ended, and that was not told yet.
-    has_left: bool,
+    /// The publisher's session has ended, and that was not told yet: the first question whose
+    /// answers tell whether anything of it is missing.
+    left: Option<u64>,
     /// `next` when a store last told that it has more.
     stalled_at: Option<u64>,
     /// Sequence after the last message that is wanted; `None` as long as that is not known.
@@ -93,7 +94,7 @@ impl Incoming {
             fetch: None,
             fetch_at: None,
             is_recovering: false,
-            has_left: false,
+            left: None,
             stalled_at: None,
             end,
             has_ended: false,
@@ -229,7 +230,7 @@ impl Incoming {
         self.find_run_end();
         self.cache.clear();
         (self.fetch, self.stalled_at) = (None, None);
-        self.has_left = false;
+        self.left = None;
         // Messages in front of the end may have been discarded.
         self.has_ended &= self.next >= self.limit();
         if self.next < offer.state.next.min(self.limit()) {
@@ -260,6 +261,8 @@ impl Incoming {
         let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
             return;
         };
+        // It lives: only this receiver's connection to it had ended.
+        self.left = None;
         if sequence >= self.limit() {
             return;
         }
@@ -317,16 +320,12 @@ impl Incoming {
 
     /// A store has told its state: it may have more than this receiver, which missed the last live
     /// messages if it still does at the next answer.
-    pub(super) fn compare(&mut self, store: usize, now: Nanos, out: &mut dyn ReceiverOutlet) {
+    pub(super) fn compare(&mut self, store: usize, now: Nanos) {
         let Some(offer) = &self.offers[store] else { return };
         if offer.state.log != self.ballot() {
             return;
         }
         if offer.state.next.min(self.limit()) <= self.next {
-            if !self.is_recovering && std::mem::take(&mut self.has_left) {
-                self.owes_left = false;
-                out.event(ReceiverEvent::Left { source: self.source, next: self.next });
-            }
             return;
         }
         if self.stalled_at == Some(self.next) {
@@ -461,9 +460,27 @@ impl Incoming {
         run.map_or(none, |run| Consumption { run: *run, next })
     }
 
-    /// The publisher's session has ended: told when a store confirms that nothing is missing.
-    pub(super) const fn on_left(&mut self) {
-        self.has_left = true;
+    /// The publisher's session has ended: told when the answers to question `token` confirm that
+    /// nothing is missing.
+    pub(super) const fn on_left(&mut self, token: u64) {
+        self.left = Some(token);
+    }
+
+    /// Tells that the session has ended, if enough stores have answered since, and none has more.
+    pub(super) fn tell_left(
+        &mut self,
+        has_answered: impl Fn(u64) -> bool,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        let (ballot, limit) = (self.ballot(), self.limit());
+        let has_more = |offer: &StoreOffer| {
+            offer.state.log == ballot && offer.state.next.min(limit) > self.next
+        };
+        let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(has_answered);
+        if is_due && !self.offers.iter().flatten().any(has_more) {
+            (self.left, self.owes_left) = (None, false);
+            out.event(ReceiverEvent::Left { source: self.source, next: self.next });
+        }
     }
 
     /// Whether the followed log, or one before it, has a run of this session.

@@ -5,6 +5,7 @@ use crate::parts::Outlet;
 use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, StoreGroups};
 use lanecast_wire::store::{
     Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
+    TimedRecords,
 };
 
 const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
@@ -105,4 +106,65 @@ fn a_replaced_store_does_not_make_a_receiver_new() {
     answer(&mut receiver, 0, &replaced(5, None), NOW, &mut out);
     answer(&mut receiver, 2, &replaced(5, None), NOW, &mut out);
     assert_eq!(told(&out, "Joined"), joined(0, false));
+}
+
+/// All stores answer that they have the messages before `next`.
+fn answer_all(receiver: &mut Receiver, next: [u64; 3], now: u64, out: &mut Outlet) {
+    receiver.tick(now, out);
+    for (store, next) in next.into_iter().enumerate() {
+        let offer = offer();
+        let state = StoreState { next, ..offer.state };
+        answer(receiver, store, &StoreOffer { state, ..offer }, now, out);
+    }
+}
+
+#[test]
+fn the_end_of_a_session_is_told_when_a_quorum_has_no_more() {
+    let (mut receiver, mut out) = asking(settings());
+    let retry = settings().retry;
+    answer_all(&mut receiver, [0; 3], NOW, &mut out);
+    let live = |receiver: &mut Receiver, number, out: &mut Outlet| {
+        receiver.on_live(SESSION, number, b"body", NOW, out);
+    };
+    live(&mut receiver, 0, &mut out);
+    // A message of the session after its end: only the connection had ended.
+    receiver.on_left(SESSION);
+    live(&mut receiver, 1, &mut out);
+    answer_all(&mut receiver, [2; 3], NOW + retry, &mut out);
+    assert_eq!(told(&out, "Left"), [""; 0]);
+    // Answers that were asked for before it was told do not count, nor does one store's.
+    let offer = |next| {
+        let offer = offer();
+        StoreOffer { state: StoreState { next, ..offer.state }, ..offer }
+    };
+    receiver.on_left(SESSION);
+    (0..3).for_each(|store| answer(&mut receiver, store, &offer(2), NOW + retry, &mut out));
+    receiver.tick(NOW + 2 * retry, &mut out);
+    answer(&mut receiver, 0, &offer(2), NOW + 2 * retry, &mut out);
+    assert_eq!(told(&out, "Left"), [""; 0]);
+    // Another has a message that was lost on its way here.
+    answer(&mut receiver, 1, &offer(3), NOW + 2 * retry, &mut out);
+    answer(&mut receiver, 2, &offer(2), NOW + 2 * retry, &mut out);
+    assert_eq!(told(&out, "Left"), [""; 0]);
+    live(&mut receiver, 2, &mut out);
+    receiver.on_left(SESSION);
+    answer_all(&mut receiver, [3, 2, 3], NOW + 3 * retry, &mut out);
+    answer_all(&mut receiver, [3; 3], NOW + 4 * retry, &mut out);
+    assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
+}
+
+#[test]
+fn the_end_of_a_session_that_ended_before_it_was_named_is_told() {
+    let (mut receiver, mut out) = asking(settings());
+    (0..2).for_each(|number| receiver.on_live(SESSION, number, b"body", NOW, &mut out));
+    receiver.on_left(SESSION);
+    answer_all(&mut receiver, [2; 3], NOW, &mut out);
+    receiver.tick(NOW, &mut out);
+    // It has asked for what comes behind the two.
+    let (log, records) = (RUN.ballot, TimedRecords::EMPTY);
+    let frame = StoreFrame::Fetched { log, from: 2, first: 2, next: 2, records };
+    (0..3).for_each(|store| receiver.on_frame(store, SOURCE, &frame, NOW, &mut out));
+    answer_all(&mut receiver, [2; 3], NOW + settings().retry, &mut out);
+    assert_eq!(told(&out, "Message").len(), 2);
+    assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 2 }"]);
 }
