@@ -242,9 +242,9 @@ impl Receiver {
         if now >= self.ask_at {
             self.ask(now, out);
         }
-        let is_complete = self.is_complete();
+        let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
-            incoming.fetch(self.limits, is_complete, now, out);
+            incoming.fetch(self.limits, is_certain, now, out);
             if now >= report.at {
                 let consumption = incoming.consumption(report.consumed);
                 report.sent = Some(consumption);
@@ -288,6 +288,11 @@ impl Receiver {
         self.settings.stores.is_recovery_quorum(has_answered)
     }
 
+    /// Whether messages that no answer names are lost: a store that is away may come back soon.
+    fn is_certain(&self) -> bool {
+        self.is_complete() && self.stores.iter().all(|it| it.answered > 0 || it.is_lost)
+    }
+
     fn tell_waiting(&mut self, out: &mut dyn ReceiverOutlet) {
         let is_waiting = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
         let silent = self.stores.iter().filter(|store| store.answered == 0 || store.is_lost);
@@ -327,10 +332,10 @@ impl Receiver {
                 }
             }
             StoreFrame::Fetched { log, from, first, next, records } => {
-                let is_complete = self.is_complete();
+                let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
                     let (head, limits) = ((*log, *from, *first, *next), self.limits);
-                    incoming.on_fetched(store, head, *records, limits, is_complete, now, out);
+                    incoming.on_fetched(store, head, *records, limits, is_certain, now, out);
                     if *log > incoming.ballot() {
                         self.ask_soon();
                     }

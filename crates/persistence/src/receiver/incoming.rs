@@ -6,9 +6,10 @@ use crate::early::EarlyMessages;
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
-use crate::store::copying::consumed_length;
+use crate::store::copying::{common_length, consumed_length};
 use lanecast_wire::store::{
-    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, TimedRecords,
+    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
+    TimedRecords,
 };
 
 /// Share of the repetition interval after which a message that was not durable yet is asked for.
@@ -338,7 +339,7 @@ impl Incoming {
     pub(super) fn fetch(
         &mut self,
         limits: Limits,
-        is_complete: bool,
+        is_certain: bool,
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
@@ -346,7 +347,7 @@ impl Incoming {
             return;
         }
         let silent = self.fetch.take().map(|fetch| fetch.store);
-        let Some(store) = self.donor(silent, is_complete, out) else {
+        let Some(store) = self.donor(silent, is_certain, out) else {
             // An answer to the next question for streams may name one.
             self.fetch_at = Some(now + limits.retry);
             return;
@@ -370,25 +371,33 @@ impl Incoming {
         out.request(store, self.source, &frame);
     }
 
+    /// Sequence up to which a store's log is the same as the one that is followed.
+    fn shared(&self, state: &StoreState) -> u64 {
+        common_length(&state.runs, state.next, &self.runs, u64::MAX)
+    }
+
     /// A store that has the next message, or will have it. Messages that no store has any more are
-    /// lost, if enough of them have answered.
+    /// lost, if `is_certain` that none which is silent has them.
     fn donor(
         &mut self,
         silent: Option<usize>,
-        is_complete: bool,
+        is_certain: bool,
         out: &mut dyn ReceiverOutlet,
     ) -> Option<usize> {
         let ballot = self.ballot();
         let offers = self.offers.iter().enumerate();
-        let followed: Vec<(usize, u64, u64)> = offers
-            .filter_map(|(store, offer)| Some((store, &offer.as_ref()?.state)))
-            .filter(|(_, state)| state.log == ballot)
-            .map(|(store, state)| (store, state.first, state.next))
-            .collect();
-        let oldest = followed.iter().map(|(_, first, _)| *first).min()?;
+        let donor = |(store, offer): (usize, &Option<StoreOffer>)| {
+            let state = &offer.as_ref()?.state;
+            let next = self.shared(state);
+            // One that has not begun this run has only messages in front of it.
+            let has_some = state.log == ballot || next > state.first.max(self.next);
+            has_some.then_some((store, state.first, next))
+        };
+        let donors: Vec<(usize, u64, u64)> = offers.filter_map(donor).collect();
+        let oldest = donors.iter().map(|(_, first, _)| *first).min()?;
         let oldest = oldest.min(self.limit());
         if oldest > self.next {
-            if !is_complete {
+            if !is_certain {
                 return None;
             }
             let (source, first) = (self.source, self.next);
@@ -397,9 +406,18 @@ impl Incoming {
             out.event(ReceiverEvent::Lost { source, first, count, why });
             self.drain(&mut &mut *out);
         }
-        let has_it = followed.iter().filter(|(_, first, _)| *first <= self.next);
+        let has_it = donors.iter().filter(|(_, first, _)| *first <= self.next);
         // Another than the one that did not answer, and the one with most.
         has_it.max_by_key(|(store, _, next)| (Some(*store) != silent, *next)).map(|it| it.0)
+    }
+
+    /// The same for an answer of a store about this log of it.
+    fn shared_with(&self, store: usize, log: Ballot) -> Option<u64> {
+        if log == self.ballot() {
+            return Some(u64::MAX);
+        }
+        let offer = self.offers[store].as_ref().filter(|offer| offer.state.log == log)?;
+        Some(self.shared(&offer.state))
     }
 
     /// An answer with messages.
@@ -410,22 +428,22 @@ impl Incoming {
         (log, from, first, durable): (Ballot, u64, u64, u64),
         records: TimedRecords<'_>,
         limits: Limits,
-        is_complete: bool,
+        is_certain: bool,
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
         let is_awaited = self.fetch.is_some_and(|fetch| (fetch.store, fetch.from) == (store, from));
-        if !is_awaited || log != self.ballot() {
-            return;
-        }
+        let Some(shared) = self.shared_with(store, log).filter(|_| is_awaited) else { return };
         self.fetch = None;
         if let Some(offer) = &mut self.offers[store] {
-            offer.state.next = offer.state.next.max(durable);
+            if offer.state.log == log {
+                offer.state.next = offer.state.next.max(durable);
+            }
             if first > from {
                 offer.state.first = offer.state.first.max(first);
             }
         }
-        let (before, durable) = (self.next, durable.min(self.limit()));
+        let (before, durable) = (self.next, durable.min(shared).min(self.limit()));
         // The next request goes out before these are handed out: store and program work at the
         // same time.
         let after = first + records.iter().count() as u64;
@@ -434,7 +452,7 @@ impl Incoming {
             self.ask(store, after, limits, now, out);
         }
         for (sequence, (_, body)) in (first..).zip(records.iter()) {
-            if sequence == self.next && sequence < self.limit() {
+            if sequence == self.next && sequence < self.limit().min(shared) {
                 self.hand_out(body, true, out);
             }
         }
@@ -442,11 +460,13 @@ impl Incoming {
         if is_next_asked || self.has_ended {
             return;
         }
-        if self.next < durable || !self.cache.is_empty() {
+        // A store that has not begun this run does not know of its messages.
+        let is_behind = self.next < durable || (log != self.ballot() && self.is_behind());
+        if is_behind || !self.cache.is_empty() {
             let has_advanced = self.next > before || first > from || before > from;
             let pause = if has_advanced { 0 } else { limits.retry / SOON };
             self.fetch_at = Some(now + pause);
-            self.fetch(limits, is_complete, now, out);
+            self.fetch(limits, is_certain, now, out);
         } else if self.is_recovering {
             self.is_recovering = false;
             out.event(ReceiverEvent::Recovered { source: self.source, next: self.next });
@@ -472,15 +492,18 @@ impl Incoming {
         has_answered: impl Fn(u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
-        let (ballot, limit) = (self.ballot(), self.limit());
-        let has_more = |offer: &StoreOffer| {
-            offer.state.log == ballot && offer.state.next.min(limit) > self.next
-        };
         let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(has_answered);
-        if is_due && !self.offers.iter().flatten().any(has_more) {
+        if is_due && !self.is_behind() {
             (self.left, self.owes_left) = (None, false);
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
         }
+    }
+
+    /// Whether a store has more of the log that is followed.
+    fn is_behind(&self) -> bool {
+        let (ballot, limit) = (self.ballot(), self.limit());
+        let mut followed = self.offers.iter().flatten().filter(|it| it.state.log == ballot);
+        followed.any(|offer| offer.state.next.min(limit) > self.next)
     }
 
     /// Whether the followed log, or one before it, has a run of this session.

@@ -79,7 +79,7 @@ pub(crate) fn consumed_length(consumption: &Consumption, runs: &[Run], last: u64
 /// `start` in `chosen`. Logs that have a run in common are the same up to where the run ends in
 /// either: a run begins with the same log everywhere, and its messages come from one session in
 /// order.
-pub(super) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
+pub(crate) fn common_length(own: &[Run], next: u64, chosen: &[Run], start: u64) -> u64 {
     let end = |runs: &[Run], index: usize, last: u64| {
         runs.get(index + 1).map_or(last, |following| following.start).min(last)
     };

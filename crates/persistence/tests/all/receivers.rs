@@ -5,7 +5,7 @@ use crate::parts::Outlet;
 use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, StoreGroups};
 use lanecast_wire::store::{
     Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
-    TimedRecords,
+    TimedRecords, TimedRecordsWriter,
 };
 
 const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
@@ -167,4 +167,71 @@ fn the_end_of_a_session_that_ended_before_it_was_named_is_told() {
     answer_all(&mut receiver, [2; 3], NOW + settings().retry, &mut out);
     assert_eq!(told(&out, "Message").len(), 2);
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 2 }"]);
+}
+
+/// A run that two stores have begun, with messages from `first` on.
+fn later_offer(first: u64) -> StoreOffer {
+    let run = Run { ballot: Ballot { epoch: 4, session: SESSION + 1 }, start: 10 };
+    let (log, runs, offer) = (run.ballot, vec![RUN, run], offer());
+    let state = StoreState { promised: log, log, first, next: 12, runs, ..offer.state };
+    StoreOffer { state, ..offer }
+}
+
+/// Stores have removed other messages, and the one that has most of them lags.
+#[test]
+fn messages_come_from_a_store_that_has_not_begun_the_run() {
+    let (mut receiver, mut out) = asking(settings());
+    let lagging = offer();
+    let consumption = Some(Consumption { run: RUN, next: 2 });
+    let state = StoreState { first: 2, ..lagging.state };
+    let lagging = StoreOffer { consumption, state, ..lagging };
+    answer(&mut receiver, 0, &lagging, NOW, &mut out);
+    (1..3).for_each(|store| answer(&mut receiver, store, &later_offer(10), NOW, &mut out));
+    receiver.tick(NOW, &mut out);
+    let mut writer = TimedRecordsWriter::default();
+    // It may have more by its own log, which is no part of the followed one.
+    (2..11).for_each(|_| writer.add(0, b"body"));
+    let (log, records) = (RUN.ballot, writer.records());
+    let frame = StoreFrame::Fetched { log, from: 2, first: 2, next: 11, records };
+    receiver.on_frame(0, SOURCE, &frame, NOW, &mut out);
+    assert_eq!(told(&out, "Lost"), [""; 0], "{:?}", out.receiver_events);
+    assert_eq!(told(&out, "Message").len(), 8);
+    assert_eq!(told(&out, "Recovered"), [""; 0]);
+    assert_eq!(fetched(&out), Some(10));
+}
+
+#[test]
+fn messages_are_not_lost_while_a_store_that_may_have_them_comes_back() {
+    let (mut receiver, mut out) = asking(settings());
+    let retry = settings().retry;
+    let trimmed = offer();
+    let trimmed = StoreOffer { state: StoreState { first: 9, ..trimmed.state }, ..trimmed };
+    let is_all = StoreOffer { consumption: Some(Consumption { run: RUN, next: 4 }), ..trimmed };
+    for round in 0..10 {
+        let now = NOW + round * retry;
+        receiver.tick(now, &mut out);
+        (0..2).for_each(|store| answer(&mut receiver, store, &is_all, now, &mut out));
+        receiver.tick(now, &mut out);
+        assert_eq!(told(&out, "Lost"), [""; 0], "after {round} rounds");
+    }
+    let mut back = (receiver.clone(), Outlet::default());
+    back.1.frames = out.frames.clone();
+    answer(&mut back.0, 2, &offer(), NOW + 10 * retry, &mut back.1);
+    back.0.tick(NOW + 11 * retry, &mut back.1);
+    assert_eq!((told(&back.1, "Lost"), fetched(&back.1)), (vec![], Some(4)));
+    // It does not come back.
+    for round in 10..14 {
+        receiver.tick(NOW + round * retry, &mut out);
+        (0..2).for_each(|it| answer(&mut receiver, it, &is_all, NOW + round * retry, &mut out));
+    }
+    let lost = "Lost { source: 7, first: 4, count: 5, why: Expired }";
+    assert_eq!(told(&out, "Lost"), [lost]);
+}
+
+/// Sequence of the first message that was asked for last.
+fn fetched(out: &Outlet) -> Option<u64> {
+    out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
+        Ok((_, StoreFrame::Fetch { from, .. })) => Some(from),
+        _ => None,
+    })
 }
