@@ -18,7 +18,7 @@ use lanecast_wire::store::{Consumption, Members, StoreFrame, StoreOffer};
 pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
 use std::collections::{BTreeMap, BTreeSet};
-use strays::Strays;
+use strays::{Pushed, Strays};
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
@@ -150,9 +150,10 @@ impl Receiver {
         self.has_all
     }
 
-    /// Whether enough stores have answered once, and every stream has come to its end.
+    /// Whether enough stores have answered once, and every stream has come to its end. Streams
+    /// whose first run has not begun do not count.
     pub fn has_ended(&self) -> bool {
-        self.has_all && self.streams.values().all(|(it, _)| it.has_ended)
+        self.has_all && self.streams.values().all(|(it, _)| it.has_ended || self.is_empty(it))
     }
 
     /// The session whose live messages are those of a stream, if its publisher has registered it.
@@ -178,8 +179,15 @@ impl Receiver {
             }
         } else if self.unkept.contains(&session) {
             out.event(ReceiverEvent::Unkept { session, number, bytes: body });
-        } else if self.strays.push(session, number, body, self.token + 1) {
-            self.ask_soon();
+        } else {
+            match self.strays.push(session, number, body, self.token + 1) {
+                Pushed::New => self.ask_soon(),
+                Pushed::Known => {}
+                // Perhaps stores have it: it is told to be lost rather than lost in silence.
+                Pushed::Forgotten => {
+                    out.event(ReceiverEvent::UnkeptLost { session, first: number, count: 1 });
+                }
+            }
         }
     }
 
@@ -288,15 +296,33 @@ impl Receiver {
         self.settings.stores.is_recovery_quorum(has_answered)
     }
 
+    /// Whether no run of a stream has begun, as far as enough stores know: its publisher has ended
+    /// before, and there is nothing to wait for.
+    fn is_empty(&self, incoming: &Incoming) -> bool {
+        let has_answered = |store: usize| self.stores[store].answered >= incoming.seen;
+        !incoming.has_run() && self.settings.stores.is_recovery_quorum(has_answered)
+    }
+
     /// Whether messages that no answer names are lost: a store that is away may come back soon.
     fn is_certain(&self) -> bool {
         self.is_complete() && self.stores.iter().all(|it| it.answered > 0 || it.is_lost)
     }
 
     fn tell_waiting(&mut self, out: &mut dyn ReceiverOutlet) {
-        let is_waiting = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
-        let silent = self.stores.iter().filter(|store| store.answered == 0 || store.is_lost);
-        let silent: Vec<String> = silent.map(|store| store.name.clone()).collect();
+        let waiting = || {
+            let streams = self.streams.values().map(|(it, _)| it);
+            streams.filter(|it| !it.has_begun && !self.is_empty(it))
+        };
+        let is_waiting = !self.has_all || waiting().next().is_some();
+        // A store with other data than the member of its name answers, and does not count.
+        let is_missing = |(index, store): &(usize, &KnownStore)| {
+            let counts = |it: &Incoming| {
+                it.members().is_none_or(|members| self.is_member(*index, it, members))
+            };
+            store.answered == 0 || store.is_lost || !waiting().all(counts)
+        };
+        let silent = self.stores.iter().enumerate().filter(is_missing);
+        let silent: Vec<String> = silent.map(|(_, store)| store.name.clone()).collect();
         let waiting = (is_waiting && !silent.is_empty()).then_some(silent);
         if waiting != self.waiting {
             self.waiting.clone_from(&waiting);
@@ -369,12 +395,13 @@ impl Receiver {
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
-        if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
-            return;
-        }
         let known = &mut self.stores[store];
         let before = if known.offered.0 == offer.token { known.offered.1 } else { 0 };
         known.offered = (offer.token, before + 1);
+        // Counted before: its store has answered, whether there is room for the stream or not.
+        if !self.streams.contains_key(&source) && self.streams.len() >= STREAMS_MAX {
+            return;
+        }
         let (count, token, is_early) = (self.stores.len(), self.token, !self.has_all);
         let end = self.settings.end.sequence();
         let new = || (Incoming::new(source, (count, token), is_early, end), Report::new(0, count));
@@ -430,15 +457,21 @@ impl Receiver {
         let Some(token) = (1..=self.token).rev().take(2).find(|token| answered(*token)) else {
             return;
         };
-        for session in self.strays.asked_before(token + 1) {
-            if self.streams.values().any(|(it, _)| it.has_session(session)) {
-                // Its stream begins later, or goes on with a later run.
-                let is_over = self.streams.values().any(|(it, _)| {
-                    it.has_begun && it.has_session(session) && it.ballot().session != session
-                });
-                if is_over {
+        let asked = self.strays.asked_before(token + 1);
+        // Sessions that streams have, and whether the stream goes on with a later run.
+        let mut named: BTreeMap<u64, bool> = BTreeMap::new();
+        for (incoming, _) in self.streams.values() {
+            let current = incoming.has_begun.then(|| incoming.ballot().session);
+            for session in incoming.sessions().filter(|it| asked.binary_search(it).is_ok()) {
+                *named.entry(session).or_default() |= current.is_some_and(|it| it != session);
+            }
+        }
+        for session in asked {
+            if let Some(is_over) = named.get(&session) {
+                if *is_over {
                     self.strays.take(session);
                 } else {
+                    // Its stream begins later.
                     self.ask_soon();
                 }
                 continue;

@@ -189,7 +189,8 @@ pub enum ReceiverEvent<'a> {
         /// The payload.
         bytes: &'a [u8],
     },
-    /// Messages of a publisher whose messages no store keeps were lost.
+    /// Messages of a publisher whose messages no store keeps were lost; or, if tens of thousands of
+    /// publishers wait for the stores' answer, of one of which that is not known yet.
     UnkeptLost {
         /// The publisher's session.
         session: u64,
@@ -200,7 +201,7 @@ pub enum ReceiverEvent<'a> {
     },
     /// Too few stores have answered to know where a stream goes on. Told again when it changes.
     Waiting {
-        /// Stores that have not answered.
+        /// Stores that have not answered, or have other data than the member of their name.
         silent: Vec<String>,
     },
     /// A store no longer answers.

@@ -506,9 +506,9 @@ impl Incoming {
         followed.any(|offer| offer.state.next.min(limit) > self.next)
     }
 
-    /// Whether the followed log, or one before it, has a run of this session.
-    pub(super) fn has_session(&self, session: u64) -> bool {
+    /// Sessions of the runs in the followed log, and in those of the stores.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = u64> {
         let runs = self.offers.iter().flatten().flat_map(|offer| &offer.state.runs);
-        runs.chain(&self.runs).any(|run| run.ballot.session == session)
+        runs.chain(&self.runs).map(|run| run.ballot.session)
     }
 }

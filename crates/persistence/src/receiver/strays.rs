@@ -5,8 +5,22 @@ use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most sessions that wait to be named.
+/// Most sessions that wait to be named with their messages.
 const SESSIONS_MAX: usize = 1_024;
+/// Most sessions that wait to be named. Of those beyond the ones above only the numbers of their
+/// messages are kept, so that these can be told to be lost.
+const COUNTED_MAX: usize = 65_536;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// Its session waits from now on: the stores have to be asked for it.
+    New,
+    /// Its session waits already.
+    Known,
+    /// Too many sessions wait.
+    Forgotten,
+}
 
 /// Sessions whose stream is unknown, with their messages.
 #[derive(Clone, Debug)]
@@ -34,14 +48,15 @@ impl Strays {
         Self { sessions: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// A message of an unknown session; returns whether the stores have to be asked for it.
-    pub(super) fn push(&mut self, session: u64, number: u64, body: &[u8], token: u64) -> bool {
-        if !self.sessions.contains_key(&session) && self.sessions.len() >= SESSIONS_MAX {
-            return false;
+    /// A message of an unknown session.
+    pub(super) fn push(&mut self, session: u64, number: u64, body: &[u8], token: u64) -> Pushed {
+        let (is_new, sessions) = (!self.sessions.contains_key(&session), self.sessions.len());
+        if is_new && sessions >= COUNTED_MAX {
+            return Pushed::Forgotten;
         }
-        let is_new = !self.sessions.contains_key(&session);
+        let dropped = (sessions >= SESSIONS_MAX).then_some(number);
         let messages = VecDeque::new();
-        let new = || Stray { token, messages, dropped: None, next: number, has_left: false };
+        let new = || Stray { token, messages, dropped, next: number, has_left: false };
         let stray = self.sessions.entry(session).or_insert_with(new);
         stray.next = number + 1;
         // Behind a dropped message none is kept: they would be handed out in front of it.
@@ -51,7 +66,7 @@ impl Strays {
         } else {
             stray.dropped.get_or_insert(number);
         }
-        is_new
+        if is_new { Pushed::New } else { Pushed::Known }
     }
 
     /// A session has ended.
@@ -61,7 +76,7 @@ impl Strays {
         }
     }
 
-    /// Sessions that were seen before the question `token` was asked.
+    /// Sessions that were seen before the question `token` was asked, in ascending order.
     pub(super) fn asked_before(&self, token: u64) -> Vec<u64> {
         let is_old = |(session, stray): (&u64, &Stray)| (stray.token < token).then_some(*session);
         self.sessions.iter().filter_map(is_old).collect()

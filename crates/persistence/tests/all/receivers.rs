@@ -235,3 +235,77 @@ fn fetched(out: &Outlet) -> Option<u64> {
         _ => None,
     })
 }
+
+#[test]
+fn a_stream_that_never_began_is_not_waited_for() {
+    let (mut receiver, mut out) = asking(settings());
+    // Its publisher ended between the promise and the beginning.
+    let promised = StoreState { incarnation: 5, promised: RUN.ballot, ..StoreState::default() };
+    let promised = StoreOffer { state: promised, is_live: false, ..offer() };
+    answer(&mut receiver, 0, &promised, NOW, &mut out);
+    assert!(!receiver.has_ended(), "another store may have begun it");
+    answer(&mut receiver, 1, &promised, NOW, &mut out);
+    receiver.tick(NOW, &mut out);
+    assert!(receiver.has_ended());
+    // It begins after all.
+    receiver.tick(NOW + settings().retry, &mut out);
+    answer(&mut receiver, 1, &offer(), NOW + settings().retry, &mut out);
+    assert!(!receiver.has_ended());
+    assert_eq!(told(&out, "Joined").len(), 1);
+}
+
+#[test]
+fn stores_that_answer_and_do_not_count_are_named() {
+    let (mut receiver, mut out) = asking(settings());
+    let wiped = offer();
+    let wiped =
+        StoreOffer { state: StoreState { incarnation: OTHER_DATA, ..wiped.state }, ..wiped };
+    answer(&mut receiver, 0, &offer(), NOW, &mut out);
+    (1..3).for_each(|store| answer(&mut receiver, store, &wiped, NOW, &mut out));
+    receiver.tick(NOW, &mut out);
+    assert_eq!(
+        told(&out, "Waiting").last().map(|it| &**it),
+        Some(r#"Waiting { silent: ["b", "c"] }"#)
+    );
+    assert!(!receiver.has_ended());
+}
+
+#[test]
+fn a_store_with_more_streams_than_a_receiver_takes_has_answered() {
+    let (mut receiver, mut out) = asking(settings());
+    let (count, token) = (10_001, token(&out));
+    let promised = StoreState { incarnation: 5, promised: RUN.ballot, ..StoreState::default() };
+    for store in 0..2 {
+        for source in 0..u64::from(count) {
+            let offer = StoreOffer { token, state: promised.clone(), ..offer() };
+            receiver.on_frame(store, source, &StoreFrame::Offer(offer), NOW, &mut out);
+        }
+        let streams = StoreFrame::Streams { incarnation: 5, token, count };
+        receiver.on_frame(store, 0, &streams, NOW, &mut out);
+    }
+    assert!(receiver.has_all());
+}
+
+/// More sessions than wait with their messages, and more than are counted.
+#[test]
+fn no_session_loses_its_first_messages_in_silence() {
+    const SESSIONS: u64 = 65_537;
+    let (mut receiver, mut out) = asking(settings());
+    for session in 0..SESSIONS {
+        receiver.on_live(session, 0, b"body", NOW, &mut out);
+    }
+    receiver.on_live(SESSIONS - 2, 1, b"body", NOW, &mut out);
+    let last = SESSIONS - 1;
+    assert_eq!(
+        told(&out, "UnkeptLost"),
+        [format!("UnkeptLost {{ session: {last}, first: 0, count: 1 }}")]
+    );
+    let now = NOW + settings().retry;
+    receiver.tick(now, &mut out);
+    let streams = StoreFrame::Streams { incarnation: 5, token: token(&out), count: 0 };
+    (0..2).for_each(|store| receiver.on_frame(store, 0, &streams, now, &mut out));
+    let (kept, lost) = (told(&out, "Unkept {").len(), told(&out, "UnkeptLost").len());
+    assert_eq!((kept, kept + lost), (1_024, 65_537));
+    let twice = format!("UnkeptLost {{ session: {}, first: 0, count: 2 }}", SESSIONS - 2);
+    assert!(out.receiver_events.contains(&twice));
+}
