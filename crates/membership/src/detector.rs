@@ -8,8 +8,6 @@
 
 use crate::Nanos;
 use crate::settings::GroupSettings;
-use crate::view::MemberId;
-use std::collections::BTreeMap;
 
 /// Heartbeats that must be missing before a member is suspected.
 const EARLIEST_BEATS: Nanos = 5;
@@ -38,33 +36,29 @@ const fn deviations(phi: f64) -> f64 {
 
 /// Arrivals of one member's frames.
 #[derive(Clone, Copy, Debug)]
-struct Arrivals {
+pub(crate) struct Arrivals {
     last: Nanos,
     intervals: u32,
     mean: f64,
     variance: f64,
 }
 
-/// Estimates from the arrivals of each member's frames whether it lives.
+/// Estimates from the arrivals of a member's frames whether it lives.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
     heartbeat: Nanos,
     latest: Nanos,
-    members: BTreeMap<MemberId, Arrivals>,
 }
 
 impl Detector {
-    pub(crate) fn new(settings: &GroupSettings) -> Self {
-        let GroupSettings { heartbeat, hang_timeout, .. } = *settings;
-        Self { heartbeat, latest: hang_timeout, members: BTreeMap::new() }
+    pub(crate) const fn new(settings: &GroupSettings) -> Self {
+        Self { heartbeat: settings.heartbeat, latest: settings.hang_timeout }
     }
 
     /// A frame of a member arrived. Frames that follow each other within half of a heartbeat count
     /// as one: a burst of messages says nothing about the heartbeats to come.
     #[inline]
-    pub(crate) fn heard(&mut self, now: Nanos, id: MemberId) {
-        let first = Arrivals { last: now, intervals: 0, mean: 0.0, variance: 0.0 };
-        let arrivals = self.members.entry(id).or_insert(first);
+    pub(crate) fn heard(&self, now: Nanos, arrivals: &mut Arrivals) {
         let interval = now.saturating_sub(arrivals.last);
         if interval >= self.heartbeat / 2 {
             arrivals.add(interval as f64);
@@ -72,32 +66,13 @@ impl Detector {
         }
     }
 
-    /// Forgets a member.
-    pub(crate) fn forget(&mut self, id: MemberId) {
-        self.members.remove(&id);
+    /// Whether a member has been silent for too long.
+    pub(crate) fn is_silent(&self, now: Nanos, arrivals: &Arrivals) -> bool {
+        now >= self.deadline(arrivals)
     }
 
-    /// This member was not run for a while: the silence was its own, and frames wait to be read.
-    pub(crate) fn rest(&mut self, now: Nanos) {
-        for arrivals in self.members.values_mut() {
-            arrivals.last = now;
-        }
-    }
-
-    /// Whether a member has been silent for too long. One that was never heard is not.
-    pub(crate) fn is_silent(&self, now: Nanos, id: MemberId) -> bool {
-        let arrivals = self.members.get(&id);
-        arrivals.is_some_and(|arrivals| now >= self.deadline(arrivals))
-    }
-
-    /// The time at which the next member will have been silent for too long, unless it is heard
-    /// before; `Nanos::MAX` without members. It is in the past if a silent member was not
-    /// forgotten.
-    pub(crate) fn next_due(&self) -> Nanos {
-        self.members.values().map(|arrivals| self.deadline(arrivals)).min().unwrap_or(Nanos::MAX)
-    }
-
-    fn deadline(&self, arrivals: &Arrivals) -> Nanos {
+    /// The time at which a member will have been silent for too long, unless it is heard before.
+    pub(crate) fn deadline(&self, arrivals: &Arrivals) -> Nanos {
         // The last arrival may be half of a heartbeat later than noted.
         let earliest = EARLIEST_BEATS * self.heartbeat + self.heartbeat / 2;
         let patience = if arrivals.intervals < WARM {
@@ -111,6 +86,16 @@ impl Detector {
 }
 
 impl Arrivals {
+    /// The first frame.
+    pub(crate) const fn new(now: Nanos) -> Self {
+        Self { last: now, intervals: 0, mean: 0.0, variance: 0.0 }
+    }
+
+    /// This member was not run for a while: the silence was its own, and frames wait to be read.
+    pub(crate) const fn rest(&mut self, now: Nanos) {
+        self.last = now;
+    }
+
     fn add(&mut self, interval: f64) {
         if self.intervals == 0 {
             (self.mean, self.variance) = (interval, interval * interval / 4.0);
@@ -128,33 +113,31 @@ mod tests {
     use super::*;
 
     const BEAT: Nanos = 100_000_000;
-    const A: MemberId = MemberId(1);
-    const B: MemberId = MemberId(2);
 
     fn detector() -> Detector {
         Detector::new(&GroupSettings { heartbeat: BEAT, ..GroupSettings::default() })
     }
 
     /// The silence after which a member is suspected that was heard at these intervals.
-    fn patience(detector: &mut Detector, intervals: impl Iterator<Item = Nanos>) -> Nanos {
+    fn patience(detector: &Detector, intervals: impl Iterator<Item = Nanos>) -> Nanos {
         let mut now = 1;
-        detector.heard(now, A);
+        let mut arrivals = Arrivals::new(now);
         for interval in intervals {
             now += interval;
-            assert!(!detector.is_silent(now, A), "a false alarm after {interval} ns");
-            detector.heard(now, A);
+            assert!(!detector.is_silent(now, &arrivals), "a false alarm after {interval} ns");
+            detector.heard(now, &mut arrivals);
         }
-        let due = detector.next_due();
-        assert!(!detector.is_silent(due - 1, A) && detector.is_silent(due, A));
+        let due = detector.deadline(&arrivals);
+        assert!(!detector.is_silent(due - 1, &arrivals) && detector.is_silent(due, &arrivals));
         due - now
     }
 
     #[test]
     fn silence_is_noticed_sooner_on_a_steady_link() {
-        let steady = patience(&mut detector(), (0..100).map(|_| BEAT));
-        let few = patience(&mut detector(), (0..5).map(|_| BEAT));
+        let steady = patience(&detector(), (0..100).map(|_| BEAT));
+        let few = patience(&detector(), (0..5).map(|_| BEAT));
         let late =
-            patience(&mut detector(), (0..100).map(|n| if n % 5 == 0 { 6 * BEAT } else { BEAT }));
+            patience(&detector(), (0..100).map(|n| if n % 5 == 0 { 6 * BEAT } else { BEAT }));
         assert!((5 * BEAT..12 * BEAT).contains(&steady), "{steady}");
         assert_eq!(few, 20 * BEAT, "an estimate of few intervals does not count");
         assert!(late > steady && late <= 20 * BEAT, "{late}");
@@ -166,32 +149,25 @@ mod tests {
         // beats.
         let settings =
             GroupSettings { heartbeat: BEAT, hang_timeout: 5 * BEAT, ..GroupSettings::default() };
-        assert_eq!(patience(&mut Detector::new(&settings), (0..100).map(|_| BEAT)), 5 * BEAT);
+        assert_eq!(patience(&Detector::new(&settings), (0..100).map(|_| BEAT)), 5 * BEAT);
         let wild = (0..100).map(|n| BEAT + (n % 10) * BEAT);
-        assert_eq!(patience(&mut detector(), wild), 20 * BEAT);
+        assert_eq!(patience(&detector(), wild), 20 * BEAT);
     }
 
     #[test]
     fn bursts_do_not_shorten_the_patience() {
         let bursts = (0..1_000).map(|n| if n % 10 == 0 { BEAT } else { 1_000 });
-        let patience = patience(&mut detector(), bursts);
+        let patience = patience(&detector(), bursts);
         assert!(patience >= 5 * BEAT, "{patience}");
     }
 
     #[test]
-    fn members_are_forgotten_and_rest() {
-        let mut detector = detector();
-        assert_eq!(detector.next_due(), Nanos::MAX);
-        assert!(!detector.is_silent(u64::MAX, A), "it was never heard");
-        detector.heard(1, A);
-        detector.heard(BEAT, B);
-        assert!(detector.is_silent(30 * BEAT, A) && detector.is_silent(30 * BEAT, B));
-        detector.rest(30 * BEAT);
-        assert!(!detector.is_silent(30 * BEAT, A) && detector.is_silent(50 * BEAT, A));
-        detector.forget(A);
-        assert!(!detector.is_silent(50 * BEAT, A) && detector.is_silent(50 * BEAT, B));
-        detector.forget(B);
-        assert_eq!(detector.next_due(), Nanos::MAX);
+    fn the_silence_of_a_rest_does_not_count() {
+        let (detector, mut arrivals) = (detector(), Arrivals::new(1));
+        assert!(detector.is_silent(30 * BEAT, &arrivals));
+        arrivals.rest(30 * BEAT);
+        assert!(!detector.is_silent(30 * BEAT, &arrivals));
+        assert!(detector.is_silent(50 * BEAT, &arrivals));
     }
 
     #[test]
@@ -209,6 +185,6 @@ mod tests {
         };
         let intervals: Vec<_> = (0..5_000).map(|_| beats()).collect();
         assert!(intervals.iter().any(|interval| *interval >= 3 * BEAT));
-        patience(&mut detector(), intervals.into_iter());
+        patience(&detector(), intervals.into_iter());
     }
 }

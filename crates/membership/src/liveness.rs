@@ -87,8 +87,8 @@ impl Liveness {
         if pause <= (5 * self.heartbeat / 2).max(PAUSE) {
             return 0;
         }
-        self.detector.rest(now);
         for peer in self.peers.iter_mut() {
+            peer.arrivals.rest(now);
             peer.heard = peer.heard.max(now.min(peer.heard + pause));
             peer.probed = peer.probed.max(now.min(peer.probed + pause));
             peer.suspected = peer.suspected.map(|since| since + pause);
@@ -113,7 +113,7 @@ impl Liveness {
         {
             peer.answered = now;
             peer.suspected = None;
-            self.detector.heard(now, from);
+            self.detector.heard(now, &mut peer.arrivals);
         }
     }
 
@@ -147,12 +147,14 @@ impl Liveness {
         state: MemberState,
     ) -> bool {
         let id = info.id;
-        self.detector.heard(now, id);
         let is_earlier_me = info.name == self.me.name;
         let is_replaced = is_earlier_me || self.peers.has_later_incarnation(&info);
         let is_stranger = self.peers.hear(now, info, view, state);
-        if is_replaced && let Some(peer) = self.peers.get_mut(id) {
-            peer.depart(now, Departure::Replaced);
+        if let Some(peer) = self.peers.get_mut(id) {
+            self.detector.heard(now, &mut peer.arrivals);
+            if is_replaced {
+                peer.depart(now, Departure::Replaced);
+            }
         }
         is_stranger
     }
@@ -196,7 +198,7 @@ impl Liveness {
                 silence.gone.push(id);
             } else if peer.suspected.is_none()
                 && now >= peer.latest_sign() + quiet
-                && self.detector.is_silent(now, id)
+                && self.detector.is_silent(now, &peer.arrivals)
             {
                 if is_member {
                     peer.suspected = Some(now);
@@ -210,7 +212,6 @@ impl Liveness {
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.depart(now, Departure::Silent);
             }
-            self.detector.forget(id);
         }
         silence
     }
@@ -219,7 +220,9 @@ impl Liveness {
     pub(crate) fn install(&mut self, now: Nanos, view: &View) {
         for member in view.members.iter().filter(|member| member.id != self.me.id) {
             self.peers.install(now, member, view.id);
-            self.detector.heard(now, member.id);
+            if let Some(peer) = self.peers.get_mut(member.id) {
+                self.detector.heard(now, &mut peer.arrivals);
+            }
         }
     }
 
@@ -352,8 +355,9 @@ impl Liveness {
         let given_up = live().filter_map(|peer| peer.given_up_at(quiet, self.verify_timeout));
         let members = live().filter(|peer| view.contains(peer.info.id));
         let doubted = members.map(|peer| doubted_at(peer, self.heartbeat));
-        // A member that is suspected already is in the detector's past.
-        let silent = Some(self.detector.next_due()).filter(|silent| *silent > now);
+        // A member that is suspected already has been silent for too long.
+        let silent = live().map(|peer| self.detector.deadline(&peer.arrivals));
+        let silent = silent.filter(|silent| *silent > now);
         let due = given_up.chain(doubted).chain(silent).min().unwrap_or(Nanos::MAX);
         (due, self.judges_from())
     }
@@ -367,4 +371,50 @@ fn is_member(view: &View, peer: &Peer) -> bool {
 /// The time at which a member is probed, if no frame of it comes before.
 fn doubted_at(peer: &Peer, heartbeat: Nanos) -> Nanos {
     (peer.heard + DOUBT_BEATS * heartbeat).max(peer.probed + heartbeat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEAT: Nanos = 100_000_000;
+
+    fn info(id: u64) -> MemberInfo {
+        MemberInfo { id: MemberId(id), incarnation: 1, port: 0, name: format!("m{id}") }
+    }
+
+    fn liveness() -> Liveness {
+        Liveness::new(&GroupSettings::default(), info(1), 0)
+    }
+
+    fn hear(liveness: &mut Liveness, now: Nanos, id: u64) {
+        let view = ViewId { epoch: 1, coordinator: MemberId(id) };
+        liveness.hear(now, info(id), view, MemberState::Member);
+    }
+
+    /// The time at which the silence of a stranger is judged that is heard now.
+    fn judged(liveness: &mut Liveness, now: Nanos) -> Nanos {
+        let id = ViewId { epoch: 1, coordinator: MemberId(1) };
+        let view = View { id, members: vec![info(1)] };
+        liveness.listen(now, &view);
+        hear(liveness, now, 9_999);
+        liveness.next_due(now, &view).0
+    }
+
+    #[test]
+    fn a_member_that_is_gone_does_not_hide_the_silence_of_others() {
+        let mut liveness = liveness();
+        hear(&mut liveness, 0, 2);
+        let peer = liveness.peers.get_mut(MemberId(2)).expect("a peer");
+        peer.depart(BEAT, Departure::Left);
+        assert_eq!(judged(&mut liveness, 30 * BEAT), 50 * BEAT);
+    }
+
+    #[test]
+    fn strangers_without_a_place_leave_nothing_behind() {
+        let mut liveness = liveness();
+        (2..5_002).for_each(|id| hear(&mut liveness, 0, id));
+        assert_eq!(liveness.peers.len(), 4_096);
+        assert_eq!(judged(&mut liveness, 30 * BEAT), 50 * BEAT);
+    }
 }

@@ -1,6 +1,7 @@
 //! The other members that were heard of, in this view and outside of it.
 
 use crate::Nanos;
+use crate::detector::Arrivals;
 use crate::event::Departure;
 use crate::view::{MemberId, MemberInfo, ViewId};
 use lanecast_wire::group::views::MemberState;
@@ -22,6 +23,8 @@ pub(crate) struct Peer {
     pub(crate) state: MemberState,
     /// Arrival of its latest frame.
     pub(crate) heard: Nanos,
+    /// Arrivals of its heartbeats, for the failure detector.
+    pub(crate) arrivals: Arrivals,
     /// Arrival of its latest answer to a probe.
     pub(crate) answered: Nanos,
     /// Time of the latest probe.
@@ -117,6 +120,8 @@ impl Peer {
         };
         if is_back {
             self.departure = None;
+            // The absence is no interval of heartbeats.
+            self.arrivals = Arrivals::new(now);
         }
     }
 }
@@ -201,6 +206,7 @@ impl Peers {
                     view,
                     state,
                     heard: now,
+                    arrivals: Arrivals::new(now),
                     answered: 0,
                     probed: 0,
                     suspected: None,
