@@ -44,7 +44,8 @@ pub enum StateError {
     /// Own messages wait to be delivered, which the state cannot contain.
     #[error("own messages wait to be delivered: poll first, and give the state after them")]
     Unseen,
-    /// The state is too long.
+    /// The state is too long. The request has ended: the new member asks another member, and goes
+    /// on without a state if none gives one.
     #[error("a state of {length} bytes is too long: the most is {most}")]
     TooLong {
         /// The length, in bytes.

@@ -120,8 +120,9 @@ pub enum Event<'a> {
     },
     /// The group's state; exactly the messages of this view that it does not contain follow.
     State(&'a [u8]),
-    /// The members that had the group's state are gone. This member begins it anew, as its
-    /// application has it now, and gives it to the others.
+    /// The members that had the group's state are gone, or did not give it: it was too long, or
+    /// their applications did not answer for half a minute each. This member begins it anew, as
+    /// its application has it now, and gives it to others that ask.
     StateLost,
     /// Sending is possible again after a refusal.
     Writable,

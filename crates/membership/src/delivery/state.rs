@@ -32,6 +32,9 @@ const ACK_BYTES: u64 = 64 << 10;
 const REPEAT: Nanos = 50_000_000;
 /// Requests to one member in vain before the next is asked.
 const TRIES: u32 = 10;
+/// Answers of one member that its application is asked, half a minute of them, before the next is
+/// asked.
+const MOST_WAITS: u32 = 600;
 /// Shortest time between two repeats that acknowledgements ask for.
 const SHORTEST_REPEAT: Nanos = 2_000_000;
 /// States on their way at once; more joiners wait.
@@ -66,8 +69,12 @@ struct Request {
     /// Rank of the member that is asked.
     provider: usize,
     tries: u32,
-    /// Members, without this one, that said in a row that they have no state.
+    /// Times that this member said that its application is asked.
+    waits: u32,
+    /// Members, without this one, that in a row had no state, or did not give it.
     without: usize,
+    /// One of them has it.
+    is_withheld: bool,
     bytes: Vec<u8>,
     total: u64,
     acknowledged: u64,
@@ -134,7 +141,9 @@ impl StateTransfers {
             self.request = Some(Request {
                 provider,
                 tries: 0,
+                waits: 0,
                 without: 0,
+                is_withheld: false,
                 bytes: Vec::new(),
                 total: WAIT,
                 acknowledged: 0,
@@ -155,12 +164,17 @@ impl StateTransfers {
         streams: &Streams,
         link: &mut Link<'_, O>,
     ) -> Result<(), StateError> {
+        let open = |transfer: &Transfer| transfer.token == token && transfer.answer.is_none();
+        let at = self.transfers.iter().position(open);
         if bytes.len() > self.longest {
+            if let Some(at) = at {
+                // The joiner waits for nothing else: it is told, and asks another member.
+                let refused = self.transfers.swap_remove(at);
+                link.state(refused.to, 0, NO_STATE, &[]);
+            }
             return Err(StateError::TooLong { length: bytes.len(), most: self.longest });
         }
-        let open = |transfer: &&mut Transfer| transfer.token == token && transfer.answer.is_none();
-        let transfer =
-            self.transfers.iter_mut().find(open).ok_or(StateError::NotRequested(token))?;
+        let transfer = &mut self.transfers[at.ok_or(StateError::NotRequested(token))?];
         let head = Head { seen: streams.seen().collect(), received: streams.vector() }.write();
         transfer.answer = Some(Answer { head, bytes });
         transfer.send(self.piece, link);
@@ -182,10 +196,12 @@ impl StateTransfers {
                 link.state(from, 0, WAIT, &[]);
                 return;
             }
-            transfer.on_ack(offset, piece, link);
-            if transfer.acknowledged >= transfer.total() {
+            // A joiner that has gone on without this state acknowledges pieces that were not sent.
+            if offset >= transfer.total() {
                 self.transfers.swap_remove(at);
+                return;
             }
+            transfer.on_ack(offset, piece, link);
         } else if offset > 0 {
             // The rest of a transfer that is complete here.
         } else if !self.has_state || !self.enabled {
@@ -214,7 +230,7 @@ impl StateTransfers {
     }
 
     /// A piece of the state from the member at `rank`. Messages follow once the application has the
-    /// state, or no member has one.
+    /// state, or no member has or gives one.
     pub(crate) fn on_piece<O: Outlet>(
         &mut self,
         rank: usize,
@@ -226,9 +242,8 @@ impl StateTransfers {
         let most = self.longest as u64 + Head::length(members.len()) as u64;
         let to = members[rank];
         let Some(request) = self.request.as_mut().filter(|request| request.provider == rank) else {
-            let end = offset.saturating_add(piece.len() as u64);
-            if total != WAIT && total <= most && end == total {
-                // The acknowledgement of the last piece was lost, or another member gave the state.
+            if total != WAIT && total <= most {
+                // The acknowledgement of the last piece was lost, or it is not needed any more.
                 link.state_ack(to, total);
             }
             return;
@@ -237,10 +252,20 @@ impl StateTransfers {
             link.state_ack(to, request.total);
             return;
         }
-        if total == NO_STATE {
+        if total == WAIT {
+            request.tries = 0;
+            request.waits += 1;
+        }
+        if total == WAIT && request.waits < MOST_WAITS {
+            return;
+        }
+        if total == WAIT || total > most {
             request.without += 1;
-            if request.without + 1 >= members.len() && streams.rank() == 0 {
-                // The coordinator gives the others its own.
+            // A member without a state says so at once.
+            request.is_withheld |= request.waits > 0 || total != NO_STATE;
+            // The coordinator gives the others its own, unless they wait for another's in vain.
+            let begins = streams.rank() == 0 || request.is_withheld;
+            if request.without + 1 >= members.len() && begins {
                 self.begin_anew(link);
                 streams.begin_delivery(link);
                 return;
@@ -249,10 +274,7 @@ impl StateTransfers {
             return;
         }
         (request.tries, request.without) = (0, 0);
-        if total == WAIT {
-            return;
-        }
-        if total > most || (request.total != WAIT && request.total != total) {
+        if request.total != WAIT && request.total != total {
             return;
         }
         request.total = total;
@@ -302,7 +324,7 @@ impl StateTransfers {
         streams.begin_delivery(link);
     }
 
-    /// No member has the state.
+    /// No member has the state, or gives it.
     fn begin_anew<O: Outlet>(&mut self, link: &mut Link<'_, O>) {
         self.complete();
         link.out.event(Event::StateLost);
@@ -411,7 +433,7 @@ impl Transfer {
 impl Request {
     fn restart(&mut self) {
         self.bytes = Vec::new();
-        (self.total, self.acknowledged, self.tries) = (WAIT, 0, 0);
+        (self.total, self.acknowledged, self.tries, self.waits) = (WAIT, 0, 0, 0);
     }
 
     fn on_due<O: Outlet>(&mut self, rank: usize, link: &mut Link<'_, O>) {

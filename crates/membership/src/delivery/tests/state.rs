@@ -308,3 +308,54 @@ fn an_unasked_state_is_refused() {
     let refused = node.delivery.provide_state(0, 5, vec![0; length], &mut node.said);
     assert_eq!(refused, Err(StateError::TooLong { length, most: length - 1 }));
 }
+
+/// Both members have delivered the message, and it is stable at its sender.
+#[track_caller]
+fn all_go_on(network: &mut Network) {
+    network.send(0, b"after the refusal", Order::Sender).expect("credit");
+    network.run(MILLISECOND);
+    network.heartbeats();
+    for at in 1..network.nodes.len() {
+        assert_eq!(network.nodes[at].said.seen[0], Seen::StateLost);
+        assert_eq!(network.messages(at), network.messages(0), "member {at}");
+    }
+    let sent = network.messages(0).len() as u64;
+    assert_eq!(network.nodes[0].delivery.stable(), sent);
+}
+
+#[test]
+fn a_state_that_is_too_long_holds_up_no_member() {
+    let settings = GroupSettings { longest_state: 100, ..with_state() };
+    let mut network = Network::new(2, &settings, 1);
+    network.run(MILLISECOND);
+    let [Seen::StateRequested { token, .. }] = network.nodes[0].said.seen[..] else {
+        panic!("{:?}", network.nodes[0].said.seen);
+    };
+    let node = &mut network.nodes[0];
+    let refused = node.delivery.provide_state(network.now, token, vec![0; 101], &mut node.said);
+    assert_eq!(refused, Err(StateError::TooLong { length: 101, most: 100 }));
+    network.collect();
+    network.run(100 * MILLISECOND);
+    all_go_on(&mut network);
+}
+
+#[test]
+fn a_state_that_is_never_given_holds_up_no_member_for_ever() {
+    let mut network = Network::new(3, &with_state(), 1);
+    network.send(0, b"before the state", Order::Sender).expect("credit");
+    network.run(20_000 * MILLISECOND);
+    assert_eq!(network.messages(1), [], "the application may be slow");
+    network.run(60_000 * MILLISECOND);
+    all_go_on(&mut network);
+    // The answer comes too late: it is not sent again and again.
+    let token = network.nodes[0].said.seen.iter().find_map(|seen| match seen {
+        Seen::StateRequested { token, .. } => Some(*token),
+        _ => None,
+    });
+    let (now, node) = (network.now, &mut network.nodes[0]);
+    let given = node.delivery.provide_state(now, token.unwrap(), vec![0; 1 << 20], &mut node.said);
+    given.expect("an open request");
+    network.collect();
+    network.run(100 * MILLISECOND);
+    assert_eq!(network.nodes[0].delivery.next_tick(), crate::Nanos::MAX);
+}
