@@ -94,19 +94,28 @@ impl Lane {
         self.gap.on_progress(now, self.next);
     }
 
-    /// Keeps the expected frame, at the cost of frames that lie ahead. False: there is no room.
+    /// Keeps the expected frame, at the cost of frames that lie ahead. False: there is no room
+    /// beside the frames from `others` on, which another member may still ask for.
     #[inline]
-    pub(crate) fn keep(&mut self, sequence: u64, flags: DataFlags, body: &[u8]) -> bool {
-        self.retained.insert(sequence, flags.0, body) || self.keep_instead(sequence, flags, body)
+    pub(crate) fn keep(
+        &mut self,
+        others: u64,
+        (sequence, flags, body): (u64, DataFlags, &[u8]),
+    ) -> bool {
+        self.retained.insert(sequence, flags.0, body)
+            || self.keep_instead(others, (sequence, flags, body))
     }
 
     #[cold]
-    fn keep_instead(&mut self, sequence: u64, flags: DataFlags, body: &[u8]) -> bool {
-        if self.retained.contains(sequence) {
-            return true;
-        }
-        self.retained.compact(self.delivered.min(sequence), sequence);
-        self.retained.insert(sequence, flags.0, body)
+    fn keep_instead(
+        &mut self,
+        others: u64,
+        (sequence, flags, body): (u64, DataFlags, &[u8]),
+    ) -> bool {
+        let first = others.min(self.delivered).min(sequence);
+        self.retained.contains(sequence)
+            || self.retained.compact(first, sequence, body.len())
+                && self.retained.insert(sequence, flags.0, body)
     }
 
     /// Keeps a frame that lies ahead of the expected one, if a quarter of the ring stays free.
@@ -226,5 +235,30 @@ impl Lane {
             }
             (at > first).then(|| (first, (at - first) as u32))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: DataFlags = DataFlags(DataFlags::FIRST | DataFlags::LAST);
+
+    #[test]
+    fn frames_that_others_lack_are_kept_and_the_expected_one_is_asked_for_again() {
+        let mut lane = Lane::new();
+        lane.reset(0, 8 * 64);
+        for sequence in 0..6 {
+            assert!(lane.keep(0, (sequence, WHOLE, b"delivered")));
+            lane.pass(0, 9);
+        }
+        // One ahead of a hole takes the rest.
+        assert!(lane.retained.insert(7, WHOLE.0, &[0; 2 * 64 - 16]));
+        let long = [0; 3 * 64 - 16];
+        assert!(!lane.keep(0, (6, WHOLE, &long)), "three lines of two");
+        assert!((0..6).all(|sequence| lane.retained.contains(sequence)));
+        assert!(lane.keep(1, (6, WHOLE, &long)), "all have frame 0");
+        let held: Vec<_> = (0..9).filter(|&sequence| lane.retained.contains(sequence)).collect();
+        assert_eq!(held, [1, 2, 3, 4, 5, 6]);
     }
 }

@@ -230,17 +230,23 @@ impl Retention {
         (self.tail, self.head) = (0, 0);
     }
 
-    /// Keeps the entries from `first` to before `end` only, in their order: frees what arrived out
-    /// of order and what it held up. Takes memory; for the rare case that the expected frame finds
-    /// no room.
-    pub(crate) fn compact(&mut self, first: u64, end: u64) {
+    /// Keeps the entries from `first` to before `end` only, in their order, if a body of `length`
+    /// fits behind them; false, and all stays, if not. Frees what arrived out of order and what it
+    /// held up. Takes memory; for the rare case that the expected frame finds no room.
+    pub(crate) fn compact(&mut self, first: u64, end: u64, length: usize) -> bool {
+        let span = end.saturating_sub(first).min(self.slots.len() as u64);
+        let kept = || (end - span..end).filter_map(|sequence| self.get(sequence));
+        let bytes: usize = kept().map(|entry| Self::charge(entry.body.len())).sum();
+        if bytes + Self::charge(length) > self.capacity() {
+            return false;
+        }
         let mut compacted = Self::default();
         compacted.reset(self.capacity());
-        let span = end.saturating_sub(first).min(self.slots.len() as u64);
-        for entry in (end - span..end).filter_map(|sequence| self.get(sequence)) {
+        for entry in kept() {
             compacted.insert(entry.sequence, entry.flags, entry.body);
         }
         *self = compacted;
+        true
     }
 }
 
@@ -273,7 +279,9 @@ mod tests {
         for sequence in [5, 9, 8, 6, 2] {
             assert!(ring.insert(sequence, 0, &[sequence as u8]));
         }
-        ring.compact(5, 7);
+        assert!(!ring.compact(5, 7, 7 * 64), "two entries and seven lines");
+        assert!(ring.contains(9), "all stays");
+        assert!(ring.compact(5, 7, 5 * 64));
         let held = (0..16).filter(|&sequence| ring.contains(sequence)).collect::<Vec<_>>();
         assert_eq!(held, [5, 6]);
         assert_eq!(ring.used(), 2 * 64);

@@ -134,7 +134,8 @@ impl Streams {
             return self.receive_aside(rank, (sequence, flags, body), link);
         }
         // Nothing is kept that all others have already: in a group of two, no frame is ever copied.
-        if self.acks.others(rank) <= sequence && !lane.keep(sequence, flags, body) {
+        let others = self.acks.others(rank);
+        if others <= sequence && !lane.keep(others, (sequence, flags, body)) {
             link.counters.no_room += 1;
             return self.miss(rank, sequence, link);
         }
@@ -162,7 +163,7 @@ impl Streams {
         }
         let expected = sequence == lane.next;
         let kept = if expected {
-            lane.keep(sequence, flags, body)
+            lane.keep(self.acks.others(rank), (sequence, flags, body))
         } else {
             lane.keep_ahead(sequence, flags, body)
         };
@@ -205,8 +206,9 @@ impl Streams {
     ) -> bool {
         let lane = &mut self.lanes[self.me];
         let sequence = lane.next;
-        let needed = !delivered || self.acks.others(self.me) <= sequence;
-        if needed && !lane.keep(sequence, flags, body) {
+        let others = self.acks.others(self.me);
+        let needed = !delivered || others <= sequence;
+        if needed && !lane.keep(others, (sequence, flags, body)) {
             return false;
         }
         link.note_retained(lane.retained.used());

@@ -152,7 +152,7 @@ mod tests {
             lane.reset(0, 1 << 10);
         }
         for rank in [0, 2] {
-            assert!(lanes[rank].keep(0, whole, b"message"));
+            assert!(lanes[rank].keep(0, (0, whole, b"message")));
             lanes[rank].accept(0, |_, _| true);
         }
         let mut order = TotalOrder::default();
