@@ -6,7 +6,7 @@
  */
 
 import { Event, Subscription } from "./events.js";
-import { ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused } from "./wire.js";
+import { ConnectionLost, LanecastError, NameTaken, OtherVersion, ProtocolError, Refused } from "./wire.js";
 import { encoder, number, PROTOCOL_VERSION, readHeader, readRecords, writeMessage } from "./wire.js";
 
 const VERSION = "0.1.0";
@@ -47,7 +47,9 @@ export class Connection {
     /** When the connection was made. */
     this.since = 0;
     this.last = 0;
-    this.sequence = 0;
+    /** The time in microseconds: above the numbers of an earlier client of this name. */
+    this.sequence = Date.now() * 1000;
+    this.hasBeenConnected = false;
     /** Messages that the server acknowledged as duplicates. */
     this.duplicates = 0;
     this.lastReceive = 0;
@@ -153,20 +155,22 @@ export class Connection {
       // A server that leaves it out speaks the first version.
       const server = number({ protocol_version: "1", ...logon.header }, "protocol_version");
       if (server !== PROTOCOL_VERSION) throw new OtherVersion("cannot log on", server);
-      this.resume(number(logon.header, "seq"));
+      const sequence = number(logon.header, "seq");
+      if (this.hasBeenConnected && sequence > this.sequence) throw new NameTaken(name);
+      this.resume(sequence);
     } catch (error) {
-      const isFinal = [OtherVersion, ProtocolError, Refused].some((kind) => error instanceof kind);
+      const isFinal = [NameTaken, OtherVersion, ProtocolError, Refused].some((kind) => error instanceof kind);
       if (isFinal) this.fail(/** @type {LanecastError} */ (error));
       else this.disconnected(socket, /** @type {Error} */ (error).message);
       throw error;
     }
     this.since = Date.now();
-    this.settings.onState("connected", url);
+    this.reportState("connected", url);
   }
 
   /** @param {number} sequence  The last sequence number that the server has of this client. */
   resume(sequence) {
-    this.isLoggedOn = true;
+    this.isLoggedOn = this.hasBeenConnected = true;
     this.sequence = Math.max(this.sequence, sequence);
     for (const [id, { sequence: one, message }] of this.sent) {
       if (one <= sequence && this.settings.acknowledge === "processed") this.sent.delete(id);
@@ -219,7 +223,7 @@ export class Connection {
         "been acknowledged and may be lost; a client with a name sends them again");
       this.sent.clear();
     }
-    this.settings.onState("waiting", why);
+    this.reportState("waiting", why);
     if (!wasLoggedOn) return;
     // Otherwise a server that ends each connection after the logon would be asked without a pause.
     if (Date.now() - this.since >= this.settings.delayMax) this.delay = FIRST_DELAY;
@@ -247,7 +251,16 @@ export class Connection {
     for (const subscription of this.subscriptions.values()) subscription.stop(error);
     this.subscriptions.clear();
     this.progress();
-    this.settings.onState("failed", error.message);
+    this.reportState("failed", error.message);
+  }
+
+  /** Calls `onState`; an error of it does not stop the client. @param {string} state @param {string} why */
+  reportState(state, why) {
+    try {
+      this.settings.onState(/** @type {any} */ (state), why);
+    } catch (error) {
+      console.error("onState has failed:", error);
+    }
   }
 
   drop() {

@@ -39,10 +39,10 @@
 
 import { Connection, given } from "./connection.js";
 import { Event, Subscription } from "./events.js";
-import { ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused } from "./wire.js";
+import { ConnectionLost, LanecastError, NameTaken, OtherVersion, ProtocolError, Refused } from "./wire.js";
 import { encoder, number, writeMessage } from "./wire.js";
 
-export { ConnectionLost, Event, LanecastError, OtherVersion, ProtocolError, Refused, Subscription };
+export { ConnectionLost, Event, LanecastError, NameTaken, OtherVersion, ProtocolError, Refused, Subscription };
 
 /** Records in one `sow` message of an answer. */
 const BATCH = 100;
@@ -80,7 +80,9 @@ export class Client extends Connection {
    *   only the changed fields of a record and its key fields.
    */
   async publish(topic, body, more = {}) {
-    await this.until(() => this.isLoggedOn && this.sent.size < UNACKNOWLEDGED_MAX);
+    const hasRoom = () => this.isLoggedOn && this.sent.size < UNACKNOWLEDGED_MAX;
+    // Other calls that waited, too, may have taken the room before this one goes on.
+    while (!hasRoom()) await this.until(hasRoom);
     this.raiseRefusal();
     const id = String(++this.last);
     const sequence = this.settings.name ? ++this.sequence : 0;

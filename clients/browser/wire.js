@@ -46,6 +46,14 @@ export class OtherVersion extends LanecastError {
     this.server = server;
   }
 }
+/** Another program publishes under the same name. */
+export class NameTaken extends LanecastError {
+  /** @param {string} name */
+  constructor(name) {
+    super(`another program publishes as ${name}: give each a name of its own, or the server takes ` +
+      "their messages for repetitions");
+  }
+}
 /** What the server sent makes no sense. The connection has been closed. */
 export class ProtocolError extends LanecastError {}
 /** The connection has ended, and what was asked for may or may not have been done. */

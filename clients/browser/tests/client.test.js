@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client, ConnectionLost, LanecastError, OtherVersion, ProtocolError, Refused }
+import { Client, ConnectionLost, LanecastError, NameTaken, OtherVersion, ProtocolError, Refused }
   from "../lanecast.js";
 import { commands, sockets, until } from "./testbed.js";
 
@@ -144,12 +144,13 @@ test("answers and refusals", async () => {
 
 test("a named client sends again what the server has not", async () => {
   let acknowledged = 2;
-  const states = [];
+  const states = [], numbers = [];
   const { client, opened } = await desk((socket, header, body, count) => {
     if (header.cmd === "logon") {
-      socket.ack(header, { seq: count === 1 ? "40" : "43" });
+      socket.ack(header, { seq: count === 1 ? "40" : numbers[2] });
       return true;
     }
+    if (header.cmd === "p") numbers.push(header.seq);
     return count === 1 && header.cmd === "p" && acknowledged-- <= 0;
   }, { name: "me", onState: (state) => states.push(state) });
   for (const text of ["a", "b", "c", "d"]) await client.publish("t", text);
@@ -157,8 +158,54 @@ test("a named client sends again what the server has not", async () => {
   opened[0].cut();
   await client.flush();
   const again = opened[1].said.filter(([header]) => header.cmd === "p");
-  assert.deepEqual(again.map(([header, body]) => [header.seq, body]), [["44", "d"]]);
+  assert.deepEqual(again.map(([header, body]) => [header.seq, body]), [[numbers[3], "d"]]);
   assert.deepEqual(states, ["connected", "waiting", "connected"]);
+  client.close();
+});
+
+test("a server that knows an earlier client of the name covers nothing", async () => {
+  const { client, opened } = await desk((socket, header, body, count) => {
+    if (header.cmd !== "logon") return count === 1 && header.cmd === "p";
+    socket.ack(header, { seq: count === 1 ? "10" : "1000" });
+    return true;
+  }, { name: "me" });
+  await client.publish("t", "a");
+  opened[0].cut();
+  await client.flush();
+  assert.deepEqual(commands(opened[1]), ["logon", "p", "flush"]);
+  client.close();
+});
+
+test("another program of the same name ends the client", async () => {
+  const { client, opened } = await desk((socket, header, body, count) => {
+    if (header.cmd !== "logon" || count === 1) return false;
+    socket.ack(header, { seq: String(Date.now() * 1000 + 1e12) });
+    return true;
+  }, { name: "me" });
+  opened[0].cut();
+  await assert.rejects(client.flush(), NameTaken);
+});
+
+test("an error of the application does not stop the client", async (context) => {
+  const printed = context.mock.method(console, "error", () => {});
+  const { client, opened } = await desk(() => false, { onState: () => { throw new Error("ours"); } });
+  opened[0].cut();
+  await client.flush();
+  assert.equal(opened.length, 2);
+  client.close();
+  assert.ok(printed.mock.callCount() >= 3);
+});
+
+test("calls that are not awaited keep within the limit", async () => {
+  let most = 0, sent = new Map();
+  const { client } = await desk(() => {
+    most = Math.max(most, sent.size);
+    return false;
+  });
+  sent = client.sent;
+  await Promise.all(Array.from({ length: 5_000 }, () => client.publish("t", "x")));
+  await client.flush();
+  assert.ok(most > 4_000 && most <= 4_096, `${most}`);
   client.close();
 });
 

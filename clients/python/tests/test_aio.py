@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
+import threading
 import unittest
 from typing import List
 from unittest import mock
@@ -16,6 +18,7 @@ from test_blocking import logon_ack, refusal_by_client, refusal_by_server
 from lanecast import (
     Closed,
     ConnectError,
+    ConnectionLost,
     Current,
     LanecastError,
     Message,
@@ -30,6 +33,7 @@ from lanecast import (
     wire,
 )
 from lanecast.aio import Client, Subscription
+from lanecast.settings import addresses
 
 
 # Tests of asyncio run in its debug mode, which tells of every step that took long.
@@ -53,6 +57,18 @@ class Served(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(self.server.stop)
         self.client = await Client.connect(self.server.at, Settings(timeout=PATIENCE))
         self.addAsyncCleanup(self.client.close)
+
+    async def test_subscriptions_and_queries_at_once(self) -> None:
+        subscribed = [self.client.subscribe(topic) for topic in ("a", "b")]
+        first, records, second = await asyncio.gather(
+            subscribed[0], self.client.query("stock"), subscribed[1]
+        )
+        self.assertEqual(records, [])
+        for topic, follow in (("a", first), ("b", second)):
+            await self.client.publish(topic, b"{}")
+            event = await follow.next(PATIENCE)
+            assert isinstance(event, Message), event
+            self.assertEqual(event.topic, topic)
 
     async def test_many_tasks_at_once(self) -> None:
         filters = [None, "/id < 100", "/id >= 900"]
@@ -182,6 +198,19 @@ class Cut(unittest.IsolatedAsyncioTestCase):
                 self.assertIsInstance(await follow.next(PATIENCE), Resumed)
                 self.assertEqual(await follow.next(PATIENCE), Current())
 
+    async def test_an_error_of_the_application_does_not_stop_the_client(self) -> None:
+        def fails(state: str, _: str) -> None:
+            raise ValueError(state)
+
+        with Server() as server, self.assertLogs("lanecast", logging.ERROR):
+            cable = Cable(server.at, [])
+            self.addCleanup(cable.close)
+            settings = Settings(delay_max=0.05, timeout=PATIENCE, on_state=fails)
+            async with await Client.connect(cable.at, settings) as client:
+                follow = await client.subscribe("t")
+                cable.cut()
+                self.assertIsInstance(await follow.next(PATIENCE), Resumed)
+
 
 class Hostile(unittest.IsolatedAsyncioTestCase):
     @needs_server
@@ -215,6 +244,38 @@ class Hostile(unittest.IsolatedAsyncioTestCase):
         server = await asyncio.start_server(run, "127.0.0.1", 0)
         self.addCleanup(server.close)
         return "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+
+    async def test_a_connection_that_the_system_gave_up_is_lost(self) -> None:
+        client = Client(addresses("127.0.0.1:1"), Settings())
+        reader = asyncio.StreamReader()
+        reader.set_exception(TimeoutError("Connection timed out"))
+        with self.assertRaises((ConnectionLost, OSError)):
+            await client._step(reader)
+
+    async def test_a_server_that_reads_nothing_ends_the_connection(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        links: List[socket.socket] = []
+
+        def run() -> None:
+            links.append(listener.accept()[0])
+            links[0].recv(65_536)
+            links[0].sendall(logon_ack(wire.PROTOCOL_VERSION))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        at = "127.0.0.1:%d" % listener.getsockname()[1]
+        client = await Client.connect(at, Settings(timeout=2.0, reconnect=False))
+
+        async def publish() -> None:
+            while True:
+                await client.publish("t", bytes(100_000))
+
+        with self.assertRaises(ConnectionLost):
+            await asyncio.wait_for(publish(), PATIENCE)
+        await client.close()
+        thread.join(PATIENCE)
+        links[0].close()
 
     async def test_a_connection_that_does_not_last_is_no_reason_to_hurry(self) -> None:
         with Turncoat() as server:

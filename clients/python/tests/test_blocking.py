@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from typing import Iterator, List, Optional, Tuple
 from unittest import mock
@@ -256,6 +257,18 @@ class Cut(unittest.TestCase):
             self.assertIsInstance(follow.next(PATIENCE), Resumed)
             client.publish("t", b"{}")
             self.assertIsInstance(follow.next(PATIENCE), Message)
+
+    def test_a_program_that_polls_connects_again(self) -> None:
+        with Server() as server:
+            at = server.at
+            client = Client.connect(at, Settings(delay_max=0.05, timeout=PATIENCE))
+            self.addCleanup(client.close)
+            follow = client.subscribe("t")
+        with Server(listen=at) as server:
+            event, end = None, time.monotonic() + PATIENCE
+            while event is None and time.monotonic() < end:
+                event = follow.next(0)
+            self.assertIsInstance(event, Resumed)
 
     def test_without_reconnecting_the_end_is_final(self) -> None:
         with Server() as server:

@@ -9,7 +9,7 @@ from test_wire import cut, exchanges
 
 from lanecast import commands, wire
 from lanecast.session import Session, EventQueue, Request
-from lanecast.errors import ConnectionLost, LanecastError, OtherVersion, Overrun
+from lanecast.errors import ConnectionLost, LanecastError, NameTaken, OtherVersion, Overrun
 from lanecast.errors import ProtocolError, Refused
 from lanecast.events import Current, Message, OutOfFocus, Record, Resumed
 from lanecast.settings import Address, Backoff, Settings, addresses
@@ -116,6 +116,18 @@ class Spoken(unittest.TestCase):
         session.ask(subscription(session, "t", "/a = 1"))
         ((header, _),) = said(session)
         self.assertEqual((header["cmd"], header.get("opts")), ("subscribe", None))
+
+    def test_each_subscription_has_a_name_of_its_own(self) -> None:
+        session = logged_on(Settings())
+        first, second = subscription(session, "a", ""), subscription(session, "b", "")
+        session.ask(commands.flush())
+        session.ask(first)
+        session.ask(second)
+        sent = [header for header, _ in said(session)]
+        names = [header["sub_id"] for header in sent if "sub_id" in header]
+        self.assertEqual(len({*names, sent[0]["cmd_id"]}), 3)
+        queues = [session._queues[name] for name in names]
+        self.assertEqual(queues, [first.queue, second.queue])
 
     def test_a_logon_says_who_it_is_and_starts_signs_of_life(self) -> None:
         session = Session(Settings(name="exp-client", user="me", password="secret", heartbeat=1))
@@ -268,6 +280,39 @@ class Broken(unittest.TestCase):
         self.assertTrue(session.is_acknowledged)
         self.assertEqual(session.duplicates, 1)
         session.raise_refusal()
+
+    def test_a_server_that_knows_an_earlier_client_of_the_name_covers_nothing(self) -> None:
+        session = Session(Settings(name="me"), sequence=1_000_000)
+        log_on(session, sequence=10)
+        session.publish(commands.publication("t"), b"a")
+        said(session)
+        session.lost("cut")
+        log_on(session, sequence=1_000)
+        self.assertEqual([(h["seq"], body) for h, body in said(session)], [("1000001", b"a")])
+
+    def test_another_program_of_the_same_name_ends_the_session(self) -> None:
+        session = logged_on(Settings(name="me"))
+        session.publish(commands.publication("t"), b"a")
+        session.lost("cut")
+        request = session.connected(0.0)
+        ((header, _),) = said(session)
+        session.receive(ack(header["cmd_id"], seq=1_000), 0.0)
+        self.assertIsInstance(request.error, NameTaken)
+        self.assertIs(session.failure, request.error)
+        self.assertFalse(session.is_acknowledged)
+
+    def test_a_deletion_without_a_connection_is_sent_once_there_is_one(self) -> None:
+        session = logged_on(Settings())
+        session.lost("cut")
+        deletion = commands.deletion("t", "/id = 3", keys=None, like=None)
+        session.ask(deletion)
+        self.assertEqual(session.output(), b"")
+        session.lost("cut again")
+        self.assertFalse(deletion.is_done)
+        log_on(session)
+        self.assertEqual([header["cmd"] for header, _ in said(session)], ["sow_delete"])
+        session.lost("cut")
+        self.assertIsInstance(deletion.error, ConnectionLost)
 
     def test_until_persisted_everything_is_sent_again(self) -> None:
         session = logged_on(Settings(name="me", acknowledge="persisted"))

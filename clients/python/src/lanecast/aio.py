@@ -146,11 +146,7 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
         session.publish(fields, content)
         self._send()
         if self._writer is not None:
-            try:
-                await self._writer.drain()
-            except OSError:
-                # The receive loop notices the lost connection too.
-                pass
+            await self._drain(self._writer)
 
     async def _ask(self, request: Request) -> Request:
         answered = asyncio.Event()
@@ -203,6 +199,21 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
         if data and self._writer is not None and not self._writer.is_closing():
             self._writer.write(data)
 
+    async def _drain(self, writer: asyncio.StreamWriter) -> None:
+        """Waits while the connection takes no more; ends it after the timeout of an answer."""
+        low, _ = writer.transport.get_write_buffer_limits()
+        may_wait = writer.transport.get_write_buffer_size() > low
+        try:
+            if may_wait:
+                await asyncio.wait_for(writer.drain(), self._settings.timeout)
+            else:
+                await writer.drain()
+        except asyncio.TimeoutError:
+            writer.transport.abort()
+        except OSError:
+            # The receive loop notices the lost connection too.
+            pass
+
     async def _connect(self) -> asyncio.StreamReader:
         """Connects to the next server and logs on."""
         address = self._server()
@@ -242,8 +253,10 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
         try:
             wait = None if every is None else every / 2
             data = await asyncio.wait_for(reader.read(READ_BYTES), wait)
-        except asyncio.TimeoutError:
-            pass
+        except asyncio.TimeoutError as error:
+            # Also the system's error after a connection without answers, which ends each read.
+            if reader.exception() is not None:
+                raise ConnectionLost(str(error)) from error
         else:
             if not data:
                 raise ConnectionLost("the server has closed it")

@@ -6,6 +6,8 @@ thread, the other awaits a background task.
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABC, abstractmethod
 from typing import Generic, List, Optional, Sequence, Tuple, TypeVar
 
@@ -31,7 +33,8 @@ class BaseClient(ABC, Generic[Done, Subscribed, Records, Count]):
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
         self._servers = servers
         self._settings = settings
-        self._session = Session(settings)
+        # The time in microseconds: above the numbers of an earlier client of this name.
+        self._session = Session(settings, time.time_ns() // 1000)
         self._backoff = Backoff(settings.delay_max)
         self._next_server = 0
 
@@ -215,4 +218,8 @@ class BaseClient(ABC, Generic[Done, Subscribed, Records, Count]):
 
     def _report_state(self, state: str, why: str) -> None:
         if self._settings.on_state is not None:
-            self._settings.on_state(state, why)
+            try:
+                self._settings.on_state(state, why)
+            except Exception:
+                # The client goes on: its calls would wait for ever otherwise.
+                logging.getLogger("lanecast").exception("on_state has failed")

@@ -32,7 +32,9 @@ class Subscription:
         return self._queue.name
 
     def next(self, timeout: Optional[float] = None) -> Optional[Event]:
-        """The next event, or None after `timeout` seconds or the end of the subscription."""
+        """The next event, or None after `timeout` seconds or the end of the subscription.
+
+        A call that connects again can take longer, up to `Settings.timeout`."""
         return self._client._next(self._queue, timeout)
 
     def unsubscribe(self) -> None:
@@ -181,9 +183,10 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
         wait = self._not_before - now
         if wait > 0:
             time.sleep(wait if until is None else max(0.0, min(wait, until - now)))
-        limit = time.monotonic() + self._settings.timeout
-        limit = limit if until is None else min(limit, until)
-        if self._not_before <= time.monotonic() < limit:
+        if self._not_before <= time.monotonic():
+            # Bounded by the timeout of an answer, not by `until`: a program that polls would give
+            # up each attempt before the server can answer.
+            limit = time.monotonic() + self._settings.timeout
             try:
                 self._connect(limit)
             except (ConnectError, ConnectionLost, NoAnswer):

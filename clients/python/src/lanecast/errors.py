@@ -38,6 +38,18 @@ class OtherVersion(LanecastError):
         """The server's version."""
 
 
+class NameTaken(LanecastError):
+    """Another program publishes under the same name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"another program publishes as {name}: give each a name of its own, or the server "
+            "takes their messages for repetitions"
+        )
+        self.name = name
+        """The name."""
+
+
 class NoAnswer(LanecastError):
     """No answer from the server in time."""
 

@@ -10,7 +10,8 @@ from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence
 
 from . import wire
-from .errors import ConnectionLost, LanecastError, OtherVersion, Overrun, ProtocolError, Refused
+from .errors import ConnectionLost, LanecastError, NameTaken, OtherVersion, Overrun
+from .errors import ProtocolError, Refused
 from .events import Current, Event, Message, OutOfFocus, Record, Resumed
 from .settings import Settings
 
@@ -44,6 +45,8 @@ class Request:
         self.until = until
         self.is_repeatable = is_repeatable
         self.queue = queue
+        self.is_sent = False
+        """Whether the server may have the command."""
         self.is_done = False
         self.error: Optional[LanecastError] = None
         self.records: List[Record] = []
@@ -113,7 +116,12 @@ class _Unacknowledged:
 class Session:
     """A client's state across its connections."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sequence: int = 0) -> None:
+        """A session whose messages have sequence numbers above `sequence`, if it has a name.
+
+        A client passes the time: its numbers are then above all that any server has of an
+        earlier client of its name.
+        """
         self.settings = settings
         self.is_logged_on = False
         self.failure: Optional[LanecastError] = None
@@ -121,7 +129,8 @@ class Session:
         self._frames = wire.Frames()
         self._out = bytearray()
         self._last = 0
-        self._sequence = 0
+        self._sequence = sequence
+        self._has_been_connected = False
         self.duplicates = 0
         """Messages that the server acknowledged as duplicates."""
         self._requests: Dict[str, Request] = {}
@@ -156,7 +165,7 @@ class Session:
         self.is_logged_on = False
         self._why = why
         for key, request in list(self._requests.items()):
-            if not request.is_repeatable:
+            if request.is_sent and not request.is_repeatable:
                 del self._requests[key]
                 request.end(ConnectionLost(f"{request.what}: {why}; it may have been done"))
         if self._unacknowledged and not self.settings.name:
@@ -254,8 +263,9 @@ class Session:
         return request
 
     def new_name(self) -> str:
-        """A name for a subscription: the number of the command that places it."""
-        return str(self._last + 1)
+        """A name for a subscription, which no command and no other subscription has."""
+        self._last += 1
+        return str(self._last)
 
     def abandon(self, request: Request) -> None:
         """Drops a request after a timeout. Ends the subscription that it would have placed."""
@@ -284,10 +294,11 @@ class Session:
             fields["query_id"] = key
         if self.is_logged_on or request is self._logon:
             self._out += wire.write_frame(fields, request.body)
+            request.is_sent = True
 
     def _resume(self, sequence: int) -> None:
         """Continues after the logon where the last connection ended."""
-        self.is_logged_on = True
+        self.is_logged_on = self._has_been_connected = True
         every = self.settings.heartbeat
         if every is not None:
             start = {"cmd": "heartbeat", "opts": f"start,{every}", "ack_type": "processed"}
@@ -300,8 +311,9 @@ class Session:
                 del self._unacknowledged[key]
         for sent in self._unacknowledged.values():
             self._out += sent.frame
-        requests = [request for request in self._requests.values() if request.is_repeatable]
-        self._requests = {key: one for key, one in self._requests.items() if not one.is_repeatable}
+        waiting = self._requests.items()
+        requests = [one for _, one in waiting if one.is_repeatable or not one.is_sent]
+        self._requests = {key: one for key, one in waiting if one.is_sent and not one.is_repeatable}
         asked = {request.queue.name: request for request in requests if request.queue is not None}
         for queue in self._queues.values():
             if queue.has_delivered:
@@ -408,6 +420,8 @@ class Session:
             version = wire.number(header, "protocol_version", 1)
             if version != wire.PROTOCOL_VERSION:
                 refused = OtherVersion(request.what, version, wire.PROTOCOL_VERSION)
+            elif self._has_been_connected and sequence > self._sequence:
+                refused = NameTaken(self.settings.name)
         del self._requests[key]
         request.answer = header
         if request.queue is not None:
