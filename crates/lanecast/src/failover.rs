@@ -5,6 +5,8 @@
 //! publishers but equal numbers, so it works over every transport, and across transports.
 
 mod merge;
+#[cfg(test)]
+mod tests;
 
 pub use merge::{FailoverCounters, FailoverSettings};
 
@@ -20,8 +22,9 @@ use std::time::Instant;
 /// The stream has one `Joined`, with the first source, and one `Left`, with the last. In between
 /// each number is delivered once and in order, from the source that brings it first. The end of a
 /// source is no event: while another one brings the messages, nothing is missing. A message that no
-/// source has brought is reported by `Lost`, when every source has sent a later one, or when
-/// [`FailoverSettings`] allow no longer wait.
+/// source has brought is reported by `Lost`, when every source has sent a later one, has lost it or
+/// has left, or when [`FailoverSettings`] allow no longer wait. The numbers of the next stream,
+/// after `Left`, may begin anew.
 ///
 /// The number is that of the publisher, if all of them publish the same messages from the first on;
 /// or what the function finds in the message: then a restarted publisher goes on with its numbers.
@@ -57,55 +60,71 @@ use std::time::Instant;
 pub struct Failover<S, N> {
     subscriber: S,
     number: N,
+    merged: Merged,
+    /// Events of the subscriber in the last poll.
+    work: usize,
+}
+
+/// The merged stream.
+#[derive(Debug)]
+struct Merged {
     merge: Merge,
-    /// The merged stream, once a source has joined.
+    /// Its description, from its `Joined` to its `Left`.
     stream: Option<Stream>,
     /// The last source has left, for this reason; it is told after the messages that are held.
     left: Option<CloseReason>,
-    /// Events of the subscriber in the last poll.
-    work: usize,
 }
 
 impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
     /// Merges the streams of `subscriber`, whose messages have the numbers that `number` gives.
     pub fn new(subscriber: S, settings: FailoverSettings, number: N) -> Self {
-        let merge = Merge::new(settings);
-        Self { subscriber, number, merge, stream: None, left: None, work: 0 }
+        let merged = Merged { merge: Merge::new(settings), stream: None, left: None };
+        Self { subscriber, number, merged, work: 0 }
     }
 
     /// Calls `handler` with at most `limit` events of the merged stream; returns their number.
     /// Never blocks.
+    ///
+    /// There are more events only where messages that were held exceed [`FailoverSettings`], and
+    /// where the next stream begins in the same poll in which the last source of the one before
+    /// has left.
     pub fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
-        let mut events = self.release(limit, &mut handler);
-        self.work = events;
+        let Self { subscriber, number, merged, work } = self;
+        let mut events = merged.release(limit, &mut handler);
+        *work = events;
         if events < limit {
-            let Self { subscriber, number, merge, stream, left, .. } = self;
-            self.work += subscriber.poll(limit - events, |event| {
-                let merged = (&mut *stream, &mut *left);
-                events += take(event, number, merge, merged, &mut handler);
+            *work += subscriber.poll(limit - events, |event| {
+                events += merged.take(event, number, &mut handler);
             });
-            events += self.release(limit - events, &mut handler);
+            events += merged.release(limit.saturating_sub(events), &mut handler);
         }
         events
     }
 
+    /// Waits for the next event by the subscriber's strategy, unless the last poll found something.
+    pub fn wait(&mut self) {
+        let longest = self.subscriber.longest_wait();
+        let left = self.merged.merge.patience_left(Instant::now()).unwrap_or(longest);
+        self.subscriber.wait_at_most(self.work, left.min(longest));
+    }
+
+    /// Number of publishers that send the stream now.
+    pub const fn sources(&self) -> usize {
+        self.merged.merge.sources()
+    }
+
+    /// Counts so far.
+    pub const fn counters(&self) -> FailoverCounters {
+        self.merged.merge.counters()
+    }
+}
+
+impl Merged {
     /// Delivers messages that were held, losses, and the end, as far as their turn has come.
     fn release(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        let Some(stream) = &self.stream else { return 0 };
         let mut events = 0;
-        while events < limit
-            && let Some(ready) = self.merge.take_ready(Instant::now())
-        {
+        while events < limit && self.release_one(handler) {
             events += 1;
-            match ready {
-                Ready::Message(number, bytes) => {
-                    let message = Message::new(&bytes, stream, number, Lease::FOR_GOOD);
-                    handler(Event::Message(message));
-                }
-                Ready::Lost(first, count) => {
-                    handler(Event::Lost(Gap { stream, first, count, why: LossReason::GaveUp }));
-                }
-            }
         }
         if events < limit
             && self.merge.sources() == 0
@@ -114,83 +133,102 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
         {
             events += 1;
             handler(Event::Left(&stream, why));
+            // The next stream has numbers of its own.
+            self.merge.reset();
         }
         events
     }
 
-    /// Waits for the next event by the subscriber's strategy, unless the last poll found something.
-    pub fn wait(&mut self) {
-        let longest = self.subscriber.longest_wait();
-        let left = self.merge.patience_left(Instant::now()).unwrap_or(longest);
-        self.subscriber.wait_at_most(self.work, left.min(longest));
-    }
-
-    /// Number of publishers that send the stream now.
-    pub const fn sources(&self) -> usize {
-        self.merge.sources()
-    }
-
-    /// Counts so far.
-    pub const fn counters(&self) -> FailoverCounters {
-        self.merge.counters()
-    }
-}
-
-/// Handles an event of the subscriber; returns the number of events of the merged stream.
-fn take(
-    event: Event<'_>,
-    number: &mut impl FnMut(&Message<'_>) -> u64,
-    merge: &mut Merge,
-    (stream, left): (&mut Option<Stream>, &mut Option<CloseReason>),
-    handler: &mut impl FnMut(Event<'_>),
-) -> usize {
-    match event {
-        Event::Message(message) => {
-            let Some(stream) = stream.as_ref() else { return 0 };
-            let number = number(&message);
-            match merge.admit(key(message.stream()), number) {
-                Admission::Next => {
-                    handler(Event::Message(message.presented(message.bytes(), stream, number)));
-                    return 1;
-                }
-                Admission::Ahead => {
-                    let mut bytes = Vec::new();
-                    // One that is overwritten meanwhile may come from another source.
-                    if message.copy_into(&mut bytes).is_ok() {
-                        merge.hold(number, bytes.into());
-                    }
-                }
-                Admission::Duplicate => {}
+    /// Delivers a held message or a loss, if its turn has come.
+    fn release_one(&mut self, handler: &mut impl FnMut(Event<'_>)) -> bool {
+        let Some(stream) = &self.stream else { return false };
+        match self.merge.take_ready(Instant::now()) {
+            Some(Ready::Message(number, bytes)) => {
+                handler(Event::Message(Message::new(&bytes, stream, number, Lease::FOR_GOOD)));
             }
-            0
+            Some(Ready::Lost(first, count)) => {
+                handler(Event::Lost(Gap { stream, first, count, why: LossReason::GaveUp }));
+            }
+            None => return false,
         }
-        Event::Joined(source) => {
-            merge.join(key(source));
-            // The stream goes on if its end was not told yet.
-            *left = None;
-            if stream.is_some() {
-                return 0;
+        true
+    }
+
+    /// Handles an event of the subscriber; returns the number of events of the merged stream.
+    fn take(
+        &mut self,
+        event: Event<'_>,
+        number: &mut impl FnMut(&Message<'_>) -> u64,
+        handler: &mut impl FnMut(Event<'_>),
+    ) -> usize {
+        match event {
+            Event::Message(message) => self.admit(&message, number(&message), handler),
+            Event::Joined(source) => self.join(source, handler),
+            Event::Left(source, why) => {
+                self.merge.leave(key(source));
+                if self.merge.sources() == 0 {
+                    self.left = Some(why);
+                }
+                0
             }
+            // Told when no other source brings the messages.
+            Event::Lost(gap) => {
+                self.merge.lose(key(gap.stream), gap.first, gap.count);
+                0
+            }
+            _ => 0,
+        }
+    }
+
+    fn admit(
+        &mut self,
+        message: &Message<'_>,
+        number: u64,
+        handler: &mut impl FnMut(Event<'_>),
+    ) -> usize {
+        let Some(stream) = &self.stream else { return 0 };
+        match self.merge.admit(key(message.stream()), message.number(), number) {
+            Admission::Next => {
+                handler(Event::Message(message.presented(message.bytes(), stream, number)));
+                return 1;
+            }
+            Admission::Ahead => {
+                let mut bytes = Vec::new();
+                // One that is overwritten meanwhile may come from another source.
+                if message.copy_into(&mut bytes).is_ok() {
+                    self.merge.hold(number, bytes.into());
+                }
+            }
+            Admission::Duplicate => {}
+        }
+        let mut events = 0;
+        // At once: the poll of the subscriber may bring any number of messages.
+        while self.merge.is_full() && self.release_one(handler) {
+            events += 1;
+        }
+        events
+    }
+
+    fn join(&mut self, source: &Stream, handler: &mut impl FnMut(Event<'_>)) -> usize {
+        let mut events = 0;
+        // All sources have left before: the numbers of this one may begin anew.
+        if self.merge.sources() == 0 {
+            events += self.release(usize::MAX, handler);
+        }
+        self.merge.join(key(source));
+        if self.stream.is_none() {
             let topic = source.topic.clone();
             let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
-            let merged = stream.insert(Stream { session, topic, topic_id, pid: 0, source });
-            handler(Event::Joined(merged));
-            1
+            let merged = Stream { session, topic, topic_id, pid: 0, source };
+            handler(Event::Joined(self.stream.insert(merged)));
+            events += 1;
         }
-        Event::Left(source, why) => {
-            merge.leave(key(source));
-            if merge.sources() == 0 {
-                *left = Some(why);
-            }
-            0
-        }
-        // Losses of one source are missing numbers here.
-        _ => 0,
+        events
     }
 }
 
 impl<S, N> fmt::Debug for Failover<S, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failover").field("merge", &self.merge).finish_non_exhaustive()
+        f.debug_struct("Failover").field("merged", &self.merged).finish_non_exhaustive()
     }
 }

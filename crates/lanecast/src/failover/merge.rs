@@ -1,11 +1,12 @@
 //! Merges the copies of one numbered stream that several sources send: the first copy counts.
 //!
-//! Every source sends its messages in order, so a number that all sources have passed cannot come
-//! any more. Messages beyond a missing number are kept until it comes, cannot come, or has had its
-//! time; what is kept is bounded. Time is an argument.
+//! Every source sends its messages in order, so a number that all sources have passed, by a later
+//! message or by a loss, cannot come any more. Messages beyond a missing number are kept until it
+//! comes, cannot come, or has had its time; what is kept is bounded. Time is an argument.
 
 use lanecast_transport::{SessionId, Stream, TopicId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Limits of a [`Failover`](super::Failover).
@@ -65,14 +66,35 @@ pub(super) enum Ready {
     Lost(u64, u64),
 }
 
+/// A live source.
+#[derive(Debug)]
+struct Source {
+    key: SourceKey,
+    /// The number after the last one that it has sent or lost.
+    position: u64,
+    /// Difference of numbers here and at the publisher, once there was a message.
+    offset: Option<u64>,
+    /// The publisher's numbers of messages lost before the first one came.
+    unplaced: Option<Range<u64>>,
+}
+
+impl Source {
+    const fn new(key: SourceKey) -> Self {
+        Self { key, position: 0, offset: None, unplaced: None }
+    }
+}
+
 /// State of a merged stream.
 #[derive(Debug)]
 pub(super) struct Merge {
     settings: FailoverSettings,
     /// Number of the next message, once there was one.
     next: Option<u64>,
-    /// Live sources, and the number after the last that each has sent.
-    sources: Vec<(SourceKey, Option<u64>)>,
+    sources: Vec<Source>,
+    /// Difference of the last message's number here and at its publisher.
+    offset: u64,
+    /// What sources that have left would have sent at most, brought or lost.
+    ended: Option<Range<u64>>,
     /// Messages beyond missing ones.
     held: BTreeMap<u64, Box<[u8]>>,
     held_bytes: usize,
@@ -87,6 +109,8 @@ impl Merge {
             settings,
             next: None,
             sources: Vec::new(),
+            offset: 0,
+            ended: None,
             held: BTreeMap::new(),
             held_bytes: 0,
             missing: None,
@@ -105,22 +129,60 @@ impl Merge {
 
     /// A source is there.
     pub(super) fn join(&mut self, source: SourceKey) {
-        self.sources.push((source, None));
+        self.sources.push(Source::new(source));
     }
 
     /// A source is gone: what it has not sent it will not send.
     pub(super) fn leave(&mut self, source: SourceKey) {
-        self.sources.retain(|(known, _)| *known != source);
+        let Some(at) = self.sources.iter().position(|known| known.key == source) else { return };
+        let Source { position, unplaced, .. } = self.sources.swap_remove(at);
+        let mut range = position..position;
+        // Another source's difference may be a wrong guess: never more than the source has lost.
+        if let Some(Range { start, end }) = unplaced {
+            let first = start.wrapping_add(self.offset);
+            let most = self.next.unwrap_or(first).saturating_add(end - start);
+            range = first..end.wrapping_add(self.offset).min(most);
+        }
+        if range.end > 0 {
+            let ended = self.ended.get_or_insert(range.clone());
+            *ended = ended.start.min(range.start)..ended.end.max(range.end);
+        }
     }
 
-    /// Takes message `number` of a source.
-    pub(super) fn admit(&mut self, source: SourceKey, number: u64) -> Admission {
+    /// The stream has ended: another one may follow, with numbers of its own.
+    pub(super) fn reset(&mut self) {
+        let counters = self.counters;
+        *self = Self { counters, ..Self::new(self.settings) };
+    }
+
+    /// A source has lost `count` messages, of the publisher's number `first` on.
+    pub(super) fn lose(&mut self, source: SourceKey, first: u64, count: u64) {
+        let Some(source) = self.sources.iter_mut().find(|known| known.key == source) else {
+            return;
+        };
+        let end = first.saturating_add(count);
+        if let Some(offset) = source.offset {
+            source.position = source.position.max(end.wrapping_add(offset));
+        } else {
+            let start = source.unplaced.take().map_or(first, |lost| lost.start);
+            source.unplaced = Some(start..end.max(start));
+        }
+    }
+
+    /// Takes message `number` of a source, which is `own` at its publisher.
+    pub(super) fn admit(&mut self, source: SourceKey, own: u64, number: u64) -> Admission {
         // The last number has none after it, and is of no use in a stream.
         let Some(after) = number.checked_add(1) else { return Admission::Duplicate };
-        if let Some((_, position)) = self.sources.iter_mut().find(|(known, _)| *known == source) {
-            *position = (*position).max(Some(after));
+        self.offset = number.wrapping_sub(own);
+        let mut begin = number;
+        if let Some(source) = self.sources.iter_mut().find(|known| known.key == source) {
+            source.position = source.position.max(after);
+            source.offset = Some(self.offset);
+            if let Some(lost) = source.unplaced.take() {
+                begin = number.saturating_sub(own.saturating_sub(lost.start));
+            }
         }
-        let next = *self.next.get_or_insert(number);
+        let next = *self.next.get_or_insert(begin);
         if number < next || self.held.contains_key(&number) {
             self.counters.duplicates += 1;
             return Admission::Duplicate;
@@ -139,38 +201,49 @@ impl Merge {
         self.held.insert(number, bytes);
     }
 
-    /// Takes what comes next, if its turn has come.
-    pub(super) fn take_ready(&mut self, now: Instant) -> Option<Ready> {
-        let (next, first) = (self.next?, *self.held.first_key_value()?.0);
-        if first > next {
-            if !self.gives_up(next, now) {
-                return None;
-            }
-            self.next = Some(first);
-            self.counters.lost += first - next;
-            return Some(Ready::Lost(next, first - next));
-        }
-        let (number, bytes) = self.held.pop_first()?;
-        self.held_bytes -= bytes.len();
-        self.next = Some(number + 1);
-        self.counters.messages += 1;
-        Some(Ready::Message(number, bytes))
+    /// Whether more waits than the settings allow.
+    pub(super) fn is_full(&self) -> bool {
+        let FailoverSettings { held_messages, held_bytes, .. } = self.settings;
+        self.held.len() > held_messages || self.held_bytes > held_bytes
     }
 
-    /// Whether to wait no longer for message `next`.
-    fn gives_up(&mut self, next: u64, now: Instant) -> bool {
-        let has_passed = |position: Option<u64>| position.is_some_and(|position| position > next);
-        if self.sources.iter().all(|(_, position)| has_passed(*position)) {
-            return true;
+    /// Takes what comes next, if its turn has come.
+    pub(super) fn take_ready(&mut self, now: Instant) -> Option<Ready> {
+        let next = match (self.next, &self.ended) {
+            (Some(next), _) => next,
+            // No source has brought any message.
+            (None, Some(ended)) if self.sources.is_empty() => ended.start,
+            _ => return None,
+        };
+        if self.held.first_key_value().is_some_and(|(first, _)| *first == next) {
+            let (number, bytes) = self.held.pop_first()?;
+            self.held_bytes -= bytes.len();
+            self.next = Some(number + 1);
+            self.counters.messages += 1;
+            return Some(Ready::Message(number, bytes));
         }
-        let FailoverSettings { held_messages, held_bytes, .. } = self.settings;
-        if self.held.len() > held_messages || self.held_bytes > held_bytes {
-            return true;
+        let end = self.end_of_loss(next, now).filter(|end| *end > next)?;
+        self.next = Some(end);
+        self.counters.lost += end - next;
+        Some(Ready::Lost(next, end - next))
+    }
+
+    /// The number up to which the missing messages from `next` on are given up.
+    fn end_of_loss(&mut self, next: u64, now: Instant) -> Option<u64> {
+        let first = self.held.first_key_value().map(|(first, _)| *first);
+        let Some(passed) = self.sources.iter().map(|source| source.position).min() else {
+            return first.or(self.ended.as_ref().map(|ended| ended.end));
+        };
+        if passed > next {
+            return Some(first.map_or(passed, |first| first.min(passed)));
+        }
+        if first.is_none() || self.is_full() {
+            return first;
         }
         if self.missing.is_none_or(|(missing, _)| missing != next) {
             self.missing = Some((next, now));
         }
-        self.patience_left(now).is_some_and(|left| left.is_zero())
+        if self.patience_left(now)?.is_zero() { first } else { None }
     }
 
     /// Time until a missing message is given up; `None` if none is missed.
@@ -206,7 +279,7 @@ mod tests {
         }
 
         fn hear(&mut self, source: SourceKey, number: u64) {
-            match self.merge.admit(source, number) {
+            match self.merge.admit(source, number, number) {
                 Admission::Next => self.read.push(number),
                 Admission::Ahead => self.merge.hold(number, vec![0; 10].into()),
                 Admission::Duplicate => {}
