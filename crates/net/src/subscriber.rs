@@ -109,9 +109,12 @@ impl Subscriber {
     }
 
     /// Runs `sleep` while the background thread receives, and calls the
-    /// [waker](Self::set_waker) when something comes.
+    /// [waker](Self::set_waker) when something comes. Returns at once if something has come since
+    /// the last poll.
     pub fn sleep_in_background(&mut self, sleep: impl FnOnce()) {
-        if !self.queue.is_empty() {
+        // The caller may have seen the waker's call already, in a poll of what else it reads: its
+        // sleep would not end. A later call of the waker ends it.
+        if !self.queue.is_empty() || self.owner_state.wake_epoch() != self.wake_epoch {
             return;
         }
         // Receive threads serve the sockets at any time.

@@ -162,3 +162,15 @@ fn a_receive_thread_hands_over_no_more_than_a_subscriber_may_leave_unread() {
         Reading::default().read_to_the_end(publisher, &mut subscriber);
     }
 }
+
+/// The owner may have seen the waker's call before it sleeps, in a poll of what else it reads.
+#[test]
+fn an_owner_that_has_missed_a_notification_does_not_sleep() {
+    for receive_threads in [0, 1] {
+        let (_networks, _publisher, mut subscriber) =
+            open(TransportKind::Ru, (Pacing::None, WINDOW_BYTES), receive_threads);
+        while subscriber.poll(64, |_| {}) > 0 {}
+        subscriber.owner_state.notify();
+        subscriber.sleep_in_background(|| panic!("it sleeps beside the notification"));
+    }
+}
