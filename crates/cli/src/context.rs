@@ -24,7 +24,7 @@ impl DomainArgs {
         if let Some(directory) = &self.directory {
             let text = directory.to_str();
             let text = text.with_context(|| format!("{} is not UTF-8", directory.display()))?;
-            builder = builder.set("shm.directory", text)?;
+            builder = builder.set_from("--directory", "shm.directory", text)?;
         }
         Ok(builder)
     }
@@ -93,16 +93,16 @@ impl WayArgs {
             let (key, value) = setting.split_once('=').with_context(|| {
                 format!("--set {setting}: write a setting, '=' and a value, as in net.hops=2")
             })?;
-            builder = builder.set(key.trim(), value.trim())?;
+            builder = builder.set_from("--set", key.trim(), value.trim())?;
         }
         if let Some(transports) = self.transports {
-            builder = builder.set("transports", transports)?;
+            builder = builder.set_from("--transports", "transports", transports)?;
         }
         if let Some(interface) = &self.interface {
-            builder = builder.set("net.interface", interface)?;
+            builder = builder.set_from("--interface", "net.interface", interface)?;
         }
         if let Some(io) = &self.io {
-            builder = builder.set("net.io", io)?;
+            builder = builder.set_from("--io", "net.io", io)?;
         }
         Ok(builder)
     }

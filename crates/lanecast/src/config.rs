@@ -2,6 +2,7 @@
 
 use crate::persistence_settings::PersistenceSettings;
 use crate::transports::Transports;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -27,7 +28,21 @@ pub struct Config {
     pub um_application: Option<String>,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.
     pub ignored: Vec<String>,
+    pub(crate) origins: Origins,
 }
+
+/// Where settings were set, by their names: file and line, variable, option or program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(pub(crate) BTreeMap<&'static str, String>);
+
+/// Configurations with the same values are equal, wherever these came from.
+impl PartialEq for Origins {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Origins {}
 
 /// Errors of a configuration, each with its place.
 #[derive(Debug, thiserror::Error)]
@@ -84,5 +99,15 @@ pub enum ConfigError {
         message: String,
         /// The accepted values.
         values: &'static str,
+    },
+    /// A value that does not fit the other settings.
+    #[error("{place}: {key}: {fix}")]
+    Unfit {
+        /// Files and lines, or variables, of the settings concerned.
+        place: String,
+        /// The setting.
+        key: &'static str,
+        /// A valid value.
+        fix: &'static str,
     },
 }

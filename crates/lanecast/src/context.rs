@@ -240,15 +240,21 @@ enum FileLayer {
 #[derive(Clone)]
 enum Change {
     /// A setting by its name, in text.
-    Named(String, String),
+    Named { key: String, value: String, place: String },
     /// Settings by their types.
     Typed(Arc<dyn Fn(&mut Config) + Send + Sync>),
+}
+
+impl Change {
+    fn named(key: &str, value: String, place: &str) -> Self {
+        Self::Named { key: key.to_owned(), value, place: place.to_owned() }
+    }
 }
 
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(key, value) => write!(f, "{key} = {value}"),
+            Self::Named { key, value, .. } => write!(f, "{key} = {value}"),
             Self::Typed(_) => f.write_str("typed settings"),
         }
     }
@@ -290,10 +296,24 @@ impl Builder {
     ///
     /// # Errors
     /// If the setting does not exist or the value is invalid.
-    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Result<Self, ConfigError> {
+    pub fn set(self, key: &str, value: impl std::fmt::Display) -> Result<Self, ConfigError> {
+        self.set_from(settings::PROGRAM, key, value)
+    }
+
+    /// As [`set`](Self::set); errors name `place` instead of the program, such as an option of the
+    /// command line.
+    ///
+    /// # Errors
+    /// If the setting does not exist or the value is invalid.
+    pub fn set_from(
+        mut self,
+        place: &str,
+        key: &str,
+        value: impl std::fmt::Display,
+    ) -> Result<Self, ConfigError> {
         let value = value.to_string();
-        settings::set(&mut Config::default(), key, &value, "the program")?;
-        self.changes.push(Change::Named(key.to_owned(), value));
+        settings::set(&mut Config::default(), key, &value, place)?;
+        self.changes.push(Change::named(key, value, place));
         Ok(self)
     }
 
@@ -360,7 +380,7 @@ impl Builder {
         for transport in ["shm", "net"] {
             for end in ["publisher", "subscriber"] {
                 let key = format!("{transport}.{end}_wait");
-                self.changes.push(Change::Named(key, strategy.to_string()));
+                self.changes.push(Change::named(&key, strategy.to_string(), settings::PROGRAM));
             }
         }
         self
@@ -369,7 +389,7 @@ impl Builder {
     /// The configuration of all layers, without opening anything.
     ///
     /// # Errors
-    /// If a file or variable is invalid.
+    /// If a file or variable is invalid, or settings do not fit together.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let um_application = self.um_application.clone();
         let mut config = Config { um_application, ..Config::default() };
@@ -393,15 +413,15 @@ impl Builder {
         layers::apply_variables(&mut config, std::env::vars_os())?;
         for change in &self.changes {
             match change {
-                Change::Named(key, value) => {
-                    settings::set(&mut config, key, value, "the program")?;
+                Change::Named { key, value, place } => {
+                    settings::set(&mut config, key, value, place)?;
                 }
                 Change::Typed(change) => {
-                    change(&mut config);
-                    settings::check(&config, "the program")?;
+                    settings::set_typed(&mut config, &**change, settings::PROGRAM)?;
                 }
             }
         }
+        settings::check_together(&config)?;
         Ok(config)
     }
 

@@ -14,6 +14,7 @@ pub use setting::Setting;
 
 use crate::config::{Config, ConfigError};
 use crate::transports::Transports;
+use lanecast_net::OpenError;
 
 /// All settings, in the order of the reference page.
 pub const SETTINGS: &[Setting] = &ALL;
@@ -28,6 +29,9 @@ const PARTS: [&[Setting]; 7] = [
     persistence::PERSISTENCE,
 ];
 const ALL: [Setting; count(PARTS)] = joined(PARTS);
+
+/// The place of settings that the program itself chose.
+pub(crate) const PROGRAM: &str = "the program";
 
 /// The setting named `key`.
 pub(crate) fn find(key: &str) -> Option<&'static Setting> {
@@ -47,13 +51,57 @@ pub(crate) fn set(
         key: setting.key,
         message,
         values: setting.values,
-    })
+    })?;
+    config.origins.0.insert(setting.key, place.to_owned());
+    Ok(())
 }
 
-/// Checks each value of `config` as [`set`] would check its text.
-pub(crate) fn check(config: &Config, place: &str) -> Result<(), ConfigError> {
+/// Applies `change`, and checks each value as [`set`] would check its text.
+pub(crate) fn set_typed(
+    config: &mut Config,
+    change: impl Fn(&mut Config),
+    place: &str,
+) -> Result<(), ConfigError> {
+    let before = config.clone();
+    change(config);
     let mut same = config.clone();
-    SETTINGS.iter().try_for_each(|it| set(&mut same, it.key, &it.value(config), place))
+    for setting in SETTINGS {
+        let value = setting.value(config);
+        set(&mut same, setting.key, &value, place)?;
+        if value != setting.value(&before) {
+            config.origins.0.insert(setting.key, place.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the settings fit together; all layers have been applied.
+pub(crate) fn check_together(config: &Config) -> Result<(), ConfigError> {
+    let group = &config.group;
+    if group.heartbeat == 0 || group.heartbeat.saturating_mul(5) > group.hang_timeout {
+        let fix = "take at most a fifth of group.hang_timeout, but more than 0";
+        return Err(unfit(config, "group.heartbeat", fix));
+    }
+    match config.net.check() {
+        Err(OpenError::Setting { what, fix }) => Err(unfit(config, what, fix)),
+        _ => Ok(()),
+    }
+}
+
+/// The error for a setting that does not fit the others, with the places of all that it concerns.
+fn unfit(config: &Config, key: &'static str, fix: &'static str) -> ConfigError {
+    let words = fix.split(|c: char| !(c.is_ascii_alphanumeric() || "._".contains(c)));
+    let mut places: Vec<&str> = Vec::new();
+    for key in std::iter::once(key).chain(words) {
+        let place = config.origins.0.get(key.trim_end_matches('.'));
+        if let Some(place) = place.filter(|place| !places.contains(&place.as_str())) {
+            places.push(place);
+        }
+    }
+    if places.is_empty() {
+        places.push(PROGRAM);
+    }
+    ConfigError::Unfit { place: places.join(", "), key, fix }
 }
 
 /// The error for a setting that does not exist, with the nearest name.

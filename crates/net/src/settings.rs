@@ -291,7 +291,10 @@ impl NetSettings {
     }
 
     /// Checks each setting's limits, and that they fit together.
-    pub(crate) fn check(&self) -> Result<(), OpenError> {
+    ///
+    /// # Errors
+    /// If one does not: [`OpenError::Setting`], with its name and a valid value.
+    pub fn check(&self) -> Result<(), OpenError> {
         let refuse = |what: &'static str, fix: &'static str| Err(OpenError::Setting { what, fix });
         if !(WINDOW_MIN..=WINDOW_MAX).contains(&self.window_bytes) {
             return refuse("net.window", "take 64KiB to 1GiB");

@@ -52,10 +52,10 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
         builder = builder.set("shm.visibility", "process")?;
     }
     if let Some(interface) = &arguments.interface {
-        builder = builder.set("net.interface", interface)?;
+        builder = builder.set_from("--interface", "net.interface", interface)?;
     }
     if let Some(io) = &arguments.io {
-        builder = builder.set("net.io", io)?;
+        builder = builder.set_from("--io", "net.io", io)?;
     }
     if let Some(window) = arguments.window {
         builder = builder.set("shm.window", window)?.set("net.window", window)?;

@@ -415,3 +415,32 @@ fn messages_that_are_not_consumed_have_a_bound_apart_from_the_flight() {
     let written = |key: &str| settings::find(key).unwrap().value(&config);
     assert_eq!((written(pacing).as_str(), written(unconsumed).as_str()), ("receivers", "20"));
 }
+
+#[test]
+fn settings_out_of_range_are_refused_where_they_are_read() {
+    let config = |text: &str| crate::Context::builder().text("file.toml", text).config();
+    for (text, words) in [
+        ("shm.window = '1KiB'", "file.toml:1: shm.window: 1KiB does not lie between 64KiB and"),
+        ("shm.subscribers_max = 65", "file.toml:1: shm.subscribers_max: 65 does not lie"),
+        ("shm.topics_max = 0", "file.toml:1: shm.topics_max: 0 does not lie"),
+        ("group.window = '1KiB'", "file.toml:1: group.window: 1KiB is less than 64KiB"),
+        ("\nnet.window = '2GiB'", "file.toml:2: net.window: take 64KiB to 1GiB"),
+        ("net.recovery = '1us'", "file.toml:1: net.recovery: take 1ms or more"),
+        ("net.group = '10.0.0.1:1'", "file.toml:1: net.group: take a multicast address"),
+        ("net.liveness = '10ms'", "file.toml:1: net.heartbeat: take at most a third"),
+        (
+            "net.liveness = '9ms'\nnet.heartbeat = '4ms'",
+            "file.toml:2, file.toml:1: net.heartbeat: take at most a third of net.liveness",
+        ),
+        ("group.heartbeat = '1s'", "file.toml:1: group.heartbeat: take at most a fifth"),
+        ("group.hang_timeout = '1ms'", "file.toml:1: group.heartbeat: take at most a fifth"),
+    ] {
+        let error = config(text).unwrap_err().to_string();
+        assert!(error.starts_with(words), "{error}");
+    }
+    let builder = crate::Context::builder;
+    let named = builder().set_from("--set", "net.window", "1KiB").unwrap().config();
+    assert!(named.unwrap_err().to_string().starts_with("--set: net.window: "));
+    let typed = builder().text("file.toml", "net.window = '4MiB'").net(|net| net.window_bytes = 1);
+    assert!(typed.config().unwrap_err().to_string().starts_with("the program: net.window: "));
+}

@@ -1,7 +1,7 @@
 //! Settings of groups.
 
 use super::setting::Setting;
-use super::value::{duration, number, optional, path, size, written};
+use super::value::{duration, number, optional, path, size, size_within, written};
 use lanecast_base::format_duration;
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub(super) const GROUP: &[Setting] = &[
         about: "The most bytes of a sender that not all members have acknowledged. Half of the \
                 transport's window is the limit all the same.",
         set: |config, text| {
-            config.group.window = size(text)?;
+            config.group.window = size_within(text, 64 << 10, u64::MAX)? as usize;
             Ok(())
         },
         get: |config| written(config.group.window),

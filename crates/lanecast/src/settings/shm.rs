@@ -1,7 +1,7 @@
 //! Settings of the transport over shared memory.
 
 use super::setting::Setting;
-use super::value::parse;
+use super::value::{number, parse, size_within};
 use lanecast_base::{Size, WaitStrategy, format_duration, parse_duration};
 use lanecast_os::Access;
 use lanecast_shm::{SlowConsumerPolicy, Visibility};
@@ -64,7 +64,7 @@ pub(super) const SHM: &[Setting] = &[
                 second-level cache is fastest; a larger ring bridges longer pauses. A message \
                 may take an eighth of it.",
         set: |config, text| {
-            config.shm.window_bytes = parse::<Size>(text)?.0;
+            config.shm.window_bytes = size_within(text, 64 << 10, 1 << 30)?;
             Ok(())
         },
         get: |config| Size(config.shm.window_bytes).to_string(),
@@ -74,7 +74,7 @@ pub(super) const SHM: &[Setting] = &[
         values: "1 to 64",
         about: "The most subscribers of one session.",
         set: |config, text| {
-            config.shm.subscribers_max = parse(text)?;
+            config.shm.subscribers_max = number(text, 1, 64)?;
             Ok(())
         },
         get: |config| config.shm.subscribers_max.to_string(),
@@ -84,7 +84,7 @@ pub(super) const SHM: &[Setting] = &[
         values: "1 to 65536",
         about: "The most topics of one session; each takes 256 bytes.",
         set: |config, text| {
-            config.shm.topics_max = parse(text)?;
+            config.shm.topics_max = number(text, 1, 65_536)?;
             Ok(())
         },
         get: |config| config.shm.topics_max.to_string(),

@@ -17,6 +17,19 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
     usize::try_from(parse::<Size>(text)?.0).map_err(|_| format!("{text} is too much"))
 }
 
+/// A size of `least` to `most` bytes.
+pub(super) fn size_within(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let size = parse::<Size>(text)?;
+    if (least..=most).contains(&size.0) {
+        return Ok(size.0);
+    }
+    let least = Size(least);
+    Err(match most {
+        u64::MAX => format!("{size} is less than {least}"),
+        _ => format!("{size} does not lie between {least} and {}", Size(most)),
+    })
+}
+
 pub(super) fn written(bytes: usize) -> String {
     Size(bytes as u64).to_string()
 }
