@@ -31,7 +31,7 @@ pub struct Config {
     pub(crate) origins: Origins,
 }
 
-/// Where settings were set, by their names: file and line, variable, option or program.
+/// Places where settings were set, by their names: file and line, variable, option or program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins(pub(crate) BTreeMap<&'static str, String>);
 

@@ -69,7 +69,7 @@ pub struct Failover<S, N> {
 #[derive(Debug)]
 struct Merged {
     merge: Merge,
-    /// Its description, from its `Joined` to its `Left`.
+    /// Description of the merged stream, from its `Joined` to its `Left`.
     stream: Option<Stream>,
     /// The last source has left, for this reason; it is told after the messages that are held.
     left: Option<CloseReason>,

@@ -93,7 +93,7 @@ pub(super) struct Merge {
     sources: Vec<Source>,
     /// Difference of the last message's number here and at its publisher.
     offset: u64,
-    /// What sources that have left would have sent at most, brought or lost.
+    /// Numbers that sources which have left brought, lost, or would have sent at most.
     ended: Option<Range<u64>>,
     /// Messages beyond missing ones.
     held: BTreeMap<u64, Box<[u8]>>,

@@ -1,12 +1,12 @@
 //! Tests of the merged stream, over subscribers that deliver what a test lists.
 
 use super::*;
+use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_transport::Run;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// An event of a source, or of the merged stream.

@@ -11,12 +11,12 @@ const SESSIONS_MAX: usize = 1_024;
 /// messages are kept, so that these can be told to be lost.
 const COUNTED_MAX: usize = 65_536;
 
-/// What became of a message.
+/// Result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// Its session waits from now on: the stores have to be asked for it.
+    /// The message's session waits from now on: the stores have to be asked for it.
     New,
-    /// Its session waits already.
+    /// The message's session waits already.
     Known,
     /// Too many sessions wait.
     Forgotten,
