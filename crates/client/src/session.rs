@@ -339,14 +339,16 @@ impl Session {
     /// Processes bytes of the connection.
     ///
     /// # Errors
-    /// If they are invalid or the logon is refused: the caller must close the connection.
+    /// If they are invalid, the logon is refused, or its deadline has passed: the caller must close
+    /// the connection.
     pub(crate) fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), ClientError> {
         self.last_receive = now;
         let mut frames = std::mem::take(&mut self.frames);
         let consumed = frames.take(bytes, |payload| self.process(now, payload));
         self.frames = frames;
         consumed?;
-        self.failure().map_or(Ok(()), |error| Err(error.clone()))
+        // Bytes other than the logon's answer, such as heartbeats, do not extend its deadline.
+        self.check(now)
     }
 
     fn process(&mut self, now: Instant, payload: &[u8]) -> Result<(), ClientError> {

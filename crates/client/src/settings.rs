@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Longest timeout and longest interval of heartbeats.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The identity of a client, and the type of its messages.
 #[derive(Clone)]
 pub struct Identity {
@@ -93,7 +96,7 @@ pub struct Settings {
     /// Interval of heartbeats in whole seconds, for both ends; three missed ones end the
     /// connection. Without it only TCP detects a dead peer.
     pub heartbeat: Option<Duration>,
-    /// The timeout of connecting, of each answer, and of waiting for room.
+    /// The timeout of connecting, of each answer, and of waiting for room: a day at most.
     pub patience: Duration,
     /// The acknowledgement until which messages are retained.
     pub acknowledge: AckLevel,
@@ -156,6 +159,10 @@ impl Settings {
         if self.patience.is_zero() {
             return wrong("timeout is zero: make it 1 s or more");
         }
+        // The end of a longer wait may lie beyond the clock.
+        if self.patience > WAIT_MAX || self.heartbeat.is_some_and(|every| every > WAIT_MAX) {
+            return wrong("timeout or heartbeat is longer than a day: make it shorter");
+        }
         if self
             .heartbeat
             .is_some_and(|heartbeat| heartbeat.as_secs() == 0 || heartbeat.subsec_nanos() != 0)
@@ -177,4 +184,24 @@ impl Settings {
 /// Parses an address of the settings.
 pub(crate) fn parse_server(text: &str) -> Result<ServerAddress, ClientError> {
     text.parse().map_err(|error| ClientError::Address { server: text.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_beyond_the_clock_are_refused() {
+        let settings = |patience, heartbeat| Settings {
+            servers: vec!["127.0.0.1:9007".to_owned()],
+            patience,
+            heartbeat,
+            ..Settings::default()
+        };
+        settings(WAIT_MAX, Some(WAIT_MAX)).check().expect("a day");
+        for wrong in [settings(Duration::MAX, None), settings(WAIT_MAX, Some(2 * WAIT_MAX))] {
+            let words = wrong.check().expect_err("too long").to_string();
+            assert!(words.contains("longer than a day"), "{words}");
+        }
+    }
 }

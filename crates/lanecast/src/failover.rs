@@ -85,18 +85,22 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
     /// Calls `handler` with at most `limit` events of the merged stream; returns their number.
     /// Never blocks.
     ///
-    /// There are more events only where messages that were held exceed [`FailoverSettings`], and
-    /// where the next stream begins in the same poll in which the last source of the one before
-    /// has left.
+    /// There are more events only where messages that were held exceed [`FailoverSettings`].
     pub fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
         let Self { subscriber, number, merged, work } = self;
         let mut events = merged.release(limit, &mut handler);
         *work = events;
         if events < limit {
-            *work += subscriber.poll(limit - events, |event| {
+            let asked = limit - events;
+            let found = subscriber.poll(asked, |event| {
                 events += merged.take(event, number, &mut handler);
             });
+            *work += found;
             events += merged.release(limit.saturating_sub(events), &mut handler);
+            // Otherwise a source may have joined beside the last one, and come with the next poll.
+            if found < asked && events < limit {
+                events += merged.end(&mut handler);
+            }
         }
         events
     }
@@ -120,23 +124,27 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
 }
 
 impl Merged {
-    /// Delivers messages that were held, losses, and the end, as far as their turn has come.
+    /// Delivers messages that were held and losses, as far as their turn has come.
     fn release(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
         let mut events = 0;
         while events < limit && self.release_one(handler) {
             events += 1;
         }
-        if events < limit
-            && self.merge.sources() == 0
+        events
+    }
+
+    /// Tells the end, after all that was held, if the last source has left.
+    fn end(&mut self, handler: &mut impl FnMut(Event<'_>)) -> usize {
+        if self.merge.sources() == 0
             && let Some(why) = self.left.take()
             && let Some(stream) = self.stream.take()
         {
-            events += 1;
             handler(Event::Left(&stream, why));
             // The next stream has numbers of its own.
             self.merge.reset();
+            return 1;
         }
-        events
+        0
     }
 
     /// Delivers a held message or a loss, if its turn has come.
@@ -210,20 +218,17 @@ impl Merged {
     }
 
     fn join(&mut self, source: &Stream, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        let mut events = 0;
-        // All sources have left before: the numbers of this one may begin anew.
-        if self.merge.sources() == 0 {
-            events += self.release(usize::MAX, handler);
-        }
+        // The others may have left before the same poll came to this one, which sent beside them.
+        self.left = None;
         self.merge.join(key(source));
-        if self.stream.is_none() {
-            let topic = source.topic.clone();
-            let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
-            let merged = Stream { session, topic, topic_id, pid: 0, source };
-            handler(Event::Joined(self.stream.insert(merged)));
-            events += 1;
+        if self.stream.is_some() {
+            return 0;
         }
-        events
+        let topic = source.topic.clone();
+        let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
+        let merged = Stream { session, topic, topic_id, pid: 0, source };
+        handler(Event::Joined(self.stream.insert(merged)));
+        1
     }
 }
 

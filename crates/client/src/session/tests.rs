@@ -368,6 +368,22 @@ fn silence_is_noticed_and_broken() {
 }
 
 #[test]
+fn heartbeats_do_not_extend_the_deadline_of_the_logon() {
+    let now = Instant::now();
+    let mut client = Session::new(named("desk"), now, 1, 0);
+    assert!(client.opened(now));
+    let patience = client.settings().patience;
+    let mut model = Model::default();
+    model.say("");
+    client.receive(now + patience - STEP, &model.out).expect("not yet");
+    // The second one is a part of a frame.
+    for bytes in [&model.out[..], &model.out[..1]] {
+        let error = client.receive(now + patience, bytes).expect_err("too long");
+        assert!(matches!(error, ClientError::NoAnswer { .. }), "{error}");
+    }
+}
+
+#[test]
 fn servers_are_tried_in_turn_and_states_are_told() {
     let settings = Settings { servers: vec!["a:1".into(), "b:2".into()], ..named("desk") };
     let now = Instant::now();

@@ -16,9 +16,11 @@ enum Happening {
     Message(u64),
     Lost(u64, u64),
     Left(CloseReason),
+    /// The poll ends before its limit.
+    Nothing,
 }
 
-use Happening::{Joined, Left, Lost, Message as Sent};
+use Happening::{Joined, Left, Lost, Message as Sent, Nothing};
 
 const CLOSED: Happening = Left(CloseReason::Closed);
 
@@ -53,6 +55,9 @@ impl Subscribe for Listed {
         while work < limit
             && let Some((source, happening)) = events.pop_front()
         {
+            if happening == Nothing {
+                break;
+            }
             work += 1;
             let stream = &sources[source];
             handler(match happening {
@@ -65,6 +70,7 @@ impl Subscribe for Listed {
                     Event::Lost(Gap { stream, first, count, why: LossReason::Evicted })
                 }
                 Left(why) => Event::Left(stream, why),
+                Nothing => unreachable!("the poll has ended"),
             });
         }
         work
@@ -137,6 +143,7 @@ fn the_next_stream_begins_with_numbers_of_its_own() {
         (0, Sent(4)),
         (0, CLOSED),
         (1, CLOSED),
+        (1, Nothing),
         (1, Joined),
         (1, Sent(0)),
         (1, Sent(1)),
@@ -144,9 +151,27 @@ fn the_next_stream_begins_with_numbers_of_its_own() {
     ];
     let first = [Joined, Sent(0), Sent(1), Sent(2), Lost(3, 1), Sent(4), CLOSED];
     let read = [&first[..], &[Joined, Sent(0), Sent(1), CLOSED][..]].concat();
-    // Whether or not the next source joins in the poll in which the last one leaves.
     for limit in [1, 2, 3, 100] {
         assert_eq!(merged(&events, [0; 2], limit), read, "limit {limit}");
+    }
+}
+
+#[test]
+fn a_source_that_a_poll_comes_to_after_the_others_end_brings_nothing_twice() {
+    let events = [
+        (0, Joined),
+        (0, Sent(0)),
+        (0, Sent(1)),
+        (0, CLOSED),
+        (1, Joined),
+        (1, Sent(0)),
+        (1, Sent(1)),
+        (1, Sent(2)),
+        (1, CLOSED),
+    ];
+    for limit in [1, 2, 3, 4, 100] {
+        let read = merged(&events, [0; 2], limit);
+        assert_eq!(read, [Joined, Sent(0), Sent(1), Sent(2), CLOSED], "limit {limit}");
     }
 }
 
