@@ -98,6 +98,29 @@ pub enum DirectoryError {
     AccessList(PathBuf),
 }
 
+/// Paths of all entries of a domain's directory; none if it is absent.
+///
+/// # Errors
+/// If it cannot be read; the text names it and says what to do.
+pub fn list_directory(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let with_path = |error: io::Error| {
+        let kind = error.kind();
+        io::Error::new(
+            kind,
+            match kind {
+                io::ErrorKind::NotADirectory => DirectoryError::NotDirectory(path.to_owned()),
+                _ => DirectoryError::Unusable { path: path.to_owned(), error },
+            },
+        )
+    };
+    match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => {
+            Ok(entries.map_err(with_path)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
+        }
+    }
+}
+
 /// Creates `path` if it is missing, and checks that other users cannot write in it.
 ///
 /// A group's directory may belong to another member only if its parent is safe: the owner of a
@@ -263,6 +286,15 @@ mod tests {
             bytes.extend(user.to_le_bytes());
         }
         bytes
+    }
+
+    #[test]
+    fn a_path_that_is_no_directory_is_named() {
+        let error = list_directory(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+        let words = error.to_string();
+        assert!(words.starts_with("/dev/null is not a directory: "), "{words}");
+        assert!(list_directory(Path::new("/dev/shm/lanecast-absent")).unwrap().is_empty());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub mod trusted_file;
 pub mod udp;
 pub mod xdp;
 
-pub use directory::{Access, DirectoryError, private_directory};
+pub use directory::{Access, DirectoryError, list_directory, private_directory};
 pub use directory_watch::{DirectoryWatch, WatchWaker};
 pub use disk_space::DiskSpace;
 pub use file::{FileError, NewFile, make_pipe, memory_file, open, open_pipe, touch};

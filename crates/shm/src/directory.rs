@@ -3,7 +3,7 @@
 use crate::liveness::{is_publisher_alive, publisher_process};
 use crate::segment::SessionFiles;
 use crate::wake_pipe::is_pipe;
-use lanecast_os::{is_locked, open, open_pipe};
+use lanecast_os::{is_locked, list_directory, open, open_pipe};
 use lanecast_wire::shm::{Limits, RING_LIVE_OFFSET, RingLive, TOPICS_OFFSET, TopicEntry};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,16 +14,8 @@ use zerocopy::FromBytes;
 
 /// Numbers of all sessions with a file in `directory`, alive or not.
 pub(crate) fn sessions(directory: &Path) -> io::Result<BTreeSet<u64>> {
-    let paths = paths(directory)?.into_iter();
+    let paths = list_directory(directory)?.into_iter();
     Ok(paths.filter_map(|path| session_of(path.file_name()?.to_str()?)).collect())
-}
-
-/// All files in `directory`; none if it is absent.
-fn paths(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => Ok(entries?.filter_map(|entry| Some(entry.ok()?.path())).collect()),
-    }
 }
 
 /// Session of a file with this name.
@@ -100,7 +92,7 @@ pub(crate) fn stale_others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let mut stale = lanecast_stats::list_files(directory)?;
     stale.retain(|path| is_free(open(path, false)));
-    let pipes = paths(directory)?.into_iter().filter(|path| is_pipe(path));
+    let pipes = list_directory(directory)?.into_iter().filter(|path| is_pipe(path));
     stale.extend(pipes.filter(|path| is_free(open_pipe(path))));
     Ok(stale)
 }

@@ -85,11 +85,7 @@ pub struct ErrorReport {
 /// # Errors
 /// If the directory cannot be read.
 pub fn list_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let paths = lanecast_os::list_directory(directory)?.into_iter();
     Ok(paths.filter(|path| path.extension().is_some_and(|e| e == EXTENSION)).collect())
 }
 
