@@ -1,6 +1,6 @@
 //! Standard output whose reader may have gone away: that is an error here, not a panic.
 
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(crate) fn print_line(text: &str) -> io::Result<()> {
 
 /// Prints `value` as a line of JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
-    print_line(&serde_json::to_string(value)?)
+    print_line(&printable_json(serde_json::to_string(value)?))
 }
 
 /// Prints lines to standard error, and ignores a closed one. Names that others chose may be in

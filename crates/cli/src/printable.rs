@@ -11,6 +11,23 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if width_of(c) == 0 { REPLACEMENT } else { c }).collect()
 }
 
+/// The same JSON with the control characters escaped that JSON allows in its texts: U+007F to
+/// U+009F, some of which begin a terminal's commands.
+pub(crate) fn printable_json(json: String) -> String {
+    let is_control = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    if !json.contains(is_control) {
+        return json;
+    }
+    let escaped = |text: &mut String, c: char| match is_control(c) {
+        true => *text += &format!("\\u{:04x}", u32::from(c)),
+        false => text.push(c),
+    };
+    json.chars().fold(String::with_capacity(json.len()), |mut text, c| {
+        escaped(&mut text, c);
+        text
+    })
+}
+
 /// The printable `text`, cut to at most `columns` columns; an ellipsis says that it was.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     let mut left = columns;
@@ -82,6 +99,14 @@ mod tests {
         let hostile = "a\u{1b}[2Jb\nc\u{9b}d\u{202e}e\u{200b}f\u{301}\u{301}\u{7f}";
         assert_eq!(printable(hostile), "a�[2Jb�c�d�e�f���");
         assert_eq!(printable("Kurs größer 株価 🚀"), "Kurs größer 株価 🚀");
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_without_control_characters() {
+        let hostile = "a\u{1b}[2J\u{7f}\u{80}\u{9b}2J\u{9f}\u{a0}ö株";
+        let json = printable_json(serde_json::to_string(hostile).unwrap());
+        assert_eq!(json, "\"a\\u001b[2J\\u007f\\u0080\\u009b2J\\u009f\u{a0}ö株\"");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
     }
 
     #[test]

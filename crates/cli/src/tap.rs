@@ -9,6 +9,7 @@ mod source;
 mod streams;
 
 use crate::output::print;
+use crate::printable::printable_json;
 use decode::{Decoded, SEALED, TopicNames};
 use lanecast::TopicPattern;
 use lanecast_wire::net::{Frame, SealedHeader, is_sealed};
@@ -170,7 +171,11 @@ impl Tap<'_> {
             let (output, shown) = &mut *shown.borrow_mut();
             if arguments.wants(seen) && arguments.count.is_none_or(|count| **shown < count) {
                 **shown += 1;
-                let line = if arguments.json { seen.to_json().to_string() } else { seen.to_line() };
+                let line = if arguments.json {
+                    printable_json(seen.to_json().to_string())
+                } else {
+                    seen.to_line()
+                };
                 output.push_str(&line);
                 output.push('\n');
             }

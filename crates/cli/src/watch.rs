@@ -1,7 +1,7 @@
 //! Looking again and again: in place on a terminal, block by block elsewhere.
 
 use crate::output::print;
-use crate::printable::{cut, printable};
+use crate::printable::{cut, printable, printable_json};
 use crate::stop;
 use lanecast::parse_duration;
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl WatchArgs {
             }
             object
         });
-        format!("{}\n", stamped.collect::<Value>())
+        printable_json(format!("{}\n", stamped.collect::<Value>()))
     }
 
     /// Prints what `look` shows, once or repeatedly. Text is redrawn in place on a terminal, and

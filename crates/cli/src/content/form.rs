@@ -3,7 +3,7 @@
 use super::fields;
 use super::grid::Grid;
 use super::kind::KindArgs;
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 use crate::pubsub::Frames;
 use crate::watch::terminal_size;
 use clap::ValueEnum;
@@ -179,7 +179,7 @@ impl Printer {
         match (self.form, &mut self.grid) {
             (Form::Raw, _) => self.raw(&item.topic, &mut item.body)?,
             (Form::Json, _) => {
-                let line = self.object(&item);
+                let line = printable_json(self.object(&item));
                 self.write_line(line.as_bytes())?;
             }
             (Form::Table, Some(grid)) => {

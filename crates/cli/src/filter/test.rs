@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::excerpt::shortened;
 use crate::content::Lines;
 use crate::output::warn;
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::ternary::Ternary;
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
             Ok(Ternary::False | Ternary::Unknown) if !arguments.verbose => {}
             truth if arguments.filter.json => {
                 let verdict = verdict(&evaluator, lines.number, truth, &line, &message);
-                writeln!(output, "{}", serde_json::to_string(&verdict)?)?;
+                writeln!(output, "{}", printable_json(serde_json::to_string(&verdict)?))?;
             }
             truth if arguments.verbose => {
                 let shown = printable(&String::from_utf8_lossy(&line));

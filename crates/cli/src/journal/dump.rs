@@ -1,7 +1,7 @@
 //! `lanecast journal dump`.
 
 use super::arguments::JournalArgs;
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 use crate::stop;
 use crate::table::utc;
 use lanecast_journal::{Reader, Record, Replay, ReplayEnd, ReplayPace, ReplayStep, Start};
@@ -146,7 +146,7 @@ fn json_line(record: &Record<'_>) -> String {
         Ok(text) => object["body"] = text.into(),
         Err(_) => object["body_hex"] = hex(record.body).into(),
     }
-    object.to_string()
+    printable_json(object.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {

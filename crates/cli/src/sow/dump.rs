@@ -3,7 +3,7 @@
 use crate::content::KindArgs;
 use crate::filter::{Evaluator, parse};
 use crate::output::{print_error, warn};
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 use crate::table::{counted, grouped, utc};
 use lanecast_filter::message_type::SOH;
 use lanecast_filter::ternary::Ternary;
@@ -120,5 +120,5 @@ fn json_line(dump: &Dump, record: &DumpedRecord) -> String {
             object["body_hex"] = digits.collect::<String>().into();
         }
     }
-    object.to_string()
+    printable_json(object.to_string())
 }

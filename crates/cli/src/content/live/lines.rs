@@ -5,6 +5,7 @@ use super::change::{Change, ChangeKind, Update, read_update};
 use crate::content::fields;
 use crate::content::grid::Grid;
 use crate::output::print_error;
+use crate::printable::printable_json;
 use crate::stop;
 use lanecast_client::Client;
 use serde_json::Value;
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
                     _ => known.insert(change.key),
                 };
                 let line = if arguments.is_json() {
-                    object(arguments, &change)
+                    printable_json(object(arguments, &change))
                 } else {
                     format!("{} {}", sign(change.kind), shown(&mut grid, &change.body))
                 };
