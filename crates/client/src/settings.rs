@@ -193,10 +193,9 @@ mod tests {
     #[test]
     fn waits_beyond_the_clock_are_refused() {
         let settings = |patience, heartbeat| Settings {
-            servers: vec!["127.0.0.1:9007".to_owned()],
             patience,
             heartbeat,
-            ..Settings::default()
+            ..Settings::once("127.0.0.1:9007", Identity::default())
         };
         settings(WAIT_MAX, Some(WAIT_MAX)).check().expect("a day");
         for wrong in [settings(Duration::MAX, None), settings(WAIT_MAX, Some(2 * WAIT_MAX))] {
