@@ -12,6 +12,8 @@ pub(super) struct Received<'a> {
     printer: Printer,
     count: u64,
     first: Option<Instant>,
+    /// The last flush with new messages, and how many there were by then.
+    flushed: Option<(Instant, u64)>,
 }
 
 impl<'a> Received<'a> {
@@ -21,7 +23,7 @@ impl<'a> Received<'a> {
             false => arguments.form.printer(arguments.shared.kind, Form::Raw),
         };
         let printer = printer.with_stream(arguments.stream);
-        Self { arguments, printer, count: 0, first: None }
+        Self { arguments, printer, count: 0, first: None, flushed: None }
     }
 
     /// Messages until the end that --count asks for.
@@ -46,17 +48,26 @@ impl<'a> Received<'a> {
     }
 
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+        if self.flushed.map_or(0, |(_, count)| count) < self.count {
+            self.flushed = Some((Instant::now(), self.count));
+        }
         self.printer.flush()
     }
 
-    /// Prints the rest, and says how many messages there were and at which rate.
+    /// Prints the rest, and says how many messages there were and at which rate they came: silence
+    /// before the first and after the last does not count.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.flush()?;
         if !self.arguments.shared.quiet {
-            let seconds = self.first.map_or(0.0, |first| first.elapsed().as_secs_f64());
-            let rate = rate(self.count as f64 / seconds.max(1e-9));
             let count = counted(self.count, "message");
-            print_error(&format!("received {count} in {seconds:.3} s ({rate})"));
+            match self.first.zip(self.flushed) {
+                Some((first, (last, _))) if self.count > 1 => {
+                    let seconds = last.duration_since(first).as_secs_f64();
+                    let rate = rate(self.count as f64 / seconds.max(1e-9));
+                    print_error(&format!("received {count} in {seconds:.3} s ({rate})"));
+                }
+                _ => print_error(&format!("received {count}")),
+            }
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::run::{BINARY, Run, Stage, wait_for};
 use std::io::Read;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 fn stop(run: &Run) {
     run.signal("STOP");
@@ -34,12 +35,18 @@ fn an_interrupted_subscriber_says_what_it_received() {
     let stage = Stage::new();
     let subscriber = stage.start("sub topic");
     let mut publisher = stage.start("pub topic --wait-subscribers 1");
+    let fed = Instant::now();
     publisher.feed("a\nb\n");
     subscriber.until_out("b\n");
+    let came_within = fed.elapsed();
+    // Silence behind the last message, which does not count.
+    std::thread::sleep(Duration::from_millis(200));
     subscriber.signal("INT");
     let received = subscriber.finish();
     assert_eq!(received.good(), "a\nb\n");
-    assert!(received.err.contains("received 2 messages"), "{}", received.err);
+    let told = received.err.split_once("received 2 messages in ").expect(&received.err).1;
+    let seconds: f64 = told.split(' ').next().unwrap().parse().unwrap();
+    assert!(seconds <= came_within.as_secs_f64() + 0.001, "{}", received.err);
     // The publisher has no subscriber left to wait for.
     publisher.feed("c\n");
     publisher.finish().good();
