@@ -213,6 +213,8 @@ pub(crate) struct Clients {
     /// Clients with bytes to send, each once.
     dirty: Vec<ClientId>,
     slow: Vec<(ClientId, SlowConsumerReason)>,
+    /// Subscriptions whose queries failed, still in the tables of subscriptions and topics.
+    failed_subscriptions: Vec<(ClientId, SubscriptionId)>,
     disconnects: Vec<(ClientId, DisconnectReason)>,
     /// Clients that the server does not read from, each once.
     paused: Vec<ClientId>,
@@ -246,6 +248,7 @@ impl Clients {
             names: HashMap::default(),
             dirty: Vec::new(),
             slow: Vec::new(),
+            failed_subscriptions: Vec::new(),
             disconnects: Vec::new(),
             paused: Vec::new(),
             charged: Vec::new(),
@@ -425,6 +428,19 @@ impl Clients {
         if let Err(error) = client.queue.spill(count, &mut self.offline_limits) {
             self.drop_slow_consumer(id, SlowConsumerReason::Disk(error));
         }
+    }
+
+    /// Ends a subscription whose query failed. The client was told.
+    pub(crate) fn fail_subscription(&mut self, client: ClientId, id: SubscriptionId) {
+        if let Some(client) = self.get_mut(client) {
+            client.subscriptions.retain(|_, other| *other != id);
+        }
+        self.failed_subscriptions.push((client, id));
+    }
+
+    /// Takes the subscriptions whose queries failed, to remove them everywhere.
+    pub(crate) fn take_failed_subscriptions(&mut self) -> Vec<(ClientId, SubscriptionId)> {
+        std::mem::take(&mut self.failed_subscriptions)
     }
 
     /// Disconnects a client that reads too slowly.

@@ -326,6 +326,7 @@ impl Engine {
         publish::expire_names(state, now.unix_ns);
         heartbeats::check(&mut state.clients, now.monotonic_ns);
         let is_querying = query::advance(state, now);
+        subscribe::end_failed(state);
         persistence::send_acks(state);
         logon::advance(state, now);
         let is_writing = state.catalog.advance_checkpoint();

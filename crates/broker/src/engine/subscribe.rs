@@ -245,6 +245,13 @@ pub(crate) fn end(
     remove_ended(state, REMOVE_STEP);
 }
 
+/// Ends the subscriptions whose queries failed.
+pub(crate) fn end_failed(state: &mut State) {
+    for (client, id) in state.clients.take_failed_subscriptions() {
+        end(state, client, [id], false);
+    }
+}
+
 /// Removes up to `limit` ended subscriptions everywhere; whether there are more.
 pub(crate) fn remove_ended(state: &mut State, limit: usize) -> bool {
     for id in state.subscriptions.take_ended(limit) {

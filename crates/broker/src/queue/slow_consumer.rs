@@ -13,11 +13,6 @@ pub(crate) enum SlowConsumerReason {
     TotalMemory,
     #[error("it reads too slowly: too much was published before its query was answered")]
     QueryOverrun,
-    #[error(
-        "the answer that its subscription begins with cannot be sorted: that takes more than {0} \
-         bytes"
-    )]
-    SortMemory(usize),
     #[error("it reads too slowly: it took nothing of its query's answer for long")]
     QueryStalled,
     #[error("it reads too slowly, and its messages cannot be written to disk: {0}")]

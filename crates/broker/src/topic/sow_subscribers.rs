@@ -429,9 +429,12 @@ impl SowEventWriter<'_, '_> {
         }
     }
 
-    /// Fails a query whose result takes too much memory to sort.
+    /// Fails a query whose result takes too much memory to sort, and ends the subscription that
+    /// would follow it: updates without the records they begin with would leave the client with a
+    /// wrong state.
     fn fail_sorting(&mut self, id: FeedId, limit: usize) {
-        let has_subscription = self.ids.remove_feed_id(id);
+        let subscription = self.ids.subscription(id);
+        self.ids.remove_feed_id(id);
         let Some(query) = self.ids.queries.remove(&id) else { return };
         let reason = CommandError::Sorting(limit).to_string();
         let reply_to = &query.reply_to;
@@ -443,11 +446,8 @@ impl SowEventWriter<'_, '_> {
             let header = header.text(Field::QueryId, reply_to.effective_query_id());
             header.text(Field::Reason, &reason).end();
         });
-        if has_subscription {
-            // Updates without the records they begin with would leave the client with a wrong
-            // state.
-            let reason = SlowConsumerReason::SortMemory(limit);
-            self.sender.clients.drop_slow_consumer(query.client, reason);
+        if let Some(subscription) = subscription {
+            self.sender.clients.fail_subscription(query.client, subscription);
         }
     }
 

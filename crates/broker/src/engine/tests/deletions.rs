@@ -200,10 +200,22 @@ fn sorting_has_a_budget() {
     // Its memory is free again, and that of others is their own.
     let top = sorted(&mut broker, one, r#""a":"completed","top_n":10"#);
     assert!(top.last().expect("an end").contains("success"), "{top:?}");
-    // One that goes on with a subscription ends with its connection.
-    let command = r#""t":"orders","orderby":"/id","cid":"w","sub_id":"w","a":"processed""#;
-    broker.send(other, &format!(r#"{{"c":"sow_and_subscribe",{command}}}"#));
+    // A subscription that would follow ends, and its connection stays.
+    let subscribe = |broker: &mut TestBroker, rest: &str| {
+        let command = format!(r#""t":"orders","cid":"w","sub_id":"w","a":"processed"{rest}"#);
+        broker.send(other, &format!(r#"{{"c":"sow_and_subscribe",{command}}}"#));
+        broker.run_until_idle();
+        broker.received(other)
+    };
+    let refused = subscribe(&mut broker, r#","orderby":"/id","query_id":"q""#);
+    let why = refused.last().expect("an end");
+    assert!(why.contains("completed") && why.contains("failure"), "{why}");
+    assert!(why.contains(r#""cid":"w""#) && why.contains(r#""query_id":"q""#), "{why}");
+    broker.send(one, r#"{"c":"p","t":"orders","a":"processed"}{"id":1,"qty":1}"#);
     broker.run_until_idle();
-    assert!(broker.engine.next_disconnect().is_some());
-    assert!(broker.engine.state.log.iter().any(|word| word.contains("cannot be sorted")));
+    assert!(broker.received(other).is_empty(), "no updates without the records before");
+    assert!(broker.engine.next_disconnect().is_none());
+    // Its name is free again.
+    let again = subscribe(&mut broker, r#","filter":"/id < 10""#);
+    assert!(again.last().expect("an end").contains("group_end"), "{again:?}");
 }
