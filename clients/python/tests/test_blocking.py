@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 from unittest import mock
 
 from testbed import PATIENCE, Cable, Server, needs_server
@@ -406,8 +406,8 @@ class Turncoat:
 
 def logon_ack(version: int) -> bytes:
     """The answer to a first logon, from a server that speaks this version of the protocol."""
-    fields = {"cmd": "ack", "ack_type": "processed", "status": "success", "cmd_id": "1", "seq": 0}
-    return wire.write_frame({**fields, "protocol_version": version})
+    fields: Dict[str, wire.Value] = {"cmd": "ack", "ack_type": "processed", "status": "success"}
+    return wire.write_frame({**fields, "cmd_id": "1", "seq": 0, "protocol_version": version})
 
 
 def refusal_by_server(version: int) -> str:

@@ -366,6 +366,44 @@ class Broken(unittest.TestCase):
         session.receive(ack(again["sow"]["cmd_id"], "completed"), 0.0)
         self.assertTrue(query.is_done)
 
+    def test_records_that_cannot_be_sorted_end_their_subscription_once(self) -> None:
+        for is_resumed in (False, True):
+            session = logged_on(Settings())
+            queue = follow(session, "orders")
+            if is_resumed:
+                session.lost("cut")
+                log_on(session)
+                ((again, _),) = said(session)
+                session.receive(ack(again["cmd_id"]), 0.0)
+                self.assertEqual(queue.take(), Resumed("cut"))
+            failure = ack(99, "completed", status="failure", query_id=queue.name, reason="too much")
+            session.receive(failure, 0.0)
+            with self.assertRaisesRegex(Refused, "query and subscribe to orders: .* too much"):
+                queue.take()
+            self.assertTrue(queue.has_ended)
+            session.lost("cut")
+            log_on(session)
+            self.assertEqual(said(session), [])
+            session.receive(failure, 0.0)
+
+    def test_the_bytes_of_an_answer_are_bounded(self) -> None:
+        session = logged_on(Settings(queue_bytes_max=1_000))
+        for length, is_whole in ((700, True), (800, False)):
+            request = commands.query(
+                "orders", None, order_by=None, top=None, skip=0, keys=None, select=None, options=""
+            )
+            session.ask(request)
+            ((header, _),) = said(session)
+            record = wire.write_header({"sow_key": "1", "msg_len": length}) + bytes(length)
+            batch = {"cmd": "sow", "topic": "orders", "query_id": header["cmd_id"]}
+            session.receive(wire.write_frame(batch, record), 0.0)
+            # A failed query drops the rest of its answer.
+            session.receive(wire.write_frame(batch, record if not is_whole else b""), 0.0)
+            session.receive(ack(header["cmd_id"], "completed"), 0.0)
+            self.assertTrue(request.is_done)
+            self.assertEqual(isinstance(request.error, Overrun), not is_whole)
+            self.assertEqual(len(request.records), int(is_whole))
+
     def test_silence_ends_a_connection(self) -> None:
         session = logged_on(Settings(heartbeat=2))
         self.assertEqual(said(session)[0][0]["opts"], "start,2")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Coroutine, List
 from typing import Optional, Sequence, Tuple, Type, Union
@@ -85,6 +87,7 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
 
     def __init__(self, servers: Tuple[Address, ...], settings: Settings) -> None:
         super().__init__(servers, settings)
+        self._reader: Optional[asyncio.StreamReader] = None
         self._writer: Optional[asyncio.StreamWriter] = None
         self._progress = asyncio.Event()
         self._reading: Optional[asyncio.Task[None]] = None
@@ -115,12 +118,20 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
         self._session.raise_refusal()
 
     async def close(self) -> None:
-        """Closes the connection. Unacknowledged messages may be lost."""
+        """Closes the connection, once the server has read everything or after `timeout` seconds.
+
+        It tells of no failure: call `flush` first, or leave an `async with` block, which does
+        both."""
         self._session.fail(Closed("the client has been closed"))
-        self._drop()
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        self._progress.set()
+        try:
+            if self._reading is not None:
+                self._reading.cancel()
+                await asyncio.wait([self._reading])
+            if self._reader is not None and self._writer is not None:
+                await self._linger(self._reader, self._writer)
+        finally:
+            self._drop()
 
     async def __aenter__(self) -> Client:
         return self
@@ -214,14 +225,49 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
             # The receive loop notices the lost connection too.
             pass
 
+    async def _linger(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Reads on until the server has read everything and ends the connection, too. Closing a
+        socket with unread bytes would reset the connection, and what the server has not read yet
+        would be lost."""
+        discarding = asyncio.ensure_future(_discard(reader))
+        try:
+            await asyncio.wait_for(_end(writer, discarding), self._settings.timeout)
+        except (OSError, asyncio.TimeoutError):
+            writer.transport.abort()
+        finally:
+            discarding.cancel()
+
+    async def _dial(self, address: Address) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects to the first address of the server that answers, each of which has `timeout`
+        seconds."""
+        loop, timeout = asyncio.get_running_loop(), self._settings.timeout
+        context = address.context(self._settings)
+        name = None if context is None else address.host
+        looked_up = loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        last: Union[OSError, asyncio.TimeoutError] = OSError("no such host")
+        for family, kind, protocol, _, place in await asyncio.wait_for(looked_up, timeout):
+            until = loop.time() + timeout
+            link = socket.socket(family, kind, protocol)
+            try:
+                link.setblocking(False)
+                await asyncio.wait_for(loop.sock_connect(link, place), timeout)
+            except (OSError, asyncio.TimeoutError) as error:
+                link.close()
+                last = error
+                continue
+            except BaseException:
+                link.close()
+                raise
+            opened = asyncio.open_connection(sock=link, ssl=context, server_hostname=name)
+            return await asyncio.wait_for(opened, max(0.0, until - loop.time()))
+        raise last
+
     async def _connect(self) -> asyncio.StreamReader:
         """Connects to the next server and logs on."""
         address = self._server()
         try:
-            dialled = asyncio.open_connection(
-                address.host, address.port, ssl=address.context(self._settings)
-            )
-            reader, self._writer = await asyncio.wait_for(dialled, self._settings.timeout)
+            reader, self._writer = await self._dial(address)
+            self._reader = reader
         except asyncio.TimeoutError:
             why = f"no connection within {self._settings.timeout:g} s"
             raise ConnectError(f"cannot connect to {address}: {why}") from None
@@ -286,9 +332,14 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
                 await asyncio.sleep(self._backoff.delay())
             except LanecastError as error:
                 self._fail(error)
-            except Exception as error:
-                # Unexpected: fail pending requests rather than leave them waiting for ever.
-                self._fail(LanecastError(f"the client has failed: {error!r}"))
+            except GeneratorExit:
+                # The loop is gone, and with it all that could wait.
+                raise
+            except BaseException as error:
+                # Unexpected, or the task was cancelled by another one than `close`: fail pending
+                # requests rather than leave them waiting for ever.
+                if self._session.failure is None:
+                    self._fail(LanecastError(f"the client has failed: {error!r}"))
                 raise
 
     def _drop(self) -> None:
@@ -297,6 +348,21 @@ class Client(BaseClient[_Done, _Subscribed, _Records, _Count]):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    with contextlib.suppress(OSError):
+        while await reader.read(READ_BYTES):
+            pass
+
+
+async def _end(writer: asyncio.StreamWriter, discarding: asyncio.Task[None]) -> None:
+    """Sends pending bytes and the end, and waits for that of the server."""
+    if writer.can_write_eof():
+        writer.write_eof()
+        await discarding
+    writer.close()
+    await writer.wait_closed()
 
 
 async def _wait_for(event: asyncio.Event, seconds: Optional[float]) -> bool:

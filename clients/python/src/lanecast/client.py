@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
 import time
 from types import TracebackType
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple, Type, Union
@@ -13,7 +15,7 @@ from .commands import Body
 from .session import EventQueue, Request
 from .errors import Closed, ConnectError, ConnectionLost, NoAnswer, ProtocolError
 from .events import Event, Record
-from .settings import Address, Settings, addresses
+from .settings import WAIT_MAX, Address, Settings, addresses
 
 SHORTEST_WAIT = 1e-4
 """The shortest socket timeout in seconds: 0 would make the socket non-blocking."""
@@ -34,7 +36,8 @@ class Subscription:
     def next(self, timeout: Optional[float] = None) -> Optional[Event]:
         """The next event, or None after `timeout` seconds or the end of the subscription.
 
-        A call that connects again can take longer, up to `Settings.timeout`."""
+        A call that connects again can take longer, up to `Settings.timeout` for each address that
+        is tried."""
         return self._client._next(self._queue, timeout)
 
     def unsubscribe(self) -> None:
@@ -82,7 +85,7 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
         tried: List[str] = []
         for _ in client._servers:
             try:
-                client._connect(time.monotonic() + client._settings.timeout)
+                client._connect()
                 return client
             except (ConnectError, ConnectionLost, NoAnswer) as error:
                 tried.append(str(error))
@@ -98,8 +101,12 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
         self._session.raise_refusal()
 
     def close(self) -> None:
-        """Closes the connection. Unacknowledged messages may be lost."""
+        """Closes the connection, once the server has read everything or after `timeout` seconds.
+
+        It tells of no failure: call `flush` first, or leave a `with` block, which does both."""
         self._session.fail(Closed("the client has been closed"))
+        if self._socket is not None:
+            self._linger(self._socket)
         self._drop()
 
     def __enter__(self) -> Client:
@@ -184,11 +191,10 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
         if wait > 0:
             time.sleep(wait if until is None else max(0.0, min(wait, until - now)))
         if self._not_before <= time.monotonic():
-            # Bounded by the timeout of an answer, not by `until`: a program that polls would give
-            # up each attempt before the server can answer.
-            limit = time.monotonic() + self._settings.timeout
+            # Not bounded by `until`: a program that polls would give up each attempt before the
+            # server can answer.
             try:
-                self._connect(limit)
+                self._connect()
             except (ConnectError, ConnectionLost, NoAnswer):
                 self._not_before = time.monotonic() + self._backoff.delay()
 
@@ -209,10 +215,11 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
             if not self._settings.reconnect:
                 self._fail(ConnectionLost(f"the connection has ended: {why}"))
 
-    def _connect(self, limit: float) -> None:
+    def _connect(self) -> None:
         """Connects to the next server and logs on."""
         address = self._server()
-        self._socket = link = self._dial(address, limit)
+        link, limit = self._dial(address)
+        self._socket = link
         logon = self._session.connected(time.monotonic())
         try:
             while not logon.is_done:
@@ -229,30 +236,67 @@ class Client(BaseClient[None, Subscription, List[Record], int]):
             raise ConnectionLost(f"cannot log on to {address}: {error}") from error
         self._check_logon(logon, address, time.monotonic())
 
-    def _dial(self, address: Address, limit: float) -> socket.socket:
-        wait = max(SHORTEST_WAIT, limit - time.monotonic())
+    def _dial(self, address: Address) -> Tuple[socket.socket, float]:
+        """Connects to the first address of the server that answers, each of which has `timeout`
+        seconds; returns also the end of this time, within which the client logs on."""
         try:
-            link = socket.create_connection((address.host, address.port), timeout=wait)
+            link, limit = self._dial_any(address)
             try:
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 context = address.context(self._settings)
-                if context is None:
-                    return link
-                return context.wrap_socket(link, server_hostname=address.host)
+                if context is not None:
+                    link.settimeout(max(SHORTEST_WAIT, limit - time.monotonic()))
+                    link = context.wrap_socket(link, server_hostname=address.host)
+                return link, limit
             except BaseException:
                 link.close()
                 raise
         except (OSError, UnicodeError) as error:
             raise ConnectError(f"cannot connect to {address}: {error}") from error
 
+    def _dial_any(self, address: Address) -> Tuple[socket.socket, float]:
+        last: OSError = OSError("no such host")
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, place in found:
+            limit = time.monotonic() + self._settings.timeout
+            link = socket.socket(family, kind, protocol)
+            try:
+                link.settimeout(self._settings.timeout)
+                link.connect(place)
+                return link, limit
+            except OSError as error:
+                link.close()
+                last = error
+            except BaseException:
+                link.close()
+                raise
+        raise last
+
+    def _linger(self, link: socket.socket) -> None:
+        """Reads on until the server has read everything and ends the connection, too. Closing a
+        socket with unread bytes would reset the connection, and what the server has not read yet
+        would be lost."""
+        until = time.monotonic() + self._settings.timeout
+        if isinstance(link, ssl.SSLSocket):
+            with contextlib.suppress(OSError):
+                link.settimeout(self._settings.timeout)
+                # Fails if records are unread, but says that this end is over before.
+                link.unwrap()
+        with contextlib.suppress(OSError):
+            link.shutdown(socket.SHUT_WR)
+            while time.monotonic() < until:
+                link.settimeout(max(SHORTEST_WAIT, until - time.monotonic()))
+                if not link.recv(READ_BYTES):
+                    return
+
     def _step(self, link: socket.socket, until: Optional[float]) -> None:
         """Sends pending bytes and reads once, waiting until `until` at most."""
         self._send(link)
         every = self._settings.heartbeat
-        waits = [] if until is None else [until - time.monotonic()]
+        waits = [WAIT_MAX] if until is None else [until - time.monotonic(), WAIT_MAX]
         if every is not None:
             waits.append(every / 2)
-        link.settimeout(max(SHORTEST_WAIT, min(waits)) if waits else None)
+        link.settimeout(max(SHORTEST_WAIT, min(waits)))
         try:
             data = link.recv(READ_BYTES)
         except socket.timeout:

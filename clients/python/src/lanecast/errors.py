@@ -62,7 +62,7 @@ class ProtocolError(LanecastError):
 
 
 class Overrun(LanecastError):
-    """Too many unread bytes for a subscription, which has ended."""
+    """Too many unread bytes for a subscription, which has ended, or in an answer to a query."""
 
 
 class Closed(LanecastError):

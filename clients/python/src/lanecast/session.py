@@ -50,6 +50,7 @@ class Request:
         self.is_done = False
         self.error: Optional[LanecastError] = None
         self.records: List[Record] = []
+        self.record_bytes = 0
         self.answer: Mapping[str, str] = {}
         self.wake: Callable[[], None] = _ignore
 
@@ -58,6 +59,16 @@ class Request:
         self.is_done = True
         self.error = error
         self.wake()
+
+    def add(self, record: Record) -> None:
+        """Adds a record to the answer."""
+        self.records.append(record)
+        self.record_bytes += _bytes(record)
+
+    def restart(self) -> None:
+        """Drops the part of an answer that came with a lost connection."""
+        self.records.clear()
+        self.record_bytes = 0
 
 
 class EventQueue:
@@ -101,6 +112,13 @@ def _bytes(event: Event) -> int:
     if isinstance(event, (Record, Message, OutOfFocus)):
         return EVENT_BYTES + len(event.body)
     return EVENT_BYTES
+
+
+def _too_long(limit: int) -> str:
+    return (
+        f"the answer has more than {limit} bytes: ask for fewer records, by a filter, top and "
+        "skip, or raise queue_bytes_max"
+    )
 
 
 class _Unacknowledged:
@@ -322,7 +340,7 @@ class Session:
             self._write(request)
         for request in requests:
             if request.queue is None:
-                request.records.clear()
+                request.restart()
                 self._write(request)
 
     # Commands from the server.
@@ -367,12 +385,19 @@ class Session:
     def _records(self, header: Mapping[str, str], body: bytes) -> None:
         query, topic = header.get("query_id", ""), header.get("topic", "")
         queue, request = self._queues.get(query), self._requests.get(query)
+        limit = self.settings.queue_bytes_max
         for record, content in wire.read_records(body):
             found = Record(topic, content, record.get("sow_key", ""))
             if queue is not None:
                 self._deliver(queue, found)
-            elif request is not None:
-                request.records.append(found)
+            elif request is not None and not request.is_done:
+                request.add(found)
+                if request.record_bytes > limit:
+                    # The call takes the whole answer, so reading more slowly would not help. The
+                    # server sends the rest, too.
+                    del self._requests[query]
+                    request.restart()
+                    request.end(Overrun(f"{request.what}: {_too_long(limit)}"))
 
     def _deliver(self, queue: EventQueue, event: Event) -> None:
         if queue.has_ended:
@@ -403,6 +428,10 @@ class Session:
             pending = self._unacknowledged.items()
             for key in [key for key, sent in pending if 0 < sent.sequence <= upto]:
                 del self._unacknowledged[key]
+        elif has_failed and ack == "completed" and header.get("query_id", "") in self._queues:
+            # The server cannot sort the records that the subscription would begin with.
+            queue = self._queues.pop(header["query_id"])
+            queue.end(Refused(queue.what, reason))
         elif not key and has_failed and not self.is_logged_on:
             # A TLS server answers so to a client without TLS.
             self.fail(Refused("cannot log on", reason))

@@ -10,6 +10,8 @@ from typing import Callable, Optional, Sequence, Tuple, Union
 
 PORT = 9007
 """The port of a server where none is given."""
+WAIT_MAX = 24 * 60 * 60.0
+"""The longest wait in seconds. Those of the system are bounded, too."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +32,18 @@ class Settings:
     tls: Optional[ssl.SSLContext] = None
     """How to verify servers; by default `tcps://` verifies as the platform does."""
     timeout: float = 10.0
-    """Longest time for connecting and for each answer."""
+    """Longest time for connecting to an address of a server, for each answer, and for sending the
+    rest at the end: a day at most."""
     heartbeat: Optional[int] = None
     """Interval of heartbeats. Three missed ones end a connection, at both ends: leave it None if
     the application may not call the client for longer than that."""
     reconnect: bool = True
     """Whether to reconnect after a lost connection."""
     delay_max: float = 5.0
-    """The longest wait between two attempts to connect."""
+    """The longest wait between two attempts to connect: a day at most."""
     queue_bytes_max: int = 64 << 20
-    """Most bytes of unread events of one subscription; more ends it."""
+    """Most bytes of unread events of one subscription; more ends it. Also the most bytes of an
+    answer to a query; more fails it."""
     unacknowledged_max: int = 4_096
     """Most published messages without an acknowledgement."""
     on_state: Optional[Callable[[str, str], None]] = None
@@ -48,8 +52,10 @@ class Settings:
     def __post_init__(self) -> None:
         if self.acknowledge not in ("processed", "persisted"):
             raise ValueError("acknowledge is processed or persisted")
-        if self.timeout <= 0 or self.delay_max <= 0 or self.unacknowledged_max <= 0:
-            raise ValueError("timeout, delay_max and unacknowledged_max are more than 0")
+        if self.unacknowledged_max <= 0:
+            raise ValueError("unacknowledged_max is more than 0")
+        if not (0 < self.timeout <= WAIT_MAX and 0 < self.delay_max <= WAIT_MAX):
+            raise ValueError("timeout and delay_max are more than 0, and a day (86400) at most")
         if self.heartbeat is not None and not 1 <= self.heartbeat <= 3_600:
             raise ValueError("heartbeat is 1 to 3600 seconds, or None")
 
