@@ -12,6 +12,8 @@ import { encoder, number, PROTOCOL_VERSION, readHeader, readRecords, writeMessag
 const VERSION = "0.1.0";
 /** Missed heartbeats after which the connection counts as lost. */
 const MISSED_MAX = 3;
+/** The longest wait, a day in milliseconds. Timers of browsers fire at once beyond 24 days. */
+const WAIT_MAX = 24 * 60 * 60 * 1000;
 /** First wait before reconnecting, in milliseconds; it doubles each time. */
 const FIRST_DELAY = 50;
 
@@ -25,6 +27,7 @@ const FIRST_DELAY = 50;
  * @property {boolean} [isRepeatable]
  * @property {Subscription} [subscription]
  * @property {Event[]} records
+ * @property {number} bytes  Bytes of the bodies of these records.
  * @property {(header: Record<string, string>) => void} resolve
  * @property {(error: LanecastError) => void} reject
  */
@@ -37,6 +40,12 @@ export class Connection {
     this.settings = { name: "", user: "", password: "", messageType: "json",
       acknowledge: "processed", timeout: 10_000, heartbeat: 0, delayMax: 5_000,
       waitingMax: 100_000, waitingBytesMax: 64 << 20, onState: () => {}, WebSocket: globalThis.WebSocket, ...settings };
+    for (const wait of ["timeout", "heartbeat", "delayMax"]) {
+      const value = this.settings[/** @type {"timeout"|"heartbeat"|"delayMax"} */ (wait)] ?? 0;
+      if (!(value >= 0 && value <= WAIT_MAX)) {
+        throw new LanecastError(`${wait} is not from 0 to ${WAIT_MAX} ms, a day`);
+      }
+    }
     /** @type {any} */
     this.socket = null;
     this.isLoggedOn = false;
@@ -80,7 +89,7 @@ export class Connection {
       /** @type {Event[]} */
       const records = [];
       /** @type {Request} */
-      const request = { what, header, until, records, isRepeatable: true, ...more,
+      const request = { what, header, until, records, bytes: 0, isRepeatable: true, ...more,
         resolve: (answer) => {
           clearTimeout(timer);
           resolve({ header: answer, records: request.records });
@@ -183,11 +192,11 @@ export class Connection {
       subscription.put(new Event("resumed", "", "", undefined, this.why));
       const { header } = subscription, what = `cannot subscribe to ${header.topic}`;
       this.write({ what, header, until: "processed", isRepeatable: true, subscription,
-        records: [], resolve: () => {}, reject: () => {} });
+        records: [], bytes: 0, resolve: () => {}, reject: () => {} });
     }
     for (const request of requests) {
       if (request.subscription?.hasDelivered) continue;
-      request.records.length = 0;
+      request.records.length = request.bytes = 0;
       this.write(request);
     }
     this.startHeartbeats();
@@ -300,7 +309,7 @@ export class Connection {
     } else if (cmd === "sow") {
       for (const [key, body] of readRecords(message.subarray(at))) {
         const record = new Event("record", topic, key, body);
-        this.requests.get(query_id)?.records.push(record);
+        this.answer(query_id, record);
         this.deliver(query_id, record);
       }
     } else if (cmd === "group_end") {
@@ -310,6 +319,24 @@ export class Connection {
     } else if (cmd !== "group_begin" && cmd !== "heartbeat") {
       throw new ProtocolError(`${cmd} is no command of a server`);
     }
+  }
+
+  /**
+   * Adds a record to the answer of a query. The call takes all of it at once, so that a query fails
+   * whose answer is too long; the server sends the rest, too.
+   * @param {string} id @param {Event} record
+   */
+  answer(id, record) {
+    const request = this.requests.get(id);
+    if (request === undefined) return;
+    request.records.push(record);
+    request.bytes += record.body.length;
+    const { waitingMax, waitingBytesMax } = this.settings;
+    if (request.records.length <= waitingMax && request.bytes <= waitingBytesMax) return;
+    const limit = request.bytes > waitingBytesMax ? `${waitingBytesMax} bytes` : `${waitingMax} records`;
+    this.requests.delete(id);
+    request.reject(new LanecastError(`${request.what}: the answer has more than ${limit}: ask for ` +
+      "fewer records, by a filter, top and skip, or raise waitingMax and waitingBytesMax"));
   }
 
   /** @param {string} name @param {Event} event */
@@ -340,6 +367,10 @@ export class Connection {
       this.sent.delete(id);
       if (!hasFailed && reason.startsWith("duplicate")) this.duplicates += 1;
       if (hasFailed) this.refusal ??= new Refused(`cannot publish (command ${id})`, reason);
+    } else if (hasFailed && ack === "completed" && this.subscriptions.has(header.query_id)) {
+      // The server cannot sort the records that the subscription would begin with.
+      const subscription = /** @type {Subscription} */ (this.subscriptions.get(header.query_id));
+      this.end(subscription, new Refused(`cannot subscribe to ${subscription.header.topic}`, reason));
     } else if (ack === "persisted" && id === "" && !hasFailed) {
       const upTo = number(header, "seq");
       for (const [key, { sequence }] of this.sent) {

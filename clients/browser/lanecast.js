@@ -17,12 +17,15 @@
  * @property {string} [password]
  * @property {string} [messageType]  json (the default), nvfix, fix, xml or binary.
  * @property {"processed"|"persisted"} [acknowledge]  The acknowledgement that completes a published message.
- * @property {number} [timeout]  Longest time for connecting and for each answer.
+ * @property {number} [timeout]  Longest time for connecting and for each answer: a day at most, like
+ *   the other times.
  * @property {number} [heartbeat]  Interval of heartbeats, whole seconds. Leave it out in pages that
  *   may be in the background, where browsers slow down timers.
  * @property {number} [delayMax]  The longest wait between two attempts to connect.
- * @property {number} [waitingMax]  Most unread events of a subscription; more ends it.
- * @property {number} [waitingBytesMax]  Most unread bytes of their bodies, except for one event.
+ * @property {number} [waitingMax]  Most unread events of a subscription; more ends it. Also the most
+ *   records of an answer to a query; more fails it.
+ * @property {number} [waitingBytesMax]  Most unread bytes of their bodies, except for one event; most
+ *   bytes of the records of an answer.
  * @property {(state: "connected"|"waiting"|"failed", why: string) => void} [onState]
  * @property {new (url: string) => any} [WebSocket]  Replaces the browser's WebSocket.
  *
@@ -148,7 +151,10 @@ export class Client extends Connection {
     return number(done.header, "records_deleted");
   }
 
-  /** Closes the connection. Unacknowledged messages may be lost. */
+  /**
+   * Closes the connection. The browser sends what was published before, but tells of no failure:
+   * await `flush` first.
+   */
   close() {
     this.fail(new LanecastError("the client has been closed"));
   }

@@ -303,3 +303,57 @@ test("hostile messages end the client with an error", async () => {
   await client.flush();
   client.close();
 });
+
+test("records that cannot be sorted end their subscription once", async () => {
+  const { client, opened } = await desk(undefined, { name: "desk" });
+  for (const isResumed of [false, true]) {
+    const orders = await client.queryAndSubscribe("orders", { orderBy: "/id" });
+    if (isResumed) {
+      opened.at(-1).cut();
+      assert.equal((await orders.next()).kind, "resumed");
+      await until(() => commands(opened.at(-1)).includes("sow_and_subscribe"));
+    }
+    const before = opened.at(-1).said.length;
+    const failure = { cmd: "ack", ack_type: "completed", status: "failure", cmd_id: "999",
+      query_id: orders.name, reason: "too much to sort" };
+    opened.at(-1).say(failure);
+    await assert.rejects(orders.next(), (error) => error instanceof Refused
+      && error.message === "cannot subscribe to orders: the server says: too much to sort");
+    assert.equal(opened.at(-1).said.length, before, "there is nothing to unsubscribe");
+    const count = opened.length;
+    opened.at(-1).cut();
+    await until(() => opened.length > count && client.isLoggedOn);
+    assert.deepEqual(commands(opened.at(-1)), ["logon"]);
+    opened.at(-1).say(failure);
+  }
+  client.close();
+});
+
+test("the records of an answer are bounded", async () => {
+  for (const limits of [{ waitingMax: 2 }, { waitingBytesMax: 30 }]) {
+    const { client } = await desk((socket, header) => {
+      if (header.cmd !== "sow") return false;
+      const { cmd_id: query_id, topic } = header;
+      for (let left = Number(topic); left > 0; left--) {
+        socket.say({ cmd: "sow", topic, query_id }, `{"k":"1","l":15}${"x".repeat(15)}`);
+      }
+      socket.ack(header);
+      return true;
+    }, limits);
+    assert.equal((await client.query("2")).length, 2);
+    await assert.rejects(client.query("9"), /cannot query 9: the answer has more than (2 rec|30 by)/);
+    assert.equal((await client.query("1")).length, 1);
+    client.close();
+  }
+});
+
+test("waits are a day at most", async () => {
+  const { Socket } = sockets((socket, header) => socket.ack(header));
+  for (const wait of ["timeout", "heartbeat", "delayMax"]) {
+    for (const value of [-1, 86_400_001, 2 ** 31, Infinity, NaN]) {
+      const connected = Client.connect(URL, { WebSocket: Socket, [wait]: value });
+      await assert.rejects(connected, new RegExp(`${wait} is not from 0 to 86400000 ms, a day`));
+    }
+  }
+  (await Client.connect(URL, { WebSocket: Socket, timeout: 86_400_000 })).close();
+});
