@@ -57,5 +57,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("the table has {} order", table.len());
     println!("{} orders deleted", client.delete("orders", "/id > 0")?);
+    client.close()?;
     Ok(())
 }

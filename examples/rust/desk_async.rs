@@ -50,5 +50,6 @@ async fn desk(server: String) -> Result<(), Box<dyn Error>> {
     for (symbol, reader) in SYMBOLS.iter().zip(readers) {
         println!("{symbol}: {} orders above 50", reader.await??);
     }
+    client.close().await?;
     Ok(())
 }

@@ -41,8 +41,10 @@ use tokio::time::timeout;
 
 /// An asynchronous client of a content server. A task drives its connection.
 ///
-/// Dropping the last clone and the last subscription sends pending bytes, without waiting for
-/// acknowledgements: call [`flush`](Self::flush) first.
+/// End it by [`close`](Self::close), which says whether the server has everything. Dropping the
+/// last clone and the last subscription of a connected client leaves it to the client's task to
+/// send pending bytes, within [`Settings::patience`]: as long as its runtime runs, and without
+/// telling of a failure.
 #[derive(Clone, Debug)]
 pub struct Client {
     handle: Arc<Handle>,
@@ -162,6 +164,21 @@ impl Client {
         timeout(self.patience, flushed)
             .await
             .unwrap_or_else(|_| Err(self.no_answer("cannot flush")))
+    }
+
+    /// Waits until the server has acknowledged all published messages, as [`flush`](Self::flush)
+    /// does, and ends the client, with all its clones and subscriptions.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush). The client has ended then, too.
+    pub async fn close(self) -> Result<(), ClientError> {
+        let flushed = self.flush().await;
+        let shared = &self.handle.shared;
+        shared.close();
+        let ended = shared.wait(|state| state.has_ended.then_some(()));
+        // A server that does not end the connection, too, has acknowledged everything all the same.
+        drop(timeout(self.patience, ended).await);
+        flushed
     }
 
     /// Number of messages that the server acknowledged as duplicates: sent again after a lost

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A blocking client of a content server. Two threads of its own do the network's work.
 ///
-/// Dropping it sends pending bytes, without waiting for acknowledgements: call
-/// [`flush`](Self::flush) first.
+/// End it by [`close`](Self::close), which says whether the server has everything. Dropping a
+/// connected client sends pending bytes and waits until the server has read them, for at most
+/// [`Settings::patience`], but tells of no failure; without a connection they are lost.
 #[derive(Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -110,6 +111,16 @@ impl Client {
         })
     }
 
+    /// Waits until the server has acknowledged all published messages, as [`flush`](Self::flush)
+    /// does, and ends the client.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush). The client has ended then, too: dropping it sends what is
+    /// pending.
+    pub fn close(mut self) -> Result<(), ClientError> {
+        self.flush()
+    }
+
     /// Number of messages that the server acknowledged as duplicates: sent again after a lost
     /// connection, or published by another client under this client's name.
     pub fn duplicates(&self) -> u64 {
@@ -192,12 +203,13 @@ impl Client {
         self.shared.with(|session| session.unsubscribe(name));
     }
 
-    /// The next event; `None` after `timeout`. Without a timeout it waits for ever.
+    /// The next event; `None` after `timeout`. Without a timeout, or with one whose end is beyond
+    /// the clock, it waits for ever.
     ///
     /// # Errors
     /// If the connection has ended for good, or the server refused a message.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Event>, ClientError> {
-        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let next = self.shared.wait(until, |session| match session.next_event() {
             Some(event) => Some(Ok(event)),
             None => session.take_refusal().err().map(Err),

@@ -4,13 +4,13 @@
 //! for the network.
 
 use crate::error::ClientError;
-use crate::server_address::ServerAddress;
 use crate::session::{Next, Session};
 use crate::settings::{StateHandler, parse_server};
 use crate::tls::Tls;
 use crate::tls_session::{SharedTls, TlsSession, handshake_ended};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -75,26 +75,44 @@ impl Shared {
 
     /// Wakes all waiters and reports state changes.
     fn push_event(&self) {
-        self.changed.notify_all();
-        self.output_ready.notify_all();
-        let Some(StateHandler(watch)) = &self.watcher else { return };
+        self.wake_all();
+        let Some(watcher) = &self.watcher else { return };
         loop {
-            let state = self.lock().next_state();
-            match state {
-                Some(state) => watch(&state),
-                None => return,
+            let Some(state) = self.lock().next_state() else { return };
+            if let Err(error) = watcher.call(&state) {
+                self.fail(error);
             }
         }
     }
 
-    pub(crate) fn close(&self) {
-        self.lock().close();
+    fn wake_all(&self) {
         self.changed.notify_all();
         self.output_ready.notify_all();
     }
 
+    pub(crate) fn close(&self) {
+        self.lock().close();
+        self.wake_all();
+    }
+
+    fn fail(&self, error: ClientError) {
+        self.lock().fail(error);
+        self.wake_all();
+    }
+
+    /// Does the work of a thread; a panic ends the session, which fails all calls that wait.
+    fn guard(&self, thread: &'static str, work: impl FnOnce()) {
+        if let Err(panic) = panic::catch_unwind(AssertUnwindSafe(work)) {
+            self.fail(ClientError::panicked(thread, &*panic));
+        }
+    }
+
     /// Connects, reads, and reconnects until the session ends.
     pub(crate) fn run(self: &Arc<Self>) {
+        self.guard("the client's reading thread", || self.drive());
+    }
+
+    fn drive(self: &Arc<Self>) {
         loop {
             let next = self.lock().next_step(Instant::now());
             match next {
@@ -129,6 +147,7 @@ impl Shared {
             Ok(_) => self.read(stream, tls_layer).err().unwrap_or(ClientError::Closed),
             Err(error) => ClientError::ended(error.kind(), &error.to_string()),
         };
+        self.linger(stream);
         self.lock().closed(Instant::now(), error);
         // Shutting the socket down makes the writer notice, if it has not ended yet.
         drop(stream.shutdown(Shutdown::Both));
@@ -146,11 +165,39 @@ impl Shared {
         let (shared, stream, tls_layer) =
             (Arc::clone(self), stream.try_clone()?, tls_layer.clone());
         thread::Builder::new().name("lanecast-write".into()).spawn(move || {
+            let mut end = Shutdown::Both;
+            shared.guard("the client's writing thread", || {
+                if shared.write(&stream, &tls_layer).is_ok() {
+                    drop((&stream).write_all(&tls_layer.close_notify()));
+                    // The server answers with its own end, after reading everything.
+                    end = Shutdown::Write;
+                }
+            });
             // After success or failure alike: end the stream, so that the reader notices.
-            drop(shared.write(&stream, &tls_layer));
-            drop((&stream).write_all(&tls_layer.close_notify()));
-            drop(stream.shutdown(Shutdown::Both));
+            drop(stream.shutdown(end));
         })
+    }
+
+    /// At the end of a closed session: reads on, and drops what it reads, until the server has read
+    /// everything and ends the connection, too, for at most `patience`. Closing a socket with
+    /// unread bytes would reset the connection, and what the server has not read yet would be lost.
+    fn linger(&self, mut stream: &TcpStream) {
+        let patience = self.lock().settings().patience;
+        let (until, mut buffer) = (Instant::now() + patience, vec![0; READ_BYTES]);
+        while self.lock().is_closing() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+                return;
+            }
+            match stream.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    _ => return,
+                },
+            }
+        }
     }
 
     /// Reads until the connection ends or must be closed.
@@ -225,6 +272,10 @@ fn wait_on<'a>(
     }
 }
 
+pub(crate) fn no_address() -> io::Error {
+    io::Error::new(ErrorKind::NotFound, "no such host")
+}
+
 pub(crate) fn ended() -> ClientError {
     ClientError::ended(ErrorKind::UnexpectedEof, "the server has closed it")
 }
@@ -234,9 +285,10 @@ fn connect(
     patience: Duration,
     tls: Option<&Tls>,
 ) -> Result<(TcpStream, SharedTls), ClientError> {
-    let until = Instant::now() + patience;
     let at = parse_server(server)?;
-    let made = dial(&at, patience).and_then(|stream| {
+    let addresses = (at.host(), at.port()).to_socket_addrs();
+    let dialled = addresses.and_then(|addresses| dial(addresses, patience));
+    let made = dialled.and_then(|(stream, until)| {
         let tls_session = tls.map(|tls| handshake(&stream, tls, at.host(), until)).transpose()?;
         Ok((stream, tls_session.map(SharedTls::from).unwrap_or_default()))
     });
@@ -244,14 +296,20 @@ fn connect(
     made.map_err(|error| ClientError::Connect { server, error: Arc::new(error) })
 }
 
-fn dial(at: &ServerAddress, patience: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(ErrorKind::NotFound, "no such host");
-    for address in (at.host(), at.port()).to_socket_addrs()? {
+/// Connects to the first address that answers, each of which has `patience`; returns also the
+/// deadline of the handshake with it.
+fn dial(
+    addresses: impl Iterator<Item = SocketAddr>,
+    patience: Duration,
+) -> io::Result<(TcpStream, Instant)> {
+    let mut last = no_address();
+    for address in addresses {
+        let until = Instant::now() + patience;
         match TcpStream::connect_timeout(&address, patience) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_write_timeout(Some(patience))?;
-                return Ok(stream);
+                return Ok((stream, until));
             }
             Err(error) => last = error,
         }
@@ -293,5 +351,36 @@ fn handshake(
                 _ => return Err(error),
             },
         };
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    /// Time for each address.
+    pub(crate) const SHARE: Duration = Duration::from_millis(200);
+
+    /// An address that does not answer, and the connections that keep it so: more are not accepted.
+    pub(crate) fn dead_address() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut connections = Vec::new();
+        while let Ok(connection) = TcpStream::connect_timeout(&address, SHARE) {
+            connections.push(connection);
+        }
+        (address, (listener, connections))
+    }
+
+    #[test]
+    fn each_address_has_its_share_of_time() {
+        let (dead, _connections) = dead_address();
+        let live = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let live = live.local_addr().expect("an address");
+        let start = Instant::now();
+        let (stream, until) = dial([dead, live].into_iter(), SHARE).expect("the second answers");
+        assert_eq!(stream.peer_addr().expect("connected"), live);
+        assert!(until >= start + 2 * SHARE, "the handshake has a share, too");
     }
 }

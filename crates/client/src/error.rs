@@ -2,6 +2,7 @@
 
 use crate::server_address::ServerAddressError;
 use lanecast_wire::command::{HeaderError, PROTOCOL_VERSION};
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 
@@ -107,9 +108,31 @@ pub enum ClientError {
     /// Received bytes violate the protocol.
     #[error("the server sent an invalid message: {0}")]
     Garbage(HeaderError),
+    /// The answer to a query is longer than the limit of unread bytes.
+    #[error(
+        "{what}: the answer has more than {limit} bytes: ask for fewer records, by a filter, top \
+         and skip, or raise unread_bytes_max"
+    )]
+    AnswerTooLong {
+        /// The request.
+        what: String,
+        /// The limit.
+        limit: usize,
+    },
     /// Too many unread events.
     #[error("more than {0} bytes of messages are unread: read them before the next request")]
     Overrun(usize),
+    /// A callback of the application panicked, or the client itself. The session has ended.
+    #[error("{what} panicked: {message}")]
+    Panicked {
+        /// The code that panicked.
+        what: &'static str,
+        /// Message of the panic.
+        message: String,
+    },
+    /// The runtime of the asynchronous client was shut down.
+    #[error("the runtime that drives the client was shut down: close the client before")]
+    RuntimeEnded,
     /// The client was closed.
     #[error("the client was closed")]
     Closed,
@@ -124,6 +147,13 @@ impl From<HeaderError> for ClientError {
 impl ClientError {
     pub(crate) fn ended(kind: io::ErrorKind, why: &str) -> Self {
         io::Error::new(kind, why.to_owned()).into()
+    }
+
+    /// The error for a caught panic.
+    pub(crate) fn panicked(what: &'static str, panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self::Panicked { what, message: text.unwrap_or_else(|| "no message".to_owned()) }
     }
 }
 

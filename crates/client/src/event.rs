@@ -57,7 +57,8 @@ pub enum Event {
         /// The subscription.
         subscription: String,
     },
-    /// The server ended the subscription.
+    /// The server ended the subscription: it refused it after a lost connection, or cannot sort the
+    /// records that the subscription begins with. It is not placed anew.
     Ended {
         /// The subscription.
         subscription: String,

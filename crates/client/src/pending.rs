@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Answer {
     pub(crate) records: Vec<Record>,
     pub(crate) deleted: u64,
+    /// Approximate memory of the records.
+    bytes: usize,
 }
 
 /// A request that waits for its answer.
@@ -38,8 +40,22 @@ impl PendingRequests {
         self.pending.insert(command, pending);
     }
 
-    pub(crate) fn get_mut(&mut self, command: u64) -> Option<&mut PendingRequest> {
-        self.pending.get_mut(&command)
+    /// Adds a record to the answer of a query. The query fails if its answer exceeds `bytes_max`:
+    /// the caller takes all of it at once, so that nothing is gained by reading more slowly.
+    pub(crate) fn add_record(&mut self, command: u64, record: Record, bytes_max: usize) {
+        let Some(pending) = self.pending.get_mut(&command) else { return };
+        // The server sends the rest of a failed query, too.
+        if pending.done.is_some() {
+            return;
+        }
+        pending.answer.bytes += size_of::<Record>() + record.body.len();
+        if pending.answer.bytes > bytes_max {
+            let what = pending.what.to_owned();
+            pending.done = Some(Err(ClientError::AnswerTooLong { what, limit: bytes_max }));
+            pending.answer = Answer::default();
+        } else {
+            pending.answer.records.push(record);
+        }
     }
 
     /// Handles an acknowledgement. Returns whether the request was refused, once that is known.
@@ -52,6 +68,10 @@ impl PendingRequests {
         let acks = header.acks()?;
         let deleted = header.number(Field::RecordsDeleted)?;
         let Some(pending) = self.pending.get_mut(&command) else { return Ok(None) };
+        // A request that has failed keeps its error.
+        if matches!(pending.done, Some(Err(_))) {
+            return Ok(None);
+        }
         pending.answer.deleted = deleted.unwrap_or(pending.answer.deleted);
         let is_refused = refusal.is_some();
         if let Some(reason) = refusal {

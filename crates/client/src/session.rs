@@ -154,6 +154,11 @@ impl Session {
         }
     }
 
+    /// Whether the application has closed the session: its last bytes are still to be sent.
+    pub(crate) fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Ended(ClientError::Closed))
+    }
+
     /// The error that ended the session.
     pub(crate) fn failure(&self) -> Option<&ClientError> {
         match &self.phase {
@@ -388,8 +393,8 @@ impl Session {
             let record = Record { key, body: body.to_vec() };
             if self.subscriptions.contains(&subscription) {
                 self.events.push(Event::Record { subscription: subscription.clone(), record });
-            } else if let Some(pending) = query.and_then(|command| self.pending.get_mut(command)) {
-                pending.answer.records.push(record);
+            } else if let Some(command) = query {
+                self.pending.add_record(command, record, self.settings.unread_bytes_max);
             }
         }
         Ok(())
@@ -427,12 +432,24 @@ impl Session {
         } else if !self.published.acknowledge(command, is_duplicate, reason.as_ref()) {
             match self.subscriptions.resumed(command, reason) {
                 Ok(event) => event.into_iter().for_each(|event| self.events.push(event)),
-                Err(reason) => {
-                    if let Some(is_refused) = self.pending.acknowledge(command, header, reason)? {
-                        self.subscriptions.answered(command, is_refused);
-                    }
-                }
+                Err(reason) => self.answered(command, header, reason)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Handles the answer to a request, or the late failure of a subscription's query.
+    fn answered(
+        &mut self,
+        command: u64,
+        header: &Header<'_>,
+        reason: Option<String>,
+    ) -> Result<(), ClientError> {
+        if let Some(is_refused) = self.pending.acknowledge(command, header, reason.clone())? {
+            self.subscriptions.answered(command, is_refused);
+        } else if let Some(reason) = reason {
+            let event = self.subscriptions.query_failed(header, reason);
+            event.into_iter().for_each(|event| self.events.push(event));
         }
         Ok(())
     }

@@ -5,10 +5,11 @@ use crate::event::State;
 use crate::server_address::ServerAddress;
 use crate::tls::Tls;
 use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest timeout and longest interval of heartbeats.
+/// Longest timeout, interval of heartbeats, and wait before reconnecting.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The identity of a client, and the type of its messages.
@@ -49,7 +50,7 @@ impl fmt::Debug for Identity {
 pub struct Reconnect {
     /// The first wait.
     pub delay_min: Duration,
-    /// The longest wait.
+    /// The longest wait: a day at most.
     pub delay_max: Duration,
 }
 
@@ -74,6 +75,17 @@ pub enum AckLevel {
 #[derive(Clone)]
 pub struct StateHandler(pub(crate) Arc<dyn Fn(&State) + Send + Sync>);
 
+impl StateHandler {
+    /// Calls the callback.
+    ///
+    /// # Errors
+    /// If it panics: on its thread the panic would leave all calls of the client waiting.
+    pub(crate) fn call(&self, state: &State) -> Result<(), ClientError> {
+        let called = panic::catch_unwind(AssertUnwindSafe(|| (self.0)(state)));
+        called.map_err(|panic| ClientError::panicked("the callback on_state", &*panic))
+    }
+}
+
 impl fmt::Debug for StateHandler {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("StateHandler")
@@ -96,14 +108,15 @@ pub struct Settings {
     /// Interval of heartbeats in whole seconds, for both ends; three missed ones end the
     /// connection. Without it only TCP detects a dead peer.
     pub heartbeat: Option<Duration>,
-    /// The timeout of connecting, of each answer, and of waiting for room: a day at most.
+    /// The timeout of connecting to an address of a server and of logging on, of each answer, of
+    /// waiting for room, and of sending the rest at the end: a day at most.
     pub patience: Duration,
     /// The acknowledgement until which messages are retained.
     pub acknowledge: AckLevel,
     /// The most bytes of unacknowledged messages.
     pub unacknowledged_bytes_max: usize,
     /// The most bytes of unread events: of all subscriptions together, or, in the asynchronous
-    /// client, of each.
+    /// client, of each. Also the most bytes of an answer to a query.
     pub unread_bytes_max: usize,
     /// The callback for state changes; see [`on_state`](Self::on_state).
     pub watcher: Option<StateHandler>,
@@ -139,7 +152,8 @@ impl Settings {
     }
 
     /// Calls `watch` with each state of the connection, on the thread that drives it: it should be
-    /// quick and cannot call the client.
+    /// quick and cannot call the client. If it panics, the client ends with
+    /// [`ClientError::Panicked`].
     #[must_use]
     pub fn on_state(mut self, watch: impl Fn(&State) + Send + Sync + 'static) -> Self {
         self.watcher = Some(StateHandler(Arc::new(watch)));
@@ -160,8 +174,10 @@ impl Settings {
             return wrong("timeout is zero: make it 1 s or more");
         }
         // The end of a longer wait may lie beyond the clock.
-        if self.patience > WAIT_MAX || self.heartbeat.is_some_and(|every| every > WAIT_MAX) {
-            return wrong("timeout or heartbeat is longer than a day: make it shorter");
+        let delay_max = self.reconnect.map(|wait| wait.delay_max);
+        let waits = [Some(self.patience), self.heartbeat, delay_max];
+        if waits.into_iter().flatten().any(|wait| wait > WAIT_MAX) {
+            return wrong("timeout, heartbeat or delay_max is longer than a day: make it shorter");
         }
         if self
             .heartbeat
@@ -192,13 +208,18 @@ mod tests {
 
     #[test]
     fn waits_beyond_the_clock_are_refused() {
-        let settings = |patience, heartbeat| Settings {
+        let settings = |patience, heartbeat, delay_max| Settings {
             patience,
             heartbeat,
+            reconnect: Some(Reconnect { delay_max, ..Reconnect::default() }),
             ..Settings::once("127.0.0.1:9007", Identity::default())
         };
-        settings(WAIT_MAX, Some(WAIT_MAX)).check().expect("a day");
-        for wrong in [settings(Duration::MAX, None), settings(WAIT_MAX, Some(2 * WAIT_MAX))] {
+        settings(WAIT_MAX, Some(WAIT_MAX), WAIT_MAX).check().expect("a day");
+        for wrong in [
+            settings(Duration::MAX, None, WAIT_MAX),
+            settings(WAIT_MAX, Some(2 * WAIT_MAX), WAIT_MAX),
+            settings(WAIT_MAX, None, Duration::MAX),
+        ] {
             let words = wrong.check().expect_err("too long").to_string();
             assert!(words.contains("longer than a day"), "{words}");
         }

@@ -86,6 +86,15 @@ impl Subscriptions {
         }))
     }
 
+    /// Handles the failure of the query that a subscription begins with: the server has ended the
+    /// subscription. Returns the event for the application if it was active.
+    pub(super) fn query_failed(&mut self, header: &Header<'_>, reason: String) -> Option<Event> {
+        let subscription = text(header, Field::QueryId)?;
+        self.active.remove(&subscription)?;
+        let what = "cannot query and subscribe".to_owned();
+        Some(Event::Ended { subscription, error: ClientError::Refused { what, reason } })
+    }
+
     /// A message with those of its subscriptions that are still active.
     pub(super) fn message(&self, header: &Header<'_>) -> Result<Option<Message>, ClientError> {
         let names = text(header, Field::SubscriptionIds).unwrap_or_default();

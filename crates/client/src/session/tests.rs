@@ -251,6 +251,58 @@ fn records_are_asked_for_again_and_a_query_is_answered_late() {
     assert_eq!(told, expected);
 }
 
+#[test]
+fn a_subscription_whose_records_cannot_be_sorted_ends_once_and_is_not_placed_anew() {
+    for is_resumed in [false, true] {
+        let mut world = World::new(named("desk"));
+        world.settle();
+        let request =
+            SubscribeRequest::records("t", &Query::default(), &SubscribeOptions::default());
+        let (command, name) = world.client.subscribe(request);
+        world.settle();
+        world.client.take_answer(command).expect("an answer").expect("accepted");
+        if is_resumed {
+            world.cut();
+            world.settle();
+        }
+        world.events();
+        let failure = format!(r#","query_id":"{name}","reason":"too much to sort""#);
+        let failure = format!(r#"{{"c":"ack","a":"completed","status":"failure"{failure}}}"#);
+        // The command's id is the one of the last time that it was placed.
+        world.server.say(&failure.replace("}", r#","cid":"99"}"#));
+        world.settle();
+        let events = world.events();
+        let [Event::Ended { subscription, error }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(*subscription, name);
+        let words = "cannot query and subscribe: the server says: too much to sort";
+        assert_eq!(error.to_string(), words);
+        world.cut();
+        world.settle();
+        assert_eq!(world.server.subscription, None);
+        assert!(world.events().is_empty());
+        // One that tells of another subscription changes nothing.
+        world.server.say(&failure);
+        world.settle();
+        assert!(world.events().is_empty());
+    }
+}
+
+#[test]
+fn the_bytes_of_an_answer_are_bounded() {
+    let mut world = World::new(Settings { unread_bytes_max: 1_000, ..named("desk") });
+    world.settle();
+    let query = |world: &mut World| {
+        let command = world.client.query("t", &Query::default());
+        world.settle();
+        world.client.take_answer(command).expect("an answer")
+    };
+    world.client.publish(&Publication::of("t", &[b'x'; 1_000])).expect("there is room");
+    let error = query(&mut world).expect_err("it is too long");
+    assert!(matches!(error, ClientError::AnswerTooLong { limit: 1_000, .. }), "{error}");
+    world.client.publish(&Publication::of("t", &[b'x'; 500])).expect("there is room");
+    assert_eq!(query(&mut world).expect("it is short enough").records.len(), 1);
+}
+
 fn shown(event: &Event, name: &str) -> String {
     assert_eq!(event.subscriptions(), [name]);
     let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();

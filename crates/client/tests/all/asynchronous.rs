@@ -145,6 +145,34 @@ fn an_unread_subscription_ends_without_delaying_others() {
     });
 }
 
+#[test]
+fn records_that_cannot_be_sorted_end_their_subscription_alone() {
+    let served = Served::with(|config| config.query_sort_bytes = 1 << 10);
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let client = connect(&served.address()).await;
+        for id in 0..1_000 {
+            let record = format!(r#"{{"id":{id}}}"#);
+            client.publish("stock", record.as_bytes()).await.expect("there is room");
+        }
+        let mut all = client.subscribe("stock", Some("/qty > 0")).await.expect("a filter");
+        let sorted = Query { order_by: Some("/id DESC".to_owned()), ..Query::default() };
+        let options = SubscribeOptions::default();
+        let error = match client.query_and_subscribe("stock", &sorted, &options).await {
+            // The server had answered before the call looked.
+            Err(error) => error,
+            Ok(mut sorted) => timeout(PATIENCE, sorted.next())
+                .await
+                .expect("it comes")
+                .map(drop)
+                .expect_err("it cannot be sorted"),
+        };
+        assert!(error.to_string().contains("top_n"), "{error}");
+        client.publish("stock", br#"{"id":1,"qty":1}"#).await.expect("there is room");
+        assert_eq!(body(all.next().await.expect("connected")), r#"{"id":1,"qty":1}"#);
+    });
+}
+
 /// Reads until the message of that number has come; how often the subscription was resumed.
 async fn read_to(subscription: &mut Subscription, last: u64) -> u64 {
     let (mut resumed, mut before) = (0, None);

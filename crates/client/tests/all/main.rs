@@ -5,6 +5,7 @@ mod asynchronous;
 #[path = "../../../tls/tests/all/certificates.rs"]
 mod certificates;
 mod cuts;
+mod ends;
 mod secrecy;
 mod talk;
 mod test_server;

@@ -144,6 +144,31 @@ fn records_are_followed_from_the_question_on() {
 }
 
 #[test]
+fn records_that_cannot_be_sorted_end_their_subscription_alone() {
+    let served = Served::with(|config| config.query_sort_bytes = 1 << 10);
+    let mut client = json(&served.address());
+    for id in 0..1_000 {
+        client.publish("stock", format!(r#"{{"id":{id}}}"#).as_bytes()).expect("it is taken");
+    }
+    client.flush().expect("all were");
+    let all = client.subscribe("stock", None).expect("a topic");
+    let sorted = Query { order_by: Some("/id DESC".to_owned()), ..Query::default() };
+    let error = match client.query_and_subscribe("stock", &sorted, &SubscribeOptions::default()) {
+        // The server had answered before the call looked.
+        Err(error) => error,
+        Ok(name) => match client.next(PATIENCE).expect("connected").expect("it comes") {
+            Event::Ended { subscription, error } if subscription == name => error,
+            other => panic!("{other:?}"),
+        },
+    };
+    assert!(error.to_string().contains("top_n"), "{error}");
+    client.publish("stock", br#"{"id":1,"qty":1}"#).expect("it is taken");
+    let event = client.next(PATIENCE).expect("connected").expect("it comes");
+    assert!(matches!(event, Event::Message(message) if message.subscriptions == [all]));
+    client.close().expect("the connection goes on");
+}
+
+#[test]
 fn deltas_arrive_without_the_records_before() {
     beside(|server| {
         let mut client = json(server);
