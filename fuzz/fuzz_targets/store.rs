@@ -8,7 +8,7 @@ use lanecast_persistence::{
 };
 use lanecast_sim::persistence::log::SimLog;
 use lanecast_sim::rng::SimRng;
-use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
+use lanecast_wire::store::{LogRecord, STORE_VERSION, StoreAddress, StoreFrame};
 use libfuzzer_sys::fuzz_target;
 
 const SESSION: u64 = 1;
@@ -122,7 +122,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, left) = more.split_at(more.len().min(length.into()));
         rest = left;
         let Some((&selector, body)) = body.split_first() else { continue };
-        let mut frame = vec![1, selector % 41, 1, 0, 0, 0, 0, 0];
+        let mut frame = vec![STORE_VERSION, selector % 41, 1, 0, 0, 0, 0, 0];
         frame.extend(SESSION.to_le_bytes());
         frame.extend(7_u64.to_le_bytes());
         frame.push(b't');

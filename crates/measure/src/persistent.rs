@@ -16,6 +16,7 @@ mod ceiling;
 mod claim;
 mod error;
 mod flight;
+mod missing;
 mod mode;
 mod notice;
 mod outgoing;

@@ -12,13 +12,19 @@ pub enum SourceEvent {
         /// Sequence of the next message: those before it are kept from earlier runs.
         next: u64,
     },
-    /// Too few stores have answered so far, or too few of them have kept the stream. Told again
-    /// when it changes.
+    /// Too few stores have answered so far, or too few of them have kept the stream: the stores
+    /// that hold it decide, whatever the settings name. Told again when it changes.
     Waiting {
-        /// Stores that have not answered.
+        /// Stores that do not answer.
         silent: Vec<String>,
         /// Stores that have lost their data since they joined the stream: they do not count.
         wiped: Vec<String>,
+        /// Stores that hold the stream, and that the settings do not name. If too few others are
+        /// left, name them again until the publisher is registered.
+        unlisted: Vec<String>,
+        /// Stores that the settings name, and that did not hold the stream so far: they copy it,
+        /// and count when they have everything.
+        newcomers: Vec<String>,
     },
     /// Every message before `next` is on the disks of enough stores: none is lost even if the
     /// others fail.

@@ -1,18 +1,6 @@
 //! Stores of a stream, in groups, and the sets of them that decide.
 
-use lanecast_wire::store::{STORE_NAME_MAX, STORES_MAX};
-
-/// The number of groups that have to hold a message before it is stable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupRule {
-    /// One group.
-    #[default]
-    Any,
-    /// More than half of the groups.
-    Majority,
-    /// Every group.
-    All,
-}
+use lanecast_wire::store::{GroupRule, Grouping, Members, STORE_NAME_MAX, STORES_MAX};
 
 /// The stores that a publisher works with, in groups. A group holds a message if more than half of
 /// its stores have it on disk.
@@ -27,8 +15,8 @@ pub enum GroupRule {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreGroups {
-    groups: Vec<Vec<String>>,
-    rule: GroupRule,
+    names: Vec<String>,
+    grouping: Grouping,
 }
 
 /// Groups of stores that cannot work.
@@ -56,51 +44,76 @@ impl StoreGroups {
         if groups.is_empty() || groups.iter().any(Vec::is_empty) {
             return Err(GroupsError::Empty);
         }
-        let names: Vec<&String> = groups.iter().flatten().collect();
-        if names.len() > STORES_MAX {
-            return Err(GroupsError::TooMany(names.len()));
+        let count = groups.iter().map(Vec::len).sum();
+        if count > STORES_MAX {
+            return Err(GroupsError::TooMany(count));
         }
+        // Fewer groups than stores, which were counted.
+        let numbers = (0_u8..).zip(&groups);
+        let numbers = numbers.flat_map(|(number, group)| group.iter().map(move |_| Some(number)));
+        let grouping = Grouping { rule, groups: numbers.collect() };
+        let names: Vec<String> = groups.into_iter().flatten().collect();
         for (index, name) in names.iter().enumerate() {
             if name.is_empty() || name.len() > STORE_NAME_MAX || names[..index].contains(name) {
-                return Err(GroupsError::Name((*name).clone()));
+                return Err(GroupsError::Name(name.clone()));
             }
         }
-        Ok(Self { groups, rule })
+        Ok(Self { names, grouping })
     }
 
     /// The names of the stores; a store's index is its place here.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.groups.iter().flatten().map(String::as_str)
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The index of the store with this name.
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|it| it == name)
+    }
+
+    /// The groups of the stores.
+    pub(crate) const fn grouping(&self) -> &Grouping {
+        &self.grouping
     }
 
     /// Whether a message that exactly these stores have on disk is stable.
     pub fn is_write_quorum(&self, has: impl Fn(usize) -> bool) -> bool {
-        let mut first = 0;
-        let holding = self.groups.iter().filter(|group| {
-            let stores = first..first + group.len();
-            first = stores.end;
-            2 * stores.filter(|store| has(*store)).count() > group.len()
-        });
-        let holding = holding.count();
-        match self.rule {
-            GroupRule::Any => holding > 0,
-            GroupRule::Majority => 2 * holding > self.groups.len(),
-            GroupRule::All => holding == self.groups.len(),
-        }
+        self.grouping.is_write_quorum(has)
     }
 
     /// Whether these stores together know every stable message: the others alone could not have
     /// made one stable.
     pub fn is_recovery_quorum(&self, answered: impl Fn(usize) -> bool) -> bool {
-        !self.is_write_quorum(|store| !answered(store))
+        self.grouping.is_recovery_quorum(answered)
     }
 
     /// The largest number that a write quorum has reached.
     pub fn reached(&self, next: impl Fn(usize) -> u64) -> u64 {
-        let mut numbers: Vec<u64> = (0..self.names().count()).map(&next).collect();
-        numbers.sort_unstable_by(|a, b| b.cmp(a));
-        let is_reached = |number: &u64| self.is_write_quorum(|store| next(store) >= *number);
-        numbers.into_iter().find(is_reached).unwrap_or(0)
+        self.grouping.reached(next)
+    }
+
+    /// The groups that these stores give to `members`, which have a part in them or none.
+    pub(crate) fn grouping_of(&self, members: &[(String, u64)]) -> Grouping {
+        let group = |(name, _): &(String, u64)| self.grouping.groups[self.index(name)?];
+        let groups = members.iter().map(group).collect();
+        Grouping { rule: self.grouping.rule, groups }
+    }
+
+    /// Gives groups to members that an earlier build has recorded without them: these groups if
+    /// they name the same stores. Otherwise the groups of then are not known, and any one member
+    /// may have decided: all have to be asked.
+    pub fn complete(&self, members: &mut Members) {
+        if members.stores.is_empty() || !members.groupings.is_empty() {
+            return;
+        }
+        let mut grouping = self.grouping_of(&members.stores);
+        let is_same =
+            members.stores.len() == self.names.len() && grouping.groups.iter().all(Option::is_some);
+        if !is_same {
+            let groups = (0_u8..).zip(&members.stores).map(|(number, _)| Some(number));
+            grouping = Grouping { rule: GroupRule::Any, groups: groups.collect() };
+        }
+        members.groupings.push(grouping);
     }
 }
 

@@ -4,6 +4,7 @@
 //! was sent while it was away, and passes over to the live messages.
 
 mod incoming;
+mod known_store;
 mod range;
 mod report;
 mod strays;
@@ -12,8 +13,8 @@ use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
-use crate::silence::Silence;
 use incoming::{Incoming, Limits};
+use known_store::{KnownStore, have_answered, member};
 use lanecast_wire::store::{Consumption, Members, StoreFrame, StoreOffer};
 pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
@@ -30,7 +31,8 @@ const SOON: Nanos = 20;
 /// Settings of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverSettings {
-    /// The stores: the same as the publishers'.
+    /// The stores: the same as the publishers'. Those that hold a stream decide what is known of
+    /// it, also if they are others.
     pub stores: StoreGroups,
     /// Beginning of streams of which nothing is consumed.
     pub start: ReceiverStart,
@@ -66,19 +68,6 @@ impl ReceiverSettings {
     }
 }
 
-/// A store as the receiver knows it.
-#[derive(Clone, Debug)]
-struct KnownStore {
-    name: String,
-    incarnation: Option<u64>,
-    /// The last question that it has answered.
-    answered: u64,
-    /// The question that its last offers answer, and how many there were.
-    offered: (u64, u32),
-    silence: Silence,
-    is_lost: bool,
-}
-
 /// A receiver of one topic, with a stable id.
 ///
 /// The driver subscribes to the topic, gives it live messages, and carries frames to and from the
@@ -108,17 +97,9 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver with the stable id `id`.
     pub fn new(settings: ReceiverSettings, id: u64, now: Nanos) -> Self {
-        let known = |name: &str| KnownStore {
-            name: name.to_owned(),
-            incarnation: None,
-            answered: 0,
-            offered: (0, 0),
-            silence: Silence::default(),
-            is_lost: false,
-        };
         let ReceiverSettings { cache_bytes, fetch_bytes, retry, .. } = settings;
         Self {
-            stores: settings.stores.names().map(known).collect(),
+            stores: settings.stores.names().map(KnownStore::new).collect(),
             limits: Limits { cache_bytes, fetch_bytes, retry },
             strays: Strays::new(cache_bytes),
             settings,
@@ -252,7 +233,10 @@ impl Receiver {
         }
         let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
-            incoming.fetch(self.limits, is_certain, now, out);
+            if incoming.due() <= now {
+                let is_certain = is_certain && knows_all(&self.stores, incoming);
+                incoming.fetch(self.limits, is_certain, now, out);
+            }
             if now >= report.at {
                 let consumption = incoming.consumption(report.consumed);
                 report.sent = Some(consumption);
@@ -303,7 +287,8 @@ impl Receiver {
         !incoming.has_run() && self.settings.stores.is_recovery_quorum(has_answered)
     }
 
-    /// Whether messages that no answer names are lost: a store that is away may come back soon.
+    /// Whether messages that no answer names are lost, if enough members of their stream have
+    /// answered: a store that is away may come back soon.
     fn is_certain(&self) -> bool {
         self.is_complete() && self.stores.iter().all(|it| it.answered > 0 || it.is_lost)
     }
@@ -315,14 +300,18 @@ impl Receiver {
         };
         let is_waiting = !self.has_all || waiting().next().is_some();
         // A store with other data than the member of its name answers, and does not count.
-        let is_missing = |(index, store): &(usize, &KnownStore)| {
+        let is_missing = |store: &&KnownStore| {
             let counts = |it: &Incoming| {
-                it.members().is_none_or(|members| self.is_member(*index, it, members))
+                let members = it.members().filter(|it| it.incarnation(&store.name).is_some());
+                members.is_none_or(|members| store.answers_as(members, it.seen))
             };
             store.answered == 0 || store.is_lost || !waiting().all(counts)
         };
-        let silent = self.stores.iter().enumerate().filter(is_missing);
-        let silent: Vec<String> = silent.map(|(_, store)| store.name.clone()).collect();
+        let silent = self.stores.iter().filter(is_missing).map(|store| &store.name);
+        let members = waiting().filter_map(Incoming::members).flat_map(|it| &it.stores);
+        let is_unlisted = |name: &&String| self.settings.stores.index(name).is_none();
+        let unlisted: BTreeSet<&String> = members.map(|it| &it.0).filter(is_unlisted).collect();
+        let silent: Vec<String> = silent.chain(unlisted).cloned().collect();
         let waiting = (is_waiting && !silent.is_empty()).then_some(silent);
         if waiting != self.waiting {
             self.waiting.clone_from(&waiting);
@@ -360,6 +349,7 @@ impl Receiver {
             StoreFrame::Fetched { log, from, first, next, records } => {
                 let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
+                    let is_certain = is_certain && knows_all(&self.stores, incoming);
                     let (head, limits) = ((*log, *from, *first, *next), self.limits);
                     incoming.on_fetched(store, head, *records, limits, is_certain, now, out);
                     if *log > incoming.ballot() {
@@ -406,16 +396,15 @@ impl Receiver {
         let end = self.settings.end.sequence();
         let new = || (Incoming::new(source, (count, token), is_early, end), Report::new(0, count));
         let (incoming, report) = self.streams.entry(source).or_insert_with(new);
-        incoming.offers[store] = Some(offer.clone());
+        let mut kept = offer.clone();
+        self.settings.stores.complete(&mut kept.state.members);
+        incoming.offers[store] = Some(kept);
         // Promised and never begun: there is nothing to follow yet.
         if !incoming.has_begun || offer.state.runs.is_empty() {
             return;
         }
         // A run that a few stores have begun and no publisher goes on with may give way to another.
-        let has_it = |store: usize| {
-            incoming.offers[store].as_ref().is_some_and(|it| it.state.log == offer.state.log)
-        };
-        let is_decided = offer.is_live || self.settings.stores.is_write_quorum(has_it);
+        let is_decided = offer.is_live || incoming.has_begun_at(&self.settings.stores, offer);
         if offer.state.log > incoming.ballot() && is_decided {
             self.sessions.remove(&incoming.ballot().session);
             incoming.follow(offer, now, out);
@@ -448,7 +437,11 @@ impl Receiver {
         let answered =
             |token: u64| stores.is_recovery_quorum(|store| self.stores[store].answered >= token);
         for (incoming, _) in self.streams.values_mut() {
-            incoming.tell_left(answered, out);
+            let by_members = |members: Option<&Members>, token| match members {
+                Some(members) => have_answered(&self.stores, members, token),
+                None => answered(token),
+            };
+            incoming.tell_left(by_members, out);
         }
         if self.strays.is_empty() {
             return;
@@ -489,23 +482,26 @@ impl Receiver {
     fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
         let offers = || incoming.offers.iter().flatten();
         let members = incoming.members()?;
-        let is_member = |store: usize| self.is_member(store, incoming, members);
+        let answered = |name: &str, incarnation| {
+            let store = member(&self.stores, name, incarnation)?;
+            (self.stores[store].answered >= incoming.seen).then_some(store)
+        };
+        let is_member = |name: &str, incarnation| answered(name, incarnation).is_some();
         // Registrations are not copied: a store that joined later may lack those of receivers that
         // were away, until it has one.
-        let has_kept = |store: usize| {
-            let offer = incoming.offers[store].as_ref();
-            let is_registered = offer.is_some_and(|it| it.consumption.is_some());
-            is_registered || !members.may_have_joined_late(&self.stores[store].name)
+        let has_kept = |name: &str, incarnation| {
+            let offer = answered(name, incarnation).map(|store| incoming.offers[store].as_ref());
+            let is_registered = offer.flatten().is_some_and(|it| it.consumption.is_some());
+            offer.is_some() && (is_registered || !members.may_have_joined_late(name))
         };
         // Data that is gone for good is not waited for: its store answers with other data, or is
         // no member any more.
-        let is_silent = |store: &KnownStore| {
-            store.answered < incoming.seen && members.incarnation(&store.name).is_some()
+        let is_silent = |(name, _): &(String, u64)| {
+            let store = self.settings.stores.index(name);
+            store.is_none_or(|store| self.stores[store].answered < incoming.seen)
         };
-        let stores = &self.settings.stores;
-        let is_decided = stores.is_recovery_quorum(is_member)
-            && (stores.is_recovery_quorum(|store| is_member(store) && has_kept(store))
-                || !self.stores.iter().any(is_silent));
+        let is_decided = members.is_recovery_quorum(is_member)
+            && (members.is_recovery_quorum(has_kept) || !members.stores.iter().any(is_silent));
         if !incoming.has_run() || !is_decided {
             return None;
         }
@@ -515,13 +511,6 @@ impl Receiver {
             _ => Some(it),
         });
         Some(furthest)
-    }
-
-    /// Whether a store has answered, with the data of the member of its name.
-    fn is_member(&self, store: usize, incoming: &Incoming, members: &Members) -> bool {
-        let known = &self.stores[store];
-        let incarnation = members.incarnation(&known.name);
-        known.answered >= incoming.seen && incarnation.is_some() && incarnation == known.incarnation
     }
 
     fn begin(
@@ -575,14 +564,26 @@ impl Receiver {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         report.acknowledged[store] = Some(consumption);
         let Some(sent) = report.sent else { return };
-        let next = self.settings.stores.reached(|store| report.known(store));
+        let Some(members) = incoming.members() else { return };
+        let store = |name: &str, incarnation| member(&self.stores, name, incarnation);
+        let next = members.reached(|name, it| store(name, it).map_or(0, |it| report.known(it)));
+        let has_all = members.is_write_quorum(|name, incarnation| {
+            store(name, incarnation).is_some_and(|store| report.knows(store))
+        });
+        if has_all && !incoming.consumption(report.consumed).is_after(&sent) {
+            report.at = Nanos::MAX;
+        }
         if next > report.told {
             report.told = next;
             out.event(ReceiverEvent::Acknowledged { source, next });
         }
-        let has_all = self.settings.stores.is_write_quorum(|store| report.knows(store));
-        if has_all && !incoming.consumption(report.consumed).is_after(&sent) {
-            report.at = Nanos::MAX;
-        }
     }
+}
+
+/// Whether so many members of a stream have answered that no other has a stable message. Also with
+/// other data: then theirs is gone.
+fn knows_all(stores: &[KnownStore], incoming: &Incoming) -> bool {
+    let has_answered =
+        |name: &str, _| stores.iter().any(|store| store.name == name && store.answered > 0);
+    incoming.members().is_none_or(|members| members.is_recovery_quorum(has_answered))
 }

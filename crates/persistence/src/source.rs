@@ -3,9 +3,11 @@
 //! A run passes four phases. `Querying`: which stores hold the stream, and which runs they know.
 //! `Opening`: stores promise to refuse earlier runs. `Beginning`: the latest log among them is the
 //! stream's, and stores take it over. `Registered`: messages flow, and are kept in the window until
-//! a write quorum has them on disk.
+//! a write quorum has them on disk. The members that the stores have recorded decide, not the
+//! settings, until the members are changed to those of the settings.
 
 mod known_store;
+mod membership;
 mod outbid;
 mod run_list;
 mod settings;
@@ -18,6 +20,7 @@ use known_store::KnownStore;
 use lanecast_wire::store::{
     Ballot, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
 };
+use membership::Membership;
 use outbid::Outbid;
 use run_list::shorten;
 pub use settings::{Pacing, SendRefusal, SourceSettings};
@@ -69,14 +72,12 @@ pub struct Source {
     epoch: u64,
     phase: Phase,
     stores: Vec<KnownStore>,
-    members: Members,
-    /// Members that take over when enough stores know of it.
-    next_members: Option<Members>,
+    membership: Membership,
     window: Window,
     stable: u64,
     consumed: u64,
-    /// The last `Waiting` told: silent and wiped stores.
-    waiting: Option<(Vec<String>, Vec<String>)>,
+    /// The last `Waiting` told.
+    waiting: Option<SourceEvent>,
     flight: Flight,
     /// Sequence of the oldest message that a store keeps, as it was told.
     reclaimed: u64,
@@ -89,14 +90,14 @@ impl Source {
     pub fn new(settings: SourceSettings, session: u64, epoch: u64, now: Nanos) -> Self {
         let stores = settings.stores.names().map(|name| KnownStore::new(name, now)).collect();
         let window = Window::new(settings.flight_messages, settings.flight_bytes);
+        let membership = Membership::new(settings.stores.clone());
         Self {
             settings,
             session,
             epoch,
             phase: Phase::Querying,
             stores,
-            members: Members::default(),
-            next_members: None,
+            membership,
             window,
             stable: 0,
             consumed: 0,
@@ -114,7 +115,7 @@ impl Source {
 
     /// The stores that hold the stream.
     pub const fn members(&self) -> &Members {
-        &self.members
+        self.membership.members()
     }
 
     /// Sequence of the next message.
@@ -229,6 +230,7 @@ impl Source {
             }
             self.check_silence(store, now, out);
         }
+        self.replace_donor(now, out);
         self.tell_waiting(out);
         self.stores.iter().map(|store| store.ask_at).min().unwrap_or(Nanos::MAX)
     }
@@ -290,43 +292,24 @@ impl Source {
 
     /// Goes on as far as the answers allow.
     fn advance(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
-        self.adopt_members();
         match &self.phase {
-            Phase::Querying => self.open(now, out),
-            Phase::Opening(ballot) => self.begin(*ballot, now, out),
+            Phase::Querying => {
+                self.membership.adopt(&self.stores);
+                self.open(now, out);
+            }
+            Phase::Opening(ballot) => {
+                let ballot = *ballot;
+                self.membership.adopt(&self.stores);
+                self.begin(ballot, now, out);
+            }
             Phase::Beginning(run) => self.register(run.clone(), now, out),
             Phase::Registered(run) => self.progress(run.ballot, now, out),
             Phase::Superseded => {}
         }
     }
 
-    /// The latest members that any store knows. A stream that none knows is new: all of the stores
-    /// have to answer and become its members, or two that lost their data could forget it.
-    fn adopt_members(&mut self) {
-        if self.is_registered() {
-            return;
-        }
-        let states = || self.stores.iter().filter_map(|store| store.state.as_ref());
-        let latest = states().map(|state| &state.members).max_by_key(|members| members.version);
-        match latest {
-            Some(latest) if latest.version > self.members.version => {
-                self.members = latest.clone();
-            }
-            Some(_) if self.members.version == 0 && states().count() == self.stores.len() => {
-                let member = |store: &KnownStore| {
-                    Some((store.name.clone(), store.state.as_ref()?.incarnation))
-                };
-                let stores = self.stores.iter().filter_map(member).collect();
-                self.members = Members { version: 1, stores };
-            }
-            _ => {}
-        }
-    }
-
     fn is_recovery_quorum(&self, answers: impl Fn(&StoreState) -> bool) -> bool {
-        self.settings.stores.is_recovery_quorum(|store| {
-            self.stores[store].as_member(&self.members).is_some_and(&answers)
-        })
+        self.membership.is_recovery_quorum(&self.stores, |_, state| answers(state))
     }
 
     /// The largest run that any store has promised.
@@ -341,11 +324,13 @@ impl Source {
         }
         let epoch = self.epoch.max(self.promised().epoch + 1);
         let ballot = Ballot { epoch, session: self.session };
+        // Stores that are away may have begun this one: another attempt is another run.
+        self.epoch = epoch + 1;
         self.phase = Phase::Opening(ballot);
         self.ask_all(now, out);
     }
 
-    /// A store has promised a later run before this one was registered.
+    /// Begins anew with a later run than any that a store has promised.
     fn open_again(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
         self.phase = Phase::Querying;
         let (own, other) = (self.session, self.promised().session);
@@ -363,7 +348,7 @@ impl Source {
             return;
         }
         let promised = self.stores.iter().enumerate().filter_map(|(index, store)| {
-            let state = store.as_member(&self.members)?;
+            let state = store.as_member(self.membership.members())?;
             (state.promised == ballot).then_some((index, state))
         });
         let Some((donor, state)) = promised.max_by_key(|(_, state)| (state.log, state.next)) else {
@@ -384,11 +369,7 @@ impl Source {
         if self.promised() > run.ballot {
             return self.open_again(now, out);
         }
-        let has_begun = |store: usize| {
-            let store = &self.stores[store];
-            store.as_member(&self.members).is_some() && store.has_begun(run.ballot)
-        };
-        if !self.settings.stores.is_write_quorum(has_begun) {
+        if !self.membership.has_begun(&self.stores, run.ballot) {
             return;
         }
         let (next, ballot) = (run.start, run.ballot);
@@ -400,35 +381,23 @@ impl Source {
     }
 
     fn progress(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
-        let refuses = |store: usize| {
-            let state = self.stores[store].as_member(&self.members);
-            state.is_some_and(|state| state.promised > ballot)
-        };
         // A single store may have promised a run that never began; a recovery quorum means that
         // another publisher goes on from here.
-        if self.settings.stores.is_recovery_quorum(refuses) {
+        if self.is_recovery_quorum(|state| state.promised > ballot) {
             let by = self.promised();
             self.phase = Phase::Superseded;
             return out.event(SourceEvent::Superseded { by });
         }
-        self.reconfigure(ballot, now, out);
-        let reached = |members: &Members| {
-            let durable = |store: usize| self.stores[store].durable(ballot, members);
-            self.settings.stores.reached(durable)
-        };
-        // While the members change, a message needs a quorum of both.
-        let stable = match &self.next_members {
-            Some(members) => reached(&self.members).min(reached(members)),
-            None => reached(&self.members),
-        };
-        let stable = stable.min(self.window.next());
+        if self.membership.advance(&self.stores, ballot, self.stable) {
+            self.ask_all(now, out);
+        }
+        let stable = self.membership.stable(&self.stores, ballot).min(self.window.next());
         if stable > self.stable {
             self.stable = stable;
             self.window.release(stable);
             out.event(SourceEvent::Stable { next: stable });
         }
-        let consumed = |store: usize| self.stores[store].consumed(ballot, &self.members);
-        let consumed = self.settings.stores.reached(consumed).min(self.stable);
+        let consumed = self.membership.consumed(&self.stores, ballot).min(self.stable);
         if consumed > self.consumed {
             self.consumed = consumed;
             out.event(SourceEvent::Consumed { next: consumed });
@@ -439,50 +408,12 @@ impl Source {
 
     /// Tells how far retention has come, as soon as all members have answered.
     fn tell_reclaimed(&mut self, ballot: Ballot, out: &mut dyn SourceOutlet) {
-        let firsts = self.members.stores.iter().map(|(name, _)| {
-            let store = self.stores.iter().find(|store| store.name == *name)?;
-            store.as_member(&self.members).filter(|it| it.log == ballot).map(|it| it.first)
-        });
-        let Some(first) = firsts.collect::<Option<Vec<u64>>>().and_then(|it| it.into_iter().min())
-        else {
-            return;
-        };
+        let Some(first) = self.membership.oldest(&self.stores, ballot) else { return };
         if first > self.reclaimed {
             self.reclaimed = first;
             let is_forced = first > self.consumed;
             out.event(SourceEvent::Reclaimed { first, is_forced });
         }
-    }
-
-    /// Takes stores with other data than the members' back in, one at a time, when they have copied
-    /// everything that is stable.
-    fn reconfigure(&mut self, ballot: Ballot, now: Nanos, out: &mut dyn SourceOutlet) {
-        if let Some(members) = &self.next_members {
-            let knows = |of: &Members, store: usize| {
-                let state = self.stores[store].as_member(of);
-                state.is_some_and(|state| state.members.version >= members.version)
-            };
-            let stores = &self.settings.stores;
-            let both = [&self.members, members];
-            if both.iter().all(|of| stores.is_write_quorum(|store| knows(of, store))) {
-                self.members = members.clone();
-                self.next_members = None;
-            }
-            return;
-        }
-        let joiner = self.stores.iter().find(|store| {
-            let has_all = |state: &StoreState| state.log == ballot && state.next >= self.stable;
-            store.as_member(&self.members).is_none() && store.state.as_ref().is_some_and(has_all)
-        });
-        let Some((joiner, state)) = joiner.and_then(|it| Some((it, it.state.as_ref()?))) else {
-            return;
-        };
-        let mut members = self.members.clone();
-        members.version += 1;
-        members.stores.retain(|(name, _)| *name != joiner.name);
-        members.stores.push((joiner.name.clone(), state.incarnation));
-        self.next_members = Some(members);
-        self.ask_all(now, out);
     }
 
     fn ask_all(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
@@ -511,12 +442,12 @@ impl Source {
                     start: run.start,
                     number: 0,
                     donor,
-                    members: self.members.clone(),
+                    members: self.membership.members().clone(),
                     runs: run.runs.clone(),
                 }
             }
             (Some(state), Some(_)) if state.log == ballot => {
-                let members = self.next_members.as_ref().unwrap_or(&self.members);
+                let members = self.membership.latest();
                 if state.members.version < members.version {
                     StoreFrame::Reconfigure { ballot, members: members.clone() }
                 } else {
@@ -531,11 +462,28 @@ impl Source {
 
     /// A store other than `store` that has the log in front of the run; `store` itself if it does.
     fn donor(&self, store: usize, run: &Beginning) -> Option<&str> {
-        let has_begun =
-            |(index, it): &(usize, &KnownStore)| *index != store && it.has_begun(run.ballot);
-        let begun = self.stores.iter().enumerate().filter(has_begun);
+        let begun = self.begun(run.ballot).filter(|(index, _)| *index != store);
         let latest = begun.max_by_key(|(_, it)| it.heard).map(|(_, it)| it);
         latest.or_else(|| self.stores.get(run.donor)).map(|it| it.name.as_str())
+    }
+
+    /// Stores that have begun a run, and answer.
+    fn begun(&self, ballot: Ballot) -> impl Iterator<Item = (usize, &KnownStore)> {
+        let stores = self.stores.iter().enumerate();
+        stores.filter(move |(_, store)| store.has_begun(ballot) && !store.is_lost)
+    }
+
+    /// Chooses another log if the store that has the chosen one is gone before a second one has it,
+    /// and enough others are there: together they know all that was stable.
+    fn replace_donor(&mut self, now: Nanos, out: &mut dyn SourceOutlet) {
+        let Phase::Beginning(run) = &self.phase else { return };
+        let is_gone = self.stores.get(run.donor).is_none_or(|donor| donor.is_lost);
+        if is_gone
+            && self.begun(run.ballot).next().is_none()
+            && self.membership.is_recovery_quorum(&self.stores, |store, _| !store.is_lost)
+        {
+            self.open_again(now, out);
+        }
     }
 
     fn on_want(&self, store: usize, ballot: Ballot, from: u64, out: &mut dyn SourceOutlet) {
@@ -588,12 +536,14 @@ impl Source {
             let stores = self.stores.iter().filter(|store| wanted(store));
             stores.map(|store| store.name.clone()).collect::<Vec<_>>()
         };
-        let silent = names(&|store| store.state.is_none());
-        let wiped = names(&|store| store.is_wiped(&self.members));
-        let waiting = Some((silent.clone(), wiped.clone()));
-        if waiting != self.waiting {
-            self.waiting = waiting;
-            out.event(SourceEvent::Waiting { silent, wiped });
+        let silent = names(&|store| store.state.is_none() || store.is_lost);
+        let wiped = names(&|store| store.is_wiped(self.membership.members()));
+        let unlisted = self.membership.unlisted();
+        let newcomers = self.membership.newcomers(&self.stores);
+        let waiting = SourceEvent::Waiting { silent, wiped, unlisted, newcomers };
+        if self.waiting.as_ref() != Some(&waiting) {
+            self.waiting = Some(waiting.clone());
+            out.event(waiting);
         }
     }
 }

@@ -72,9 +72,10 @@ impl Store {
         let unknown = ReplayError::Stream(number);
         let index = usize::try_from(number).map_err(|_| unknown)?;
         let stream = self.streams.get_mut(index).ok_or(unknown)?;
+        let before = stream.log.session;
         stream.replay(record)?;
         if let LogRecord::Began { .. } = record {
-            self.by_session.insert(stream.log.session, index);
+            self.follow_session(index, before);
         }
         Ok(())
     }
@@ -101,6 +102,14 @@ impl Store {
         }
         self.streams[index].restore(checkpoint);
         Ok(())
+    }
+
+    /// A stream's run has begun: its session takes the place of the one `before`.
+    fn follow_session(&mut self, index: usize, before: u64) {
+        if self.by_session.get(&before) == Some(&index) {
+            self.by_session.remove(&before);
+        }
+        self.by_session.insert(self.streams[index].log.session, index);
     }
 
     fn add_stream(&mut self, topic: &str, source: u64) -> usize {
@@ -384,10 +393,9 @@ impl Store {
             return Ok(());
         }
         if let Some(run) = copying.run.clone() {
-            let session = run.ballot.session;
-            let first = stream.first;
+            let (first, before) = (stream.first, stream.log.session);
             stream.begin(run, first, log)?;
-            self.by_session.insert(session, index);
+            self.follow_session(index, before);
         } else {
             stream.copying = None;
             stream.append_early(log)?;

@@ -126,7 +126,7 @@ mod tests {
         let runs: Vec<Run> = (1..).zip(starts).map(run).collect();
         let last = *runs.last().expect("a run");
         let (log, next) = (last.ballot, last.start);
-        let members = Members { version: 1, stores: vec![("a".into(), 5)] };
+        let members = Members::without_groups(1, vec![("a".into(), 5)]);
         let state = StoreState {
             incarnation: 5,
             promised: log,

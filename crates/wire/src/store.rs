@@ -8,12 +8,13 @@
 //! - [`Consumption`]: how far a receiver has come
 //! - [`StorePage`], [`StreamReport`]: a store's streams, for administrators
 //! - [`Ballot`], [`Run`], [`Members`]: identity of a publisher's run, the runs of a log, the stores
-//!   that hold it
+//!   that hold it and the [`Grouping`] in which they decide
 
 mod administration;
 mod checkpoint;
 mod frame;
 mod lists;
+mod members;
 mod offer;
 #[cfg(test)]
 mod page;
@@ -30,7 +31,8 @@ pub use checkpoint::{
     StreamPositions,
 };
 pub use frame::{StoreFrame, StoreFrameError};
-pub use lists::{Members, Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
+pub use lists::{Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
+pub use members::{GroupRule, Grouping, Members};
 pub use offer::StoreOffer;
 pub use record::{KeptMessage, LogRecord};
 pub use state::StoreState;
@@ -39,7 +41,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 2;
+pub const STORE_VERSION: u8 = 3;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.

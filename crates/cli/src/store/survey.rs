@@ -2,6 +2,7 @@
 
 use lanecast::PersistenceSettings;
 use lanecast::persistence::{GroupRule, StoreGroups, StoreInspection, StreamReport};
+use lanecast_wire::store::Members;
 use std::collections::BTreeMap;
 
 /// Streams of several stores, by topic and source.
@@ -17,8 +18,8 @@ pub(super) struct StreamSurvey<'a> {
     latest: &'a StreamReport<'static>,
     /// Incarnations of the stores that answered.
     answered: BTreeMap<&'a str, u64>,
-    /// The members in their groups; `None` if the stream has none yet.
-    groups: Option<StoreGroups>,
+    /// The latest members, in the groups in which they decide.
+    members: Members,
 }
 
 impl<'a> Survey<'a> {
@@ -33,25 +34,31 @@ impl<'a> Survey<'a> {
             }
         }
         let streams = streams.into_values().filter_map(|reports| {
-            let latest = reports.iter().map(|it| it.1).max_by_key(|it| it.members.version)?;
-            let groups = groups(latest, settings);
-            Some(StreamSurvey { reports, latest, answered: answered.clone(), groups })
+            // A run begins with all that was decided before.
+            let latest = reports.iter().map(|it| it.1);
+            let latest = latest.max_by_key(|it| (it.run, it.members.version))?;
+            let members = members(latest, settings);
+            Some(StreamSurvey { reports, latest, answered: answered.clone(), members })
         });
         Self { streams: streams.collect() }
     }
 }
 
-/// The members in the groups of the configuration, if these are they; otherwise in one group.
-fn groups(report: &StreamReport<'_>, settings: &PersistenceSettings) -> Option<StoreGroups> {
-    let names = || report.members.stores.iter().map(|(name, _)| name.clone());
-    let configured =
-        StoreGroups::new(settings.stores_of(&report.topic).to_vec(), settings.groups).ok();
+/// The members of a report. Those that an earlier build has recorded without groups have the groups
+/// of the configuration if that names the same stores; otherwise they are shown as one group.
+fn members(report: &StreamReport<'_>, settings: &PersistenceSettings) -> Members {
+    let mut members = report.members.clone();
+    let names: Vec<String> = members.stores.iter().map(|(name, _)| name.clone()).collect();
+    let configured = StoreGroups::new(settings.stores_of(&report.topic).to_vec(), settings.groups);
     let are_they = |groups: &StoreGroups| {
-        groups.names().count() == names().count()
-            && names().all(|name| groups.names().any(|it| it == name))
+        groups.names().count() == names.len()
+            && groups.names().all(|it| names.iter().any(|n| n == it))
     };
-    let one = || StoreGroups::new(vec![names().collect::<Vec<_>>()], GroupRule::Any).ok();
-    configured.filter(are_they).or_else(one)
+    let one = || StoreGroups::new(vec![names.clone()], GroupRule::Any).ok();
+    if let Some(groups) = configured.ok().filter(are_they).or_else(one) {
+        groups.complete(&mut members);
+    }
+    members
 }
 
 impl<'a> StreamSurvey<'a> {
@@ -65,7 +72,7 @@ impl<'a> StreamSurvey<'a> {
 
     /// Stores that hold the stream.
     pub(super) fn members(&self) -> usize {
-        self.latest.members.stores.len()
+        self.members.stores.len()
     }
 
     /// Members that have not answered, or have lost their data.
@@ -84,17 +91,15 @@ impl<'a> StreamSurvey<'a> {
     /// Whether the members that answered can make messages stable.
     pub(super) fn has_quorum(&self) -> bool {
         let missing = self.missing();
-        self.groups.as_ref().is_some_and(|groups| {
-            let names: Vec<&str> = groups.names().collect();
-            groups.is_write_quorum(|store| !missing.contains(&names[store]))
-        })
+        self.members.is_write_quorum(|name, _| !missing.contains(&name))
     }
 
     /// Sequence before which all messages are stable, as far as the stores that answered show;
     /// `None` without a quorum.
     pub(super) fn stable(&self) -> Option<u64> {
-        let groups = self.groups.as_ref().filter(|_| self.has_quorum())?;
-        let names: Vec<&str> = groups.names().collect();
+        if !self.has_quorum() {
+            return None;
+        }
         let missing = self.missing();
         // Only logs of the latest run count.
         let next = |name: &str| {
@@ -102,7 +107,7 @@ impl<'a> StreamSurvey<'a> {
             let report = reports.find(|it| it.0 == name && !missing.contains(&name));
             report.map_or(0, |it| it.1.next)
         };
-        Some(groups.reached(|store| next(names[store])))
+        Some(self.members.reached(|name, _| next(name)))
     }
 
     fn latest_run(&self) -> lanecast_wire::store::Ballot {
@@ -126,6 +131,8 @@ impl<'a> StreamSurvey<'a> {
             StreamReport { is_copying: true, .. } => "copying",
             _ if incarnation.is_none() => "no member",
             _ if incarnation != self.answered.get(store).copied() => "lost its data",
+            _ if self.members.is_joining(store) => "joining",
+            _ if self.members.is_leaving(store) => "leaving",
             // A run that was opened and has not begun here.
             _ if report.promised > report.run => "registering",
             _ if report.run < self.latest_run() => "behind",

@@ -33,6 +33,30 @@ pub enum StoreBackedError {
         /// Stores that answered with other data than the stream's.
         wiped: Vec<String>,
     },
+    /// Too few of the stores that hold the stream are among those that were named.
+    #[error(
+        "too few of the stores that hold the stream have answered within {patience:?}: it is held \
+         by {} as well, which {} not named; name all of them with --stores or persistence.stores \
+         until the publisher is registered",
+        unlisted.join(", "), if unlisted.len() == 1 { "was" } else { "were" }
+    )]
+    Unlisted {
+        /// Stores that hold the stream, and were not named.
+        unlisted: Vec<String>,
+        /// The time that the others were given.
+        patience: Duration,
+    },
+    /// Stores that are new to the stream have not copied it yet.
+    #[error(
+        "the stream is still copied to {} after {patience:?}: start again when that has come \
+         further, or name fewer new stores at once", newcomers.join(", ")
+    )]
+    Copying {
+        /// Stores that are new to the stream.
+        newcomers: Vec<String>,
+        /// The time that they were given.
+        patience: Duration,
+    },
     /// Subscriptions by pattern and by session have no durable form.
     #[error("a durable subscriber names its topics")]
     Selection,

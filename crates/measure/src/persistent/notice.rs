@@ -11,6 +11,8 @@ pub enum StoreNotice {
     Waiting {
         /// Number of the stores.
         stores: usize,
+        /// Stores that hold the stream, and were not named.
+        unlisted: Vec<String>,
     },
     /// Enough stores have accepted an end.
     Registered {
@@ -101,7 +103,13 @@ impl StallReason {
 impl fmt::Display for StoreNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Waiting { stores } => write!(f, "Waiting for {stores} store registrations."),
+            Self::Waiting { stores, unlisted } if unlisted.is_empty() => {
+                write!(f, "Waiting for {stores} store registrations.")
+            }
+            Self::Waiting { unlisted, .. } => {
+                let unlisted = unlisted.join(", ");
+                write!(f, "Waiting for stores: {unlisted} hold the stream, too, and are not named.")
+            }
             Self::Registered { topics, end } => {
                 write!(f, "{topics}: {end} registered with its stores")
             }

@@ -1,8 +1,9 @@
 //! The streams that a publisher keeps in flight, one for each of its topics.
 
 use super::error::StoreBackedError;
+use super::missing::Missing;
 use super::notice::{StallReason, StoreNotice};
-use super::settings::{Missing, SHORT_WAIT, Shared, rest};
+use super::settings::{SHORT_WAIT, Shared, rest};
 use lanecast_store::{
     PersistentOptions, PersistentPublisher, PersistentSendError, SendRefusal, SourceEvent,
 };
@@ -268,16 +269,11 @@ fn open_topic<C: Transport>(
     options.settings.retry = settings.retry;
     let opened = PersistentPublisher::open(carrier, topic, settings.id, options);
     let mut publisher = opened.map_err(StoreBackedError::of)?;
-    let (mut silent, mut wiped) = (shared.use_stores(topic), Vec::new());
+    let mut missing = Missing { silent: shared.use_stores(topic), ..Missing::default() };
     shared.wait_for_stores((topic.to_owned(), "publisher"), || {
-        let work = publisher.poll(|event| {
-            if let SourceEvent::Waiting { silent: now, wiped: lost } = event {
-                (silent, wiped) = (now, lost);
-            }
-        });
+        let work = publisher.poll(|event| missing.take(event));
         let is_waiting = !publisher.is_registered();
-        let missing = || Missing { silent: silent.clone(), wiped: wiped.clone() };
-        (work, is_waiting.then(missing))
+        (work, is_waiting.then(|| missing.clone()))
     })?;
     Ok(publisher)
 }

@@ -2,6 +2,7 @@
 
 use super::error::StoreBackedError;
 use super::flight::{Flight, FlightResult};
+use super::missing::Missing;
 use super::mode::PersistMode;
 use super::notice::StoreNotice;
 use lanecast_store::{Pacing, StoreGroups};
@@ -71,15 +72,6 @@ impl fmt::Debug for StoreHooks {
     }
 }
 
-/// Stores that an end still waits for.
-#[derive(Debug)]
-pub(super) struct Missing {
-    /// Stores that have not answered.
-    pub(super) silent: Vec<String>,
-    /// Stores that lost the data that others count on.
-    pub(super) wiped: Vec<String>,
-}
-
 /// State that all ends of a transport share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -106,7 +98,7 @@ impl Shared {
         let (start, mut notice_at) = (Instant::now(), Instant::now() + NOTICE_EVERY);
         loop {
             let (work, missing) = poll();
-            let Some(Missing { silent, wiped }) = missing else {
+            let Some(missing) = missing else {
                 (self.hooks.notify)(&StoreNotice::Registered { topics, end });
                 return Ok(());
             };
@@ -117,13 +109,11 @@ impl Shared {
             // Before the error: a program that had no CPU meanwhile has not said it yet.
             if now >= notice_at {
                 notice_at = now + NOTICE_EVERY;
-                (self.hooks.notify)(&StoreNotice::Waiting { stores: silent.len().max(1) });
+                let (stores, unlisted) = (missing.count(), missing.unlisted.clone());
+                (self.hooks.notify)(&StoreNotice::Waiting { stores, unlisted });
             }
             if now - start >= patience {
-                return Err(match wiped.is_empty() || !silent.is_empty() {
-                    true => StoreBackedError::NoStore { stores: silent, patience },
-                    false => StoreBackedError::Wiped { wiped },
-                });
+                return Err(missing.error(patience));
             }
             rest(work);
         }

@@ -1,10 +1,11 @@
 //! A subscriber that stores give what it missed, over one or several topics.
 
 use super::error::StoreBackedError;
+use super::missing::Missing;
 use super::notice::StoreNotice;
 use super::queued_event::QueuedEvent;
 use super::run::StoreBackedRun;
-use super::settings::{Missing, Shared};
+use super::settings::Shared;
 use lanecast_store::{DurableOptions, DurableSubscriber, ReceiverEvent, ReceiverStart};
 use lanecast_transport::{
     CloseReason, Event, Gap, Lease, LossReason, Message, SessionId, Stream, Subscribe, TopicId,
@@ -110,7 +111,7 @@ impl<C: Transport + Clone + Send + 'static> StoreBackedSubscriber<C> {
         let mut waiting = self.topics.iter().filter(|it| !is_registered(it)).peekable();
         waiting.peek()?;
         let silent: BTreeSet<&String> = waiting.flat_map(|topic| &topic.silent).collect();
-        Some(Missing { silent: silent.into_iter().cloned().collect(), wiped: Vec::new() })
+        Some(Missing { silent: silent.into_iter().cloned().collect(), ..Missing::default() })
     }
 
     /// Number of messages that came from stores.

@@ -114,12 +114,16 @@ impl Incoming {
             return;
         }
         let Some(log) = self.best().map(|best| best.state.log) else { return };
-        let end = |offer: &Option<StoreOffer>| {
-            let offer = offer.as_ref().filter(|it| it.state.log == log)?;
-            (offer.until < STORE_NUMBER_MAX).then_some(offer.until)
+        let end = |offer: &StoreOffer| {
+            let has_come = offer.state.log == log && offer.until < STORE_NUMBER_MAX;
+            has_come.then_some(offer.until)
         };
-        if stores.is_recovery_quorum(|store| self.offers.get(store).and_then(end).is_some()) {
-            self.end = self.offers.iter().filter_map(end).max();
+        let Some(members) = self.members() else { return };
+        let has_end = |name: &str, incarnation| {
+            self.offer_of(stores, name, incarnation).and_then(end).is_some()
+        };
+        if members.is_recovery_quorum(has_end) {
+            self.end = self.offers.iter().flatten().filter_map(end).max();
             self.tell_end(out);
         }
     }
@@ -159,10 +163,26 @@ impl Incoming {
         offers.max_by_key(|offer| (offer.state.log, offer.state.next))
     }
 
-    /// The latest members that an answer names.
+    /// The latest members that an answer names: those of the latest run.
     pub(super) fn members(&self) -> Option<&Members> {
-        let offers = self.offers.iter().flatten();
-        offers.map(|offer| &offer.state.members).max_by_key(|members| members.version)
+        let states = self.offers.iter().flatten().map(|offer| &offer.state);
+        let latest = states.filter(|state| state.members.version > 0);
+        latest.max_by_key(|state| (state.log, state.members.version)).map(|state| &state.members)
+    }
+
+    /// The offer of a member, if its store has the member's data.
+    fn offer_of(&self, stores: &StoreGroups, name: &str, incarnation: u64) -> Option<&StoreOffer> {
+        let offer = self.offers.get(stores.index(name)?)?.as_ref();
+        offer.filter(|offer| offer.state.incarnation == incarnation)
+    }
+
+    /// Whether enough members have begun the run of an offer: every later run goes on with it.
+    pub(super) fn has_begun_at(&self, stores: &StoreGroups, of: &StoreOffer) -> bool {
+        let has_it = |name: &str, incarnation| {
+            let offer = self.offer_of(stores, name, incarnation);
+            offer.is_some_and(|offer| offer.state.log == of.state.log)
+        };
+        self.members().is_some_and(|members| members.is_write_quorum(has_it))
     }
 
     /// Whether a store has begun a run: without one there is nothing to follow.
@@ -489,10 +509,11 @@ impl Incoming {
     /// Tells that the session has ended, if enough stores have answered since, and none has more.
     pub(super) fn tell_left(
         &mut self,
-        has_answered: impl Fn(u64) -> bool,
+        have_answered: impl Fn(Option<&Members>, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
-        let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(has_answered);
+        let is_confirmed = |token| have_answered(self.members(), token);
+        let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(is_confirmed);
         if is_due && !self.is_behind() {
             (self.left, self.owes_left) = (None, false);
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });

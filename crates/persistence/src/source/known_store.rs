@@ -44,15 +44,9 @@ impl KnownStore {
         self.state.as_ref().is_some_and(|state| state.log == ballot)
     }
 
-    /// Sequence after the store's last durable message of this run, if it counts as a member.
-    pub(super) fn durable(&self, ballot: Ballot, members: &Members) -> u64 {
-        let state = self.as_member(members).filter(|state| state.log == ballot);
+    /// Sequence after the store's last durable message of this run.
+    pub(super) fn durable(&self, ballot: Ballot) -> u64 {
+        let state = self.state.as_ref().filter(|state| state.log == ballot);
         state.map_or(0, |state| state.next)
-    }
-
-    /// Sequence of the first message that a receiver has not consumed, as this store knows.
-    pub(super) fn consumed(&self, ballot: Ballot, members: &Members) -> u64 {
-        let state = self.as_member(members).filter(|state| state.log == ballot);
-        state.map_or(0, |state| state.consumed)
     }
 }

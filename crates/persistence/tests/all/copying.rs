@@ -101,7 +101,7 @@ fn begin(store: &mut Store, log: &mut MemoryLog, out: &mut Outlet) {
 
 fn begin_at(store: &mut Store, now: u64, log: &mut MemoryLog, out: &mut Outlet) {
     store.on_frame(ADDRESS, &StoreFrame::Open { ballot: NEW }, now, log, out);
-    let (members, start) = (Members { version: 1, stores: vec![("a".to_owned(), 5)] }, 10);
+    let (members, start) = (Members::without_groups(1, vec![("a".to_owned(), 5)]), 10);
     let runs = vec![Run { ballot: CHOSEN, start: 0 }, Run { ballot: NEW, start }];
     let (ballot, chosen, number, donor) = (NEW, CHOSEN, 0, "b");
     let frame = StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs };

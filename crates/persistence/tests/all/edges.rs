@@ -25,7 +25,7 @@ fn three_stores() -> StoreGroups {
 /// A store that holds a stream whose next sequence is `start`.
 pub(crate) fn store_at(start: u64) -> Store {
     let mut store = Store::new(StoreSettings::default(), 5);
-    let members = Members { version: 1, stores: vec![("a".to_owned(), 5)] };
+    let members = Members::without_groups(1, vec![("a".to_owned(), 5)]);
     let ballot = Ballot { epoch: 3, session: 9 };
     let runs = vec![Run { ballot, start }];
     let records = [
@@ -275,7 +275,7 @@ fn offer_until(
         promised: log,
         log,
         next,
-        members: Members { version: 1, stores },
+        members: Members::without_groups(1, stores),
         runs: vec![Run { ballot: log, start }],
         ..StoreState::default()
     };
@@ -302,7 +302,7 @@ fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out:
     });
     let token = token.expect("a question");
     let stores = three_stores().names().map(|name| (name.to_owned(), 5)).collect();
-    let members = Members { version: 1, stores };
+    let members = Members::without_groups(1, stores);
     let state = StoreState {
         incarnation: 5,
         promised: log,

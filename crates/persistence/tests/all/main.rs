@@ -1,7 +1,9 @@
 //! Machines driven by hand, at the edges of their numbers and their bounds.
 
+mod cluster;
 mod copying;
 mod edges;
+mod membership;
 mod pacing;
 mod parts;
 mod receivers;

@@ -4,6 +4,7 @@ use lanecast_persistence::{
     LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog, StoreOutlet,
 };
 use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
+use std::collections::BTreeMap;
 
 pub(crate) const TOPIC: &str = "orders";
 
@@ -58,23 +59,25 @@ impl StoreLog for MemoryLog {
         self.unix_ns
     }
 
-    /// Each message is written at its sequence, but for copies.
+    /// Each message is written at its sequence, but for copies. Void ones are left out.
     fn read(&self, stream: u32, from: u64, visit: &mut dyn FnMut(u64, u64, &[u8]) -> bool) {
+        let mut messages: BTreeMap<u64, (u64, &[u8])> = BTreeMap::new();
         for bytes in &self.records {
             match LogRecord::read(bytes) {
-                Some(LogRecord::Message { stream: it, sequence, body })
-                    if it == stream && sequence >= from && !visit(sequence, sequence, body) =>
-                {
-                    return;
+                Some(LogRecord::Message { stream: it, sequence, body }) if it == stream => {
+                    messages.insert(sequence, (sequence, body));
                 }
-                Some(LogRecord::Copied { stream: it, sequence, unix_ns, body })
-                    if it == stream && sequence >= from && !visit(sequence, unix_ns, body) =>
-                {
-                    return;
+                Some(LogRecord::Copied { stream: it, sequence, unix_ns, body }) if it == stream => {
+                    messages.insert(sequence, (unix_ns, body));
+                }
+                Some(LogRecord::Truncated { stream: it, next }) if it == stream => {
+                    messages.split_off(&next);
                 }
                 _ => {}
             }
         }
+        let mut messages = messages.range(from..);
+        let _ = messages.all(|(sequence, (unix_ns, body))| visit(*sequence, *unix_ns, body));
     }
 }
 

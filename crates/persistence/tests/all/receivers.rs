@@ -4,8 +4,8 @@ use crate::edges::{NOW, SESSION};
 use crate::parts::Outlet;
 use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, StoreGroups};
 use lanecast_wire::store::{
-    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
-    TimedRecords, TimedRecordsWriter,
+    Ballot, Consumption, Grouping, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer,
+    StoreState, TimedRecords, TimedRecordsWriter,
 };
 
 const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
@@ -29,7 +29,7 @@ fn asking(settings: ReceiverSettings) -> (Receiver, Outlet) {
 /// Members in the order in which they joined.
 fn members(version: u64, stores: &[(&str, u64)]) -> Members {
     let stores = stores.iter().map(|(name, data)| ((*name).to_owned(), *data)).collect();
-    Members { version, stores }
+    Members::without_groups(version, stores)
 }
 
 /// An offer of a store that is a member of the first version, with ten messages of one run.
@@ -308,4 +308,91 @@ fn no_session_loses_its_first_messages_in_silence() {
     assert_eq!((kept, kept + lost), (1_024, 65_537));
     let twice = format!("UnkeptLost {{ session: {}, first: 0, count: 2 }}", SESSIONS - 2);
     assert!(out.receiver_events.contains(&twice));
+}
+
+/// Settings that name these stores.
+fn naming(stores: &[&str]) -> ReceiverSettings {
+    let groups = StoreGroups::new(vec![stores.to_vec()], GroupRule::Any).expect("groups");
+    ReceiverSettings::new(groups)
+}
+
+/// An offer by members that have told their groups: one.
+fn offer_by(names: &[(&str, u64)], consumed: Option<u64>) -> StoreOffer {
+    let stores: Vec<_> = names.iter().map(|(name, data)| ((*name).to_owned(), *data)).collect();
+    let grouping = Grouping { rule: GroupRule::Any, groups: vec![Some(0); stores.len()] };
+    let members = Members::first(stores, vec![grouping]);
+    let (offer, consumption) = (offer(), consumed.map(|next| Consumption { run: RUN, next }));
+    StoreOffer { consumption, state: StoreState { members, ..offer.state }, ..offer }
+}
+
+const THREE: [(&str, u64); 3] = [("a", 5), ("b", 5), ("c", 5)];
+
+/// One store of two is a quorum of these, and none of the three that hold the stream.
+#[test]
+fn a_receiver_that_names_fewer_stores_waits_for_a_quorum_of_the_members() {
+    let (mut receiver, mut out) = asking(naming(&["a", "b"]));
+    answer(&mut receiver, 0, &offer_by(&THREE, None), NOW, &mut out);
+    receiver.tick(NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), [""; 0]);
+    let waiting = r#"Waiting { silent: ["b", "c"] }"#;
+    assert_eq!(told(&out, "Waiting").last().map(|it| &**it), Some(waiting));
+    answer(&mut receiver, 1, &offer_by(&THREE, Some(8)), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), ["Joined { source: 7, next: 8, is_resumed: true }"]);
+    // Alone it never has one.
+    let (mut receiver, mut out) = asking(naming(&["a"]));
+    answer(&mut receiver, 0, &offer_by(&THREE, None), NOW, &mut out);
+    receiver.tick(NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), [""; 0]);
+    assert_eq!(told(&out, "Waiting").last().map(|it| &**it), Some(waiting));
+    assert!(!receiver.has_ended());
+}
+
+#[test]
+fn a_receiver_that_names_more_stores_begins_with_the_members() {
+    let (mut receiver, mut out) = asking(naming(&["a", "b", "c"]));
+    answer(&mut receiver, 0, &offer_by(&[("a", 5)], Some(8)), NOW, &mut out);
+    assert_eq!(told(&out, "Joined"), ["Joined { source: 7, next: 8, is_resumed: true }"]);
+    // The others do not know the stream, and confirm nothing.
+    receiver.consumed(SOURCE, 8, NOW);
+    receiver.tick(NOW, &mut out);
+    acknowledge(&mut receiver, 0, 8, &mut out);
+    assert_eq!(told(&out, "Acknowledged"), [""; 0], "nothing that was not acknowledged before");
+    assert!(receiver.is_acknowledged());
+}
+
+/// A store confirms what was consumed.
+fn acknowledge(receiver: &mut Receiver, store: usize, next: u64, out: &mut Outlet) {
+    let consumption = Consumption { run: RUN, next };
+    let frame = StoreFrame::Acknowledged { receiver: 1, consumption };
+    receiver.on_frame(store, SOURCE, &frame, NOW, out);
+}
+
+#[test]
+fn a_quorum_of_the_members_acknowledges() {
+    let (mut receiver, mut out) = asking(naming(&["a", "b"]));
+    let five = [("a", 5), ("b", 5), ("c", 5), ("d", 5), ("e", 5)];
+    // Of the members that are named, these two alone are none of five.
+    for members in [&five[..], &THREE] {
+        let (mut receiver, mut out) = (receiver.clone(), Outlet::default());
+        receiver.tick(NOW + settings().retry, &mut out);
+        for store in 0..2 {
+            answer(&mut receiver, store, &offer_by(members, Some(0)), NOW, &mut out);
+        }
+        let has_joined = !told(&out, "Joined").is_empty();
+        assert_eq!(has_joined, members.len() == 3, "{:?}", out.receiver_events);
+    }
+    (0..2).for_each(|it| answer(&mut receiver, it, &offer_by(&THREE, Some(0)), NOW, &mut out));
+    let mut writer = TimedRecordsWriter::default();
+    (0..10).for_each(|_| writer.add(0, b"body"));
+    receiver.tick(NOW, &mut out);
+    let (log, records) = (RUN.ballot, writer.records());
+    let frame = StoreFrame::Fetched { log, from: 0, first: 0, next: 10, records };
+    (0..2).for_each(|store| receiver.on_frame(store, SOURCE, &frame, NOW, &mut out));
+    assert_eq!(told(&out, "Message").len(), 10);
+    receiver.consumed(SOURCE, 10, NOW);
+    receiver.tick(NOW + settings().retry, &mut out);
+    acknowledge(&mut receiver, 0, 10, &mut out);
+    assert_eq!(told(&out, "Acknowledged"), [""; 0]);
+    acknowledge(&mut receiver, 1, 10, &mut out);
+    assert_eq!(told(&out, "Acknowledged"), ["Acknowledged { source: 7, next: 10 }"]);
 }

@@ -54,7 +54,7 @@ impl Writer {
         let common = next.saturating_sub(self.rng.within(0..=3)).max(*first);
         *next = common;
         let (first, runs) = (*first, vec![Run { ballot, start: common }]);
-        let members = Members { version: *epoch, stores: vec![("a".into(), INCARNATION)] };
+        let members = Members::without_groups(*epoch, vec![("a".into(), INCARNATION)]);
         self.append(&LogRecord::Promised { stream, ballot });
         self.append(&LogRecord::Truncated { stream, next: common });
         self.append(&LogRecord::Began { stream, number: 0, first, members, runs });
@@ -197,7 +197,7 @@ fn a_checkpoint_is_used_whatever_the_clocks_of_the_stores_say() {
     for copied_at in [None, Some(500_000)] {
         let disk = SimulatedDisk::new(1, ROOM);
         let (mut log, _) = log_at(&disk, 1_000_000);
-        let members = Members { version: 1, stores: vec![("a".into(), INCARNATION)] };
+        let members = Members::without_groups(1, vec![("a".into(), INCARNATION)]);
         let ballot = Ballot { epoch: 1, session: 1 };
         let runs = vec![Run { ballot, start: 0 }];
         let records = [

@@ -32,7 +32,7 @@ impl Written {
         let journal = Journal::open(disk.clone(), config).expect("a journal");
         let mut log = JournalLog::new(journal, Catalog::new(segment_bytes), None);
         for stream in 0..STREAMS {
-            let members = Members { version: 1, stores: vec![("a".into(), 7)] };
+            let members = Members::without_groups(1, vec![("a".into(), 7)]);
             let records = [
                 LogRecord::Stream { stream, topic: "orders", source: u64::from(stream) },
                 LogRecord::Promised { stream, ballot: RUN.ballot },

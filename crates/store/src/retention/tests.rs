@@ -49,7 +49,7 @@ impl Keeper {
     fn new(settings: StoreRetention, topics: &[&str]) -> Self {
         let mut keeper = Self::open(SimulatedDisk::new(1, 64 << 20), settings);
         for (stream, topic) in (0..).zip(topics) {
-            let members = Members { version: 1, stores: vec![("a".into(), 7)] };
+            let members = Members::without_groups(1, vec![("a".into(), 7)]);
             keeper.add(&LogRecord::Stream { stream, topic, source: 9 });
             keeper.add(&LogRecord::Promised { stream, ballot: RUN.ballot });
             let runs = vec![RUN];
@@ -291,7 +291,7 @@ fn a_stream_that_is_copied_is_waited_for_without_haste() {
     }
     let ballot = Ballot { epoch: 2, session: 2 };
     let start = keeper.next[0] + 100;
-    let members = Members { version: 1, stores: vec![("a".into(), 7)] };
+    let members = Members::without_groups(1, vec![("a".into(), 7)]);
     let runs = vec![RUN, Run { ballot, start }];
     let begin =
         StoreFrame::Begin { ballot, log: RUN.ballot, start, number: 0, donor: "b", members, runs };

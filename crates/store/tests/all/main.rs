@@ -4,6 +4,7 @@ mod administration;
 mod fetches;
 mod golden;
 mod killed;
+mod lists;
 mod recovery;
 mod retention;
 mod some_stores;

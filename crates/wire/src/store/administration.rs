@@ -1,6 +1,6 @@
 //! Frames of administration: the streams of a store, page by page, and the end of registrations.
 
-use super::lists::{BallotEntry, add_members, bounded, members};
+use super::lists::{BallotEntry, bounded};
 use super::{Ballot, Members, STORE_HEADER};
 use std::borrow::Cow;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -266,8 +266,7 @@ impl<'a> StreamReport<'a> {
     /// Bytes of this report in a frame.
     pub fn length(&self) -> usize {
         // An incarnation, and the name with its length; before them a version and a count.
-        let members: usize = self.members.stores.iter().map(|(name, _)| 9 + name.len()).sum();
-        let lists = 9 + members + self.receivers.len() * Self::RECEIVER;
+        let lists = self.members.length() + self.receivers.len() * Self::RECEIVER;
         size_of::<ReportEntry>() + self.topic.len() + lists
     }
 
@@ -279,7 +278,7 @@ impl<'a> StreamReport<'a> {
     fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = ReportEntry::read_from_prefix(bytes).ok()?;
         let (topic, rest) = rest.split_at_checked(head.topic.into())?;
-        let (members, rest) = members(rest)?;
+        let (members, rest) = Members::read(rest)?;
         let count = usize::from(head.receivers.get());
         let (receivers, rest) = <[ReceiverEntry]>::ref_from_prefix_with_elems(rest, count).ok()?;
         let receiver = |it: &ReceiverEntry| Some((it.receiver.get(), bounded(it.next)?));
@@ -327,7 +326,7 @@ impl<'a> StreamReport<'a> {
         };
         bytes.extend(head.as_bytes());
         bytes.extend(self.topic.as_bytes());
-        add_members(&self.members, bytes);
+        self.members.write(bytes);
         for (receiver, next) in &self.receivers {
             let (receiver, next) = ((*receiver).into(), (*next).into());
             bytes.extend(ReceiverEntry { receiver, next }.as_bytes());

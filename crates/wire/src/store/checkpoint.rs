@@ -7,7 +7,7 @@
 //!        IndexEntry, and for each span SpanEntry and its MarkEntry
 //! ```
 
-use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
+use super::lists::{BallotEntry, add_runs, bounded, runs};
 use super::offer::ConsumedBody;
 use super::{Ballot, Consumption, Members, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
@@ -181,7 +181,7 @@ impl StreamCheckpoint<'_> {
         };
         bytes.extend(entry.as_bytes());
         bytes.extend(self.topic.as_bytes());
-        add_members(&self.members, bytes);
+        self.members.write(bytes);
         add_runs(&self.runs, bytes);
         for (receiver, consumption) in &self.receivers {
             bytes.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
@@ -192,7 +192,7 @@ impl StreamCheckpoint<'_> {
     pub fn read(bytes: &[u8]) -> Option<(StreamCheckpoint<'_>, &[u8])> {
         let (entry, rest) = StreamEntry::read_from_prefix(bytes).ok()?;
         let (topic, rest) = rest.split_at_checked(entry.topic.get() as usize)?;
-        let (members, rest) = members(rest)?;
+        let (members, rest) = Members::read(rest)?;
         let (runs, mut rest) = runs(rest)?;
         let count = entry.receivers.get() as usize;
         // Checked before memory is taken.

@@ -4,7 +4,7 @@ use super::administration::{
     ChallengeBody, DEREGISTER_PROOF, DeregisterBody, DeregisteredBody, InspectBody, add_challenge,
     add_deregister, add_deregistered, add_inspect,
 };
-use super::lists::{BallotEntry, add_members, add_name, add_runs, bounded, members, name, runs};
+use super::lists::{BallotEntry, add_name, add_runs, bounded, name, runs};
 use super::offer::{AttachBody, ConsumedBody, StreamsBody};
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registration, Run, STORE_VERSION,
@@ -275,7 +275,7 @@ impl<'a> StoreFrame<'a> {
             }
             StoreKind::Reconfigure => {
                 let (ballot, rest) = BallotEntry::read_from_prefix(body).ok()?;
-                let (members, rest) = members(rest)?;
+                let (members, rest) = Members::read(rest)?;
                 (Self::Reconfigure { ballot: ballot.ballot()?, members }, rest)
             }
             StoreKind::Fetch => {
@@ -387,7 +387,7 @@ impl<'a> StoreFrame<'a> {
     fn begin(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = BeginBody::read_from_prefix(body).ok()?;
         let (donor, rest) = name(rest)?;
-        let (members, rest) = members(rest)?;
+        let (members, rest) = Members::read(rest)?;
         let (runs, rest) = runs(rest)?;
         let (ballot, start) = (head.ballot.ballot()?, bounded(head.start)?);
         // A run that is not the last of its own log, or begins elsewhere, would confuse the store.
@@ -483,7 +483,7 @@ impl<'a> StoreFrame<'a> {
                 let (start, number) = ((*start).into(), (*number).into());
                 frame.extend(BeginBody { ballot, log, start, number }.as_bytes());
                 add_name(donor, frame);
-                add_members(members, frame);
+                members.write(frame);
                 add_runs(runs, frame);
             }
             Self::Resend { ballot, first, records } => {
@@ -496,7 +496,7 @@ impl<'a> StoreFrame<'a> {
             }
             Self::Reconfigure { ballot, members } => {
                 frame.extend(BallotEntry::from(*ballot).as_bytes());
-                add_members(members, frame);
+                members.write(frame);
             }
             Self::Fetch { from, until, limit } => {
                 frame.extend(from.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Lists within frames: runs, members, messages. Counted, bounded, and checked before anything is
+//! Lists within frames: runs, names, messages. Counted, bounded, and checked before anything is
 //! allocated.
 
-use super::{Ballot, RUNS_MAX, Run, STORE_NAME_MAX, STORE_NUMBER_MAX, STORES_MAX};
+use super::{Ballot, RUNS_MAX, Run, STORE_NAME_MAX, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
@@ -36,30 +36,6 @@ pub(super) fn bounded(number: U64) -> Option<u64> {
 pub(super) struct RunEntry {
     pub(super) ballot: BallotEntry,
     pub(super) start: U64,
-}
-
-/// The stores that hold a stream: each by its name and its incarnation, which is the identity of
-/// its data. A store that lost its data comes back with another incarnation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Members {
-    /// Grows by one with each change; 0: the stream does not exist yet.
-    pub version: u64,
-    /// Names and incarnations.
-    pub stores: Vec<(String, u64)>,
-}
-
-impl Members {
-    /// The incarnation of the member with this name.
-    pub fn incarnation(&self, name: &str) -> Option<u64> {
-        self.stores.iter().find(|(it, _)| it == name).map(|(_, incarnation)| *incarnation)
-    }
-
-    /// Whether the member with this name may have joined after the first version. Each version adds
-    /// one store, at the end.
-    pub fn may_have_joined_late(&self, name: &str) -> bool {
-        let joined = usize::try_from(self.version.saturating_sub(1)).unwrap_or(usize::MAX);
-        self.stores.iter().rev().take(joined).any(|(it, _)| it == name)
-    }
 }
 
 pub(super) fn add_runs(runs: &[Run], frame: &mut Vec<u8>) {
@@ -100,35 +76,6 @@ pub(super) fn name(bytes: &[u8]) -> Option<(&str, &[u8])> {
     }
     let (name, rest) = rest.split_at_checked(length)?;
     Some((std::str::from_utf8(name).ok()?, rest))
-}
-
-pub(super) fn add_members(members: &Members, frame: &mut Vec<u8>) {
-    assert!(members.stores.len() <= STORES_MAX, "a list that was checked");
-    frame.extend(members.version.to_le_bytes());
-    frame.push(members.stores.len() as u8);
-    for (name, incarnation) in &members.stores {
-        frame.extend(incarnation.to_le_bytes());
-        add_name(name, frame);
-    }
-}
-
-pub(super) fn members(bytes: &[u8]) -> Option<(Members, &[u8])> {
-    let (version, rest) = U64::read_from_prefix(bytes).ok()?;
-    let (count, mut rest) = rest.split_first()?;
-    if usize::from(*count) > STORES_MAX {
-        return None;
-    }
-    let mut stores: Vec<(String, u64)> = Vec::new();
-    for _ in 0..*count {
-        let (incarnation, behind) = U64::read_from_prefix(rest).ok()?;
-        let (name, behind) = name(behind)?;
-        if name.is_empty() || stores.iter().any(|(it, _)| it == name) {
-            return None;
-        }
-        stores.push((name.to_owned(), incarnation.get()));
-        rest = behind;
-    }
-    Some((Members { version: bounded(version)?, stores }, rest))
 }
 
 /// Messages in a frame, in the order of their sequences, without gaps.

@@ -1,6 +1,6 @@
 //! Records of a store's log, as its journal keeps them.
 
-use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
+use super::lists::{BallotEntry, add_runs, bounded, runs};
 use super::offer::ConsumedBody;
 use super::{Ballot, Consumption, Members, Run};
 use zerocopy::little_endian::{U32, U64};
@@ -217,7 +217,7 @@ impl<'a> LogRecord<'a> {
             kind::BEGAN => {
                 let (number, rest) = number()?;
                 let (first, rest) = U64::read_from_prefix(rest).ok()?;
-                let (members, rest) = members(rest)?;
+                let (members, rest) = Members::read(rest)?;
                 let (runs, rest) = runs(rest)?;
                 let first = bounded(first)?;
                 if runs.last().is_none_or(|run| run.start < first) {
@@ -226,7 +226,7 @@ impl<'a> LogRecord<'a> {
                 (Self::Began { stream, number, first, members, runs }, rest)
             }
             kind::RECONFIGURED => {
-                let (members, rest) = members(rest)?;
+                let (members, rest) = Members::read(rest)?;
                 (Self::Reconfigured { stream, members }, rest)
             }
             kind::TRIMMED => {
@@ -292,12 +292,12 @@ impl<'a> LogRecord<'a> {
                 head(kind::BEGAN);
                 bytes.extend(number.to_le_bytes());
                 bytes.extend(first.to_le_bytes());
-                add_members(members, bytes);
+                members.write(bytes);
                 add_runs(runs, bytes);
             }
             Self::Reconfigured { members, .. } => {
                 head(kind::RECONFIGURED);
-                add_members(members, bytes);
+                members.write(bytes);
             }
             Self::Trimmed { first, .. } => {
                 head(kind::TRIMMED);

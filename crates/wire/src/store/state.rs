@@ -1,6 +1,6 @@
 //! The state of a stream at a store.
 
-use super::lists::{BallotEntry, add_members, add_runs, bounded, members, runs};
+use super::lists::{BallotEntry, add_runs, bounded, runs};
 use super::{Ballot, Members, Run};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -41,7 +41,7 @@ pub(super) struct StateBody {
 impl StoreState {
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (head, rest) = StateBody::read_from_prefix(bytes).ok()?;
-        let (members, rest) = members(rest)?;
+        let (members, rest) = Members::read(rest)?;
         let (runs, rest) = runs(rest)?;
         let (first, next) = (bounded(head.first)?, bounded(head.next)?);
         if first > next {
@@ -70,7 +70,7 @@ impl StoreState {
             consumed: self.consumed.into(),
         };
         bytes.extend(body.as_bytes());
-        add_members(&self.members, bytes);
+        self.members.write(bytes);
         add_runs(&self.runs, bytes);
     }
 }

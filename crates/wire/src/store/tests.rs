@@ -4,7 +4,7 @@ const ADDRESS: StoreAddress<'_> = StoreAddress { client: 7, source: 9, topic: "o
 const BALLOT: Ballot = Ballot { epoch: 3, session: 70 };
 
 fn members() -> Members {
-    Members { version: 2, stores: vec![("a".into(), 1), ("b".into(), 2)] }
+    Members::without_groups(2, vec![("a".into(), 1), ("b".into(), 2)])
 }
 
 fn runs() -> Vec<Run> {
@@ -209,7 +209,7 @@ fn lists_that_lie_are_refused() {
     let refused = |bytes: &[u8], kind| {
         assert_eq!(StoreFrame::read(bytes), Err(StoreFrameError::Body(kind)));
     };
-    let twice = Members { version: 1, stores: vec![("a".into(), 1), ("a".into(), 2)] };
+    let twice = Members::without_groups(1, vec![("a".into(), 1), ("a".into(), 2)]);
     StoreFrame::Reconfigure { ballot: BALLOT, members: twice }.write(ADDRESS, &mut bytes);
     refused(&bytes, StoreKind::Reconfigure);
 
@@ -363,4 +363,84 @@ fn entries_of_a_checkpoint_that_lie_are_refused() {
         bytes[at..at + 4].fill(0xff);
         assert_eq!(StreamCheckpoint::read(&bytes), None);
     }
+}
+
+/// Members in two groups, that change to those of one.
+fn joint() -> Members {
+    let stores = ["a", "b", "c"].map(|name| (name.to_owned(), 7)).to_vec();
+    let old = Grouping { rule: GroupRule::All, groups: vec![Some(0), Some(1), None] };
+    let new = Grouping { rule: GroupRule::Any, groups: vec![None, Some(0), Some(0)] };
+    Members { version: 4, stores, founders: 1, groupings: vec![old, new] }
+}
+
+#[test]
+fn groups_of_members_are_read_as_they_were_written() {
+    let mut bytes = Vec::new();
+    let members = joint();
+    let frame = StoreFrame::Reconfigure { ballot: BALLOT, members: members.clone() };
+    frame.write(ADDRESS, &mut bytes);
+    assert_eq!(StoreFrame::read(&bytes), Ok((ADDRESS, frame)));
+    let mut bytes = Vec::new();
+    members.write(&mut bytes);
+    assert_eq!(bytes.len(), members.length());
+    let behind = [
+        [1, 2].as_slice(), // a founder, two groupings
+        &[3, 0, 1, 0xff],  // all: a, and b
+        &[1, 0xff, 0, 0],  // any: b and c
+    ];
+    assert_eq!(bytes[8], 0x80 | 3);
+    assert!(bytes.ends_with(&behind.concat()));
+    // Without groups, as earlier builds have written them.
+    let mut bytes = Vec::new();
+    let stores = vec![("a".to_owned(), 1), ("b".to_owned(), 2)];
+    let earlier = Members::without_groups(2, stores);
+    earlier.write(&mut bytes);
+    let expected = [
+        [2, 0, 0, 0, 0, 0, 0, 0, 2].as_slice(),
+        &[1, 0, 0, 0, 0, 0, 0, 0, 1, b'a'],
+        &[2, 0, 0, 0, 0, 0, 0, 0, 1, b'b'],
+    ];
+    assert_eq!((bytes.len(), &bytes), (earlier.length(), &expected.concat()));
+    assert_eq!(Members::read(&bytes), Some((earlier.clone(), [].as_slice())));
+    assert!(!earlier.may_have_joined_late("a") && earlier.may_have_joined_late("b"));
+}
+
+#[test]
+fn groups_that_lie_are_refused() {
+    let mut bytes = Vec::new();
+    joint().write(&mut bytes);
+    let end = bytes.len();
+    assert!(Members::read(&bytes).is_some());
+    // Founders, groupings, rules, groups; the last of each is the largest that is refused.
+    for (place, wrong) in [(10, 4), (9, 0), (9, 3), (8, 0), (8, 4), (4, 9), (2, 64), (2, 0xfe)] {
+        let mut changed = bytes.clone();
+        changed[end - place] = wrong;
+        assert_eq!(Members::read(&changed), None, "{wrong} at {place} from the end");
+    }
+    for length in 0..end {
+        assert_eq!(Members::read(&bytes[..length]), None, "{length} bytes");
+    }
+    let mut none = bytes.clone();
+    none[end - 3..].fill(0xff);
+    assert_eq!(Members::read(&none), None, "no store has a group");
+}
+
+#[test]
+fn members_that_change_decide_by_both_groupings() {
+    let members = joint();
+    let has = |names: &'static str| move |name: &str, _| names.contains(name);
+    assert!(members.is_leaving("a") && members.is_joining("c"));
+    assert!(!members.is_joining("a") && !members.is_leaving("b") && !members.is_joining("b"));
+    assert!(members.is_write_quorum(has("abc")));
+    assert!(!members.is_write_quorum(has("ab")) && !members.is_write_quorum(has("bc")));
+    assert!(members.is_recovery_quorum(has("b")), "each decision has it");
+    assert!(!members.is_recovery_quorum(has("a")) && members.is_recovery_quorum(has("ac")));
+    let next = |name: &str, _| match name {
+        "a" => 7,
+        "b" => 9,
+        _ => 3,
+    };
+    assert_eq!(members.reached(next), 3);
+    let none = Members::without_groups(1, vec![("a".to_owned(), 1)]);
+    assert!(!none.is_write_quorum(|_, _| true) && !none.is_recovery_quorum(|_, _| true));
 }
