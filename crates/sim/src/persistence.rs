@@ -10,6 +10,7 @@
 //! - [`world`]: the actors, with the real machines, and their event loop
 
 mod collected;
+mod event;
 pub mod explore;
 pub mod log;
 pub mod oracle;
@@ -18,5 +19,7 @@ mod processes;
 mod receivers;
 pub mod scenario;
 mod standstill;
+mod store_list;
+mod store_lists;
 pub mod tamper;
 pub mod world;

@@ -49,7 +49,7 @@ use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{Source, SourceEvent, StoreLog};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::StoreState;
-use parts::{Flying, SourceInput, Steps, StoreInput, StorePart};
+use parts::{Flying, SourceInput, Steps, StoreInput, StoreList, StorePart};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
@@ -62,6 +62,9 @@ const TAIL_MAX: usize = 5_000;
 pub struct StoreScope {
     /// Stores, in one group.
     pub stores: usize,
+    /// Stores that the first publisher names, and those that come after it: a bit for each; 0 for
+    /// all. Scopes in which they differ go without savings.
+    pub lists: [u8; 2],
     /// Messages.
     pub messages: u8,
     /// The only store that may fail; `None` if any may.
@@ -187,20 +190,29 @@ pub fn explore(scope: StoreScope) -> Verdict<StoresExplored> {
 }
 
 impl State {
+    /// The stores that the publisher names.
+    fn list(&self) -> StoreList {
+        let is_first = self.session == FIRST_SESSION;
+        StoreList::new(self.left.lists[usize::from(!is_first)], self.stores.len())
+    }
+
     fn registered(scope: StoreScope, steps: &mut Steps) -> Verdict<Self> {
         let stores = (0..scope.stores).map(|index| Part::new(StorePart::new(index)));
         let mut state = Self {
             now: SECOND,
             stores: stores.collect(),
-            source: Part::new(parts::source(scope.stores, FIRST_SESSION, SECOND)?),
+            source: Part::new(
+                StoreList::new(scope.lists[0], scope.stores).source(FIRST_SESSION, SECOND)?,
+            ),
             session: FIRST_SESSION,
             start: 0,
             bodies: Vec::new(),
             flying: Vec::new(),
             oracle: Part::new(Oracle::default()),
             saves_idle: scope.saves_idle
+                && scope.lists == [0; 2]
                 && (scope.wipes == 0 || (scope.failing.is_some() && scope.wipes == 1)),
-            settles_old: scope.saves_idle && scope.wipes == 0,
+            settles_old: scope.saves_idle && scope.wipes == 0 && scope.lists == [0; 2],
             left: scope,
             path: None,
         };
@@ -355,7 +367,8 @@ impl State {
                 if self.may_fail(from as usize) {
                     return Ok(false);
                 }
-                let step = steps.source(&self.source, self.session, self.now, &input)?;
+                let step =
+                    steps.source(&self.source, (self.session, self.list()), self.now, &input)?;
                 let says_nothing = step.sent.is_empty() && step.events.is_empty();
                 Ok(says_nothing && step.part.digest() == self.source.digest())
             }
@@ -399,8 +412,7 @@ impl State {
             Choice::CrashPublisher => {
                 self.left.publisher_crashes -= 1;
                 self.session += 1;
-                let source = parts::source(self.stores.len(), self.session, self.now)?;
-                self.source = Part::new(source);
+                self.source = Part::new(self.list().source(self.session, self.now)?);
                 self.bodies.clear();
                 // What it has sent is under way still; what was sent to it is lost.
                 self.flying.retain(|flying| flying.way().1 < FIRST_SESSION);
@@ -470,7 +482,7 @@ impl State {
     }
 
     fn source(&mut self, input: &SourceInput, steps: &mut Steps) -> Verdict {
-        let step = steps.source(&self.source, self.session, self.now, input)?;
+        let step = steps.source(&self.source, (self.session, self.list()), self.now, input)?;
         self.source = step.part.clone();
         step.sent.iter().for_each(|sent| self.fly(sent));
         step.events.iter().try_for_each(|event| self.on_event(event))

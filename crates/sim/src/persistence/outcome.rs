@@ -20,6 +20,8 @@ pub struct StoreOutcome {
     pub caught_up: u64,
     pub discarded: u64,
     pub lost_messages: u64,
+    pub other_lists: u64,
+    pub members_changed: u64,
 }
 
 impl StoreOutcome {
@@ -41,5 +43,7 @@ impl StoreOutcome {
         self.caught_up += other.caught_up;
         self.discarded += other.discarded;
         self.lost_messages += other.lost_messages;
+        self.other_lists += other.other_lists;
+        self.members_changed += other.members_changed;
     }
 }

@@ -1,11 +1,14 @@
 //! Stores and publishers of a run, as processes that start and crash.
 
+use super::collected::{SOURCE, TOPIC};
 use super::log::SimLog;
 use super::scenario::StoreScenario;
+use super::store_list::StoreList;
 use super::tamper::StoreTamper;
 use crate::rng::SimRng;
-use lanecast_persistence::{Source, SourceSettings, Store, StoreSettings};
+use lanecast_persistence::{Source, SourceSettings, Store, StoreLog, StoreSettings};
 use lanecast_protocol::{MILLISECOND, Nanos};
+use std::ops::Range;
 
 /// A store and its disk.
 #[derive(Debug)]
@@ -44,6 +47,27 @@ impl StoreProcess {
         self.log.restore(Store::new(settings, self.incarnation))
     }
 
+    /// Whether its disk has members of the stream, whatever happens.
+    pub(super) fn knows(&self) -> bool {
+        let mut log = self.log.clone();
+        log.crash_unwritten();
+        let state = log.restore(Store::new(StoreSettings::default(), 0)).state(TOPIC, SOURCE);
+        state.is_some_and(|state| state.members.version > 0)
+    }
+
+    /// Messages in its log, in order, as far as there are.
+    pub(super) fn kept(&self, range: Range<u64>) -> Vec<(u64, Vec<u8>)> {
+        let mut kept = Vec::new();
+        self.log.read(0, range.start, &mut |sequence, _, body| {
+            let is_kept = sequence < range.end;
+            if is_kept {
+                kept.push((sequence, body.to_vec()));
+            }
+            is_kept
+        });
+        kept
+    }
+
     /// The process dies, and with it a part of what the disk has not written; returns whether it
     /// lived.
     pub(super) fn crash(&mut self, rng: &mut SimRng, tamper: StoreTamper) -> bool {
@@ -66,6 +90,7 @@ impl StoreProcess {
 #[derive(Debug)]
 pub(super) struct PublisherProcess {
     pub(super) source: Option<Source>,
+    pub(super) list: StoreList,
     pub(super) session: u64,
     /// Sequence of the first message of its run, once it is registered.
     pub(super) start: u64,
@@ -75,16 +100,29 @@ pub(super) struct PublisherProcess {
 
 impl PublisherProcess {
     /// A publisher that starts.
-    pub(super) fn new(scenario: &StoreScenario, session: u64, epoch: u64, now: Nanos) -> Self {
+    pub(super) fn new(
+        scenario: &StoreScenario,
+        list: StoreList,
+        session: u64,
+        epoch: u64,
+        now: Nanos,
+    ) -> Self {
         let settings = SourceSettings {
             flight_messages: scenario.flight,
             flight_bytes: 4_096,
             retry: 20 * MILLISECOND,
             longest_frame: 200,
-            ..SourceSettings::new(scenario.store_groups())
+            ..SourceSettings::new(list.groups())
         };
         let source = Some(Source::new(settings, session, epoch, now));
-        Self { source, session, start: 0, bodies: Vec::new(), is_superseded: false }
+        Self { source, list, session, start: 0, bodies: Vec::new(), is_superseded: false }
+    }
+
+    /// A store's process has ended.
+    pub(super) fn on_disconnected(&mut self, store: usize) {
+        if let (Some(source), Some(place)) = (&mut self.source, self.list.place(store)) {
+            source.on_disconnected(place);
+        }
     }
 
     /// Whether it runs, and no other has taken over.
@@ -96,5 +134,16 @@ impl PublisherProcess {
     pub(super) fn is_drained(&self) -> bool {
         let source = self.source.as_ref();
         source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
+    }
+
+    /// Whether the members are the stores of its list.
+    pub(super) fn is_settled(&self) -> bool {
+        let members = self.source.as_ref().map(Source::members);
+        members.is_some_and(|members| {
+            let mut names = self.list.stores().map(StoreScenario::store_name);
+            let is_member = |name: String| members.incarnation(&name).is_some();
+            let count = self.list.stores().count();
+            !members.is_joint() && members.stores.len() == count && names.all(is_member)
+        })
     }
 }

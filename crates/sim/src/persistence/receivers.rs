@@ -4,16 +4,29 @@ use super::collected::{SOURCE, Told};
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
 use super::scenario::StoreScenario;
+use super::store_list::StoreList;
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
 use lanecast_persistence::{Receiver, ReceiverSettings};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use std::collections::BTreeMap;
 
+/// Losses of stores' memory that are no fault.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forgotten {
+    /// Some have lost their data.
+    pub(super) data: bool,
+    /// The same, or those that knew the receivers are not asked any more: registrations are not
+    /// copied.
+    pub(super) receivers: bool,
+}
+
 /// A program with a receiver, and what it remembers over its crashes.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverProcess {
     pub(super) receiver: Option<Receiver>,
+    /// The stores of this life.
+    pub(super) list: Option<StoreList>,
     pub(super) life: u32,
     /// The last message handed out under each sequence.
     handed_out: BTreeMap<u64, Vec<u8>>,
@@ -23,6 +36,8 @@ pub(super) struct ReceiverProcess {
     next: Option<u64>,
     /// Sequence of the first message that the program has not consumed, in any life.
     consumed: u64,
+    /// The same, with messages that were discarded since.
+    furthest: u64,
     /// Sequence of the first message that may come again, as it was told.
     acknowledged: u64,
     /// Messages that retention took before they were handed out.
@@ -36,7 +51,13 @@ impl ReceiverProcess {
     }
 
     /// The program starts, if it does not live; returns whether that is so.
-    pub(super) fn start(&mut self, scenario: &StoreScenario, id: u64, now: Nanos) -> bool {
+    pub(super) fn start(
+        &mut self,
+        scenario: &StoreScenario,
+        list: StoreList,
+        id: u64,
+        now: Nanos,
+    ) -> bool {
         if self.receiver.is_some() {
             return false;
         }
@@ -45,10 +66,19 @@ impl ReceiverProcess {
             fetch_bytes: 1_000,
             retry: 20 * MILLISECOND,
             report: 5 * MILLISECOND,
-            ..ReceiverSettings::new(scenario.store_groups())
+            ..ReceiverSettings::new(list.groups())
         };
+        self.list = Some(list);
         self.receiver = Some(Receiver::new(settings, id, now));
         true
+    }
+
+    /// A store's process has ended.
+    pub(super) fn on_disconnected(&mut self, store: usize) {
+        let place = self.list.as_ref().and_then(|list| list.place(store));
+        if let (Some(receiver), Some(place)) = (&mut self.receiver, place) {
+            receiver.on_disconnected(place);
+        }
     }
 
     /// The program ends where it stands.
@@ -62,32 +92,34 @@ impl ReceiverProcess {
     pub(super) fn consume(&mut self, now: Nanos) {
         let (Some(next), Some(receiver)) = (self.next, &mut self.receiver) else { return };
         self.consumed = self.consumed.max(next);
+        self.furthest = self.furthest.max(next);
         receiver.consumed(SOURCE, next, now);
     }
 
-    /// Checks what it is told. Messages before `trimmed` may be gone; stores that `forget` have
-    /// lost their data.
+    /// Checks what it is told. Messages before `trimmed` may be gone.
     pub(super) fn on_told(
         &mut self,
         told: Told,
         oracle: &Oracle,
         trimmed: u64,
-        forget: bool,
+        Forgotten { data: forget, receivers }: Forgotten,
         outcome: &mut StoreOutcome,
     ) -> Verdict {
         match told {
             Told::Started { next, is_resumed } => {
                 ensure!(self.next.is_none(), "a stream begins twice");
-                let known = is_resumed || self.acknowledged == 0 || forget;
+                let known = is_resumed || self.acknowledged == 0 || receivers;
                 ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
+                // A run that discards messages may give way to one that has them.
+                let consumed = if receivers { self.furthest } else { self.consumed };
                 ensure!(
-                    next <= self.consumed.max(trimmed) || forget,
+                    next <= consumed.max(trimmed) || forget,
                     "a receiver that consumed {} goes on at {next}",
                     self.consumed
                 );
                 let repeated = next..self.acknowledged;
                 // Only messages that were never stable may come again: others under their numbers.
-                for sequence in repeated.filter(|_| !forget) {
+                for sequence in repeated.filter(|_| !receivers) {
                     let body = self.handed_out.get(&sequence);
                     ensure!(
                         body.is_none_or(|body| !oracle.is_stable(sequence, body)),
@@ -143,7 +175,7 @@ impl ReceiverProcess {
                 );
                 self.acknowledged = next;
             }
-            Told::Unkept => ensure!(forget, "a registered publisher is taken for another"),
+            Told::Unkept => ensure!(receivers, "a registered publisher is taken for another"),
             Told::CaughtUp => outcome.caught_up += 1,
         }
         Ok(())

@@ -35,6 +35,9 @@ pub struct StoreScenario {
     pub may_fork: bool,
     /// Receivers.
     pub receivers: usize,
+    /// Stores beside those of the groups; with some, each publisher and receiver has a list of
+    /// stores of its own.
+    pub spares: usize,
 }
 
 impl StoreScenario {
@@ -59,7 +62,32 @@ impl StoreScenario {
             may_wipe: rng.percent(40),
             may_fork: rng.percent(30),
             receivers: rng.pick(&[0, 1, 1, 2]),
+            spares: 0,
         }
+    }
+
+    /// The same with lists of stores that change between runs. Stores keep their data: the lists
+    /// alone can make a stream wait.
+    pub fn draw_lists(seed: u64) -> Self {
+        let scenario = Self::draw(seed);
+        let spares = 1 + seed as usize % 3;
+        Self { may_wipe: false, faults: 4 + scenario.faults, spares, ..scenario }
+    }
+
+    /// Whether each publisher and receiver has a list of stores of its own.
+    pub const fn has_lists(&self) -> bool {
+        self.spares > 0
+    }
+
+    /// Name of a store.
+    pub fn store_name(store: usize) -> String {
+        format!("store-{store}")
+    }
+
+    /// Names of all stores.
+    pub fn names(&self) -> Vec<String> {
+        let count = self.groups.iter().sum::<usize>() + self.spares;
+        (0..count).map(Self::store_name).collect()
     }
 
     /// The stores' groups.
@@ -67,7 +95,7 @@ impl StoreScenario {
     /// # Panics
     /// Never: the names differ.
     pub fn store_groups(&self) -> StoreGroups {
-        let mut names = (0..).map(|store| format!("store-{store}"));
+        let mut names = (0..).map(Self::store_name);
         let groups = self.groups.iter().map(|size| names.by_ref().take(*size).collect());
         StoreGroups::new(groups.collect(), self.rule).expect("names that differ")
     }

@@ -1,41 +1,24 @@
 //! The actors of a run, with the real machines, and their event loop.
 
 use super::collected::{Collected, FIRST_RECEIVER, FIRST_SESSION, LIVES, SOURCE, TOPIC};
+use super::event::Event;
 use super::log::SimLog;
 use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
 use super::processes::{PublisherProcess, StoreProcess};
-use super::receivers::ReceiverProcess;
+use super::receivers::{Forgotten, ReceiverProcess};
 use super::scenario::StoreScenario;
 use super::standstill::Standstill;
+use super::store_lists::StoreLists;
 use super::tamper::StoreTamper;
 use crate::ensure;
 use crate::event_queue::EventQueue;
 use crate::rng::SimRng;
 use crate::violation::{Verdict, Violation};
-use lanecast_persistence::{Receiver, Source, SourceEvent, Store, StoreLog};
+use lanecast_persistence::{Receiver, Source, SourceEvent, Store};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
 use lanecast_wire::store::StoreState;
 use std::collections::HashMap;
-
-#[derive(Debug)]
-enum Event {
-    ToStore { store: usize, life: u32, frame: Vec<u8> },
-    ToPublisher { publisher: usize, store: usize, life: u32, frame: Vec<u8> },
-    Live { store: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
-    Publish(usize),
-    TickPublisher(usize),
-    TickStore(usize, u32),
-    Synchronize(usize, u32),
-    Fault,
-    StartStore(usize),
-    StartPublisher,
-    ToReceiver { receiver: usize, life: u32, store: usize, store_life: u32, frame: Vec<u8> },
-    LiveToReceiver { receiver: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
-    TickReceiver(usize, u32),
-    Consume(usize, u32),
-    StartReceiver(usize),
-}
 
 /// One run.
 #[derive(Debug)]
@@ -53,6 +36,7 @@ pub struct World {
     /// Retention has taken the messages before this one, at some store.
     trimmed: u64,
     names: Vec<String>,
+    lists: StoreLists,
     oracle: Oracle,
     outcome: StoreOutcome,
     faults_left: usize,
@@ -67,15 +51,23 @@ pub fn run(seed: u64) -> Result<StoreOutcome, Violation> {
     World::new(StoreScenario::draw(seed), StoreTamper::Nothing).run()
 }
 
+/// Runs a seed whose publishers and receivers name other stores in each life.
+///
+/// # Errors
+/// If a promise is broken.
+pub fn run_lists(seed: u64) -> Result<StoreOutcome, Violation> {
+    World::new(StoreScenario::draw_lists(seed), StoreTamper::Nothing).run()
+}
+
 impl World {
     /// The world of a scenario, with a defect.
     pub fn new(scenario: StoreScenario, tamper: StoreTamper) -> Self {
-        let names: Vec<String> = scenario.store_groups().names().map(str::to_owned).collect();
+        let names = scenario.names();
         let mut rng = SimRng::new(scenario.seed).fork();
         let store = |_: &String| StoreProcess::new(scenario.pending_max, rng.any());
         let stores = names.iter().map(store).collect();
         let receivers = (0..scenario.receivers).map(|_| ReceiverProcess::default()).collect();
-        let faults_left = scenario.faults;
+        let (faults_left, lists) = (scenario.faults, StoreLists::new(&scenario));
         Self {
             scenario,
             tamper,
@@ -88,6 +80,7 @@ impl World {
             receivers,
             trimmed: 0,
             names,
+            lists,
             oracle: Oracle::default(),
             outcome: StoreOutcome::default(),
             faults_left,
@@ -140,6 +133,11 @@ impl World {
     fn end_faults(&mut self) {
         self.is_quiet = true;
         self.scenario.loss = 0;
+        // Those of before may wait for stores that they do not name.
+        if self.scenario.has_lists() {
+            self.publishers.iter_mut().for_each(|it| it.source = None);
+            self.receivers.iter_mut().for_each(ReceiverProcess::crash);
+        }
         for store in 0..self.stores.len() {
             self.stores[store].cut_until = 0;
             if self.stores[store].store.is_none() {
@@ -192,8 +190,11 @@ impl World {
                 if self.stores[store].life == life
                     && let Some((_, frame)) = self.tamper.read(&frame)?
                 {
+                    let Some(place) = self.publishers[publisher].list.place(store) else {
+                        return Ok(());
+                    };
                     return self.with_publisher(publisher, |source, now, out| {
-                        source.on_frame(store, &frame, now, out);
+                        source.on_frame(place, &frame, now, out);
                         0
                     });
                 }
@@ -256,8 +257,10 @@ impl World {
                 if self.stores[store].life == store_life =>
             {
                 let Some((address, frame)) = self.tamper.read(&frame)? else { return Ok(()) };
+                let list = self.receivers[receiver].list.as_ref();
+                let Some(place) = list.and_then(|list| list.place(store)) else { return Ok(()) };
                 return self.with_receiver(receiver, life, |it, now, out| {
-                    it.on_frame(store, address.source, &frame, now, out);
+                    it.on_frame(place, address.source, &frame, now, out);
                 });
             }
             Event::LiveToReceiver { receiver, life, session, number, body } => {
@@ -303,19 +306,23 @@ impl World {
         let client = FIRST_RECEIVER + index as u64 * LIVES + u64::from(life);
         let mut out = Collected { client, ..Collected::default() };
         call(receiver, self.now, &mut out);
-        let (trimmed, has_wipes) = (self.trimmed, self.outcome.wipes > 0);
+        let (trimmed, data) = (self.trimmed, self.outcome.wipes > 0);
+        let forgotten = Forgotten { data, receivers: data || self.scenario.has_lists() };
         for told in out.told {
-            process.on_told(told, &self.oracle, trimmed, has_wipes, &mut self.outcome)?;
+            process.on_told(told, &self.oracle, trimmed, forgotten, &mut self.outcome)?;
         }
-        for (store, frame) in out.requests {
+        let list = process.list.clone();
+        for (place, frame) in out.requests {
+            let store = list.as_ref().map_or(place, |list| list.store(place));
             self.send_to_store(client, store, frame);
         }
         Ok(())
     }
 
     fn start_receiver(&mut self, index: usize) {
+        let list = self.lists.draw(&self.stores, self.is_quiet, &mut self.rng);
         let process = &mut self.receivers[index];
-        if !process.start(&self.scenario, index as u64, self.now) {
+        if !process.start(&self.scenario, list, index as u64, self.now) {
             return;
         }
         let life = process.life;
@@ -367,11 +374,14 @@ impl World {
     ) -> Verdict {
         let process = &mut self.publishers[index];
         let Some(source) = &mut process.source else { return Ok(()) };
-        let session = process.session;
+        let (session, list) = (process.session, process.list.clone());
         let mut out = Collected { client: session, ..Collected::default() };
+        let before = source.members().version;
         call(source, self.now, &mut out);
-        for (store, frame) in out.requests {
-            self.send_to_store(session, store, frame);
+        let has_changed = source.is_registered() && source.members().version != before;
+        self.outcome.members_changed += u64::from(has_changed);
+        for (place, frame) in out.requests {
+            self.send_to_store(session, list.store(place), frame);
         }
         out.events.into_iter().try_for_each(|event| self.on_event(index, event))
     }
@@ -380,6 +390,8 @@ impl World {
         match event {
             SourceEvent::Registered { next } => {
                 self.outcome.runs += 1;
+                let is_other = self.lists.on_registered(&self.publishers[index].list);
+                self.outcome.other_lists += u64::from(is_other);
                 self.publishers[index].start = next;
                 self.oracle.on_registered(next)?;
                 self.check_begun(self.publishers[index].session, next)?;
@@ -410,14 +422,7 @@ impl World {
             let Some(state) = self.state(index).filter(|state| state.log.session == session) else {
                 continue;
             };
-            let mut kept = Vec::new();
-            self.stores[index].log.read(0, state.first, &mut |sequence, _, body| {
-                let is_kept = sequence < next.min(state.next);
-                if is_kept {
-                    kept.push((sequence, body.to_vec()));
-                }
-                is_kept
-            });
+            let kept = self.stores[index].kept(state.first..next.min(state.next));
             ensure!(
                 kept.len() as u64 == next.min(state.next) - state.first,
                 "store {index} lacks messages of its log"
@@ -506,16 +511,8 @@ impl World {
             return;
         }
         self.outcome.store_crashes += 1;
-        for publisher in &mut self.publishers {
-            if let Some(source) = &mut publisher.source {
-                source.on_disconnected(index);
-            }
-        }
-        for process in &mut self.receivers {
-            if let Some(receiver) = &mut process.receiver {
-                receiver.on_disconnected(index);
-            }
-        }
+        self.publishers.iter_mut().for_each(|it| it.on_disconnected(index));
+        self.receivers.iter_mut().for_each(|it| it.on_disconnected(index));
         self.queue.add(back, Event::StartStore(index));
     }
 
@@ -564,7 +561,8 @@ impl World {
         let session = FIRST_SESSION + index as u64;
         // A clock that stands still: order must not depend on it.
         let epoch = if self.rng.percent(30) { 0 } else { self.now / 1_000 };
-        let publisher = PublisherProcess::new(&self.scenario, session, epoch, self.now);
+        let list = self.lists.of_publisher(&self.stores, self.is_quiet, &mut self.rng);
+        let publisher = PublisherProcess::new(&self.scenario, list, session, epoch, self.now);
         self.publishers.push(publisher);
         self.queue.add(self.now, Event::TickPublisher(index));
     }
@@ -594,7 +592,9 @@ impl World {
         self.receivers.iter().try_for_each(|it| it.check_end(&self.oracle))
     }
 
+    /// Whether all is stable and, where lists change, the members are those that are named.
     fn is_drained(&self, index: usize) -> bool {
-        self.publishers[index].is_drained()
+        let publisher = &self.publishers[index];
+        publisher.is_drained() && (!self.scenario.has_lists() || publisher.is_settled())
     }
 }

@@ -5,6 +5,7 @@ use lanecast_sim::persistence::explore::{StoreScope, StoresExplored, explore};
 /// Nothing happens, until budgets are added.
 const QUIET: StoreScope = StoreScope {
     stores: 3,
+    lists: [0; 2],
     messages: 0,
     failing: None,
     store_crashes: 0,
@@ -95,6 +96,36 @@ fn savings_leave_out_no_outcome_of_two_faults() {
 #[test]
 fn a_publisher_that_crashes_at_any_moment_of_a_message() {
     explores(StoreScope { messages: 1, publisher_crashes: 1, ..QUIET });
+}
+
+/// The publisher crashes at any moment of a message, and the next one names two stores where there
+/// was one: also while it changes the members.
+#[test]
+fn one_store_becomes_two_in_every_order_of_events() {
+    let one = StoreScope { stores: 2, messages: 1, ticks: 1, states: 300_000, ..QUIET };
+    let lists = [0b01, 0b11];
+    assert!(explores(StoreScope { lists, publisher_crashes: 1, ..one }).is_complete);
+    // The change itself ends at any moment, and begins again.
+    explores(StoreScope { lists, messages: 0, publisher_crashes: 2, ..one });
+}
+
+/// One of three stores is left out, or replaced.
+#[test]
+fn a_store_of_three_is_left_out_or_replaced() {
+    let one = StoreScope { messages: 1, ticks: 1, states: 100_000, publisher_crashes: 1, ..QUIET };
+    explores(StoreScope { lists: [0b111, 0b011], ..one });
+    explores(StoreScope { stores: 4, lists: [0b0111, 0b1011], ..one });
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn lists_of_stores_that_change_in_larger_scopes() {
+    let one = StoreScope { messages: 1, ticks: 1, states: 5_000_000, ..QUIET };
+    let two = StoreScope { stores: 2, lists: [0b01, 0b11], ..one };
+    assert!(explores(StoreScope { publisher_crashes: 1, ..two }).is_complete);
+    explores(StoreScope { publisher_crashes: 2, ..two });
+    explores(StoreScope { lists: [0b111, 0b011], publisher_crashes: 2, ..one });
+    explores(StoreScope { stores: 4, lists: [0b0111, 0b1011], publisher_crashes: 2, ..one });
 }
 
 #[test]

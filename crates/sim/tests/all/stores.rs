@@ -5,7 +5,7 @@ use crate::seeds::{SLICE, run_all, seeds};
 use lanecast_sim::persistence::outcome::StoreOutcome;
 use lanecast_sim::persistence::scenario::StoreScenario;
 use lanecast_sim::persistence::tamper::StoreTamper;
-use lanecast_sim::persistence::world::{World, run};
+use lanecast_sim::persistence::world::{World, run, run_lists};
 use lanecast_wire::store::StoreKind;
 use std::io::Write;
 
@@ -24,6 +24,22 @@ fn what_was_stable_is_kept() {
         assert!(total.discarded > 300 && total.caught_up > 300, "{total:?}");
         let few = [total.superseded, total.healed_wipes, total.trims, total.resumed];
         assert!(few.iter().all(|count| *count > 50), "{total:?}");
+    }
+}
+
+/// Publishers and receivers name other stores, in other groups, whenever they start.
+#[test]
+fn what_was_stable_is_kept_whatever_stores_are_named() {
+    let usual = 0..500;
+    let seeds = seeds(usual.clone());
+    let all = seeds == usual;
+    let total = run_all(seeds, run_lists, StoreOutcome::add);
+    println!("{total:?}");
+    if all {
+        let many = [total.stable, total.frames, total.handed_out];
+        assert!(many.iter().all(|count| *count > 10_000), "{total:?}");
+        let some = [total.other_lists, total.members_changed, total.store_crashes];
+        assert!(some.iter().all(|count| *count > 250), "{total:?}");
     }
 }
 

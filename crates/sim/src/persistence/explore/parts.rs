@@ -158,18 +158,38 @@ pub(super) enum SourceInput {
     Disconnected(usize),
 }
 
-/// A publisher that has not said anything.
-pub(super) fn source(stores: usize, session: u64, now: Nanos) -> Verdict<Source> {
-    let names = (0..stores).map(|store| store.to_string()).collect();
-    let groups = StoreGroups::new(vec![names], GroupRule::Any);
-    let groups = groups.map_err(|error| Violation(error.to_string()))?;
-    let settings = SourceSettings {
-        flight_messages: 8,
-        flight_bytes: 64,
-        retry: 100 * MILLISECOND,
-        ..SourceSettings::new(groups)
-    };
-    Ok(Source::new(settings, session, 0, now))
+/// Stores that a publisher names, in ascending order: a bit for each.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub(super) struct StoreList(u8);
+
+impl StoreList {
+    /// The stores of `bits`, or all of `count` if there is none.
+    pub(super) const fn new(bits: u8, count: usize) -> Self {
+        let all = if count < 8 { (1 << count) - 1 } else { u8::MAX };
+        Self(if bits == 0 { all } else { bits })
+    }
+
+    fn stores(self) -> impl Iterator<Item = usize> {
+        (0..8).filter(move |store| self.0 >> store & 1 == 1)
+    }
+
+    fn place(self, store: usize) -> Option<usize> {
+        self.stores().position(|it| it == store)
+    }
+
+    /// A publisher that has not said anything.
+    pub(super) fn source(self, session: u64, now: Nanos) -> Verdict<Source> {
+        let names = self.stores().map(|store| store.to_string()).collect();
+        let groups = StoreGroups::new(vec![names], GroupRule::Any);
+        let groups = groups.map_err(|error| Violation(error.to_string()))?;
+        let settings = SourceSettings {
+            flight_messages: 8,
+            flight_bytes: 64,
+            retry: 100 * MILLISECOND,
+            ..SourceSettings::new(groups)
+        };
+        Ok(Source::new(settings, session, 0, now))
+    }
 }
 
 /// A step of a part.
@@ -220,15 +240,15 @@ impl Steps {
         Ok(step)
     }
 
-    /// The step of the publisher, whose frames go out on `session`.
+    /// The step of the publisher, whose frames go out on `session` to the stores of `list`.
     pub(super) fn source(
         &mut self,
         part: &Part<Source>,
-        session: u64,
+        (session, list): (u64, StoreList),
         now: Nanos,
         input: &SourceInput,
     ) -> Verdict<Rc<Step<Source>>> {
-        let key = hash(&(part.digest(), session, now, input));
+        let key = hash(&(part.digest(), session, list, now, input));
         if let Some(known) = self.sources.get(&key) {
             return Ok(Rc::clone(known));
         }
@@ -237,7 +257,9 @@ impl Steps {
         match input {
             SourceInput::Frame { from, bytes } => {
                 let (_, frame) = read(bytes)?;
-                next.on_frame(*from as usize, &frame, now, &mut out);
+                if let Some(place) = list.place(*from as usize) {
+                    next.on_frame(place, &frame, now, &mut out);
+                }
             }
             SourceInput::Tick => {
                 next.tick(now, &mut out);
@@ -245,11 +267,16 @@ impl Steps {
             SourceInput::Send(body) => {
                 next.sent(body);
             }
-            SourceInput::Disconnected(store) => next.on_disconnected(*store),
+            SourceInput::Disconnected(store) => {
+                if let Some(place) = list.place(*store) {
+                    next.on_disconnected(place);
+                }
+            }
         }
-        let frame = |(store, bytes): (usize, Vec<u8>)| Flying::Frame {
+        let stores: Vec<usize> = list.stores().collect();
+        let frame = |(place, bytes): (usize, Vec<u8>)| Flying::Frame {
             from: session,
-            to: store as u64,
+            to: stores[place] as u64,
             bytes: bytes.into(),
         };
         let sent = out.requests.into_iter().map(frame).collect();

@@ -1,0 +1,21 @@
+//! Events of a world.
+
+/// An event of a world, at its time.
+#[derive(Debug)]
+pub(super) enum Event {
+    ToStore { store: usize, life: u32, frame: Vec<u8> },
+    ToPublisher { publisher: usize, store: usize, life: u32, frame: Vec<u8> },
+    Live { store: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
+    Publish(usize),
+    TickPublisher(usize),
+    TickStore(usize, u32),
+    Synchronize(usize, u32),
+    Fault,
+    StartStore(usize),
+    StartPublisher,
+    ToReceiver { receiver: usize, life: u32, store: usize, store_life: u32, frame: Vec<u8> },
+    LiveToReceiver { receiver: usize, life: u32, session: u64, number: u64, body: Vec<u8> },
+    TickReceiver(usize, u32),
+    Consume(usize, u32),
+    StartReceiver(usize),
+}
