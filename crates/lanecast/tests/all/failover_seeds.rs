@@ -16,7 +16,7 @@ use lanecast_sim::payload::Sizes;
 use lanecast_sim::rng::SimRng;
 use lanecast_sim::scenario::{Ending, Focus, Load, Plan, Scenario};
 use lanecast_sim::world::World;
-use lanecast_transport::{CloseReason, Run, SessionId, Stream, TopicId};
+use lanecast_transport::{CloseReason, Gap, LossReason, Run, SessionId, Stream, TopicId};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -126,8 +126,9 @@ impl Subscribe for Replay {
                 let lease = lanecast_transport::Lease::FOR_GOOD;
                 handler(Event::Message(Message::new(&bytes, stream, number, lease)));
             }
-            // A loss of one source is no event of the merged stream.
-            Logged::Lost(..) => {}
+            Logged::Lost(first, count) => {
+                handler(Event::Lost(Gap { stream, first, count, why: LossReason::GaveUp }));
+            }
             Logged::Left(why) => handler(Event::Left(stream, why)),
         }
         1
@@ -146,6 +147,20 @@ impl Subscribe for Replay {
     fn streams(&self) -> usize {
         self.streams.len()
     }
+}
+
+/// The first number of the merged stream: that of the message that comes first, or of the first one
+/// that its source has lost before it.
+fn start(all: &[(Nanos, usize, Logged)]) -> u64 {
+    let mut lost = [None; 2];
+    for (_, source, event) in all {
+        match event {
+            Logged::Message(number, _) => return lost[*source].unwrap_or(*number),
+            Logged::Lost(first, _) => lost[*source] = lost[*source].or(Some(*first)),
+            _ => {}
+        }
+    }
+    panic!("no message");
 }
 
 /// Merges the deliveries of two sources, and checks the merged stream after each of them. Returns
@@ -170,12 +185,7 @@ fn merge(sources: [Vec<(Nanos, Logged)>; 2]) -> (FailoverCounters, usize) {
     all.sort_by_key(|(at, _, _)| *at);
     let (count, end) = (all.len(), all.last().map(|(_, _, event)| event.clone()));
     let last = if let Some(Logged::Left(why)) = end { Some(why) } else { None };
-    // The merged stream begins with the message that comes first.
-    let first = all.iter().find_map(|(_, _, event)| match event {
-        Logged::Message(number, _) => Some(*number),
-        _ => None,
-    });
-    let start = first.expect("a message");
+    let start = start(&all);
     let stream = |number: u64| Stream {
         session: SessionId(number),
         topic: "orders".to_owned(),
