@@ -315,7 +315,7 @@ impl Engine {
         let state = &mut self.state;
         for index in 0..state.catalog.sow_ids().len() {
             let topic = state.catalog.sow_ids()[index];
-            if state.catalog.is_due(topic, now.unix_ns) {
+            if state.catalog.is_due(topic, now) {
                 // Cannot fail: the topic is a SOW topic.
                 let _result = state.with_sow(topic, now, |topic, context, sender| {
                     topic.expire_and_flush(now.unix_ns, context, sender);
@@ -323,7 +323,7 @@ impl Engine {
                 });
             }
         }
-        publish::expire_names(state, now.unix_ns);
+        publish::expire_names(state, now);
         heartbeats::check(&mut state.clients, now.monotonic_ns);
         let is_querying = query::advance(state, now);
         subscribe::end_failed(state);
@@ -350,10 +350,7 @@ impl Engine {
         let state = &self.state;
         let clients = state.clients.iter().filter(|client| !client.is_leaving);
         let heartbeat = clients.filter_map(|client| Some(client.heartbeat?.next)).min();
-        let topics = state.catalog.next_due_ns().map(|due| {
-            // Topics use wall-clock time: converts it to the monotonic clock.
-            now.monotonic_ns.saturating_add(due.saturating_sub(now.unix_ns))
-        });
+        let topics = state.catalog.next_due(now);
         let store = state.catalog.store().and_then(|store| store.next_deadline(now.monotonic_ns));
         let ended = (state.subscriptions.ended_len() > 0).then_some(now.monotonic_ns);
         let idle = state.catalog.next_idle_search(now.monotonic_ns);

@@ -102,7 +102,7 @@ fn changes() {
             message(&mut buffer, shuffled(change) % records, change);
             let start = Instant::now();
             let change = topic.publish(&Publication::of(&buffer), 0).expect("taken");
-            feed.on_change(&change, &mut sink);
+            feed.on_change(&change, 0, &mut sink);
             took += start.elapsed();
         }
         let each = took.as_nanos() as f64 / CHANGES as f64;
@@ -182,7 +182,7 @@ fn publish_at_pace(
             break;
         }
         let change = topic.publish(&Publication::of(message), 0).expect("taken");
-        feed.on_change(&change, sink);
+        feed.on_change(&change, 0, sink);
         let end = Instant::now();
         late.push((end - due).as_nanos() as u64);
         took.push((end - start).as_nanos() as u64);

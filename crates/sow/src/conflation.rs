@@ -3,6 +3,7 @@
 use crate::key::Key;
 use crate::pending_update::PendingUpdate;
 use crate::record::NEVER;
+use crate::subscription::SubscriptionOptions;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -53,6 +54,22 @@ impl Conflation {
             self.recent.remove(&key);
         }
         None
+    }
+
+    /// Continues the intervals of a subscription that this one, with `options`, replaces.
+    pub(crate) fn take_over(&mut self, old: Self, options: &SubscriptionOptions, now_ns: u64) {
+        let Self { recent, due, .. } = old;
+        let suited = |update: Option<PendingUpdate>| update.and_then(|it| it.suited_to(options));
+        self.recent = recent.into_iter().map(|(key, update)| (key, suited(update))).collect();
+        // Intervals that begin from here on may be shorter than those of before: ends stay in order.
+        let end = now_ns.saturating_add(self.interval_ns);
+        self.due = due.into_iter().map(|(due_ns, key)| (due_ns.min(end), key)).collect();
+    }
+
+    /// The updates that wait, the earliest first.
+    pub(crate) fn into_pending(self) -> impl Iterator<Item = PendingUpdate> {
+        let Self { mut recent, due, .. } = self;
+        due.into_iter().filter_map(move |(_, key)| recent.remove(&key).flatten())
     }
 
     /// Time of the next update that may be due; [`NEVER`] if none waits.

@@ -4,6 +4,7 @@ use crate::change::Cause;
 use crate::deltas::Deltas;
 use crate::record::Record;
 use crate::sink::{Event, OutOfFocusReason, Sink};
+use crate::subscription::SubscriptionOptions;
 
 /// An update that waits for the end of a query or of a conflation interval.
 #[derive(Clone, Debug)]
@@ -31,6 +32,15 @@ impl PendingUpdate {
             }
             (Self::Update(..), Self::Delta(_, record, cause)) => Self::Update(record, cause),
             (_, next) => next,
+        }
+    }
+
+    /// This update as a subscription with `options` gets it; `None` if it does not.
+    pub(crate) fn suited_to(self, options: &SubscriptionOptions) -> Option<Self> {
+        match self {
+            Self::OutOfFocus(..) if !options.out_of_focus => None,
+            Self::Delta(_, record, cause) if !options.delta => Some(Self::Update(record, cause)),
+            update => Some(update),
         }
     }
 

@@ -51,6 +51,15 @@ impl<T> Queue<T> {
     }
 }
 
+impl<T> IntoIterator for Queue<T> {
+    type Item = T;
+    type IntoIter = std::iter::Flatten<std::collections::vec_deque::IntoIter<VecDeque<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.chunks.into_iter().flatten()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -193,6 +193,46 @@ impl Subscription {
         }
     }
 
+    /// Goes on with what `old` still owes its subscriber: the rest of its answer, and the updates
+    /// that wait. This subscription replaces it, and has delivered nothing yet.
+    pub(crate) fn take_over(&mut self, old: Self, now_ns: u64) {
+        if old.is_querying() {
+            self.options.batch = old.options.batch;
+        }
+        (self.scan, self.batch, self.batch_bytes) = (old.scan, old.batch, old.batch_bytes);
+        (self.arrived, self.is_overrun) = (old.arrived, old.is_overrun);
+        let conflated = match (&mut self.conflation, old.conflation) {
+            (Some(own), Some(old)) => {
+                own.take_over(old, &self.options, now_ns);
+                None
+            }
+            (_, old) => old,
+        };
+        // Conflated updates are older than those that wait behind the answer.
+        let conflated = conflated.into_iter().flat_map(Conflation::into_pending);
+        for update in conflated.chain(old.waiting) {
+            if let Some(update) = update.suited_to(&self.options) {
+                self.waiting_bytes += update.record().bytes().len();
+                self.waiting.push_back(update);
+            }
+        }
+    }
+
+    /// Delivers the out-of-focus events that wait, and drops the other updates.
+    pub(crate) fn deliver_out_of_focus(self, id: u32, deltas: &mut Deltas, sink: &mut impl Sink) {
+        let conflated = self.conflation.into_iter().flat_map(Conflation::into_pending);
+        for update in conflated.chain(self.waiting) {
+            if matches!(update, PendingUpdate::OutOfFocus(..)) {
+                update.deliver(&[id], deltas, sink);
+            }
+        }
+    }
+
+    /// Whether something is to be delivered before the next change.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_querying() || !self.waiting.is_empty()
+    }
+
     fn send_batches(&mut self, id: u32, is_more: bool, answer: QueryStats, sink: &mut impl Sink) {
         let size = self.options.batch.max(1);
         let whole = self.batch.len() / size * size;

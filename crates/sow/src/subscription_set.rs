@@ -132,8 +132,8 @@ impl SubscriptionSet {
         Ok(id)
     }
 
-    /// Replaces a subscription's query and options, and answers the new query. Updates that waited
-    /// are covered by the answer.
+    /// Replaces a subscription's query and options, and answers the new query. The answer covers
+    /// updates that waited; out-of-focus events that waited come before it.
     ///
     /// # Errors
     /// As [`query_and_subscribe`](Self::query_and_subscribe); then the subscription has ended.
@@ -146,8 +146,11 @@ impl SubscriptionSet {
         now_ns: u64,
         sink: &mut impl Sink,
     ) -> Result<(), TopicError> {
-        if !self.unsubscribe(topic, id) {
+        let Some(old) = self.take(topic, id) else {
             return Err(TopicError::NoSubscription(id));
+        };
+        if options.out_of_focus {
+            old.deliver_out_of_focus(id, &mut self.deltas, sink);
         }
         self.free.pop();
         let result = self.begin(topic, id, query, options, now_ns, sink);
@@ -157,12 +160,38 @@ impl SubscriptionSet {
         result
     }
 
+    /// Ends the subscription `old`, whose place `id` takes: that goes on with what `old` still owes,
+    /// the rest of an answer and the updates that wait, in order and before any other change. Call
+    /// it before the first change after the subscription to `id`, which has no query of its own.
+    pub fn take_over(&mut self, topic: &mut Topic, id: u32, old: u32, now_ns: u64) {
+        let Some(old) = self.take(topic, old) else { return };
+        let own = self.subscriptions.get_mut(id as usize).and_then(Option::as_mut);
+        let Some(subscription) = own else { return };
+        let flush_ns = subscription.next_flush_ns();
+        subscription.take_over(old, now_ns);
+        self.flush_times.moved(id, flush_ns, subscription.next_flush_ns());
+        let mode = &mut self.modes[id as usize];
+        if subscription.is_behind() && !mode.is_catching_up {
+            mode.is_catching_up = true;
+            self.catching_up.push(id);
+        }
+    }
+
+    /// Ends a subscription whose place one with a query takes: delivers the out-of-focus events that
+    /// wait, of which the answer does not tell. The answer covers all other updates.
+    pub fn end_before_query(&mut self, topic: &mut Topic, id: u32, sink: &mut impl Sink) {
+        if let Some(subscription) = self.take(topic, id) {
+            subscription.deliver_out_of_focus(id, &mut self.deltas, sink);
+        }
+    }
+
     /// Ends a subscription or query; returns whether it existed.
     pub fn unsubscribe(&mut self, topic: &mut Topic, id: u32) -> bool {
-        let Some(subscription) = self.subscriptions.get_mut(id as usize).and_then(Option::take)
-        else {
-            return false;
-        };
+        self.take(topic, id).is_some()
+    }
+
+    fn take(&mut self, topic: &mut Topic, id: u32) -> Option<Subscription> {
+        let subscription = self.subscriptions.get_mut(id as usize)?.take()?;
         if subscription.is_live {
             topic.with_fields(|fields| self.index.remove(id, fields));
         }
@@ -174,7 +203,7 @@ impl SubscriptionSet {
         self.conflated -= usize::from(mode.is_conflated);
         self.flush_times.moved(id, subscription.next_flush_ns(), NEVER);
         self.free.push(id);
-        true
+        Some(subscription)
     }
 
     /// Number of subscriptions and running queries.
@@ -187,8 +216,9 @@ impl SubscriptionSet {
         self.len() == 0
     }
 
-    /// Delivers a change to its subscribers.
-    pub fn on_change(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+    /// Delivers a change to its subscribers. `now_ns` is the time of conflation, as in
+    /// [`flush`](Self::flush); changes bear wall-clock time, which may be set back.
+    pub fn on_change(&mut self, change: &Change<'_>, now_ns: u64, sink: &mut impl Sink) {
         for id in &self.catching_up {
             if let Some(subscription) = &mut self.subscriptions[*id as usize] {
                 subscription.on_change(change);
@@ -203,7 +233,7 @@ impl SubscriptionSet {
         {
             self.index.matches(&before.message(&change.environment), &mut self.was_in_focus);
             self.split_delta_recipients();
-            self.deliver_out_of_focus(change, sink);
+            self.deliver_out_of_focus(change, now_ns, sink);
             let still = &self.delta_recipients;
             self.in_focus.retain(|id| still.binary_search(id).is_err());
         }
@@ -212,12 +242,12 @@ impl SubscriptionSet {
             let update = || PendingUpdate::Delta(base.clone(), record.clone(), change.cause);
             // The buffers are taken and put back, so that a change allocates nothing.
             let ids = std::mem::take(&mut self.delta_recipients);
-            self.delta_recipients = self.deliver(ids, update, change.environment.unix_ns, sink);
+            self.delta_recipients = self.deliver(ids, update, now_ns, sink);
         }
         if let Some(after) = change.after {
             let update = || PendingUpdate::Update(after.record().clone(), change.cause);
             let ids = std::mem::take(&mut self.in_focus);
-            self.in_focus = self.deliver(ids, update, change.environment.unix_ns, sink);
+            self.in_focus = self.deliver(ids, update, now_ns, sink);
         }
     }
 
@@ -240,7 +270,8 @@ impl SubscriptionSet {
         subscription.map_or(0, Subscription::take_arrived)
     }
 
-    /// Continues all queries by up to `limit` records each; returns whether more is left.
+    /// Continues all queries by up to `limit` records each; returns whether more is left. `now_ns`
+    /// is the time of conflation.
     ///
     /// A smaller limit delays publishers less.
     pub fn advance(
@@ -298,7 +329,8 @@ impl SubscriptionSet {
         }
     }
 
-    /// Delivers the conflated updates that are due.
+    /// Delivers the conflated updates that are due. `now_ns` is that of a monotonic clock: intervals
+    /// are measured by it.
     pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.flush_up_to(now_ns, usize::MAX, sink);
     }
@@ -393,7 +425,7 @@ impl SubscriptionSet {
     }
 
     /// Delivers out-of-focus events to subscriptions that matched the record before and do not now.
-    fn deliver_out_of_focus(&mut self, change: &Change<'_>, sink: &mut impl Sink) {
+    fn deliver_out_of_focus(&mut self, change: &Change<'_>, now_ns: u64, sink: &mut impl Sink) {
         let (modes, in_focus) = (&self.modes, &self.in_focus);
         self.was_in_focus
             .retain(|id| modes[*id as usize].out_of_focus && in_focus.binary_search(id).is_err());
@@ -406,7 +438,7 @@ impl SubscriptionSet {
             let (record, sequence) = (version.record(), change.sequence);
             let update = || PendingUpdate::OutOfFocus(record.clone(), reason, sequence);
             let ids = std::mem::take(&mut self.was_in_focus);
-            self.was_in_focus = self.deliver(ids, update, change.environment.unix_ns, sink);
+            self.was_in_focus = self.deliver(ids, update, now_ns, sink);
         }
     }
 
@@ -482,7 +514,7 @@ mod tests {
         for (id, now_ns) in [(7, 0), (7, 1), (8, 50), (8, 51), (9, 60), (9, 61)] {
             let message = format!(r#"{{"id":{id}}}"#);
             let change = topic.publish(&Publication::of(message.as_bytes()), now_ns);
-            set.on_change(&change.expect("taken"), &mut sink);
+            set.on_change(&change.expect("taken"), now_ns, &mut sink);
         }
         assert_eq!(set.next_flush_ns(), Some(100));
         set.flush_up_to(99, 10, &mut sink);

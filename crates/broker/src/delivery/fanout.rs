@@ -9,6 +9,7 @@ use crate::delivery::field_selection::FieldSelection;
 use crate::delivery::subscriptions::{SubscriptionIds, Subscriptions};
 use crate::ids::{ClientId, NameId};
 use crate::queue::send_queue::{FrameArena, FrameRange};
+use crate::time::Nanos;
 use lanecast_filter::message_type::Format;
 use lanecast_sow::Record;
 use lanecast_wire::command::{Command, Field, HeaderWriter, LENGTH_BYTES, begin_frame, end_frame};
@@ -224,6 +225,8 @@ pub(crate) struct MessageSender<'a> {
     pub(crate) fanout: &'a mut Fanout,
     /// The publisher's correlation id, passed on to subscribers.
     pub(crate) correlation_id: Option<&'a str>,
+    /// Time of the turn: for intervals between messages.
+    pub(crate) now: Nanos,
 }
 
 impl MessageSender<'_> {

@@ -24,7 +24,7 @@ pub(crate) fn delete(
     let DeleteRequest { topic: name, sequence, filter, keys, payload, sow_key } = request;
     // Before the filter is compiled: a publisher that resends after a reconnect pays nothing for
     // it.
-    if is_duplicate(state, id, sequence, now.unix_ns)? {
+    if is_duplicate(state, id, sequence, now)? {
         return Ok(CommandResult::Duplicate { is_delete: true });
     }
     if let Some(sequence) = sequence
@@ -168,7 +168,7 @@ fn finish(
         {
             store.store_sequence(key, sequence, now.unix_ns)?;
         }
-        state.sequences.record(key, sequence, now.unix_ns);
+        state.sequences.record(key, sequence, now.monotonic_ns);
     }
     let Removal { records, deleted, .. } = *removal;
     // A restricted client must not learn how many other records there are.

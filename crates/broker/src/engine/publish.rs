@@ -24,7 +24,7 @@ pub(crate) fn publish_cached(state: &mut State, now: Now, id: ClientId, payload:
         state.counters.published += 1;
         let client = cached.publisher.as_deref().unwrap_or_default();
         let publication = Publication { client, ..Publication::of(bytes) };
-        let result = deliver(state, cached.topic, &publication, false, now.unix_ns, None);
+        let result = deliver(state, cached.topic, &publication, false, now, None);
         // Such a header has no command id, so no acknowledgement was asked for.
         state.counters.refused += u64::from(result.is_err());
     }
@@ -44,7 +44,7 @@ pub(crate) fn publish(
     state.counters.published += 1;
     let PublishRequest { topic: name, is_delta, sequence, .. } = request;
     // Before the topic is created: a repeated message creates none.
-    if is_duplicate(state, id, *sequence, now.unix_ns)? {
+    if is_duplicate(state, id, *sequence, now)? {
         return Ok(CommandResult::Duplicate { is_delete: false });
     }
     let Some(client) = state.clients.get(id) else { return Ok(CommandResult::Done) };
@@ -71,12 +71,12 @@ pub(crate) fn publish(
         client_sequence: numbered,
     };
     let correlation_id = request.correlation_id.as_deref();
-    let result = deliver(state, topic, &publication, *is_delta, now.unix_ns, correlation_id);
+    let result = deliver(state, topic, &publication, *is_delta, now, correlation_id);
     // The publisher may send again what the journal did not accept.
     if let Some((key, sequence)) = numbered
         && !matches!(result, Err(CommandError::NotStored(_)))
     {
-        state.sequences.record(key, sequence, now.unix_ns);
+        state.sequences.record(key, sequence, now.monotonic_ns);
     }
     // Cached only after a success: topic and permission are known to be right then.
     result?;
@@ -95,11 +95,13 @@ fn deliver(
     topic: TopicId,
     publication: &Publication<'_>,
     is_delta: bool,
-    unix_ns: u64,
+    now: Now,
     correlation_id: Option<&str>,
 ) -> Result<(), CommandError> {
     let State { catalog, clients, subscriptions, patterns, fanout, matches, .. } = state;
-    let mut sender = MessageSender { subscriptions, clients, fanout, correlation_id };
+    let Now { monotonic_ns, unix_ns } = now;
+    let mut sender =
+        MessageSender { subscriptions, clients, fanout, correlation_id, now: monotonic_ns };
     catalog.publish(topic, publication, is_delta, unix_ns, (patterns, matches), &mut sender)
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn is_duplicate(
     state: &mut State,
     id: ClientId,
     sequence: Option<u64>,
-    now_ns: u64,
+    now: Now,
 ) -> Result<bool, CommandError> {
     let Some(sequence) = sequence else { return Ok(false) };
     let key = state.clients.get(id).and_then(|client| client.sequence_key.clone());
@@ -119,7 +121,7 @@ pub(crate) fn is_duplicate(
     let result = match state.sequences.is_duplicate(&key, sequence) {
         // Unused names may have expired by now.
         Err(CommandError::Names(_) | CommandError::NamesOfUser(_)) => {
-            expire_names(state, now_ns);
+            expire_names(state, now);
             state.sequences.is_duplicate(&key, sequence)
         }
         result => result,
@@ -129,18 +131,18 @@ pub(crate) fn is_duplicate(
 }
 
 /// Removes names that no client has used for long, also on disk.
-pub(crate) fn expire_names(state: &mut State, now_ns: u64) {
+pub(crate) fn expire_names(state: &mut State, now: Now) {
     let State { sequences, clients, catalog, .. } = state;
     let mut examined = 0;
-    while let Some(key) = sequences.next_unused(now_ns, &mut examined) {
+    while let Some(key) = sequences.next_unused(now, &mut examined) {
         let name = key.split_once('\n').map_or(&*key, |(_, name)| name);
         let client = clients.named(name).and_then(|id| clients.get(id));
         // A connected publisher keeps its number however long it is silent.
         let is_used = client.is_some_and(|one| one.sequence_key.as_deref() == Some(&*key));
         let store = catalog.store_mut();
         // A deletion that the journal does not accept is retried after the next expiry.
-        if is_used || store.is_some_and(|store| store.delete_sequence(&key, now_ns).is_err()) {
-            sequences.keep(key, now_ns);
+        if is_used || store.is_some_and(|store| store.delete_sequence(&key, now.unix_ns).is_err()) {
+            sequences.keep(key, now.monotonic_ns);
         } else {
             sequences.remove(&key);
         }

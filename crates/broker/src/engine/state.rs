@@ -76,7 +76,9 @@ impl State {
         ) -> Result<T, CommandError>,
     ) -> Result<T, CommandError> {
         let Self { catalog, clients, subscriptions, fanout, .. } = self;
-        let mut sender = MessageSender { subscriptions, clients, fanout, correlation_id: None };
+        let (now_ns, correlation_id) = (now.monotonic_ns, None);
+        let mut sender =
+            MessageSender { subscriptions, clients, fanout, correlation_id, now: now_ns };
         catalog.with_sow(topic, now, &mut sender, work)
     }
 

@@ -10,6 +10,7 @@ use crate::engine::query::{self, QueryStart};
 use crate::engine::state::State;
 use crate::ids::{ClientId, PatternId, SubscriptionId, TopicId};
 use crate::time::Now;
+use crate::topic::sow_subscribers::Successor;
 use lanecast_base::budget::Reservation;
 use lanecast_filter::message_type::MessageType;
 use lanecast_filter::{Filter, Pattern, Selection};
@@ -72,9 +73,13 @@ pub(crate) fn subscribe(
         None => (add(state, new)?, CommandResult::Subscribed((**name).into())),
     };
     if let Some(old) = old {
+        let successor = match result {
+            CommandResult::QueryStarted => Successor::Query { out_of_focus: options.out_of_focus },
+            _ => Successor::Subscription,
+        };
         // The old subscription ends only after the new one is in place: no message falls between
         // them.
-        remove(state, old);
+        replace(state, now, (old, added), successor);
     }
     if let Some(client) = state.clients.get_mut(id) {
         client.subscriptions.insert((**name).into(), added);
@@ -258,6 +263,30 @@ pub(crate) fn remove_ended(state: &mut State, limit: usize) -> bool {
         remove(state, id);
     }
     state.subscriptions.ended_len() > 0
+}
+
+/// Removes a subscription whose place another one takes: what it still owes its client in topics of
+/// both goes over to that.
+fn replace(
+    state: &mut State,
+    now: Now,
+    (old, new): (SubscriptionId, SubscriptionId),
+    successor: Successor,
+) {
+    let Some(subscription) = state.subscriptions.get(old) else { return };
+    let topics: Vec<TopicId> = match subscription.selector {
+        TopicSelector::Topic(topic) => vec![topic],
+        TopicSelector::Pattern(_) => state.catalog.sow_of(subscription.kind).collect(),
+    };
+    for id in topics {
+        // Fails for transient topics, which owe nothing.
+        let is_both = state.with_sow(id, now, |topic, context, sender| {
+            Ok(topic.replace((old, new), successor, context, sender))
+        });
+        // What waits is sent in the steps of queries.
+        state.querying.extend((is_both == Ok(true)).then_some(id));
+    }
+    remove(state, old);
 }
 
 /// Removes a subscription from the table, topics and patterns.

@@ -1,6 +1,7 @@
 //! Tests of the engine without sockets.
 
 mod catching_up;
+mod conflation;
 mod deletions;
 mod flow_control;
 mod logons;

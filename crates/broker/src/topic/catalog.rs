@@ -320,19 +320,21 @@ impl Catalog {
         }
     }
 
-    /// Whether a SOW topic is due at that time, in nanoseconds since 1970.
-    pub(crate) fn is_due(&self, id: TopicId, unix_ns: u64) -> bool {
+    /// Whether a SOW topic is due.
+    pub(crate) fn is_due(&self, id: TopicId, now: Now) -> bool {
         match &self.entries[id.index()] {
-            TopicEntry::Sow(topic) => topic.next_due_ns().is_some_and(|due| due <= unix_ns),
+            TopicEntry::Sow(topic) => {
+                topic.next_due(now).is_some_and(|due| due <= now.monotonic_ns)
+            }
             _ => false,
         }
     }
 
-    /// When a SOW topic is due, in nanoseconds since 1970.
-    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+    /// When a SOW topic is due.
+    pub(crate) fn next_due(&self, now: Now) -> Option<Nanos> {
         let entries = self.sow.iter().map(|id| &self.entries[id.index()]);
         let due = entries.filter_map(|entry| match entry {
-            TopicEntry::Sow(topic) => topic.next_due_ns(),
+            TopicEntry::Sow(topic) => topic.next_due(now),
             TopicEntry::Transient(_) | TopicEntry::Vacant => None,
         });
         due.min()

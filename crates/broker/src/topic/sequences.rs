@@ -2,10 +2,12 @@
 //!
 //! The engine's state owns them, and checks them before each numbered command. Numbers of commands
 //! to durable topics are on disk as well, see `docs/protocol/state.md`. The number of names is
-//! limited in all and for each user, and unused names expire.
+//! limited in all and for each user, and unused names expire: by the wall clock while the server is
+//! down, by the monotonic clock while it runs, so that a clock that is set removes no name.
 
 use crate::command::error::CommandError;
 use crate::config::server_config::ServerConfig;
+use crate::time::{Nanos, Now};
 use foldhash::HashMap;
 use lanecast_wire::command::{SEQUENCE_JUMP, SEQUENCE_MAX};
 use std::collections::VecDeque;
@@ -20,19 +22,22 @@ pub(crate) struct SequenceStore {
     names: HashMap<Box<str>, LastSequence>,
     /// Number of names of each user.
     users: HashMap<Box<str>, usize>,
-    /// Times at which names may expire, in nanoseconds since 1970; each name once.
-    due: VecDeque<(u64, Box<str>)>,
+    /// Times at which names may expire; each name once.
+    due: VecDeque<(Nanos, Box<str>)>,
+    /// Names on disk, with the time of their last use in nanoseconds since 1970, 0 if unknown. Their
+    /// ages are known with the first turn.
+    undated: Vec<(u64, Box<str>)>,
     names_max: usize,
     names_of_user_max: usize,
-    age_ns: u64,
+    age: Nanos,
 }
 
 /// The last sequence number of a name.
 #[derive(Clone, Copy, Debug)]
 struct LastSequence {
     sequence: u64,
-    /// When it was used, in nanoseconds since 1970; 0 if unknown.
-    unix_ns: u64,
+    /// When it expires if it stays unused; `None` until its age is known.
+    due: Option<Nanos>,
 }
 
 impl SequenceStore {
@@ -41,14 +46,13 @@ impl SequenceStore {
         config: &ServerConfig,
         known: impl Iterator<Item = (&'a str, u64, u64)>,
     ) -> Self {
-        let age_ns = u64::try_from(config.names_age.as_nanos()).unwrap_or(u64::MAX);
+        let age = u64::try_from(config.names_age.as_nanos()).unwrap_or(u64::MAX);
         let (names_max, names_of_user_max) = (config.names_max, config.names_of_user_max);
-        let mut store = Self { names_max, names_of_user_max, age_ns, ..Self::default() };
+        let mut store = Self { names_max, names_of_user_max, age, ..Self::default() };
         for (name, sequence, unix_ns) in known.take(names_max) {
-            store.insert(name, LastSequence { sequence, unix_ns });
+            store.insert(name, LastSequence { sequence, due: None });
+            store.undated.push((unix_ns, name.into()));
         }
-        // Sorted once here; later names arrive in the order of their times.
-        store.due.make_contiguous().sort_unstable();
         store
     }
 
@@ -96,13 +100,17 @@ impl SequenceStore {
     }
 
     /// Records a sequence number.
-    pub(crate) fn record(&mut self, name: &str, sequence: u64, unix_ns: u64) {
+    pub(crate) fn record(&mut self, name: &str, sequence: u64, now: Nanos) {
+        let due = now.saturating_add(self.age);
         match self.names.get_mut(name) {
             // A deletion that takes several turns ends after later commands.
             Some(last) => {
-                *last = LastSequence { sequence: last.sequence.max(sequence), unix_ns };
+                *last = LastSequence { sequence: last.sequence.max(sequence), due: Some(due) };
             }
-            None => self.insert(name, LastSequence { sequence, unix_ns }),
+            None => {
+                self.insert(name, LastSequence { sequence, due: Some(due) });
+                self.due.push_back((due, name.into()));
+            }
         }
     }
 
@@ -110,23 +118,41 @@ impl SequenceStore {
         if let Some(user) = user_of(name) {
             *self.users.entry(user.into()).or_default() += 1;
         }
-        self.due.push_back((last.unix_ns.saturating_add(self.age_ns), name.into()));
         self.names.insert(name.into(), last);
+    }
+
+    /// Dates the names on disk: their ages go on from here by the monotonic clock.
+    #[cold]
+    fn date(&mut self, now: Now) {
+        let mut dated: Vec<(Nanos, Box<str>)> = Vec::with_capacity(self.undated.len());
+        for (unix_ns, name) in std::mem::take(&mut self.undated) {
+            // Without a time, or with one in the future, the age begins now.
+            let used = if unix_ns == 0 { now.unix_ns } else { unix_ns };
+            let left = self.age.saturating_sub(now.unix_ns.saturating_sub(used));
+            let due = now.monotonic_ns.saturating_add(left);
+            if let Some(last) = self.names.get_mut(&name) {
+                last.due.get_or_insert(due);
+                dated.push((due, name));
+            }
+        }
+        // Sorted once here; later names arrive in the order of their times.
+        self.due.extend(dated);
+        self.due.make_contiguous().sort_unstable();
     }
 
     /// Takes a name that was unused for too long: the caller [removes](Self::remove) it, or
     /// [keeps](Self::keep) it. `examined` counts the names of this turn.
-    pub(crate) fn next_unused(&mut self, now_ns: u64, examined: &mut usize) -> Option<Box<str>> {
-        while *examined < STEP && self.due.front().is_some_and(|(due, _)| *due <= now_ns) {
+    pub(crate) fn next_unused(&mut self, now: Now, examined: &mut usize) -> Option<Box<str>> {
+        if !self.undated.is_empty() {
+            self.date(now);
+        }
+        let now = now.monotonic_ns;
+        while *examined < STEP && self.due.front().is_some_and(|(due, _)| *due <= now) {
             *examined += 1;
-            let (_, name) = self.due.pop_front()?;
-            let Some(last) = self.names.get_mut(&name) else { continue };
-            if last.unix_ns == 0 {
-                // Without a time the name's age begins now, rather than in 1970.
-                last.unix_ns = now_ns;
-            }
-            let due = last.unix_ns.saturating_add(self.age_ns);
-            if due <= now_ns {
+            let (earliest, name) = self.due.pop_front()?;
+            let Some(last) = self.names.get(&name) else { continue };
+            let due = last.due.unwrap_or(earliest);
+            if due <= now {
                 return Some(name);
             }
             // Used since: publishing does not touch the list, so the entry moves only here.
@@ -136,10 +162,11 @@ impl SequenceStore {
     }
 
     /// Marks a name as used now.
-    pub(crate) fn keep(&mut self, name: Box<str>, now_ns: u64) {
+    pub(crate) fn keep(&mut self, name: Box<str>, now: Nanos) {
         if let Some(last) = self.names.get_mut(&name) {
-            last.unix_ns = now_ns;
-            self.due.push_back((now_ns.saturating_add(self.age_ns), name));
+            let due = now.saturating_add(self.age);
+            last.due = Some(due);
+            self.due.push_back((due, name));
         }
     }
 
@@ -168,6 +195,11 @@ fn user_of(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    /// A turn at this time since the start; the wall clock is somewhere else.
+    const fn at(monotonic_ns: u64) -> Now {
+        Now { monotonic_ns, unix_ns: 1_000_000 + monotonic_ns }
+    }
 
     fn store(most: usize, most_of_user: usize) -> SequenceStore {
         let config = ServerConfig {
@@ -226,10 +258,10 @@ mod tests {
         assert_eq!(store.is_duplicate("old", 7), Ok(true), "what is known stays known");
 
         // A name without a time counts as used at the first check.
-        assert_eq!(store.next_unused(105, &mut 0), None);
+        assert_eq!(store.next_unused(at(105), &mut 0), None);
         store.record("ann\na", 2, 90);
         let mut unused = Vec::new();
-        while let Some(name) = store.next_unused(110, &mut 0) {
+        while let Some(name) = store.next_unused(at(110), &mut 0) {
             unused.push(name);
         }
         unused.sort_unstable();
@@ -238,10 +270,30 @@ mod tests {
         store.keep("bob\na".into(), 110);
         assert_eq!(store.is_duplicate("ann\nc", 1), Ok(false), "there is room again");
         assert_eq!((store.last("ann\nb"), store.last("bob\na")), (None, Some(1)));
-        assert_eq!(store.next_unused(204, &mut 0), None);
-        assert_eq!(store.next_unused(205, &mut 0).as_deref(), Some("old"));
-        assert_eq!(store.next_unused(205, &mut 0).as_deref(), Some("ann\na"));
-        assert_eq!(store.next_unused(999, &mut STEP.clone()), None, "a turn has so many");
-        assert_eq!(store.next_unused(999, &mut 0).as_deref(), Some("bob\na"));
+        assert_eq!(store.next_unused(at(204), &mut 0), None);
+        assert_eq!(store.next_unused(at(205), &mut 0).as_deref(), Some("old"));
+        assert_eq!(store.next_unused(at(205), &mut 0).as_deref(), Some("ann\na"));
+        assert_eq!(store.next_unused(at(999), &mut STEP.clone()), None, "a turn has so many");
+        assert_eq!(store.next_unused(at(999), &mut 0).as_deref(), Some("bob\na"));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_removes_no_name_and_keeps_none() {
+        let age = Duration::from_nanos(100);
+        let config = ServerConfig { names_age: age, ..ServerConfig::default() };
+        // Used 70 before the start, in the future, and before the age.
+        let known = [("a", 1, 930), ("b", 1, 5_000), ("c", 1, 10)];
+        let mut store = SequenceStore::new(&config, known.into_iter());
+        store.record("d", 1, 0);
+        let mut ended = Vec::new();
+        // The clock goes a year ahead, and an hour back.
+        for (monotonic_ns, unix_ns) in [(0, 1_000), (29, 1_000_000), (31, 3), (99, 3), (101, 3)] {
+            let now = Now { monotonic_ns, unix_ns };
+            while let Some(name) = store.next_unused(now, &mut 0) {
+                ended.push((monotonic_ns, name));
+            }
+        }
+        let names = ended.iter().map(|(at, name)| (*at, &**name)).collect::<Vec<_>>();
+        assert_eq!(names, [(0, "c"), (31, "a"), (101, "b"), (101, "d")]);
     }
 }

@@ -66,8 +66,9 @@ impl SowSubscribers {
     pub(crate) fn on_change(&mut self, change: &Change<'_>, sender: &mut MessageSender<'_>) {
         let Self { format, feed, ids } = self;
         let topic = change.environment.topic;
+        let now = sender.now;
         let mut writer = SowEventWriter { topic, format: *format, ids, sender };
-        feed.on_change(change, &mut |ids: &[u32], event: Event<'_>| writer.write(ids, event));
+        feed.on_change(change, now, &mut |ids: &[u32], event: Event<'_>| writer.write(ids, event));
     }
 
     pub(crate) fn subscribe(
@@ -88,6 +89,41 @@ impl SowSubscribers {
         self.ids.remove_query(feed_id);
         // Also ends a query of this subscription that is still running.
         self.feed.unsubscribe(topic, feed_id.0);
+        true
+    }
+
+    /// Removes the subscription `old`, whose place `new` takes. What `old` still owes its client goes
+    /// over to `new`: the rest of an answer, and updates that wait. If `new` begins with a query,
+    /// its answer covers them, but for records that have left. Returns whether both are here.
+    pub(crate) fn replace(
+        &mut self,
+        (name, topic): (&str, &mut Topic),
+        (old, new): (SubscriptionId, SubscriptionId),
+        successor: Successor,
+        sender: &mut MessageSender<'_>,
+    ) -> bool {
+        let Self { format, feed, ids } = self;
+        let old_id = ids.feed_ids.get(&old).copied();
+        let Some((old_id, new_id)) = old_id.zip(ids.feed_ids.get(&new).copied()) else {
+            return false;
+        };
+        match successor {
+            Successor::Subscription => {
+                feed.take_over(topic, new_id.0, old_id.0, sender.now);
+                ids.move_query(old_id, new_id);
+            }
+            Successor::Query { out_of_focus: true } => {
+                ids.remove_query(old_id);
+                let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
+                let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
+                feed.end_before_query(topic, old_id.0, &mut write);
+            }
+            Successor::Query { out_of_focus: false } => {
+                ids.remove_query(old_id);
+                feed.unsubscribe(topic, old_id.0);
+            }
+        }
+        ids.remove(old);
         true
     }
 
@@ -169,7 +205,7 @@ impl SowSubscribers {
                 let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
                 let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
                 let before = feed.backlog(id);
-                feed.advance_one(topic, id, now.unix_ns, QUERY_STEP, &mut write);
+                feed.advance_one(topic, id, now.monotonic_ns, QUERY_STEP, &mut write);
                 let backlog = feed.backlog(id);
                 left = left.saturating_sub(before.saturating_sub(backlog));
                 if left == 0 || backlog == 0 {
@@ -186,17 +222,27 @@ impl SowSubscribers {
     }
 
     /// Delivers conflated updates that are due.
-    pub(crate) fn flush(&mut self, name: &str, now_ns: u64, sender: &mut MessageSender<'_>) {
+    pub(crate) fn flush(&mut self, name: &str, sender: &mut MessageSender<'_>) {
         let Self { format, feed, ids } = self;
+        let now = sender.now;
         let mut writer = SowEventWriter { topic: name, format: *format, ids, sender };
         let mut write = |ids: &[u32], event: Event<'_>| writer.write(ids, event);
-        feed.flush_up_to(now_ns, FLUSH_STEP, &mut write);
+        feed.flush_up_to(now, FLUSH_STEP, &mut write);
     }
 
-    /// When conflated updates are due, in nanoseconds since 1970.
-    pub(crate) fn next_flush_ns(&self) -> Option<u64> {
+    /// When conflated updates are due.
+    pub(crate) fn next_flush(&self) -> Option<Nanos> {
         self.feed.next_flush_ns()
     }
+}
+
+/// How a subscription that takes another's place begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Successor {
+    /// With the next change.
+    Subscription,
+    /// With the answer of a query.
+    Query { out_of_focus: bool },
 }
 
 /// A query whose result is not sent completely.
@@ -284,6 +330,17 @@ impl FeedSubscriptions {
     fn remove_query(&mut self, feed_id: FeedId) {
         if self.queries.remove(&feed_id).is_some() {
             self.unstarted.retain(|other| *other != feed_id);
+        }
+    }
+
+    /// A query goes on under the id of another subscription.
+    fn move_query(&mut self, from: FeedId, to: FeedId) {
+        if let Some(query) = self.queries.remove(&from) {
+            self.queries.insert(to, query);
+            self.unstarted.iter_mut().filter(|id| **id == from).for_each(|id| *id = to);
+        }
+        if let Some(since) = self.paused.remove(&from) {
+            self.paused.insert(to, since);
         }
     }
 

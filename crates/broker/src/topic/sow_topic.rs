@@ -8,7 +8,7 @@ use crate::time::{Nanos, Now};
 use crate::topic::durable_store::DurableStore;
 use crate::topic::removal::{Removal, RemovalRequest};
 use crate::topic::sow_context::SowContext;
-use crate::topic::sow_subscribers::{PendingQuery, QueryProgress, SowSubscribers};
+use crate::topic::sow_subscribers::{PendingQuery, QueryProgress, SowSubscribers, Successor};
 use crate::topic::views::Views;
 use lanecast_filter::Filter;
 use lanecast_filter::message_type::MessageType;
@@ -38,7 +38,7 @@ pub(crate) struct SowTopic {
     /// Whether views use it as a source.
     pub(crate) has_views: bool,
     /// Earliest time of the next expiry.
-    expire_not_before_ns: u64,
+    expire_not_before: Nanos,
     subscribers: SowSubscribers,
     /// Deletions in progress; the first one runs.
     removals: VecDeque<Removal>,
@@ -70,7 +70,7 @@ impl SowTopic {
             name,
             records,
             has_views: false,
-            expire_not_before_ns: 0,
+            expire_not_before: 0,
             subscribers,
             removals: VecDeque::new(),
             completed: Vec::new(),
@@ -171,6 +171,18 @@ impl SowTopic {
         }
     }
 
+    /// Removes a subscription whose place another one takes; whether both are here.
+    pub(crate) fn replace(
+        &mut self,
+        ids: (SubscriptionId, SubscriptionId),
+        successor: Successor,
+        context: &mut SowContext,
+        sender: &mut MessageSender<'_>,
+    ) -> bool {
+        let topic = self.records.topic_mut(&mut context.views);
+        self.subscribers.replace((&self.name, topic), ids, successor, sender)
+    }
+
     /// Removes a client's queries for which `has_ended`, given the query's subscription if any.
     pub(crate) fn remove_queries(
         &mut self,
@@ -211,11 +223,15 @@ impl SowTopic {
         progress
     }
 
-    /// When a record expires or a conflated update is due, in nanoseconds since 1970.
-    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+    /// When a record expires or a conflated update is due.
+    pub(crate) fn next_due(&self, now: Now) -> Option<Nanos> {
         let expiry = self.records.owned().and_then(Topic::next_expiry_ns);
-        let expiry = expiry.map(|due| due.max(self.expire_not_before_ns));
-        [expiry, self.subscribers.next_flush_ns()].into_iter().flatten().min()
+        let expiry = expiry.map(|due_unix_ns| {
+            // Records expire by the wall clock, which may be set; everything else must not notice.
+            let due = now.monotonic_ns.saturating_add(due_unix_ns.saturating_sub(now.unix_ns));
+            due.max(self.expire_not_before)
+        });
+        [expiry, self.subscribers.next_flush()].into_iter().flatten().min()
     }
 
     /// Deletes expired records and delivers conflated updates, some of each.
@@ -226,7 +242,7 @@ impl SowTopic {
         sender: &mut MessageSender<'_>,
     ) {
         self.expire(now_ns, context, sender);
-        self.subscribers.flush(&self.name, now_ns, sender);
+        self.subscribers.flush(&self.name, sender);
     }
 
     fn expire(&mut self, now_ns: u64, context: &mut SowContext, sender: &mut MessageSender<'_>) {
@@ -241,7 +257,7 @@ impl SowTopic {
                 Ok(false) => return,
                 // The journal accepts nothing: expired records stay until it does.
                 Err(()) => {
-                    self.expire_not_before_ns = now_ns.saturating_add(EXPIRE_RETRY_NS);
+                    self.expire_not_before = sender.now.saturating_add(EXPIRE_RETRY_NS);
                     return;
                 }
             }

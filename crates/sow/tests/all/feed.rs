@@ -57,7 +57,7 @@ fn publish(
     now_ns: u64,
 ) {
     let change = topic.publish(&Publication::of(message.as_bytes()), now_ns).expect("taken");
-    feed.on_change(&change, told);
+    feed.on_change(&change, now_ns, told);
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn subscribers_are_told_why_a_record_left() {
         "[0, 1] update 11=1;38=12;",
     ]);
     let change = topic.delete_as(&Publication::of(b"11=1;"), 0).expect("a key").expect("there");
-    feed.on_change(&change, &mut told);
+    feed.on_change(&change, 0, &mut told);
     told.is(&["[0] left 11=1;38=12; Deleted"]);
     let short =
         Publication { lifetime: Some(Duration::from_nanos(5)), ..Publication::of(b"11=2;38=99;") };
-    feed.on_change(&topic.publish(&short, 0).expect("taken"), &mut told);
-    feed.on_change(&topic.expire(5).expect("due"), &mut told);
+    feed.on_change(&topic.publish(&short, 0).expect("taken"), 0, &mut told);
+    feed.on_change(&topic.expire(5).expect("due"), 5, &mut told);
     told.is(&["[0, 1, 2] update 11=2;38=99;", "[0, 2] left 11=2;38=99; Expired"]);
 }
 

@@ -252,21 +252,21 @@ impl House {
                 let publication = Publication { lifetime, ..Publication::of(message.as_bytes()) };
                 let change = topic.publish(&publication, *now_ns).expect("taken");
                 world.record(&change);
-                feed.on_change(&change, world);
+                feed.on_change(&change, *now_ns, world);
             }
             Act::Delete(id) => {
                 let message = format!("11={id};");
                 let publication = Publication::of(message.as_bytes());
                 if let Some(change) = topic.delete_as(&publication, *now_ns).expect("a key") {
                     world.record(&change);
-                    feed.on_change(&change, world);
+                    feed.on_change(&change, *now_ns, world);
                 }
             }
             Act::Pass(ns) => {
                 *now_ns += u64::from(*ns);
                 while let Some(change) = topic.expire(*now_ns) {
                     world.record(&change);
-                    feed.on_change(&change, world);
+                    feed.on_change(&change, *now_ns, world);
                 }
             }
             Act::Advance(limit) => {
