@@ -139,6 +139,12 @@ impl Discovery {
         }
     }
 
+    /// Reports the known publishers of the topics that the patterns of subscriber `number` match
+    /// again: there is room for some that were refused.
+    pub(crate) fn find_again(&mut self, number: u64) {
+        self.resolver.find_again(number);
+    }
+
     pub(crate) fn remove_subscription(&mut self, number: u64, topics: &TopicSelection) {
         topics.names().for_each(|topic| self.resolver.unsubscribe(topic));
         self.resolver.unsubscribe_pattern(number);

@@ -54,6 +54,7 @@ mod receive_sockets;
 mod receive_thread;
 mod receive_threads;
 mod receiver_agent;
+mod refused_topics;
 mod reporting;
 mod resolver_daemon;
 mod room_event;

@@ -10,6 +10,7 @@ use crate::publisher::Publisher;
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share;
 use crate::receiver_agent::{StandIn, SubscriberEntry};
+use crate::refused_topics::RefusedTopics;
 use crate::send_session::{SendSession, SendTransport};
 use crate::sender_agent::PublisherEntry;
 use crate::sessions_end::{ServedSessions, SessionsEnd};
@@ -268,7 +269,8 @@ impl Network {
             (SessionsEnd::Served(ServedSessions::new(readers)), None, shares)
         };
         let (topics, state) = (topics.clone(), Arc::clone(&owner_state));
-        let entry = SubscriberEntry { number, topics, owner_state: state, stand_in };
+        let refused = RefusedTopics::default();
+        let entry = SubscriberEntry { number, topics, owner_state: state, stand_in, refused };
         self.conductor.add_subscriber(entry, shares);
         Ok(Subscriber::new(end, Arc::clone(&self.conductor), number, owner_state))
     }

@@ -156,6 +156,7 @@ impl ReceiveSessions {
             }
         } else {
             if !self.opener.topics().takes(topic) {
+                self.opener.topics().refuse();
                 return Ok(self.refuse_topic());
             }
             let (context, sockets) = (&self.context, &self.sockets);
@@ -183,7 +184,8 @@ impl ReceiveSessions {
         Ok(Admission::Joined)
     }
 
-    /// A pattern has as many topics as it may have.
+    /// A pattern has as many topics as it may have. The conductor has discovery report the topic
+    /// again when there is room.
     #[cold]
     fn refuse_topic(&self) -> Admission {
         self.context.telemetry.error(&self.opener.topics().refusal());

@@ -10,6 +10,7 @@ use crate::owner_state::{OwnerState, SocketReader};
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share::ReceiveShare;
 use crate::receive_threads::ReceiveThreads;
+use crate::refused_topics::RefusedTopics;
 use crate::settings::ThreadingMode;
 use crate::source::Source;
 use crate::stand_in_pacing::StandInPacing;
@@ -62,6 +63,7 @@ pub(crate) struct SubscriberEntry {
     pub(crate) owner_state: Arc<OwnerState>,
     /// `None`: receive threads serve its sessions.
     pub(crate) stand_in: Option<StandIn>,
+    pub(crate) refused: RefusedTopics,
 }
 
 /// The conductor's part in sessions that their owner serves, or the conductor alone.
@@ -277,6 +279,20 @@ impl ReceiverAgent {
         }
     }
 
+    /// Has discovery report topics again that patterns had no room for, where there is some.
+    fn find_refused(&mut self, now: Nanos, wait_set: &mut WaitSet) {
+        for SubscriberEntry { number, topics, refused, .. } in &mut self.subscribers {
+            match refused.look(topics, now) {
+                Ok(()) => {
+                    self.discovery.find_again(*number);
+                    // The next duty cycle takes the reports.
+                    wait_set.deadline = now;
+                }
+                Err(next) => wait_set.deadline = wait_set.deadline.min(next),
+            }
+        }
+    }
+
     /// Joins and receives for owners that are elsewhere.
     fn drive_for_owners(&mut self, now: Nanos, wait_set: &mut WaitSet) {
         for SubscriberEntry { owner_state, stand_in, .. } in &mut self.subscribers {
@@ -308,6 +324,7 @@ impl SubAgent for ReceiverAgent {
         let received = self.discovery.do_work(now);
         self.distribute_found();
         self.drive_for_owners(now, wait_set);
+        self.find_refused(now, wait_set);
         let reported = self.receive_threads.do_work(now, wait_set);
         if let Some((device, due)) = &mut self.xdp {
             if *due <= now {

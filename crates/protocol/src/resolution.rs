@@ -129,7 +129,8 @@ impl Resolver {
     pub fn unsubscribe(&mut self, topic: &str) {
         // Taken before the removal, which may drop the name.
         let name = self.state.subscriptions.publishers(topic).map(|(name, _)| Arc::clone(name));
-        if self.state.patterns.take(topic) {
+        // Whether or not they have room: a full one may have joined this very topic.
+        if self.state.patterns.selects(topic) {
             self.state.subscriptions.leave_to_pattern(topic);
         } else {
             self.state.forget_topic(topic);
@@ -145,17 +146,17 @@ impl Resolver {
         for prefix in self.state.patterns.add(number, selection) {
             self.state.daemons.iter_mut().for_each(|daemon| daemon.subscribe_prefix(&prefix));
         }
-        let known = self.state.subscriptions.select(|topic| selection.selects(topic));
-        for (topic, publishers) in known {
-            let announced =
-                publishers.iter().filter_map(|session| self.state.remote.announcement(*session));
-            self.state.events.extend(announced.map(|announcement| ResolverEvent::Found {
-                announcement,
-                topic: Arc::clone(topic),
-            }));
-        }
+        self.state.report_known(selection);
         let own: Vec<_> = self.state.publications.beginning_with("").cloned().collect();
         own.iter().filter(|topic| selection.selects(topic)).for_each(|it| self.state.find_own(it));
+    }
+
+    /// Reports the known publishers of the topics that subscriber `number` of patterns wants again:
+    /// it had no room for all of them, and has some now.
+    pub fn find_again(&mut self, number: u64) {
+        if let Some(selection) = self.state.patterns.selection(number).cloned() {
+            self.state.report_known(&selection);
+        }
     }
 
     /// Removes subscriber `number` of patterns.
@@ -164,7 +165,7 @@ impl Resolver {
             self.state.daemons.iter_mut().for_each(|daemon| daemon.unsubscribe_prefix(&prefix));
         }
         let matching: Vec<_> = self.state.subscriptions.matching().cloned().collect();
-        let unwanted = matching.iter().filter(|topic| !self.state.patterns.take(topic));
+        let unwanted = matching.iter().filter(|topic| !self.state.patterns.selects(topic));
         for topic in Vec::from_iter(unwanted.cloned()) {
             self.state.forget_topic(&topic);
         }

@@ -83,7 +83,7 @@ impl TopicSelection {
 
     /// Whether `topic` is selected, and there is room for it.
     pub fn takes(&self, topic: &str) -> bool {
-        self.has_name(topic) || self.admitted() < self.topics_max() && self.selects(topic)
+        self.has_name(topic) || self.has_room() && self.selects(topic)
     }
 
     /// Most topics by pattern.
@@ -99,6 +99,16 @@ impl TopicSelection {
     /// Number of topics that a pattern matched and that found no room.
     pub fn refused(&self) -> usize {
         self.inner.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a topic that found no room.
+    pub fn refuse(&self) {
+        self.inner.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether there is room for another topic by pattern.
+    pub fn has_room(&self) -> bool {
+        self.admitted() < self.topics_max()
     }
 
     /// That topics were refused, in words.

@@ -13,6 +13,7 @@ mod jumbo;
 mod leaving;
 mod packing;
 mod panics;
+mod patterns;
 mod peers;
 mod rate;
 mod receive_threads;

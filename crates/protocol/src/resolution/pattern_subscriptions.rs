@@ -101,6 +101,16 @@ impl PatternSubscriptions {
         self.selections.values().any(|selection| selection.takes(topic))
     }
 
+    /// Whether a pattern matches `topic`.
+    pub(super) fn selects(&self, topic: &str) -> bool {
+        self.selections.values().any(|selection| selection.selects(topic))
+    }
+
+    /// The selection of subscriber `number`.
+    pub(super) fn selection(&self, number: u64) -> Option<&TopicSelection> {
+        self.selections.get(&number)
+    }
+
     /// A Query was sent.
     pub(super) fn on_query_sent(&mut self, now: Nanos, prefix: &Arc<str>, rng: &mut Rng) {
         let Some(known) = self.prefixes.get_mut(prefix) else { return };

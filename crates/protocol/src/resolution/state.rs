@@ -11,6 +11,7 @@ use super::pattern_subscriptions::{AskedPrefix, PatternSubscriptions};
 use super::remote_publications::{AddError, RemotePublications};
 use crate::rng::Rng;
 use crate::{MILLISECOND, Nanos};
+use lanecast_transport::TopicSelection;
 use lanecast_wire::net::{AdvertEntry, Frame, Names, advert_flag, adverts};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -125,6 +126,18 @@ impl ResolverState {
         let rng = &mut self.rng;
         let delay = || if is_large { rng.below(ANSWER_DELAY_MAX) } else { 0 };
         self.publications.on_prefix_query(self.now, &prefix, delay);
+    }
+
+    /// Reports the known publishers of the topics of a selection.
+    pub(super) fn report_known(&mut self, selection: &TopicSelection) {
+        let Self { subscriptions, remote, events, .. } = self;
+        for (topic, publishers) in subscriptions.select(|topic| selection.selects(topic)) {
+            let announced = publishers.iter().filter_map(|it| remote.announcement(*it));
+            events.extend(announced.map(|announcement| ResolverEvent::Found {
+                announcement,
+                topic: Arc::clone(topic),
+            }));
+        }
     }
 
     /// Finds the sessions of this process that publish a topic.
