@@ -1,6 +1,6 @@
 //! Ciphers of single senders, derived from shared keys.
 
-use crate::keys::{SharedKeys, key_id};
+use crate::keys::{SharedKey, SharedKeys, key_id};
 use ring::{aead, hkdf};
 use std::fmt;
 
@@ -41,10 +41,10 @@ impl KeySchedule {
         Some(aead::LessSafeKey::new(key.into()))
     }
 
-    /// Whether both have the same key under this id.
-    pub(crate) fn shares(&self, other: &Self, id: u16) -> bool {
-        let of = |it: &Self| it.keys.iter().find(|key| key_id(key) == id).copied();
-        of(self).is_some() && of(self) == of(other)
+    /// The shared key with this id.
+    pub(crate) fn key(&self, id: u16) -> Option<SharedKey> {
+        let at = self.secrets.iter().position(|(known, _)| *known == id)?;
+        self.keys.iter().nth(at).copied()
     }
 }
 

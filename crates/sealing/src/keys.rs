@@ -7,6 +7,9 @@ use std::fmt;
 const KEYS_MAX: usize = 8;
 const KEY_BYTES: usize = 32;
 
+/// One key.
+pub(crate) type SharedKey = [u8; KEY_BYTES];
+
 /// Keys that programs share. The first seals; all open, so that programs can be given a new key
 /// one after another.
 ///
@@ -17,7 +20,7 @@ const KEY_BYTES: usize = 32;
 /// # Ok::<(), lanecast_sealing::KeyError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct SharedKeys(Vec<[u8; KEY_BYTES]>);
+pub struct SharedKeys(Vec<SharedKey>);
 
 /// Text that holds no keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +63,7 @@ impl SharedKeys {
         Ok(Self(keys.into_iter().map(|(key, _)| key).collect()))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8; KEY_BYTES]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SharedKey> {
         self.0.iter()
     }
 }

@@ -1,6 +1,7 @@
 //! The opening half: ciphers and replay windows of the senders that were heard.
 
 use crate::key_schedule::KeySchedule;
+use crate::keys::SharedKey;
 use crate::replay_window::ReplayWindow;
 use crate::sealer::{SealMark, nonce};
 use ring::aead;
@@ -27,7 +28,8 @@ pub enum Refusal {
 /// Opens the frames of all senders.
 ///
 /// Its memory is bounded: strangers take none, and of holders of the keys 4,096 senders are
-/// remembered; the one that was silent for the longest gives way.
+/// remembered, those of keys that are gone included, which may return; the one that was silent for
+/// the longest gives way.
 pub struct Opener {
     keys: KeySchedule,
     senders: HashMap<(u64, u16), Sender>,
@@ -36,6 +38,7 @@ pub struct Opener {
 }
 
 struct Sender {
+    key: SharedKey,
     cipher: aead::LessSafeKey,
     window: ReplayWindow,
     last_heard: u64,
@@ -47,10 +50,16 @@ impl Opener {
         Self { keys, senders: HashMap::new(), opened: 0 }
     }
 
-    /// Goes over to other keys; counters seen under those that stay remain known.
+    /// Goes over to other keys; counters seen under those that stay, or return, remain known.
     pub fn set_keys(&mut self, keys: KeySchedule) {
-        self.senders.retain(|(_, id), _| keys.shares(&self.keys, *id));
         self.keys = keys;
+        // A key that returns brings its senders' counters back: only those of another key of the
+        // same id are of no use.
+        let keys = &self.keys;
+        self.senders.retain(|(_, id), sender| match keys.key(*id) {
+            Some(key) => sender.key == key,
+            None => true,
+        });
     }
 
     /// Opens a frame: ciphertext and tag are the bytes of `buffer` from `start` on. Returns the
@@ -74,6 +83,10 @@ impl Opener {
         let opened = self.opened + 1;
         match self.senders.entry((sender, key)) {
             Entry::Occupied(mut known) => {
+                // Seen under a key that is gone.
+                if self.keys.key(key).is_none() {
+                    return Err(Refusal::UnknownKey);
+                }
                 let known = known.get_mut();
                 if !known.window.is_new(counter) {
                     return Err(Refusal::Repeated);
@@ -86,6 +99,7 @@ impl Opener {
                 Ok(length)
             }
             Entry::Vacant(place) => {
+                let shared = self.keys.key(key).ok_or(Refusal::UnknownKey)?;
                 let cipher = self.keys.cipher(key, sender).ok_or(Refusal::UnknownKey)?;
                 let mut window = ReplayWindow::new();
                 if !window.is_new(counter) {
@@ -95,7 +109,7 @@ impl Opener {
                 let length = frame.map_err(|_| Refusal::Forged)?.len();
                 window.note(counter);
                 // Only a holder of the key gets here: strangers take no place.
-                place.insert(Sender { cipher, window, last_heard: opened });
+                place.insert(Sender { key: shared, cipher, window, last_heard: opened });
                 self.opened = opened;
                 self.forget_one_beyond_the_limit();
                 Ok(length)
