@@ -275,9 +275,14 @@ impl XdpDevice {
         Ok(taken)
     }
 
-    /// Takes sockets back, for another owner.
-    pub(super) fn put_back(&self, address: SocketAddrV4, place: u32, sockets: Vec<QueueSocket>) {
+    /// Ends what [`take_sockets`](Self::take_sockets) began: what comes to `address` passes to the
+    /// kernel's stack again.
+    pub(super) fn stop(&self, address: SocketAddrV4, place: u32) {
         self.ports().remove(address, place);
+    }
+
+    /// Takes sockets back, for another owner.
+    pub(super) fn put_back(&self, place: u32, sockets: Vec<QueueSocket>) {
         let mut table = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         table.idle.push((place, sockets));
     }

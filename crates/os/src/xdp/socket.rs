@@ -83,8 +83,7 @@ impl XdpSocket {
             device: Arc::clone(device),
             address,
             place,
-            // Sockets spread over the queues, so that they do not wait for one another.
-            out: place as usize % queues.len().max(1),
+            out: out_queue(place, queues.len()),
             queues,
             used,
             free: Vec::with_capacity(2 * TAKE),
@@ -320,15 +319,46 @@ impl XdpSocket {
     }
 }
 
+/// The queue by which the socket with this first place sends. Sockets spread over the queues, so
+/// that they do not wait for one another; each has a place on every queue.
+const fn out_queue(place: u32, queues: usize) -> usize {
+    let queues = if queues == 0 { 1 } else { queues };
+    place as usize / queues % queues
+}
+
 impl Drop for XdpSocket {
     fn drop(&mut self) {
+        // Before the rings are emptied: hardly anything comes behind that.
+        self.device.stop(self.address, self.place);
         for (index, used) in self.used.iter_mut().enumerate() {
+            // The rings are kept for another owner, who may never come: frames that stayed in them
+            // would be missing to all sockets on the queue.
+            let ring = &mut self.queues[index].receive;
+            while let Some(entry) = ring.next() {
+                // SAFETY: the ring hands each frame over once.
+                used.push(unsafe { self.device.memory().returned(entry.addr) });
+            }
+            ring.release();
             let mut frames = self.device.queue(index).lock();
             frames.refill(used);
             if index == self.out {
                 frames.put_back(&mut self.free);
             }
         }
-        self.device.put_back(self.address, self.place, std::mem::take(&mut self.queues));
+        self.device.put_back(self.place, std::mem::take(&mut self.queues));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_send_by_all_queues_in_turn() {
+        let queues =
+            |count: u32| (0..6).map(move |socket| out_queue(socket * count, count as usize));
+        assert!(queues(4).eq([0, 1, 2, 3, 0, 1]));
+        assert!(queues(1).eq([0; 6]));
+        assert_eq!(out_queue(0, 0), 0);
     }
 }
