@@ -26,7 +26,7 @@ use std::time::Instant;
 /// has left, or when [`FailoverSettings`] allow no longer wait. The numbers of the next stream,
 /// after `Left`, may begin anew.
 ///
-/// A poll may come to a source only after the end of all others. If that then brings a number beyond
+/// A poll may come to a source only after the end of all others. If that brings a number beyond
 /// theirs, it sends the same stream. If it brings earlier ones alone, until it leaves or for the
 /// patience, it is the next stream, and is told as that.
 ///
