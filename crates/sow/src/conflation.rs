@@ -3,7 +3,7 @@
 use crate::key::Key;
 use crate::pending_update::PendingUpdate;
 use crate::record::NEVER;
-use crate::subscription::SubscriptionOptions;
+use crate::subscription_options::SubscriptionOptions;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -61,7 +61,8 @@ impl Conflation {
         let Self { recent, due, .. } = old;
         let suited = |update: Option<PendingUpdate>| update.and_then(|it| it.suited_to(options));
         self.recent = recent.into_iter().map(|(key, update)| (key, suited(update))).collect();
-        // Intervals that begin from here on may be shorter than those of before: ends stay in order.
+        // Intervals that begin from here on may be shorter than those of before: ends stay in
+        // order.
         let end = now_ns.saturating_add(self.interval_ns);
         self.due = due.into_iter().map(|(due_ns, key)| (due_ns.min(end), key)).collect();
     }

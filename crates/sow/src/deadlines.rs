@@ -3,7 +3,8 @@
 use crate::record::NEVER;
 use std::collections::BTreeSet;
 
-/// Rows or ids by their deadline, in nanoseconds of the owner's clock. Those with [`NEVER`] are left out.
+/// Rows or ids by their deadline, in nanoseconds of the owner's clock. Those with [`NEVER`] are
+/// left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines(BTreeSet<(u64, u32)>);
 

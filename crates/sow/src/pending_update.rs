@@ -4,7 +4,7 @@ use crate::change::Cause;
 use crate::deltas::Deltas;
 use crate::record::Record;
 use crate::sink::{Event, OutOfFocusReason, Sink};
-use crate::subscription::SubscriptionOptions;
+use crate::subscription_options::SubscriptionOptions;
 
 /// An update that waits for the end of a query or of a conflation interval.
 #[derive(Clone, Debug)]

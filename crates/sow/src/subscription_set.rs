@@ -14,7 +14,8 @@ use crate::query::Query;
 use crate::query_cursor::QueryCursor;
 use crate::record::NEVER;
 use crate::sink::{Event, OutOfFocusReason, Sink};
-use crate::subscription::{Progress, Subscription, SubscriptionOptions};
+use crate::subscription::{Progress, Subscription};
+use crate::subscription_options::SubscriptionOptions;
 use crate::topic::Topic;
 use lanecast_filter::index::InsertError;
 use lanecast_filter::{Filter, Index};
@@ -160,9 +161,10 @@ impl SubscriptionSet {
         result
     }
 
-    /// Ends the subscription `old`, whose place `id` takes: that goes on with what `old` still owes,
-    /// the rest of an answer and the updates that wait, in order and before any other change. Call
-    /// it before the first change after the subscription to `id`, which has no query of its own.
+    /// Ends the subscription `old`, whose place `id` takes: that goes on with what `old` still
+    /// owes, the rest of an answer and the updates that wait, in order and before any other change.
+    /// Call it before the first change after the subscription to `id`, which has no query of its
+    /// own.
     pub fn take_over(&mut self, topic: &mut Topic, id: u32, old: u32, now_ns: u64) {
         let Some(old) = self.take(topic, old) else { return };
         let own = self.subscriptions.get_mut(id as usize).and_then(Option::as_mut);
@@ -177,8 +179,8 @@ impl SubscriptionSet {
         }
     }
 
-    /// Ends a subscription whose place one with a query takes: delivers the out-of-focus events that
-    /// wait, of which the answer does not tell. The answer covers all other updates.
+    /// Ends a subscription whose place one with a query takes: delivers the out-of-focus events
+    /// that wait, of which the answer does not tell. The answer covers all other updates.
     pub fn end_before_query(&mut self, topic: &mut Topic, id: u32, sink: &mut impl Sink) {
         if let Some(subscription) = self.take(topic, id) {
             subscription.deliver_out_of_focus(id, &mut self.deltas, sink);
@@ -329,8 +331,8 @@ impl SubscriptionSet {
         }
     }
 
-    /// Delivers the conflated updates that are due. `now_ns` is that of a monotonic clock: intervals
-    /// are measured by it.
+    /// Delivers the conflated updates that are due. `now_ns` is that of a monotonic clock:
+    /// intervals are measured by it.
     pub fn flush(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.flush_up_to(now_ns, usize::MAX, sink);
     }

@@ -24,8 +24,8 @@ pub(crate) struct SequenceStore {
     users: HashMap<Box<str>, usize>,
     /// Times at which names may expire; each name once.
     due: VecDeque<(Nanos, Box<str>)>,
-    /// Names on disk, with the time of their last use in nanoseconds since 1970, 0 if unknown. Their
-    /// ages are known with the first turn.
+    /// Names on disk, with the time of their last use in nanoseconds since 1970, 0 if unknown.
+    /// Their ages are known with the first turn.
     undated: Vec<(u64, Box<str>)>,
     names_max: usize,
     names_of_user_max: usize,

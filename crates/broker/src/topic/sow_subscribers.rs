@@ -92,9 +92,10 @@ impl SowSubscribers {
         true
     }
 
-    /// Removes the subscription `old`, whose place `new` takes. What `old` still owes its client goes
-    /// over to `new`: the rest of an answer, and updates that wait. If `new` begins with a query,
-    /// its answer covers them, but for records that have left. Returns whether both are here.
+    /// Removes the subscription `old`, whose place `new` takes. What `old` still owes its client
+    /// goes over to `new`: the rest of an answer, and updates that wait. If `new` begins with a
+    /// query, its answer covers them, but for records that have left. Returns whether both are
+    /// here.
     pub(crate) fn replace(
         &mut self,
         (name, topic): (&str, &mut Topic),
@@ -236,7 +237,7 @@ impl SowSubscribers {
     }
 }
 
-/// How a subscription that takes another's place begins.
+/// Beginning of a subscription that takes another's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Successor {
     /// With the next change.

@@ -212,7 +212,7 @@ impl Merge {
             (self.doubt.take(), std::mem::take(&mut self.sources), self.offset);
         self.reset();
         (self.sources, self.offset) = (sources, offset);
-        for doubt in doubt {
+        if let Some(doubt) = doubt {
             self.next = Some(doubt.first);
             for (number, bytes) in doubt.kept {
                 if let Some(copy) = self.held.insert(number, bytes) {
