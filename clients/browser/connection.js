@@ -67,7 +67,12 @@ export class Connection {
     this.requests = new Map();
     /** @type {Map<string, Subscription>} */
     this.subscriptions = new Map();
-    /** @type {Map<string, {sequence: number, message: Uint8Array}>} Messages without an acknowledgement. */
+    /** Messages that were published, by which errors number them, from 1 on. */
+    this.published = 0;
+    /**
+     * @type {Map<string, {number: number, sequence: number, message: Uint8Array}>}
+     *   Messages without an acknowledgement.
+     */
     this.sent = new Map();
     /** @type {LanecastError|null} The refusal of an earlier message. */
     this.refusal = null;
@@ -364,9 +369,10 @@ export class Connection {
       if (request.subscription !== undefined) this.end(request.subscription, refused);
       request.reject(refused);
     } else if (this.sent.has(id) && (hasFailed || ack === this.settings.acknowledge)) {
+      const which = this.sent.get(id)?.number;
       this.sent.delete(id);
       if (!hasFailed && reason.startsWith("duplicate")) this.duplicates += 1;
-      if (hasFailed) this.refusal ??= new Refused(`cannot publish (command ${id})`, reason);
+      if (hasFailed) this.refusal ??= new Refused(`cannot publish message ${which}`, reason);
     } else if (hasFailed && ack === "completed" && this.subscriptions.has(header.query_id)) {
       // The server cannot sort the records that the subscription would begin with.
       const subscription = /** @type {Subscription} */ (this.subscriptions.get(header.query_id));

@@ -95,7 +95,7 @@ export class Client extends Connection {
       ack_type: this.settings.acknowledge,
     });
     const message = writeMessage(fields, typeof body === "string" ? encoder.encode(body) : body);
-    this.sent.set(id, { sequence, message });
+    this.sent.set(id, { number: ++this.published, sequence, message });
     this.socket.send(message);
   }
 

@@ -55,7 +55,9 @@ fn check(
         words::check_code(source, &mut findings);
     }
     for path in tree.files().filter(|path| path.starts_with("crates/")) {
-        words::check_marks(path, &tree.text(path).unwrap_or_default(), &mut findings);
+        let text = tree.text(path).unwrap_or_default();
+        words::check_marks(path, &text, &mut findings);
+        words::check_variables(path, &text, &mut findings);
     }
     let texts = words::check_paths(tree, &mut findings);
 

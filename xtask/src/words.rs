@@ -10,6 +10,10 @@ const MACROS: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 /// Marks that say the same in comments and texts.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
+/// Variables of tests have no such names: the prefix belongs to the configuration, and a program
+/// refuses settings that it does not know.
+const TEST_PREFIX: &str = "LANECAST_TEST";
+
 /// Home and work directories of one machine (written in two parts, so that this file passes).
 const HOMES: [&str; 3] = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
 
@@ -31,6 +35,16 @@ pub(crate) fn check_marks(path: &str, text: &str, findings: &mut Vec<Finding>) {
                 let what = format!("{mark} in a crate: do it, or say what is so and why");
                 findings.push(Finding::new(path, index + 1, what));
             }
+        }
+    }
+}
+
+/// Checks a text file of a crate for variables of tests under the prefix of the configuration.
+pub(crate) fn check_variables(path: &str, text: &str, findings: &mut Vec<Finding>) {
+    for (index, line) in text.lines().enumerate() {
+        if line.split(|c| !is_word(c)).any(|word| word.starts_with(TEST_PREFIX)) {
+            let what = "a test's variable under LANECAST_, the prefix of settings: leave it out";
+            findings.push(Finding::new(path, index + 1, what));
         }
     }
 }
@@ -88,5 +102,14 @@ mod tests {
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("a.rs:2:") && lines[1].starts_with("a.rs:4:"));
+    }
+
+    #[test]
+    fn variables_of_tests_have_no_prefix_of_settings() {
+        let mut findings = Vec::new();
+        let text = "var(\"LANECAST_TEST_SEED\")\nvar(\"SEED\")\nvar(\"LANECAST_SERVER\")\n";
+        check_variables("a.rs", text, &mut findings);
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].to_string().starts_with("a.rs:1: a test's variable"));
     }
 }

@@ -136,9 +136,13 @@ test("answers and refusals", async () => {
   assert.equal(await client.delete("t", { filter: "/a = 1" }), 3);
   await assert.rejects(client.subscribe("t", { filter: "/a =" }), /cannot subscribe to t: .* bad f/);
   await client.publish("bad", "x");
-  await assert.rejects(client.flush(), /cannot publish \(command \d+\): .*bad filter/);
+  await assert.rejects(client.flush(), /cannot publish message 1: .*bad filter/);
   await client.publish("t", "x");
   await client.flush();
+  // Neither a command between two messages nor a refused message changes the count.
+  await client.query("t");
+  await client.publish("bad", "x");
+  await assert.rejects(client.flush(), /cannot publish message 3: .*bad filter/);
   client.close();
 });
 

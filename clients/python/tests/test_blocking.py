@@ -156,7 +156,7 @@ class Served(unittest.TestCase):
         with self.assertRaisesRegex(Refused, "option nonsense"):
             self.client.query_and_subscribe("stock", options="nonsense=1")
         self.client.publish("", b"x")
-        with self.assertRaisesRegex(Refused, "cannot publish .*topic is missing"):
+        with self.assertRaisesRegex(Refused, "cannot publish message 1: .*topic is missing"):
             self.client.flush()
         self.client.publish("t", b"the next one is good")
         self.client.flush()

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod file;
 pub(crate) mod offline;
+pub(crate) mod place;
 pub(crate) mod server_config;
 pub(crate) mod storage;
 pub(crate) mod value;

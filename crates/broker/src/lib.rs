@@ -39,6 +39,7 @@ pub use self::clients::DisconnectReason;
 pub use self::config::address::{PORT, WEBSOCKET_PORT, parse_address};
 pub use self::config::file::{ConfigFileError, DEFAULTS, parse_config, read_config};
 pub use self::config::offline::OfflineSettings;
+pub use self::config::place::{Conflict, Place};
 pub use self::config::server_config::{ServerConfig, ServerConfigError};
 pub use self::config::storage::{OnFailure, StorageConfig};
 pub use self::engine::Engine;

@@ -121,8 +121,9 @@ impl ChildProcess {
                     return serde_json::from_str(&line)
                         .with_context(|| format!("the {} printed no JSON: {line}", self.role));
                 }
+                // Ctrl-C reaches the actors, too: an actor's end is not what has gone wrong then.
+                Err(_) if (deadline.stop)() => bail!("interrupted"),
                 Err(RecvTimeoutError::Disconnected) => bail!(self.failure()),
-                Err(RecvTimeoutError::Timeout) if (deadline.stop)() => bail!("interrupted"),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     let why = format!("the {} (process {}) hangs", self.role, self.pid());
                     self.end();

@@ -3,7 +3,9 @@
 use crate::content::given;
 use crate::output::warn;
 use anyhow::Context as _;
+use lanecast::shm::Visibility;
 use lanecast::{Builder, Context, Transports};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// Which domain to look at or take part in.
@@ -74,6 +76,32 @@ impl WayArgs {
         let context = self.over(self.domain.outward()?)?.build()?;
         warn_of_fallback(context.io_fallback());
         Ok(context)
+    }
+
+    /// The context of a tool that only looks, and leaves no directory behind where there was none.
+    /// `None`, and words for the user, if there is nothing to look at: no program of this host is
+    /// in a domain without a directory, and no others are reached.
+    pub(crate) fn looking(&self) -> anyhow::Result<Option<Context>> {
+        let builder = self.over(self.domain.outward()?)?;
+        let config = builder.config()?;
+        let directory = &config.shm.directory;
+        // Anything else than a directory there is an error of opening it, which says what to do.
+        let is_missing = std::fs::symlink_metadata(directory)
+            .is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if !is_missing {
+            return Ok(Some(builder.build()?));
+        }
+        let Some(kind) = config.transports.kind() else {
+            let directory = directory.display();
+            warn(&format!(
+                "there is nothing: {directory} does not exist, so that no program of this host \
+                 takes part; --directory names another domain, --transports reaches other hosts"
+            ));
+            return Ok(None);
+        };
+        // The network alone, whose counters would make the directory.
+        let builder = builder.transports(Transports::net(kind));
+        Ok(Some(builder.shm(|shm| shm.visibility = Visibility::Process).build()?))
     }
 
     /// The first option that was given.

@@ -2,22 +2,24 @@
 
 mod actors;
 mod content;
+mod control;
 mod group;
 mod store;
 mod summary;
 mod ticks;
 
-use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::child::{ChildProcess, TempDomain};
 use crate::output::{print_error, print_json, print_line};
 use crate::table::{grouped, rate, render, time};
 use actors::{PublisherFigures, SubscriberFigures};
+use control::Control;
 use indicatif::{ProgressBar, ProgressStyle};
 use lanecast_report::TextTable;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Arguments of `demo`.
 #[derive(Debug, clap::Args)]
@@ -101,28 +103,33 @@ struct Outcomes {
 }
 
 fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
+    let stop = crate::stop::flag()?;
     let stage = TempDomain::build("demo")?;
     let file = stage.path("ticks.txt");
     ticks::generate(&file, arguments.lines)?;
     let progress = progress(arguments);
-    let messages = messages(arguments, &stage.path("domain"), &file, &progress)?;
+    let control = Control { step: &|step| progress.set_message(step), stop: &stop };
+    let (messages, complaints) = messages(arguments, &stage.path("domain"), &file, &control)?;
+    if !complaints.is_empty() {
+        progress.suspend(|| print_error(&complaints));
+    }
     if !arguments.json {
         progress.suspend(|| print_outcome(&messages, &file, arguments))?;
     }
     let content = match arguments.orders {
         0 => None,
-        count => Some(content::run(count, &|step| progress.set_message(step))?),
+        count => Some(content::run(count, &control)?),
     };
     if !arguments.json
         && let Some(content) = &content
     {
         progress.suspend(|| print_line(&format!("\n{}", content.words())))?;
     }
-    let group = group::run(&|step| progress.set_message(step))?;
+    let group = group::run(&control)?;
     if !arguments.json {
         progress.suspend(|| print_line(&format!("\n{}", group.words())))?;
     }
-    let store = store::run(&|step| progress.set_message(step))?;
+    let store = store::run(&control)?;
     progress.finish_and_clear();
     let outcomes = Outcomes { messages, content, group, store };
     if arguments.json {
@@ -136,17 +143,15 @@ fn direct(arguments: &DemoArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if outcomes.messages.is_complete() && is_right { 0 } else { 3 }))
 }
 
-/// The first part: one publisher and three subscribers in shared memory, one of them killed.
+/// The first part: one publisher and three subscribers in shared memory, one of them killed. Also
+/// what the publisher complained of.
 fn messages(
     arguments: &DemoArgs,
     domain: &Path,
     file: &Path,
-    progress: &ProgressBar,
-) -> anyhow::Result<summary::Outcome> {
-    let deadline = Deadline {
-        until: Instant::now() + PATIENCE + Duration::from_secs(2 * arguments.seconds),
-        stop: &|| false,
-    };
+    control: &Control<'_>,
+) -> anyhow::Result<(summary::Outcome, String)> {
+    let deadline = control.deadline(PATIENCE + Duration::from_secs(2 * arguments.seconds));
     let words = |role: &str, rest: &[String]| {
         [&["demo".into(), role.into(), domain.to_string_lossy().into_owned()], rest].concat()
     };
@@ -160,21 +165,19 @@ fn messages(
 
     // The publisher prints a line when its steady part is over.
     let steady: PublisherFigures = publisher.read(&deadline)?;
-    progress.set_message("flat out");
-    std::thread::sleep(Duration::from_millis(500 * arguments.seconds));
+    (control.step)("flat out");
+    control.sleep(Duration::from_millis(500 * arguments.seconds))?;
     let mut victim = subscribers.remove(SUBSCRIBERS - 1);
     victim.end();
-    progress.set_message("flat out, one subscriber killed");
+    (control.step)("flat out, one subscriber killed");
     let flat_out: PublisherFigures = publisher.read(&deadline)?;
     let survivors = subscribers
         .iter_mut()
         .map(|subscriber| subscriber.read(&deadline))
         .collect::<anyhow::Result<Vec<SubscriberFigures>>>()?;
     let complaints = publisher.finish(&deadline)?;
-    if !complaints.is_empty() {
-        progress.suspend(|| print_error(&complaints));
-    }
-    Ok(summary::Outcome::new(steady, flat_out, survivors, victim.pid()))
+    let outcome = summary::Outcome::new(steady, flat_out, survivors, victim.pid());
+    Ok((outcome, complaints))
 }
 
 fn progress(arguments: &DemoArgs) -> ProgressBar {

@@ -9,16 +9,19 @@ use crate::group::ls::local_groups;
 use crate::output::print;
 use crate::printable::{printable, topics};
 use crate::sessions::{Session, Subscriber, errors, since, wait_name};
-use crate::table::{byte_rate, rate, render, size};
+use crate::table::{byte_rate, columns, rate, render, room_beside, size};
 use crate::watch::{Block, WatchArgs};
 use lanecast::shm::DomainSnapshot;
 use lanecast::{TopicPattern, parse_duration};
-use lanecast_report::TextTable;
+use lanecast_report::{TextTable, wrap};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// Width of a session's number.
+const SESSION: usize = 16;
 
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
@@ -147,14 +150,14 @@ fn print_topics(arguments: &LsArgs, seen: &Seen) -> anyhow::Result<ExitCode> {
 /// Says which of the topics are those of groups.
 fn groups_line(groups: &BTreeSet<String>) -> Option<String> {
     let names = Vec::from_iter(groups.iter().map(|group| printable(group))).join(", ");
-    let line = format!("groups: {names} (members and views: lanecast group ls)\n");
-    (!groups.is_empty()).then_some(line)
+    let line = format!("groups: {names} (members and views: lanecast group ls)");
+    (!groups.is_empty()).then(|| wrap(&line, columns()).join("\n") + "\n")
 }
 
 fn to_text(sessions: &[Session]) -> String {
-    let columns = ["session", "role", ">pid", "process", "state", "topics", ">messages", ">rate"];
+    let first = ["session", "role", ">pid", "process", "state", "topics", ">messages", ">rate"];
     let more = [">bytes/s", ">lag", ">behind", "wait", "note"];
-    let mut table = TextTable::new(&[&columns[..], &more[..]].concat());
+    let mut table = TextTable::new(&[&first[..], &more[..]].concat());
     for session in sessions {
         table.row(publisher_row(session));
         for subscriber in session.subscribers() {
@@ -174,7 +177,7 @@ fn publisher_row(session: &Session) -> [String; 13] {
         report.publisher.pid.to_string(),
         printable(&report.name),
         session.state().into(),
-        topics(&report.topics),
+        topics(&report.topics, room_beside(SESSION)),
         report.messages.to_string(),
         rate(session.rates.messages),
         byte_rate(session.rates.bytes),

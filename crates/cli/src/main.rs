@@ -3,6 +3,7 @@
 
 mod child;
 mod clean;
+mod command_line;
 mod config;
 mod content;
 mod context;
@@ -23,6 +24,7 @@ mod printable;
 mod pubsub;
 mod record;
 mod recording;
+mod refused_hosts;
 mod replay;
 mod report;
 mod resolve;
@@ -40,6 +42,7 @@ mod watch;
 
 use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The first page; a terminal of 80x24 shows it whole.
@@ -154,13 +157,25 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(perf::long_words(std::env::args_os()));
+    let arguments = match arguments(perf::long_words(std::env::args_os())) {
+        Ok(arguments) => arguments,
+        Err(error) => return command_line::answer(&error),
+    };
     run(arguments.command).unwrap_or_else(|error| {
         if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
         output::warn(&output::words(&error));
         ExitCode::FAILURE
+    })
+}
+
+/// The arguments that `words` say.
+fn arguments(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let words = command_line::with_joined_values(words, &Arguments::command());
+    Arguments::try_parse_from(&words).map_err(|error| {
+        let parse = |words| Arguments::try_parse_from::<Vec<OsString>, _>(words).map(drop);
+        command_line::with_range(error, &words, parse)
     })
 }
 

@@ -41,6 +41,31 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     text.to_owned()
 }
 
+/// The printable `text` in lines of at most `columns` columns, and no more than `most` of them: an
+/// ellipsis ends the last one if that is too few.
+#[cfg_attr(not(feature = "top"), allow(dead_code, reason = "the live table shows it"))]
+pub(crate) fn folded(text: &str, columns: usize, most: usize) -> Vec<String> {
+    let (mut lines, mut rest) = (Vec::new(), text);
+    while lines.len() + 1 < most && width(rest) > columns {
+        let mut left = columns;
+        let end = rest.char_indices().find_map(|(at, c)| {
+            let fits = width_of(c) <= left;
+            left = left.saturating_sub(width_of(c));
+            (!fits).then_some(at)
+        });
+        match end {
+            // Not even one character has room.
+            None | Some(0) => break,
+            Some(end) => {
+                lines.push(rest[..end].to_owned());
+                rest = &rest[end..];
+            }
+        }
+    }
+    lines.push(cut(rest, columns));
+    lines
+}
+
 /// The printable `names` with commas, cut to `columns`; says how many there are if not all fit.
 pub(crate) fn list(names: &[String], columns: usize) -> String {
     let mut text = String::new();
@@ -59,10 +84,11 @@ pub(crate) fn list(names: &[String], columns: usize) -> String {
     text
 }
 
-/// The topics of a session in one cell of a table.
-pub(crate) fn topics(names: &[String]) -> String {
-    const COLUMNS: usize = 60;
-    list(names, COLUMNS)
+/// The topics of a session in one cell of a table, or a part of a line, that has so many columns.
+pub(crate) fn topics(names: &[String], columns: usize) -> String {
+    const COLUMNS_MIN: usize = 16;
+    const COLUMNS_MAX: usize = 60;
+    list(names, columns.clamp(COLUMNS_MIN, COLUMNS_MAX))
 }
 
 /// Width of the printable `text`, in columns.
@@ -115,6 +141,20 @@ mod tests {
         assert_eq!([cut("株価株価", 4), cut("株価株価", 8)], ["株…", "株価株価"]);
         for columns in 0..9 {
             assert!(width(&cut("株a価b株価", columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn text_is_folded_between_columns() {
+        assert_eq!(folded("prices", 6, 3), ["prices"]);
+        assert_eq!(folded("prices", 4, 3), ["pric", "es"]);
+        assert_eq!(folded("prices", 2, 2), ["pr", "i…"]);
+        assert_eq!(folded("株価a", 3, 3), ["株", "価a"]);
+        assert_eq!(folded("株価", 1, 9), ["…"]);
+        assert_eq!(folded("", 4, 1), [""]);
+        for columns in 0..9 {
+            let lines = folded("株a価b株価", columns, 3);
+            assert!(lines.len() <= 3 && lines.iter().all(|line| width(line) <= columns));
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::context::WayArgs;
 use crate::output::{INCOMPLETE, print_error, warn};
 use crate::recording::{LOST, Recording};
+use crate::refused_hosts::RefusedHosts;
 use crate::table::{counted, grouped, rate, size};
 use anyhow::Context as _;
 use indicatif::ProgressBar;
@@ -75,6 +76,7 @@ pub(crate) fn run(arguments: &RecordArgs) -> anyhow::Result<ExitCode> {
     let context = arguments.way.outward()?;
     let mut feed = arguments.subscriber(&context)?;
     let mut recorder = Recorder::open(arguments)?;
+    let mut refused = RefusedHosts::new();
     if !arguments.quiet {
         print_error(&format!("recording into {}", arguments.to.display()));
     }
@@ -91,6 +93,9 @@ pub(crate) fn run(arguments: &RecordArgs) -> anyhow::Result<ExitCode> {
             return Err(error);
         }
         recorder.show(start);
+        if work == 0 {
+            refused.tell(&context);
+        }
         feed.wait_at_most(work, LONGEST_WAIT);
     }
     // Publishers need not wait for the disk.

@@ -8,6 +8,7 @@ use crate::output::{INCOMPLETE, print_error, warn};
 use crate::printable::printable;
 use crate::pubsub::{drain, send, wait_for_subscribers};
 use crate::recording::{Recorded, Recording};
+use crate::refused_hosts::RefusedHosts;
 use crate::table::{counted, utc};
 use anyhow::{Context as _, bail, ensure};
 use indicatif::ProgressBar;
@@ -128,7 +129,9 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     // Before the wait, during which its signal would end the program.
     let pause = PauseSwitch::new(arguments.paused)?;
-    wait_for_subscribers(&mut publisher, arguments.wait_subscribers, &stop);
+    let mut refused = RefusedHosts::new();
+    let wanted = arguments.wait_subscribers;
+    wait_for_subscribers(&mut publisher, wanted, &stop, || refused.tell(&context));
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }

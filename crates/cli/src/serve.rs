@@ -165,7 +165,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let settings = arguments.settings()?;
-    let stop = stop::flag()?;
+    let stop = stop::flag_but_hangup()?;
     descriptors::reserve(settings.clients_max)?;
     let mut again = stop::again()?;
     let scheme = if settings.tls.is_some() { "wss" } else { "ws" };

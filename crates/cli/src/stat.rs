@@ -8,7 +8,7 @@ pub(crate) use arguments::StatArgs;
 
 use crate::counters::{Process, errors, since};
 use crate::printable::{printable, topics};
-use crate::table::{grouped, rate, render};
+use crate::table::{columns, grouped, heading, rate, render};
 use crate::watch::Block;
 use lanecast_report::TextTable;
 use lanecast_stats::{Role, StatsSnapshot};
@@ -100,15 +100,16 @@ fn to_text(processes: &[Process], with_rates: bool) -> String {
 }
 
 /// A session's counters below its name; nothing for a process as a whole.
-fn session(process: &Process, columns: &[&str]) -> Option<String> {
+fn session(process: &Process, titles: &[&str]) -> Option<String> {
     let (report, subject) = (&process.report, printable(&process.subject()?));
-    let mut counters = TextTable::new(columns);
+    let mut counters = TextTable::new(titles);
     for row in rows(process) {
-        counters.row(row.into_iter().take(columns.len()));
+        counters.row(row.into_iter().take(titles.len()));
     }
     let (pid, name) = (report.process.pid, printable(&report.name));
-    let topics = topics(&report.topics);
-    Some(format!("{subject}  {topics}  (pid {pid} {name})\n{}", render(&counters)))
+    let topics = topics(&report.topics, columns());
+    let heading = heading([subject, topics, format!("(pid {pid} {name})")]);
+    Some(format!("{heading}\n{}", render(&counters)))
 }
 
 fn rows(process: &Process) -> impl Iterator<Item = [String; 3]> {

@@ -1,6 +1,7 @@
 //! Aligned tables for people.
 
-use lanecast_report::TextTable;
+use crate::printable::width;
+use lanecast_report::{TextTable, wrap};
 use std::io::{self, IsTerminal};
 
 /// Width of a table that no terminal shows, unless COLUMNS says another: `grep` wants whole rows.
@@ -9,6 +10,26 @@ const WIDTH: usize = 200;
 /// The table as text, within the width of the output.
 pub(crate) fn render(table: &TextTable) -> String {
     table.render(columns())
+}
+
+/// The parts of a heading on a line, or each on lines of its own where the output is too narrow.
+pub(crate) fn heading<const N: usize>(parts: [String; N]) -> String {
+    heading_within(parts, columns())
+}
+
+fn heading_within<const N: usize>(parts: [String; N], columns: usize) -> String {
+    let parts = || parts.iter().filter(|part| !part.is_empty());
+    let line = parts().map(String::as_str).collect::<Vec<_>>().join("  ");
+    if width(&line) <= columns {
+        return line;
+    }
+    parts().flat_map(|part| wrap(part, columns)).collect::<Vec<_>>().join("\n")
+}
+
+/// Room beside the first column, of `lead` characters, in a table whose columns are stacked.
+pub(crate) fn room_beside(lead: usize) -> usize {
+    const GAP: usize = 2;
+    columns().saturating_sub(lead + GAP)
 }
 
 /// Width of the output.
@@ -115,6 +136,14 @@ mod tests {
         assert_eq!(bytes, ["12 B/s", "12.3 kB/s", "2.50 GB/s"]);
         assert_eq!([size(64), size(1536), size(3 << 19)], ["64 B", "1.5 KiB", "1.5 MiB"]);
         assert_eq!([time(180), time(12_300), time(45_600_000)], ["180 ns", "12.3 us", "45.6 ms"]);
+    }
+
+    #[test]
+    fn a_heading_is_one_line_or_one_for_each_part() {
+        let parts = || ["a session".to_owned(), String::new(), "(pid 7 name)".to_owned()];
+        assert_eq!(heading_within(parts(), 23), "a session  (pid 7 name)");
+        assert_eq!(heading_within(parts(), 22), "a session\n(pid 7 name)");
+        assert_eq!(heading_within(parts(), 8), "a\nsession\n(pid 7 name)");
     }
 
     #[test]

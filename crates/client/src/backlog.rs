@@ -54,14 +54,15 @@ impl Backlog {
         self.frames.extend(frame);
     }
 
-    /// Acknowledges a command. False if it is not in the backlog.
-    pub(crate) fn acknowledge(&mut self, command: u64) -> bool {
+    /// Acknowledges a command; returns how many messages were published after it, or `None` if it
+    /// is not in the backlog.
+    pub(crate) fn acknowledge(&mut self, command: u64) -> Option<usize> {
         let found = self.entries.binary_search_by_key(&command, |entry| entry.command);
-        if let Ok(at) = found {
-            self.entries[at].is_done = true;
-            self.drop_while(|entry| entry.is_done);
-        }
-        found.is_ok()
+        let at = found.ok()?;
+        let later = self.entries.len() - at - 1;
+        self.entries[at].is_done = true;
+        self.drop_while(|entry| entry.is_done);
+        Some(later)
     }
 
     /// Acknowledges all messages up to a sequence number.

@@ -16,7 +16,7 @@ use crate::transports::Transports;
 use lanecast_base::WaitStrategy;
 use lanecast_content::ContentSettings;
 use lanecast_group::GroupSettings;
-use lanecast_net::{DeliverySettings, NetSettings};
+use lanecast_net::{DeliverySettings, NetSettings, RefusedDatagramsReport};
 use lanecast_shm::DomainSettings;
 use lanecast_store::StoreOptions;
 use lanecast_transport::{SessionId, Stream, TopicSelection, Transport};
@@ -66,6 +66,13 @@ impl Context {
     /// if they do not, or were to.
     pub fn io_fallback(&self) -> Option<&str> {
         self.transports.network().and_then(lanecast_net::Network::io_fallback)
+    }
+
+    /// Datagrams of other programs that were refused for their seal, as their keys are others
+    /// (`net.key_file`), and the hosts that sent them; none without a network.
+    pub fn refused_datagrams(&self) -> RefusedDatagramsReport {
+        let network = self.transports.network();
+        network.map(lanecast_net::Network::refused_datagrams).unwrap_or_default()
     }
 
     /// The effective settings.

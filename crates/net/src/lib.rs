@@ -54,6 +54,7 @@ mod receive_sockets;
 mod receive_thread;
 mod receive_threads;
 mod receiver_agent;
+mod refused_hosts;
 mod refused_topics;
 mod reporting;
 mod resolver_daemon;
@@ -84,6 +85,7 @@ pub use lanecast_protocol::receiver::DeliveryOrder;
 pub use lanecast_tls::TlsSettings;
 pub use network::{NetTransport, Network};
 pub use publisher::Publisher;
+pub use refused_hosts::{RefusedDatagramsReport, RefusedHost};
 pub use resolver_daemon::{DaemonCounters, DaemonSettings, RESOLVER_PORT, ResolverDaemon};
 pub use run::{NetEvents, NetRun};
 pub use settings::{

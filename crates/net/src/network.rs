@@ -10,6 +10,7 @@ use crate::publisher::Publisher;
 use crate::receive_sessions::ReceiveSessions;
 use crate::receive_share;
 use crate::receiver_agent::{StandIn, SubscriberEntry};
+use crate::refused_hosts::RefusedDatagramsReport;
 use crate::refused_topics::RefusedTopics;
 use crate::send_session::{SendSession, SendTransport};
 use crate::sender_agent::PublisherEntry;
@@ -72,6 +73,12 @@ impl Network {
     /// [`IoKind::Xdp`](crate::IoKind::Xdp); `None` if they do not, or were to.
     pub fn io_fallback(&self) -> Option<&str> {
         self.conductor.context.io_fallback.as_deref()
+    }
+
+    /// Datagrams that were refused for their seal since the start, and the hosts that sent them:
+    /// programs with other keys, or with none, as far as anybody can tell.
+    pub fn refused_datagrams(&self) -> RefusedDatagramsReport {
+        self.conductor.context.telemetry.refused()
     }
 
     /// Address of the interface.

@@ -7,6 +7,7 @@ use crate::counters::{
     CounterColumn, PUBLISHER, PublisherCounters, SUBSCRIBER, SubscriberCounters,
 };
 use crate::frame_reassembler::OtherFrames;
+use crate::refused_hosts::{RefusedDatagramsReport, RefusedHosts};
 use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
@@ -77,11 +78,36 @@ pub(crate) enum HandshakeCount {
     Nanos = 13,
 }
 
+impl RefusedDatagrams {
+    /// The reason, and what to do; `a datagram from HOST` stands before it.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::NotSealed => {
+                "is not sealed, and refused: give its programs the keys of net.key_file"
+            }
+            Self::UnknownKey => {
+                "is sealed with a key that net.key_file does not have here: give both hosts the \
+                 same keys"
+            }
+            Self::Forged => {
+                "fails authentication: it was altered, or its address translated on the way, or \
+                 its sender does not have the key"
+            }
+            Self::Repeated => "came before",
+            Self::NoKey => {
+                "is sealed, and this program has no key: set net.key_file to the keys of that host"
+            }
+        }
+    }
+}
+
 /// A network's counters files. Without them (the disk is full, say) the transports work all the
 /// same.
 #[derive(Clone, Debug)]
 pub(crate) struct Telemetry {
     files: Option<Arc<Files>>,
+    /// For the program itself, with files and without.
+    refused: Arc<RefusedHosts>,
 }
 
 #[derive(Debug)]
@@ -94,8 +120,8 @@ struct Files {
 
 impl Telemetry {
     /// Writes no files.
-    pub(crate) const fn disabled() -> Self {
-        Self { files: None }
+    pub(crate) fn disabled() -> Self {
+        Self { files: None, refused: Arc::default() }
     }
 
     /// Writes files in `directory`, if there is one.
@@ -109,7 +135,12 @@ impl Telemetry {
                 open: AtomicUsize::new(0),
             }))
         });
-        Self { files }
+        Self { files, refused: Arc::default() }
+    }
+
+    /// Datagrams that were refused for their seal.
+    pub(crate) fn refused(&self) -> RefusedDatagramsReport {
+        self.refused.report()
     }
 
     /// Counts and logs an error.
@@ -138,6 +169,10 @@ impl Telemetry {
 
     /// Counts a datagram that is refused for its seal.
     pub(crate) fn count_refused(&self, refused: RefusedDatagrams) {
+        // Networks repeat datagrams, whatever the keys.
+        if refused != RefusedDatagrams::Repeated {
+            self.refused.count();
+        }
         if let Some(files) = &self.files {
             files.process.add(refused as usize, 1);
         }
@@ -155,24 +190,8 @@ impl Telemetry {
     /// Reports datagrams from `from` that are refused for their seal: in words, once for a host.
     #[cold]
     pub(crate) fn tell_refused(&self, refused: RefusedDatagrams, from: IpAddr) {
-        let reason = match refused {
-            RefusedDatagrams::NotSealed => {
-                "is not sealed, and refused: give its programs the keys of net.key_file"
-            }
-            RefusedDatagrams::UnknownKey => {
-                "is sealed with a key that net.key_file does not have here: give both hosts the \
-                 same keys"
-            }
-            RefusedDatagrams::Forged => {
-                "fails authentication: it was altered, or its address translated on the way, or \
-                 its sender does not have the key"
-            }
-            RefusedDatagrams::Repeated => "came before",
-            RefusedDatagrams::NoKey => {
-                "is sealed, and this program has no key: set net.key_file to the keys of that host"
-            }
-        };
-        self.error(&format!("a datagram from {from} {reason}"));
+        self.refused.add(from, refused);
+        self.error(&format!("a datagram from {from} {}", refused.reason()));
     }
 
     /// Opens the file of a session that this process publishes.

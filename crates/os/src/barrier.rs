@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// Set in the process that has not registered yet.
-    const FRESH: &str = "LANECAST_TEST_FRESH_PROCESS";
+    const FRESH: &str = "TEST_FRESH_PROCESS";
 
     #[test]
     fn a_cpu_that_ran_the_process_before_it_registered_is_covered() {

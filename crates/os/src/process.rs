@@ -147,6 +147,19 @@ pub fn end_with_parent() -> std::io::Result<()> {
     crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
 }
 
+/// Whether this process ignores the signal, as SIGHUP after nohup(1).
+///
+/// # Errors
+/// If there is no such signal.
+pub fn is_ignored(signal: i32) -> std::io::Result<bool> {
+    let mut action = core::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no new action is given, and `action` has room for the one in force.
+    crate::checked(unsafe { libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) })?;
+    // SAFETY: the call has succeeded, and so written it.
+    let action = unsafe { action.assume_init() };
+    Ok(action.sa_sigaction == libc::SIG_IGN)
+}
+
 /// 64 random bits from getrandom(2).
 ///
 /// # Errors
@@ -171,6 +184,14 @@ mod tests {
         let shifted = Identity { start_time: own.start_time + 1, ..own };
         assert!(!shifted.is_surely_gone(), "a start time proves nothing");
         assert!(shifted.state().is_none());
+    }
+
+    #[test]
+    fn signals_are_ignored_or_not() {
+        // The Rust runtime ignores SIGPIPE, and leaves SIGURG alone.
+        assert_eq!(is_ignored(libc::SIGPIPE).ok(), Some(true));
+        assert_eq!(is_ignored(libc::SIGURG).ok(), Some(false));
+        assert!(is_ignored(-1).is_err());
     }
 
     #[test]

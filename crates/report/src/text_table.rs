@@ -2,7 +2,7 @@
 //!
 //! A table that is too wide first wraps its texts, between words and never between a number and its
 //! unit. If that is not enough, it stacks its columns: the first column is repeated before each
-//! group of columns that fits.
+//! group of columns that fits; rows that are empty there are left out.
 
 mod words;
 
@@ -101,8 +101,9 @@ impl TextTable {
     #[must_use]
     pub fn render(&self, columns: usize) -> String {
         let groups = self.groups(columns);
-        let groups: Vec<String> = groups.iter().map(|group| self.group(group)).collect();
-        groups.join("\n")
+        let is_stacked = groups.len() > 1;
+        let groups = groups.iter().map(|group| self.group(group, is_stacked));
+        groups.collect::<Vec<_>>().join("\n")
     }
 
     /// Columns that stand side by side, each group led by the first column.
@@ -145,14 +146,18 @@ impl TextTable {
         placed
     }
 
-    fn group(&self, placed: &[Placed]) -> String {
+    fn group(&self, placed: &[Placed], is_stacked: bool) -> String {
         let title = |at: usize| &*self.columns[at].title;
         let mut text = String::new();
         if placed.iter().any(|(at, _)| !title(*at).is_empty()) {
             self.lines(placed, title, &mut text);
         }
         for row in &self.rows {
-            self.lines(placed, |at| row.get(at).map_or("", String::as_str), &mut text);
+            let cell = |at: usize| row.get(at).map_or("", String::as_str);
+            // A row without anything in this group would be an empty line, as between groups.
+            if !is_stacked || placed.iter().any(|(at, _)| !cell(*at).is_empty()) {
+                self.lines(placed, cell, &mut text);
+            }
         }
         text
     }

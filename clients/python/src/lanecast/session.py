@@ -124,9 +124,11 @@ def _too_long(limit: int) -> str:
 class _Unacknowledged:
     """A published message without an acknowledgement yet."""
 
-    __slots__ = ("frame", "sequence")
+    __slots__ = ("frame", "number", "sequence")
 
-    def __init__(self, sequence: int, frame: bytes) -> None:
+    def __init__(self, number: int, sequence: int, frame: bytes) -> None:
+        self.number = number
+        """Its number among the client's messages, from 1 on, by which errors name it."""
         self.sequence = sequence
         self.frame = frame
 
@@ -147,6 +149,7 @@ class Session:
         self._frames = wire.Frames()
         self._out = bytearray()
         self._last = 0
+        self._published = 0
         self._sequence = sequence
         self._has_been_connected = False
         self.duplicates = 0
@@ -270,7 +273,8 @@ class Session:
         fields["ack_type"] = acknowledge
         frame = wire.write_frame(fields, body)
         kept = frame if self.settings.name else b""
-        self._unacknowledged[key] = _Unacknowledged(self._sequence, kept)
+        self._published += 1
+        self._unacknowledged[key] = _Unacknowledged(self._published, self._sequence, kept)
         self._out += frame
 
     def ask(self, request: Request) -> Request:
@@ -418,11 +422,11 @@ class Session:
             refused = Refused(request.what, reason) if has_failed else None
             self._complete(key, request, header, refused)
         elif key in self._unacknowledged and (has_failed or ack == self.settings.acknowledge):
-            del self._unacknowledged[key]
+            number = self._unacknowledged.pop(key).number
             if not has_failed and reason.startswith("duplicate"):
                 self.duplicates += 1
             if has_failed:
-                self._refuse(Refused(f"cannot publish (command {key})", reason))
+                self._refuse(Refused(f"cannot publish message {number}", reason))
         elif ack == "persisted" and not key and not has_failed and "seq" in header:
             upto = wire.number(header, "seq")
             pending = self._unacknowledged.items()

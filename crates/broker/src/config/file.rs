@@ -1,6 +1,7 @@
 //! The configuration file: TOML text to [`ServerConfig`].
 
 use crate::config::offline::OfflineSettings;
+use crate::config::place::{Conflict, NamedTopic, find_conflict};
 use crate::config::server_config::ServerConfig;
 use crate::config::storage::{OnFailure, StorageConfig};
 use crate::config::value::{
@@ -11,6 +12,7 @@ use lanecast_sow::{TopicDefinition, ViewDefinition};
 use lanecast_tls::TlsFiles;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use toml::Spanned;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,31 @@ pub enum ConfigFileError {
         /// The line, the fault, and the valid values.
         message: String,
     },
+    /// Two settings of the file contradict each other.
+    #[error("{}", conflict.in_file(path))]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+        /// Both places, and the contradiction.
+        conflict: Conflict,
+    },
+}
+
+/// A fault in the text of a file.
+#[derive(Debug)]
+enum Fault {
+    Invalid(String),
+    Conflict(Conflict),
+}
+
+impl Fault {
+    fn in_file(self, path: &Path) -> ConfigFileError {
+        let path = path.to_owned();
+        match self {
+            Self::Invalid(message) => ConfigFileError::Invalid { path, message },
+            Self::Conflict(conflict) => ConfigFileError::Conflict { path, conflict },
+        }
+    }
 }
 
 /// Reads a configuration file; settings that it lacks have their defaults.
@@ -40,10 +67,8 @@ pub enum ConfigFileError {
 /// See [`ConfigFileError`].
 pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
     let (_, bytes) = trusted_file::read(path)?;
-    let text = String::from_utf8(bytes).map_err(|error| error.to_string());
-    let mut config = text
-        .and_then(|text| parse_config(&text))
-        .map_err(|message| ConfigFileError::Invalid { path: path.to_owned(), message })?;
+    let text = String::from_utf8(bytes).map_err(|error| Fault::Invalid(error.to_string()));
+    let mut config = text.and_then(|text| parse(&text)).map_err(|fault| fault.in_file(path))?;
     // Paths in the file are relative to its directory, so that it can be moved as a whole.
     let folder = path.parent().unwrap_or(Path::new(""));
     let resolve = |path: PathBuf| folder.join(path);
@@ -68,10 +93,25 @@ pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
 /// Parses the text of a configuration file.
 ///
 /// # Errors
-/// The line of an unknown setting or invalid value, and the valid ones.
+/// The line of an unknown setting or invalid value, and the valid ones; both places of settings that
+/// contradict each other.
 pub fn parse_config(text: &str) -> Result<ServerConfig, String> {
-    let file: File =
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    parse(text).map_err(|fault| match fault {
+        Fault::Invalid(message) => message,
+        Fault::Conflict(conflict) => conflict.to_string(),
+    })
+}
+
+fn parse(text: &str) -> Result<ServerConfig, Fault> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let message = || Fault::Invalid(error.to_string().trim_end().to_owned());
+        Conflict::of_duplicate(text, &error).map_or_else(message, Fault::Conflict)
+    })?;
+    let topics: Vec<_> = file.topic.iter().map(Topic::named).collect();
+    let views: Vec<_> = file.view.iter().map(View::named).collect();
+    if let Some(conflict) = find_conflict(text, &topics, &views) {
+        return Err(Fault::Conflict(conflict));
+    }
     let mut config = ServerConfig::default();
     file.apply(&mut config);
     Ok(config)
@@ -181,7 +221,7 @@ struct Drain {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Topic {
-    name: Box<str>,
+    name: Spanned<Box<str>>,
     r#type: MessageTypeName,
     #[serde(default)]
     key: Vec<FieldName>,
@@ -207,9 +247,9 @@ struct Store {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct View {
-    name: Box<str>,
+    name: Spanned<Box<str>>,
     r#type: MessageTypeName,
-    topic: Box<str>,
+    topic: Spanned<Box<str>>,
     #[serde(default)]
     join: Vec<Join>,
     projection: String,
@@ -221,7 +261,7 @@ struct View {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Join {
-    topic: Box<str>,
+    topic: Spanned<Box<str>>,
     on: String,
 }
 
@@ -287,8 +327,13 @@ impl Slow {
 }
 
 impl Topic {
+    fn named(&self) -> NamedTopic<'_> {
+        let (name, kind) = (self.name.get_ref(), self.r#type.0);
+        NamedTopic { name, kind, span: self.name.span(), sources: Vec::new() }
+    }
+
     fn definition(self) -> TopicDefinition {
-        let mut definition = TopicDefinition::new(&self.name, self.r#type.0);
+        let mut definition = TopicDefinition::new(self.name.get_ref(), self.r#type.0);
         definition.keys = self.key.into_iter().map(|field| field.0).collect();
         definition.indexes = self.index.into_iter().map(|field| field.0).collect();
         definition.lifetime = self.expiration.map(|span| span.0);
@@ -310,13 +355,21 @@ impl Store {
 }
 
 impl View {
+    fn named(&self) -> NamedTopic<'_> {
+        let topics = std::iter::once(&self.topic).chain(self.join.iter().map(|join| &join.topic));
+        let sources = topics.map(|topic| (&**topic.get_ref(), topic.span())).collect();
+        let (name, kind) = (self.name.get_ref(), self.r#type.0);
+        NamedTopic { name, kind, span: self.name.span(), sources }
+    }
+
     fn definition(self) -> ViewDefinition {
-        let mut definition = ViewDefinition::new(&self.name, self.r#type.0, &self.topic)
+        let (name, topic) = (self.name.get_ref(), self.topic.get_ref());
+        let mut definition = ViewDefinition::new(name, self.r#type.0, topic)
             .project(&self.projection)
             .group_by(&self.group_by);
         definition.filter = self.filter;
         let joins = self.join.into_iter();
-        joins.fold(definition, |definition, join| definition.join(&join.topic, &join.on))
+        joins.fold(definition, |definition, join| definition.join(join.topic.get_ref(), &join.on))
     }
 }
 

@@ -8,6 +8,7 @@ mod subscriber;
 mod subscription;
 mod view;
 
+use super::control::Control;
 use crate::table::{grouped, rate, time};
 use book::Book;
 use lanecast_market::Day;
@@ -121,28 +122,28 @@ impl Outcome {
 }
 
 /// Publishes a day of so many messages, and checks what comes of it.
-pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
+pub(super) fn run(messages: u64, control: &Control<'_>) -> anyhow::Result<Outcome> {
     let server = DemoServer::start(view::definition())?;
     let mut day = Day::new(messages);
     let subscriptions = subscription::all(&day);
     let expected = OnceLock::new();
-    step("content: subscribing");
+    (control.step)("content: subscribing");
     let subscribers = subscriptions
         .iter()
         .map(|subscription| subscriber::connect(server.address(), subscription))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let follower = view::connect(server.address())?;
     let mut book = Book::new(subscriptions.len());
-    step("content: publishing");
+    (control.step)("content: publishing");
     let (published, received, view) = std::thread::scope(|scope| {
-        let expected = &expected;
+        let (expected, stop) = (&expected, control.stop);
         let readers: Vec<_> = subscribers
             .into_iter()
             .enumerate()
-            .map(|(at, client)| scope.spawn(move || subscriber::read(client, at, expected)))
+            .map(|(at, client)| scope.spawn(move || subscriber::read(client, at, expected, stop)))
             .collect();
-        let view = scope.spawn(move || view::follow(follower, expected));
-        let published = publish(server.address(), &mut day, &subscriptions, &mut book);
+        let view = scope.spawn(move || view::follow(follower, expected, stop));
+        let published = publish(server.address(), &mut day, &subscriptions, &mut book, stop);
         let (sums, prices) = (book.sums().to_vec(), book.prices(&day));
         // Set even if publishing failed: the subscribers wait for it.
         let until = Instant::now() + PATIENCE;
@@ -151,8 +152,9 @@ pub(super) fn run(messages: u64, step: &dyn Fn(&'static str)) -> anyhow::Result<
         let received = received.collect::<anyhow::Result<Vec<Received>>>();
         (published, received, joined(view.join()))
     });
+    control.check()?;
     let (published, received, view) = (published?, received?, view?);
-    step("content: asking");
+    (control.step)("content: asking");
     let view = view.judge(server.address(), &day, &book)?;
     let queries = queries::ask(server.address(), &day, &book)?;
     server.end()?;
@@ -193,6 +195,7 @@ fn publish(
     day: &mut Day,
     subscriptions: &[Subscription],
     book: &mut Book,
+    stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Published> {
     let mut client = server::connect(server)?;
     let start = Instant::now();
@@ -203,7 +206,7 @@ fn publish(
         book.enter(&step.event, message, subscriptions);
         bytes += message.len() as u64;
         messages += 1;
-        if messages % CHECK_INTERVAL == 0 && start.elapsed() > PUBLISHING_MAX {
+        if messages % CHECK_INTERVAL == 0 && (start.elapsed() > PUBLISHING_MAX || stop()) {
             break;
         }
     }

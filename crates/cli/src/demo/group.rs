@@ -2,6 +2,7 @@
 //! view without it, and on its last messages.
 
 use super::actors::context;
+use super::control::Control;
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::print_json;
 use crate::table::{grouped, time};
@@ -90,11 +91,11 @@ impl Outcome {
 }
 
 /// Runs the members, kills the last one, and compares the survivors.
-pub(super) fn run(step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
-    step("group: joining");
+pub(super) fn run(control: &Control<'_>) -> anyhow::Result<Outcome> {
+    (control.step)("group: joining");
     let stage = TempDomain::build("group")?;
     let domain = stage.path("domain").to_string_lossy().into_owned();
-    let deadline = Deadline { until: Instant::now() + LONGEST_LIFE, stop: &|| false };
+    let deadline = control.deadline(LONGEST_LIFE);
     let mut members = (0..MEMBERS)
         .map(|number| {
             let words = ["demo".into(), "member".into(), domain.clone(), format!("m{number}")];
@@ -106,8 +107,8 @@ pub(super) fn run(step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
         let view = until(member, &deadline, |view| view.members.len() == MEMBERS)?;
         together = together.max(view.epoch);
     }
-    step("group: sending, one member killed");
-    std::thread::sleep(LOAD);
+    (control.step)("group: sending, one member killed");
+    control.sleep(LOAD)?;
     let clock = Clock::host();
     let mut victim = members.remove(MEMBERS - 1);
     let killed = clock.ns(clock.ticks());

@@ -2,6 +2,7 @@
 //! gets what it missed when it is started again.
 
 use super::actors::context;
+use super::control::Control;
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::print_json;
 use crate::table::{counted, grouped, time};
@@ -95,11 +96,11 @@ impl Outcome {
 }
 
 /// Runs the store, the subscriber's two lives, and the publisher in this process.
-pub(super) fn run(step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
-    step("store: registering");
+pub(super) fn run(control: &Control<'_>) -> anyhow::Result<Outcome> {
+    (control.step)("store: registering");
     let stage = TempDomain::build("store")?;
     let domain = stage.path("domain");
-    let deadline = Deadline { until: Instant::now() + LONGEST_LIFE, stop: &|| false };
+    let deadline = control.deadline(LONGEST_LIFE);
     let words = |role: &str, rest: String| {
         ["demo".into(), role.into(), domain.to_string_lossy().into_owned(), rest]
     };
@@ -115,11 +116,11 @@ pub(super) fn run(step: &dyn Fn(&'static str)) -> anyhow::Result<Outcome> {
     let mut victim = start(all)?;
     send(&mut publisher, BEFORE, &deadline)?;
     let first_life: LifeFigures = victim.read(&deadline)?;
-    step("store: the subscriber is killed");
+    (control.step)("store: the subscriber is killed");
     let victim_pid = victim.pid();
     victim.end();
     send(&mut publisher, MISSED, &deadline)?;
-    step("store: the subscriber is back");
+    (control.step)("store: the subscriber is back");
     let mut heir = start(all)?;
     send(&mut publisher, AFTER, &deadline)?;
     let second_life = loop {
@@ -142,6 +143,7 @@ fn send(
     let mut sent = 0;
     let mut body = [0; LENGTH];
     while sent < count || publisher.stable() < publisher.next() {
+        ensure!(!(deadline.stop)(), "interrupted");
         ensure!(Instant::now() < deadline.until, "the store does not accept messages");
         if sent < count {
             body[..8].copy_from_slice(&publisher.next().to_le_bytes());

@@ -47,7 +47,12 @@ pub(crate) struct LsArgs {
 }
 
 pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
-    let context = arguments.way.outward()?;
+    let Some(context) = arguments.way.looking()? else {
+        if arguments.json {
+            print_json(&json!([]))?;
+        }
+        return Ok(ExitCode::FAILURE);
+    };
     let directory = &context.config().shm.directory;
     let mut names: BTreeSet<String> = arguments.groups.iter().cloned().collect();
     if names.is_empty() {
@@ -56,7 +61,7 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     }
     let groups = names.iter().map(|name| Observed::open(&context, name));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
-    listen(&mut groups, arguments.time);
+    listen(&mut groups, arguments.time, &crate::stop::flag()?);
     for group in groups.iter().filter(|group| group.observer.unreadable_frames() > 0) {
         let reason = match group.observer.other_version() {
             Some(version) => other_version::explain(version),
@@ -133,10 +138,11 @@ pub(crate) fn local_groups(memory: &DomainSnapshot, network: &StatsSnapshot) -> 
     topics.filter_map(|topic| group_of_topic(topic)).map(str::to_owned).collect()
 }
 
-/// Reads all heartbeats for `time`.
-fn listen(groups: &mut [Observed], time: Duration) {
+/// Reads all heartbeats for `time`, or until a signal.
+fn listen(groups: &mut [Observed], time: Duration, stop: &impl Fn() -> bool) {
     let start = Instant::now();
-    while let Some(left) = time.checked_sub(start.elapsed()).filter(|_| !groups.is_empty()) {
+    let left = || time.checked_sub(start.elapsed());
+    while let Some(left) = left().filter(|_| !groups.is_empty() && !stop()) {
         let work: usize = groups.iter_mut().map(|group| group.observer.poll(POLL_LIMIT)).sum();
         groups[0].observer.wait_at_most(work, LONGEST_WAIT.min(left));
     }

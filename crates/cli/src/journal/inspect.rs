@@ -3,10 +3,10 @@
 use super::arguments::JournalArgs;
 use crate::output::{print, print_error, print_json};
 use crate::printable::printable;
-use crate::table::{counted, grouped, render, size, utc};
+use crate::table::{columns, counted, grouped, render, size, utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use lanecast_journal::{Directory, JournalReport, SegmentReport, Verdict};
-use lanecast_report::TextTable;
+use lanecast_report::{TextTable, wrap};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -100,9 +100,9 @@ fn segment_json(segment: &SegmentReport) -> Value {
 }
 
 fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
-    let columns =
+    let titles =
         [">segment", ">size", ">used", ">records", ">first", ">last", "first appended", "state"];
-    let mut rows = TextTable::new(&columns);
+    let mut rows = TextTable::new(&titles);
     for segment in &report.segments {
         let number = |number: u64| if number > 0 { number.to_string() } else { "-".into() };
         let first = segment.first > 0;
@@ -122,13 +122,13 @@ fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
     let segments = report.segments.len() as u64;
     let mut text = render(&rows);
     let (records, segments) = (counted(records, "record"), counted(segments, "segment"));
-    text += &format!("{records}, {segments}, {}", size(bytes));
-    text += &match owner {
+    let mut summary = format!("{records}, {segments}, {}", size(bytes));
+    summary += &match owner {
         Some(0) => "; a living process owns it\n".into(),
         Some(pid) => format!("; process {pid} owns it\n"),
         None => "; no process owns it\n".into(),
     };
-    text += &match &report.verdict {
+    summary += &match &report.verdict {
         Verdict::Intact => "it is whole\n".into(),
         Verdict::Torn { path, offset, bytes } if owner.is_none() => format!(
             "a crash has torn its end: {bytes} bytes at offset {offset} of {}; opening it for \
@@ -138,6 +138,9 @@ fn to_text(report: &JournalReport, owner: Option<u32>) -> String {
         Verdict::Torn { .. } => "it is whole, and its owner is writing at its end\n".into(),
         Verdict::Corrupt(_) => "it is corrupt\n".into(),
     };
+    for line in summary.lines().flat_map(|line| wrap(line, columns())) {
+        text += &(line + "\n");
+    }
     text
 }
 

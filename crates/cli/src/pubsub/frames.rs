@@ -50,9 +50,10 @@ impl Frames {
     }
 }
 
+/// The error of a message beyond the limit; its number is told by the reader of the input.
 fn too_long(longest: Longest) -> io::Error {
     let Longest { bytes, remedy } = longest;
-    let text = format!("a message is longer than {bytes} bytes: {remedy}");
+    let text = format!("it is longer than {bytes} bytes: {remedy}");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
@@ -94,7 +95,7 @@ fn read_length_prefixed(
 /// The error of an input that ends too early.
 fn cut_off(error: io::Error) -> io::Error {
     match error.kind() {
-        ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the input ends in a message"),
+        ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the input ends in it"),
         _ => error,
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
     LANECAST_SERVER set, to a content server.\n\
     Ends at the end of its input or on Ctrl-C, once every subscriber has read everything (or \
     --linger has passed), or the server has taken everything.\n\
+    Errors number messages from 1 on; servers take no empty lines, which have no number there.\n\
     Examples:\n  \
     seq 1 1000000 | lanecast pub prices --wait-subscribers 1\n  \
     lanecast pub quotes --filterable --wait-subscribers 2 < quotes.json\n  \

@@ -6,11 +6,18 @@ use super::pace::Pace;
 use super::pub_args::PubArgs;
 use super::target::{CHECK_INTERVAL, Target};
 use crate::output::{INCOMPLETE, print_error, warn, wrong_arguments};
+use crate::refused_hosts::RefusedHosts;
 use crate::table::{counted, rate};
-use anyhow::bail;
+use anyhow::{Error, bail};
+use lanecast::ClaimError;
+use lanecast_client::ClientError;
+use std::io;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
+
+/// Messages between two looks at what is due while there is nothing to send.
+const IDLE_INTERVAL: u64 = 1_024;
 
 pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     if let Some(words) = arguments.misfit() {
@@ -18,7 +25,8 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
     }
     arguments.shared.warn_old_topic();
     let stop = crate::stop::flag()?;
-    let mut target = Target::open(arguments, &stop)?;
+    let mut refused = RefusedHosts::new();
+    let mut target = Target::open(arguments, &stop, &mut refused)?;
     let messages = arguments.messages();
     let given = arguments.shared.count.unwrap_or(u64::MAX).min(messages.len() as u64);
     let input = if messages.is_empty() {
@@ -28,7 +36,7 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
         input::given(&messages)
     };
     let (start, mut sent) = (Instant::now(), 0);
-    let published = publish(arguments, &mut target, &input, &stop, &mut sent);
+    let published = publish(arguments, (&mut target, &mut refused), &input, &stop, &mut sent);
     if published.is_err() && sent > 0 {
         warn(&format!("{} sent before the error", counted(sent, "message")));
     }
@@ -53,7 +61,7 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
 /// Publishes the input to its end, or until it is told to stop; counts the messages in `sent`.
 fn publish(
     arguments: &PubArgs,
-    target: &mut Target,
+    (target, refused): (&mut Target, &mut RefusedHosts),
     input: &Receiver<Input>,
     stop: &impl Fn() -> bool,
     sent: &mut u64,
@@ -62,13 +70,13 @@ fn publish(
     while !stop() && arguments.shared.count.is_none_or(|count| *sent < count) {
         if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
             std::thread::sleep(wait.min(CHECK_INTERVAL));
-            target.serve_filters();
+            target.idle(refused);
             continue;
         }
         let mut message = match input.recv_timeout(CHECK_INTERVAL) {
-            Ok(message) => message?,
+            Ok(message) => message.map_err(|error| numbered(*sent + 1, error.into()))?,
             Err(RecvTimeoutError::Timeout) => {
-                target.serve_filters();
+                target.idle(refused);
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => break,
@@ -83,13 +91,28 @@ fn publish(
                 continue;
             }
         }
-        if !target.send(arguments, &message, stop)? {
+        let taken = target.send(arguments, &message, stop);
+        if !taken.map_err(|error| numbered(*sent + 1, error))? {
             break;
         }
         *sent += 1;
+        if *sent % IDLE_INTERVAL == 0 {
+            target.idle(refused);
+        }
         if let Some(pace) = &mut pace {
             pace.sent(Instant::now());
         }
     }
     Ok(())
+}
+
+/// The error with the number of the message that it is about, from 1 on, if it is about one. A
+/// refusal by a server comes later, and names the message that it is about itself.
+fn numbered(number: u64, error: Error) -> Error {
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    let of_input = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let is_about_it = matches!(of_input, Some(InvalidData | UnexpectedEof))
+        || matches!(error.downcast_ref(), Some(ClaimError::TooLong { .. }))
+        || matches!(error.downcast_ref(), Some(ClientError::TooLong { .. }));
+    if is_about_it { error.context(format!("message {number}")) } else { error }
 }

@@ -4,6 +4,7 @@ use super::received::Received;
 use super::sub_args::SubArgs;
 use super::target::CHECK_INTERVAL;
 use crate::output::{INCOMPLETE, print_error, warn};
+use crate::refused_hosts::RefusedHosts;
 use crate::table::{counted, grouped};
 use lanecast::failover::{Failover, FailoverSettings};
 use lanecast::net::{DeliveryOrder, DeliverySettings};
@@ -19,6 +20,7 @@ struct Listener<'a> {
     received: Received<'a>,
     /// The message that is being printed.
     bytes: Vec<u8>,
+    refused: RefusedHosts,
     streams: usize,
     has_joined: bool,
     /// Messages are missing, or may be.
@@ -35,6 +37,7 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         arguments,
         received: Received::new(arguments),
         bytes: Vec::new(),
+        refused: RefusedHosts::new(),
         streams: 0,
         has_joined: false,
         has_lost: false,
@@ -77,6 +80,7 @@ fn listen(
     while !stop() && !listener.is_done() {
         let work = listener.poll(&mut feed)?;
         if work == 0 {
+            listener.refused.tell(context);
             listener.received.flush()?;
         }
         feed.wait(work);
@@ -92,8 +96,8 @@ fn listen_to_copies(
 ) -> anyhow::Result<()> {
     let order = DeliveryOrder::Publication;
     let context =
-        context.with_delivery(DeliverySettings { order, ..context.config().net.delivery });
-    let subscriber = subscriber(&context, listener.arguments)?;
+        &context.with_delivery(DeliverySettings { order, ..context.config().net.delivery });
+    let subscriber = subscriber(context, listener.arguments)?;
     let mut feed = Failover::new(subscriber, FailoverSettings::default(), |it| it.number());
     while !stop() && !listener.is_done() {
         let limit = listener.received.left().min(RUN);
@@ -102,6 +106,7 @@ fn listen_to_copies(
             return Err(error);
         }
         if work == 0 {
+            listener.refused.tell(context);
             listener.received.flush()?;
         }
         feed.wait();
@@ -136,6 +141,7 @@ fn listen_filtered(
             work += listener.poll(feed)?;
         }
         if work == 0 {
+            listener.refused.tell(context);
             listener.received.flush()?;
             // At most so long: polls repeat requests that found no publisher listening.
             set.wait(Some(CHECK_INTERVAL))?;

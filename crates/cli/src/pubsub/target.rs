@@ -4,6 +4,7 @@ use super::frames::Longest;
 use super::pub_args::PubArgs;
 use crate::content::connect;
 use crate::output::warn;
+use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
 use lanecast::FilterablePublisher;
 use lanecast::prelude::*;
@@ -22,19 +23,23 @@ pub(super) enum Target {
     /// The context lives as long as its publisher.
     Transport {
         publisher: Box<Publisher>,
-        _context: Box<Context>,
+        context: Box<Context>,
     },
     /// The publisher evaluates the filters of its subscribers.
     Filterable {
         publisher: Box<FilterablePublisher>,
-        _context: Box<Context>,
+        context: Box<Context>,
     },
     Server(Box<Client>),
 }
 
 impl Target {
     /// Joins the topic, and waits for subscribers if that is asked for.
-    pub(super) fn open(arguments: &PubArgs, stop: &impl Fn() -> bool) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        arguments: &PubArgs,
+        stop: &impl Fn() -> bool,
+        refused: &mut RefusedHosts,
+    ) -> anyhow::Result<Self> {
         let shared = &arguments.shared;
         if shared.server.is_named() {
             let mut settings = shared.server.settings(shared.kind)?;
@@ -48,18 +53,24 @@ impl Target {
         if arguments.filterable {
             let topic = context.topic(arguments.topic()).message_type(shared.kind.kind);
             let mut publisher = topic.filterable().publisher()?;
-            wait_for_subscribers(&mut publisher, wanted, stop);
-            return Ok(Self::Filterable { publisher: Box::new(publisher), _context: context });
+            wait_for_subscribers(&mut publisher, wanted, stop, || refused.tell(&context));
+            return Ok(Self::Filterable { publisher: Box::new(publisher), context });
         }
         let mut publisher = context.publisher(arguments.topic())?;
-        wait_for_subscribers(&mut publisher, wanted, stop);
-        Ok(Self::Transport { publisher: Box::new(publisher), _context: context })
+        wait_for_subscribers(&mut publisher, wanted, stop, || refused.tell(&context));
+        Ok(Self::Transport { publisher: Box::new(publisher), context })
     }
 
-    /// Serves the filter requests of subscribers, which sending serves too.
-    pub(super) fn serve_filters(&mut self) {
-        if let Self::Filterable { publisher, .. } = self {
-            publisher.serve_filters();
+    /// Does what is due while there is nothing to send: serves the filter requests of subscribers,
+    /// which sending serves too, and tells of programs with other keys.
+    pub(super) fn idle(&mut self, refused: &mut RefusedHosts) {
+        match self {
+            Self::Transport { context, .. } => refused.tell(context),
+            Self::Filterable { publisher, context } => {
+                publisher.serve_filters();
+                refused.tell(context);
+            }
+            Self::Server(_) => {}
         }
     }
 
@@ -134,13 +145,16 @@ impl Target {
     }
 }
 
-/// Waits until so many subscribers are there, or for the end.
+/// Waits until so many subscribers are there, or for the end; `idle` does what is due meanwhile.
 pub(crate) fn wait_for_subscribers(
     publisher: &mut impl Publish,
     wanted: usize,
     stop: &impl Fn() -> bool,
+    mut idle: impl FnMut(),
 ) {
-    while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {}
+    while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {
+        idle();
+    }
 }
 
 /// Sends, waiting for room, unless told to stop first; says whether it was sent.

@@ -4,9 +4,9 @@ use super::arguments::StatArgs;
 use super::session_losses::SessionLosses;
 use crate::counters::errors;
 use crate::printable::{printable, topics};
-use crate::table::{counted, grouped, render, time, utc};
+use crate::table::{columns, counted, grouped, heading, render, time, utc};
 use crate::watch::Block;
-use lanecast_report::TextTable;
+use lanecast_report::{TextTable, wrap};
 use lanecast_stats::{LossCount, LossOutcome, LossReport, StatsSnapshot};
 use serde_json::{Value, json};
 
@@ -65,23 +65,23 @@ fn summary(session: &SessionLosses<'_>) -> String {
 }
 
 fn to_text(session: &SessionLosses<'_>, last: usize) -> String {
-    let columns = ["outcome", ">count", ">longest", "first (UTC)", "last (UTC)"];
-    let mut table = TextTable::new(&columns);
+    let titles = ["outcome", ">count", ">longest", "first (UTC)", "last (UTC)"];
+    let mut table = TextTable::new(&titles);
     for (outcome, sum) in session.outcomes() {
         table.row(sum_row(words(outcome), &sum, time(sum.longest_ns)));
     }
     for (topic, sum) in session.lost_messages() {
         table.row(sum_row(&format!("lost: {}", printable(topic)), sum, String::new()));
     }
-    let columns = ["latest (UTC)", ">first", ">count", ">after", "outcome"];
-    let mut latest = TextTable::new(&columns);
+    let titles = ["latest (UTC)", ">first", ">count", ">after", "outcome"];
+    let mut latest = TextTable::new(&titles);
     for loss in session.latest(last) {
         latest.row(loss_row(loss));
     }
     let names: Vec<String> = session.topics().map(str::to_owned).collect();
-    let heading = [printable(session.source()), topics(&names)];
-    let heading = heading.join("  ");
-    let mut text = format!("{}\n{}\n{}", heading.trim_end(), summary(session), render(&table));
+    let heading = heading([printable(session.source()), topics(&names, columns())]);
+    let summary = wrap(&summary(session), columns()).join("\n");
+    let mut text = format!("{heading}\n{summary}\n{}", render(&table));
     if !latest.is_empty() {
         text += &format!("\n{}", render(&latest));
     }

@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
             return Ok(wrong_arguments(text));
         }
     };
-    let context = arguments.which.way.outward()?;
+    let Some(context) = arguments.which.way.looking()? else { return Ok(ExitCode::FAILURE) };
     let stores = arguments.which.stores(&context)?;
     let keys = arguments.keys(&stores)?;
     let names: Vec<&str> = stores.iter().map(String::as_str).collect();

@@ -30,7 +30,12 @@ pub(crate) struct LsArgs {
 }
 
 pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
-    let context = arguments.which.way.outward()?;
+    let Some(context) = arguments.which.way.looking()? else {
+        if arguments.json {
+            print_json(&json!({"stores": [], "streams": []}))?;
+        }
+        return Ok(ExitCode::FAILURE);
+    };
     let names = arguments.which.stores(&context)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut administrator = context.store_administrator(&names)?;

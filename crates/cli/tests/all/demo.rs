@@ -1,6 +1,49 @@
 //! `demo`, which is what a newcomer sees first.
 
-use crate::run::Stage;
+use crate::run::{Stage, wait_for};
+use std::os::unix::process::CommandExt;
+
+/// A signal to the demonstration alone, as `kill` sends it, and one to all its processes, as Ctrl-C
+/// and a terminal that hangs up send it.
+#[test]
+fn an_interrupted_demonstration_leaves_no_directories_behind() {
+    for (signal, to_all) in [("TERM", false), ("HUP", true), ("INT", true)] {
+        let stage = Stage::new();
+        let mut command = stage.lanecast("demo --seconds 60 --rate 1000 --lines 1000 --orders 0");
+        command.process_group(0);
+        let demo = crate::run::Run::start(command);
+        let child = || children(demo.pid());
+        // The publisher is the last one of the first part.
+        let children = wait_for("its processes", || Some(child()).filter(|it| it.len() == 4));
+        let directory = wait_for("the domain", || directory_of(children[0]));
+        if to_all {
+            let group = format!("-{}", demo.pid());
+            let mut kill = std::process::Command::new("kill");
+            assert!(kill.args(["-s", signal, "--", &group]).status().expect("kill").success());
+        } else {
+            demo.signal(signal);
+        }
+        let done = demo.finish();
+        assert!(done.refused(1).contains("lanecast: interrupted"), "{signal}: {}", done.err);
+        assert!(!directory.exists(), "{signal}: {} is left", directory.display());
+        for child in children {
+            wait_for("the end of its processes", || directory_of(child).is_none().then_some(()));
+        }
+    }
+}
+
+/// The children of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    listed.unwrap_or_default().split_whitespace().filter_map(|it| it.parse().ok()).collect()
+}
+
+/// The demonstration's directory, which an argument of its process names.
+fn directory_of(pid: u32) -> Option<std::path::PathBuf> {
+    let arguments = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+    let domain = arguments.split('\0').find(|it| it.contains("lanecast-demo-"))?;
+    Some(std::path::Path::new(domain).parent()?.to_owned())
+}
 
 #[test]
 fn no_survivor_loses_anything() {

@@ -1,6 +1,6 @@
 //! Looking at a domain from outside: `ls`, `stat`, `clean`.
 
-use crate::run::{Stage, wait_for};
+use crate::run::{Run, Stage, wait_for};
 use serde_json::Value;
 
 fn json(stage: &Stage, line: &str) -> Vec<Value> {
@@ -74,6 +74,88 @@ fn an_empty_domain_is_no_error() {
     assert!(json(&stage, "clean --json").is_empty());
     assert!(stage.run("ls").good().starts_with("no sessions in "));
     assert!(stage.run("clean").good().starts_with("nothing to clean in "));
+}
+
+/// Tables stack their columns in narrow terminals, and topics are cut: no line is too long, and no
+/// number is broken.
+#[test]
+fn tables_fit_narrow_terminals() {
+    let stage = Stage::new();
+    let topic = "a.rather.long.topic.name.".repeat(4) + "of.orders";
+    let network = format!("--set net.resolver_group=239.195.8.{}:14392", std::process::id() & 0xff);
+    let over_both = stage.start(&format!("sub {topic} --transports shm+ru {network}"));
+    let mut near = stage.start(&format!("pub {topic} --wait-subscribers 1"));
+    let mut far =
+        stage.start(&format!("pub {topic} --transports ru --wait-subscribers 1 {network}"));
+    for publisher in [&mut near, &mut far] {
+        publisher.feed("x\n".repeat(12_345));
+    }
+    let store = stage.start("store a");
+    store.until_out("store a in");
+    let member = stage.start("group join lunch --json");
+    member.until_out("view");
+    wait_for("all messages", || (over_both.out().lines().count() == 24_690).then_some(()));
+    for columns in ["40", "80"] {
+        for line in [
+            "ls --interval 1ms",
+            "group ls",
+            "store ls",
+            "stat",
+            "stat --losses",
+            "journal inspect lanecast-store/journal",
+        ] {
+            let mut command = stage.lanecast(line);
+            command.env("COLUMNS", columns);
+            let text = Run::start(command).finish().good();
+            let is_long = |it: &&str| it.chars().count() > columns.parse().unwrap();
+            assert_eq!(text.lines().find(is_long), None, "{line} at {columns} columns: {text}");
+            if line == "ls --interval 1ms" {
+                assert!(text.contains("12345") && text.contains("12 345"), "{text}");
+                let blank = text.lines().zip(text.lines().skip(1));
+                let twice = blank.filter(|both| *both == ("", "")).count();
+                assert_eq!(twice, 0, "empty lines within a table: {text}");
+            }
+        }
+    }
+}
+
+/// Looking makes no directory: neither the domain's nor one above it.
+#[test]
+fn a_look_leaves_nothing_behind() {
+    let stage = Stage::new();
+    for (line, code) in [
+        ("ls", 0),
+        ("stat", 0),
+        ("clean", 0),
+        ("store ls", 1),
+        ("store ls a", 1),
+        ("store deregister --topic t --receiver 1 a", 1),
+        ("group ls", 1),
+        ("group ls g", 1),
+    ] {
+        let done = stage.run(&format!("{line} --directory state/domain"));
+        assert_eq!(done.code, Some(code), "{line}: {}", done.err);
+        assert!(!stage.path("state").exists(), "{line}");
+        if code == 1 {
+            assert!(done.err.contains("there is nothing: state/domain does not"), "{}", done.err);
+        }
+    }
+    // On the network there may be others, which are listened for.
+    let group = format!("239.195.7.{}:14391", std::process::id() & 0xff);
+    let network = format!("--transports shm+ru --set net.resolver_group={group}");
+    for line in ["store ls a --for 10ms", "group ls g --for 10ms"] {
+        let done = stage.run(&format!("{line} --directory state/domain {network}"));
+        assert_eq!(done.code, Some(1), "{line}: {}", done.err);
+        assert!(!done.err.contains("there is nothing"), "{line}: {}", done.err);
+        assert!(!stage.path("state").exists(), "{line}");
+    }
+    for (line, nothing) in
+        [("group ls --json", "[]\n"), ("store ls --json", "{\"stores\":[],\"streams\":[]}\n")]
+    {
+        let done = stage.run(line);
+        assert_eq!((done.code, &*done.out), (Some(1), nothing.as_bytes()), "{line}");
+    }
+    assert!(!stage.path("domain").exists());
 }
 
 #[test]

@@ -37,6 +37,22 @@ fn any_bytes_pass_as_length_prefixed_frames() {
 }
 
 #[test]
+fn a_message_that_cannot_be_sent_is_named_by_its_number() {
+    let stage = Stage::new();
+    stage.write("long", format!("a\n{}\n", "x".repeat(20_000)));
+    stage.write("cut", [1, 0, 0, 0, b'a', 9, 0, 0, 0, b'b']);
+    let long = "x".repeat(20_000);
+    for (line, words) in [
+        ("pub topic --from-file long", "message 2: it is longer than 8192 bytes"),
+        ("pub topic --from-file cut --binary", "message 2: the input ends in it"),
+        (&*format!("pub topic a b {long}"), "message 3: the message is longer than 8192 bytes"),
+    ] {
+        let done = stage.run(&format!("{line} --set shm.window=64KiB"));
+        assert!(done.refused(1).contains(words), "{}", done.err);
+    }
+}
+
+#[test]
 fn counts_end_both_sides() {
     let stage = Stage::new();
     stage.write("input", "a\nb\nc\nd\ne\n");

@@ -54,6 +54,37 @@ fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
     assert!(refused.err.contains("chmod 600"), "{}", refused.err);
 }
 
+/// Programs whose keys differ wait for each other in vain: both say so, once, without a look at their
+/// counters.
+#[test]
+fn programs_with_different_keys_say_so() {
+    let stage = Stage::new();
+    for (name, byte) in [("a.key", "6c"), ("b.key", "6d")] {
+        stage.write(name, byte.repeat(32));
+        fs::set_permissions(stage.path(name), Permissions::from_mode(0o600)).expect("set");
+    }
+    let with_key = |line: &str, key: &str| {
+        start(&stage, &format!("{line} --transports rm --set net.key_file={key}"))
+    };
+    let subscriber = with_key("sub prices --quiet", "a.key");
+    let filtered = with_key("sub prices --quiet -f /a=1", "a.key");
+    let publisher = with_key("pub prices", "b.key");
+    let waiting = with_key("pub prices --wait-subscribers 1", "b.key");
+    let words = "could not be opened: the key differs? One is sealed with a key that net.key_file";
+    for run in [&subscriber, &filtered, &publisher, &waiting] {
+        run.until_err(words);
+    }
+    // More of the same is not told again.
+    let another = with_key("sub prices --quiet", "b.key");
+    another.until_err(words);
+    for run in [subscriber, filtered] {
+        run.signal("TERM");
+        let done = run.finish();
+        assert_eq!(done.err.matches("the key differs?").count(), 1, "{}", done.err);
+        assert_eq!(done.good(), "");
+    }
+}
+
 /// Text of the guide's page between `start` and `end`.
 fn between(start: &str, end: &str) -> &'static str {
     let (_, rest) = GUIDE.split_once(start).expect("a part of the page");

@@ -41,6 +41,21 @@ fn subscribers_see_what_their_filters_let_through() {
 }
 
 #[test]
+fn a_refused_message_is_named_by_its_number_in_the_input() {
+    let stage = Stage::new();
+    let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:json:/id");
+    server.until_out("\n");
+    let line = server.out();
+    let at = line.trim_end().rsplit(' ').next().expect("an address").to_owned();
+    stage.write("lines", "{\"id\":1}\n\n{\"id\":2}\n{\"id\":\n");
+    let done = stage.run(&format!("pub orders --server {at} --from-file lines"));
+    let words = "cannot publish message 3: the server says: ";
+    assert!(done.refused(1).contains(words), "{}", done.err);
+    server.signal("TERM");
+    server.finish().good();
+}
+
+#[test]
 fn stored_records_are_queried_and_deleted() {
     let stage = Stage::new();
     let server = stage.start("serve --listen 127.0.0.1:0 --keep orders:fix:/11,/55");

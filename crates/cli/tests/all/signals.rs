@@ -52,6 +52,70 @@ fn an_interrupted_subscriber_says_what_it_received() {
     publisher.finish().good();
 }
 
+/// Files in the domain's directory that belong to sessions.
+fn sessions(stage: &Stage) -> usize {
+    std::fs::read_dir(stage.path("domain")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_terminal_that_hangs_up_ends_programs_in_order() {
+    let stage = Stage::new();
+    let subscriber = stage.start("sub topic");
+    let mut publisher = stage.start("pub topic --wait-subscribers 1");
+    publisher.feed("a\nb\n");
+    subscriber.until_out("b\n");
+    publisher.signal("HUP");
+    publisher.until_err("published 2 messages");
+    publisher.finish().good();
+    subscriber.signal("HUP");
+    let received = subscriber.finish();
+    assert_eq!(received.good(), "a\nb\n");
+    assert!(received.err.contains("received 2 messages"), "{}", received.err);
+
+    for (line, ready) in [
+        ("store a", "store a in"),
+        ("record topic --to recording", ""),
+        ("group join lunch --json", "view"),
+        ("stat --watch 10ms", "no process"),
+        ("perf jitter -j 100000000000", ""),
+        ("perf sub", ""),
+        ("resolve --listen 127.0.0.1:0", "listening"),
+    ] {
+        let run = stage.start(line);
+        // Those that print nothing at first are in order from their first file on.
+        match ready {
+            "" => wait_for("its handlers", || handles_hangup(run.pid()).then_some(())),
+            words => run.until_out(words),
+        }
+        run.signal("HUP");
+        let done = run.finish();
+        assert!(done.code.is_some(), "{line} was ended by the signal: {}", done.err);
+        assert_eq!(sessions(&stage), 0, "{line} left files behind");
+    }
+}
+
+/// Whether a process handles SIGHUP, by the mask that the system shows.
+fn handles_hangup(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+    caught.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+#[test]
+fn a_program_that_ignores_hang_ups_goes_on() {
+    let stage = Stage::new();
+    let mut command = stage.command("nohup");
+    command.args([BINARY, "sub", "topic", "--once"]);
+    let subscriber = Run::start(command);
+    let mut publisher = stage.start("pub topic --wait-subscribers 1");
+    publisher.feed("a\n");
+    subscriber.until_out("a\n");
+    subscriber.signal("HUP");
+    publisher.feed("b\n");
+    publisher.finish().good();
+    assert_eq!(subscriber.finish().good(), "a\nb\n");
+}
+
 #[test]
 fn a_publisher_without_subscribers_can_be_interrupted() {
     let stage = Stage::new();

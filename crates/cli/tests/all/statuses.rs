@@ -12,6 +12,70 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
+fn negative_numbers_are_told_the_range() {
+    let stage = Stage::new();
+    for (line, part) in [
+        ("pub topic --rate -1", "'-1' for '--rate <PER_SECOND>': -1 is not in 1..=1000000000"),
+        ("pub topic --rate=-1", "-1 is not in 1.."),
+        ("pub topic --wait-subscribers -3", "-3 is not in 0.."),
+        ("sub topic --count -1", "-1 is not in 0.."),
+        ("demo --seconds -1", "-1 is not in 1..=600"),
+        ("demo --lines -20", "-20 is not in 1..=10000000"),
+        ("query t --top -5 --server", "-5 is not in 0.."),
+        ("serve --clients-max -1", "-1 is not in 1..=65536"),
+        ("pub topic --rate -0.5", "'-0.5' for '--rate <PER_SECOND>'"),
+        ("pub topic --linger -1s", "invalid value '-1s' for '--linger <DURATION>'"),
+        ("ls --interval -250ms", "invalid value '-250ms' for '--interval <DURATION>'"),
+        ("stat --watch -1s", "invalid value '-1s' for '--watch"),
+    ] {
+        let done = stage.run(line);
+        let words = done.refused(2);
+        assert!(words.contains(part), "{line}: {words}");
+        assert!(words.contains("try '--help'") && done.out.is_empty(), "{line}: {words}");
+    }
+    // A digit is an option of this command.
+    stage.run("ls --json -1").refused(2);
+    assert_eq!(stage.run("ls --interval 1ms -1").good(), "");
+}
+
+/// Output that cannot be written is an error; a reader that has gone away is none.
+#[test]
+fn pages_of_help_that_cannot_be_written_are_an_error() {
+    let stage = Stage::new();
+    for line in [
+        "--help",
+        "--version",
+        "help pub",
+        "pub --help",
+        "perf pub -h",
+        "completions bash",
+        "config",
+        "serve --print-config",
+        "perf list",
+    ] {
+        let mut command = stage.lanecast(line);
+        command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {err}");
+        assert!(
+            err.contains("No space left on device") && err.lines().count() == 1,
+            "{line}: {err}"
+        );
+
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = stage.lanecast(line);
+        command.stdout(writer);
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), err.as_ref()), (Some(0), ""), "{line}");
+    }
+    let pages = stage.run("man /dev/full");
+    assert!(pages.refused(1).contains("cannot write into /dev/full"), "{}", pages.err);
+}
+
+#[test]
 fn wrong_arguments_are_named() {
     let stage = Stage::new();
     for (line, part) in [

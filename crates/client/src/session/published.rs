@@ -15,12 +15,14 @@ pub(super) struct Published {
     level: AckLevel,
     /// Sequence number of the last message.
     sequence: u64,
+    /// Messages that were published, by which errors number them: from 1 on, whatever the name.
+    count: u64,
     backlog: Backlog,
     /// Messages that may be lost, for a client without a name.
     uncertain: u64,
     /// Messages that the server acknowledged as duplicates.
     duplicates: u64,
-    /// The first refused message, with the reason.
+    /// The first refused message by its number among all, with the reason.
     refused: Option<(u64, String)>,
 }
 
@@ -31,6 +33,7 @@ impl Published {
             has_name: !settings.identity.name.is_empty(),
             level: settings.acknowledge,
             sequence,
+            count: 0,
             backlog: Backlog::new(settings.unacknowledged_bytes_max),
             uncertain: 0,
             duplicates: 0,
@@ -71,6 +74,7 @@ impl Published {
             writer.out.extend_from_slice(&frame);
         }
         self.sequence = sequence;
+        self.count += 1;
         Ok(())
     }
 
@@ -81,7 +85,7 @@ impl Published {
     /// Returns the refusal or possible loss of earlier messages, once.
     pub(super) fn take_refusal(&mut self) -> Result<(), ClientError> {
         if let Some((number, reason)) = self.refused.take() {
-            let what = format!("cannot publish (command {number})");
+            let what = format!("cannot publish message {number}");
             return Err(ClientError::Refused { what, reason });
         }
         if self.uncertain > 0 {
@@ -97,14 +101,12 @@ impl Published {
         is_duplicate: bool,
         refusal: Option<&String>,
     ) -> bool {
-        if !self.backlog.acknowledge(command) {
-            return false;
-        }
+        let Some(later) = self.backlog.acknowledge(command) else { return false };
         self.duplicates += u64::from(is_duplicate);
         if let Some(reason) = refusal
             && self.refused.is_none()
         {
-            self.refused = Some((command, reason.clone()));
+            self.refused = Some((self.count - later as u64, reason.clone()));
         }
         true
     }

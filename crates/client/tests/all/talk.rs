@@ -53,8 +53,13 @@ fn a_refusal_of_the_server_is_an_error_with_its_reason() {
         assert!(error.to_string().contains("bad filter"), "{error}");
         let error = client.publish("", b"x").and_then(|()| client.flush()).expect_err("no topic");
         assert!(matches!(error, ClientError::Refused { .. }), "{error}");
+        let words = error.to_string();
+        assert!(words.starts_with("cannot publish message 1: the server says: "), "{words}");
         client.publish("t", b"x").expect("said once");
         client.flush().expect("the next one is good");
+        // Its number is that of the message, whatever was asked for between.
+        let error = client.publish("", b"x").and_then(|()| client.flush()).expect_err("no topic");
+        assert!(error.to_string().starts_with("cannot publish message 3: "), "{error}");
 
         let mut typed = Client::connect(server, &identity).expect("it is there");
         typed.subscribe("t", Some("/55 = 'IBM'")).expect("a filter");

@@ -106,6 +106,46 @@ fn invalid_settings_are_reported_with_their_line() {
 }
 
 #[test]
+fn settings_that_contradict_each_other_are_reported_with_both_places() {
+    let told = |text: &str, words: [&str; 3]| {
+        let message = parse_config(text).expect_err(text);
+        assert!(message.starts_with(&format!("{}: ", words[0])), "{text}: {message}");
+        assert!(message.ends_with(&format!(" (the other one: {})", words[1])), "{text}: {message}");
+        assert!(message.contains(words[2]), "{text}: {message}");
+    };
+    let topic = |name: &str, kind: &str| format!("[[topic]]\nname = '{name}'\ntype = '{kind}'\n");
+    let view = |name: &str, over: &str| {
+        format!("[[view]]\nname = '{name}'\ntype = 'json'\ntopic = '{over}'\nprojection = '/a'\n")
+    };
+    let a = &topic("a", "json");
+    let twice = "the topic a is there twice with one type";
+    told(&format!("{a}{}{a}", topic("b", "json")), ["8:8", "2:8", twice]);
+    parse_config(&format!("{a}{}", topic("a", "fix"))).expect("different types");
+    told(&format!("{}{a}", view("a", "b")), ["7:8", "2:8", "there is a topic a already"]);
+    told(&format!("{a}{}{}", view("v", "a"), view("v", "a")), ["10:8", "5:8", "topic v already"]);
+    let several = topic("a", "fix") + &view("v", "a");
+    told(&format!("{a}{several}"), ["5:8", "2:8", "several topics a, of different types"]);
+    let before = "the view v is over w, which does not stand before it";
+    told(&format!("{a}{}{}", view("v", "w"), view("w", "a")), ["10:8", "7:9", before]);
+    let joined = view("v", "a") + "join = [{ topic = 'v', on = '/a/b = /v/b' }]\n";
+    told(&format!("{a}{joined}"), ["9:19", "5:8", "the view v is over v"]);
+    told("[listen]\ntcp = '::1'\n[slow]\n[listen]\n", ["4:2", "1:2", "listen is there twice"]);
+    told("[listen]\n tcp = '::1'\n  tcp = '::1'\n", ["3:3", "2:2", "tcp is there twice"]);
+    let nested = format!("{a}{a}'name' = 'c'\n");
+    told(&nested, ["7:1", "5:1", "name is there twice: leave one out"]);
+
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), format!("{a}{a}")).expect("written");
+    let error = read_config(file.path()).expect_err("twice");
+    let path = file.path().display();
+    let words = error.to_string();
+    assert!(words.starts_with(&format!("{path}:5:8: ")), "{words}");
+    assert!(words.ends_with(&format!(" (the other one: {path}:2:8)")), "{words}");
+    let ConfigFileError::Conflict { conflict, .. } = error else { panic!("{error:?}") };
+    assert_eq!(conflict.places().map(|place| (place.line, place.column)), [(5, 8), (2, 8)]);
+}
+
+#[test]
 fn a_file_that_strangers_can_write_says_nothing() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     assert!(read_config(file.path()).is_ok());

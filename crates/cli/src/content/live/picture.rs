@@ -1,7 +1,7 @@
 //! The records as a picture.
 
 use super::live_table::LiveTable;
-use crate::printable::{cut, printable, width};
+use crate::printable::{cut, folded, printable, width};
 use crate::table::{grouped, rate};
 use crate::top::draw::Palette;
 use crate::top::sheet::Tone;
@@ -59,10 +59,11 @@ pub(super) fn draw(
     palette: Palette,
 ) {
     let area = frame.area();
+    let lines = foot_lines(table, pane, palette, area);
     let heights = [
         Constraint::Length(u16::from(area.height >= 2)),
         Constraint::Min(1),
-        Constraint::Length(u16::from(area.height >= 4)),
+        Constraint::Length(lines.len() as u16),
     ];
     let [head, body, foot] = Layout::vertical(heights).areas(area);
     draw_head(frame, head, table, pane);
@@ -72,15 +73,28 @@ pub(super) fn draw(
     } else {
         draw_rows(frame, body, table, pane, palette);
     }
-    let chosen = pane.chosen.and_then(|chosen| table.sorted().get(chosen));
-    let line = match chosen {
-        _ if !pane.note.is_empty() => {
-            Line::styled(printable(&pane.note), palette.style(Tone::Warning))
-        }
-        Some(key) => Line::from(table.whole(*key)),
-        None => Line::styled(KEYS, palette.style(Tone::Faint)),
+    frame.render_widget(Paragraph::new(lines), foot);
+}
+
+/// The lines below the table: the chosen record whole, in as many as it takes. The title, the
+/// columns' names and one row keep theirs.
+fn foot_lines(
+    table: &mut LiveTable,
+    pane: &Pane,
+    palette: Palette,
+    area: Rect,
+) -> Vec<Line<'static>> {
+    let most = usize::from(area.height.saturating_sub(3));
+    let last = table.sorted().len().saturating_sub(1);
+    let chosen = pane.chosen.and_then(|chosen| table.sorted().get(chosen.min(last)).copied());
+    let (text, style) = match chosen {
+        _ if most == 0 => return Vec::new(),
+        _ if !pane.note.is_empty() => (printable(&pane.note), palette.style(Tone::Warning)),
+        Some(key) => (table.whole(key), Style::new()),
+        None => return vec![Line::styled(KEYS, palette.style(Tone::Faint))],
     };
-    frame.render_widget(Paragraph::new(line), foot);
+    let lines = folded(&text, area.width.into(), most).into_iter();
+    lines.map(|line| Line::styled(line, style)).collect()
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, table: &LiveTable, pane: &Pane) {
@@ -214,6 +228,24 @@ mod tests {
         assert!(drawn(&mut table, &mut pane, 60, 6)[2].starts_with("  1  a"));
         (1..=20).for_each(|key| table.remove(key));
         assert_eq!(drawn(&mut table, &mut pane, 60, 6)[2].trim(), "no records");
+    }
+
+    #[test]
+    fn the_chosen_record_is_shown_whole_in_a_narrow_terminal() {
+        let mut table = LiveTable::new(KindArgs::json(), Vec::new(), Vec::new());
+        let record = r#"{"id":1,"customer":"ACME Incorporated","quantity":123456789}"#;
+        table.put(1, record.into());
+        let mut pane = Pane::new("orders".to_owned());
+        pane.move_by(1, table.len());
+        for (columns, rows) in [(40, 24), (20, 10), (80, 4), (20, 6)] {
+            let lines = drawn(&mut table, &mut pane, columns, rows);
+            let foot = lines.iter().position(|line| line.starts_with('{')).expect("the record");
+            assert!(foot >= 3, "the title, the columns' names and a row: {lines:?}");
+            assert_eq!(lines[foot..].concat(), record, "{columns} columns: {lines:?}");
+        }
+        // Too long for the screen: the table keeps a row, and the end says that there is more.
+        let lines = drawn(&mut table, &mut pane, 20, 5);
+        assert!(lines[2].trim_start().starts_with('1') && lines[4].ends_with('…'), "{lines:?}");
     }
 
     #[test]

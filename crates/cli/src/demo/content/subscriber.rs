@@ -31,11 +31,12 @@ pub(super) fn connect(server: &str, subscription: &Subscription) -> anyhow::Resu
     Ok(client)
 }
 
-/// Reads until everything has come that must, and no more comes.
+/// Reads until everything has come that must, and no more comes, or until it is to end early.
 pub(super) fn read(
     mut client: Client,
     number: usize,
     expected: &OnceLock<Expected>,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> anyhow::Result<Received> {
     let mut received = Received { sum: Sum::default(), last: None };
     loop {
@@ -44,7 +45,7 @@ pub(super) fn read(
             received.last = Some(Instant::now());
         } else if let Some(expected) = expected.get() {
             let has_all = received.sum.count() >= expected.sums[number].count();
-            if has_all || Instant::now() > expected.until {
+            if has_all || Instant::now() > expected.until || stop() {
                 return Ok(received);
             }
         }

@@ -57,8 +57,13 @@ pub(super) fn connect(server: &str) -> anyhow::Result<Client> {
     Ok(client)
 }
 
-/// Follows the view until it is as it must be, and does not change any more.
-pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyhow::Result<Viewed> {
+/// Follows the view until it is as it must be, and does not change any more, or until it is to end
+/// early.
+pub(super) fn follow(
+    mut client: Client,
+    expected: &OnceLock<Expected>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> anyhow::Result<Viewed> {
     let mut viewed = Viewed { changes: 0, took: Duration::ZERO, records: Records::new() };
     let mut first = None;
     loop {
@@ -67,7 +72,9 @@ pub(super) fn follow(mut client: Client, expected: &OnceLock<Expected>) -> anyho
             viewed.took = first.get_or_insert_with(Instant::now).elapsed();
             viewed.records.insert(message.key, message.body);
         } else if let Some(expected) = expected.get()
-            && (wrong(&viewed.records, &expected.prices) == 0 || Instant::now() > expected.until)
+            && (wrong(&viewed.records, &expected.prices) == 0
+                || Instant::now() > expected.until
+                || stop())
         {
             return Ok(viewed);
         }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The environment variable that tells the actor its part.
-pub(crate) const PART: &str = "LANECAST_TEST_PART";
+pub(crate) const PART: &str = "TEST_PART";
 
 /// A child process; it is killed when dropped.
 pub(crate) struct Child {

@@ -1,7 +1,7 @@
 //! Ends processes at random instructions, some two hundred times; the survivors account for
 //! every message.
 //!
-//! The moments follow from a seed, printed on failure; `LANECAST_TEST_SEED` sets it.
+//! The moments follow from a seed, printed on failure; `SEED` sets it.
 
 use super::child::{Child, delay};
 use super::ledger::message;
@@ -23,10 +23,10 @@ struct Dice(u64);
 impl Dice {
     fn new() -> Self {
         let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let seed = std::env::var("LANECAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
         let seed: u64 =
             seed.unwrap_or_else(|| clock().map_or(1, |time| time.as_nanos() as u64)) | 1;
-        println!("LANECAST_TEST_SEED={seed}");
+        println!("SEED={seed}");
         Self(seed)
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The environment variable that tells the actor its part.
-pub(crate) const PART: &str = "LANECAST_TEST_MEMBER";
+pub(crate) const PART: &str = "TEST_MEMBER";
 /// Messages between two lines that tell of load.
 const LOAD: u64 = 500;
 const LENGTH: usize = 1_000;

@@ -221,7 +221,7 @@ fn settings_that_cannot_work_are_refused_with_what_to_do() {
     refuse("239.192.71.1:14390", "net.resolver_group");
 }
 
-const DAEMON: &str = "LANECAST_TEST_DAEMON";
+const DAEMON: &str = "TEST_DAEMON";
 
 /// Not a test: the process that the next one kills.
 #[test]

@@ -1,7 +1,7 @@
 //! Hostile bytes: no content of the files causes a panic, a hang or a crash, and errors name the
 //! file.
 //!
-//! Random cases follow from a seed, printed on failure; `LANECAST_TEST_SEED` sets it.
+//! Random cases follow from a seed, printed on failure; `SEED` sets it.
 
 mod files;
 mod forgery;

@@ -9,10 +9,10 @@ impl Rng {
     /// Seeds from the environment, or from the clock; prints the seed.
     pub(crate) fn new() -> Self {
         let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let seed = std::env::var("LANECAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
         let seed: u64 =
             seed.unwrap_or_else(|| clock().map_or(1, |time| time.as_nanos() as u64)) | 1;
-        println!("LANECAST_TEST_SEED={seed}");
+        println!("SEED={seed}");
         Self(seed)
     }
 

@@ -1,0 +1,79 @@
+//! Hosts whose datagrams are refused for their seal: what a program can tell its user, who otherwise
+//! waits in silence for programs with another key.
+//!
+//! Written on the cold path of the threads that read sockets, read by any thread. Bounded whatever
+//! arrives, as anybody can send datagrams.
+
+use crate::telemetry::RefusedDatagrams;
+use lanecast_base::sync::{AtomicU64, Ordering};
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+/// The most hosts that are remembered, with one reason each.
+const HOSTS_MAX: usize = 16;
+
+/// A host whose datagrams could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedHost {
+    /// Address that the datagrams name as their sender's.
+    pub address: IpAddr,
+    /// The reason, and what to do.
+    pub reason: &'static str,
+}
+
+/// Datagrams that were refused for their seal, and the hosts that sent them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusedDatagramsReport {
+    /// Refused datagrams of all hosts, without those that the network repeated.
+    pub datagrams: u64,
+    /// The first hosts that sent such datagrams.
+    pub hosts: Vec<RefusedHost>,
+}
+
+/// The same, as it is counted.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedHosts {
+    datagrams: AtomicU64,
+    hosts: Mutex<Vec<RefusedHost>>,
+}
+
+impl RefusedHosts {
+    /// Counts a datagram.
+    pub(crate) fn count(&self) {
+        self.datagrams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Remembers a host, if there is room.
+    pub(crate) fn add(&self, address: IpAddr, refused: RefusedDatagrams) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() < HOSTS_MAX && hosts.iter().all(|host| host.address != address) {
+            hosts.push(RefusedHost { address, reason: refused.reason() });
+        }
+    }
+
+    pub(crate) fn report(&self) -> RefusedDatagramsReport {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        RefusedDatagramsReport { datagrams: self.datagrams.load(Ordering::Relaxed), hosts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn hosts_are_remembered_once_and_up_to_a_bound() {
+        let refused = RefusedHosts::default();
+        for number in 0..1_000_u32 {
+            refused.count();
+            let address = IpAddr::V4(Ipv4Addr::from_bits(number / 2));
+            refused.add(address, RefusedDatagrams::UnknownKey);
+        }
+        let report = refused.report();
+        assert_eq!((report.datagrams, report.hosts.len()), (1_000, HOSTS_MAX));
+        let second = &report.hosts[1];
+        assert_eq!(second.address.to_string(), "0.0.0.1");
+        assert!(second.reason.contains("net.key_file"), "{}", second.reason);
+    }
+}
