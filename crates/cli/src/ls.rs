@@ -8,7 +8,7 @@ use crate::counters;
 use crate::group::ls::local_groups;
 use crate::output::print;
 use crate::printable::{printable, topics};
-use crate::sessions::{Session, Subscriber, errors, since, wait_name};
+use crate::sessions::{NUMBER_COLUMNS, Session, Subscriber, errors, since, wait_name};
 use crate::table::{byte_rate, columns, rate, render, room_beside, size};
 use crate::watch::{Block, WatchArgs};
 use lanecast::shm::DomainSnapshot;
@@ -19,9 +19,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Width of a session's number.
-const SESSION: usize = 16;
 
 /// Arguments of `ls`.
 #[derive(Debug, clap::Args)]
@@ -177,7 +174,7 @@ fn publisher_row(session: &Session) -> [String; 13] {
         report.publisher.pid.to_string(),
         printable(&report.name),
         session.state().into(),
-        topics(&report.topics, room_beside(SESSION)),
+        topics(&report.topics, room_beside(NUMBER_COLUMNS)),
         report.messages.to_string(),
         rate(session.rates.messages),
         byte_rate(session.rates.bytes),

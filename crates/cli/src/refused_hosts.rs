@@ -1,5 +1,5 @@
-//! Words for a user who waits in vain: programs of other hosts, or of this one, seal their datagrams
-//! with another key, or with none.
+//! Words for a user who waits in vain: programs of other hosts, or of this one, seal their
+//! datagrams with another key, or with none.
 
 use lanecast::Context;
 use lanecast::net::RefusedDatagramsReport;

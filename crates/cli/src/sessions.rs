@@ -7,6 +7,9 @@ use lanecast::shm::{
 use lanecast::{WaitStrategy, shm};
 use lanecast_os::process::State;
 
+/// Width of a session's number.
+pub(crate) const NUMBER_COLUMNS: usize = 16;
+
 /// A session and its rates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {

@@ -1,5 +1,5 @@
-//! Signals: Ctrl-C, `kill` and the hang-up of the terminal set a flag, a second Ctrl-C or `kill` ends
-//! at once; a program with files to read again has a flag of its own for SIGHUP.
+//! Signals: Ctrl-C, `kill` and the hang-up of the terminal set a flag, a second Ctrl-C or `kill`
+//! ends at once; a program with files to read again has a flag of its own for SIGHUP.
 
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_os::process::is_ignored;

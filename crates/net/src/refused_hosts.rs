@@ -1,16 +1,53 @@
-//! Hosts whose datagrams are refused for their seal: what a program can tell its user, who otherwise
-//! waits in silence for programs with another key.
+//! Hosts whose datagrams are refused for their seal: a program can tell its user of them, who
+//! otherwise waits in silence for programs with another key.
 //!
 //! Written on the cold path of the threads that read sockets, read by any thread. Bounded whatever
 //! arrives, as anybody can send datagrams.
 
-use crate::telemetry::RefusedDatagrams;
 use lanecast_base::sync::{AtomicU64, Ordering};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 /// The most hosts that are remembered, with one reason each.
 const HOSTS_MAX: usize = 16;
+
+/// Datagrams that are refused for their seal, by the counter of each reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusedDatagrams {
+    /// Not sealed, and this program has keys.
+    NotSealed = 4,
+    /// Sealed with a key that this program does not have.
+    UnknownKey = 5,
+    /// Altered, for another address, or not sealed by a holder of the key.
+    Forged = 6,
+    /// Opened before, or too old to tell.
+    Repeated = 7,
+    /// Sealed, and this program has no key.
+    NoKey = 8,
+}
+
+impl RefusedDatagrams {
+    /// The reason, and what to do; `a datagram from HOST` stands before it.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::NotSealed => {
+                "is not sealed, and refused: give its programs the keys of net.key_file"
+            }
+            Self::UnknownKey => {
+                "is sealed with a key that net.key_file does not have here: give both hosts the \
+                 same keys"
+            }
+            Self::Forged => {
+                "fails authentication: it was altered, or its address translated on the way, or \
+                 its sender does not have the key"
+            }
+            Self::Repeated => "came before",
+            Self::NoKey => {
+                "is sealed, and this program has no key: set net.key_file to the keys of that host"
+            }
+        }
+    }
+}
 
 /// A host whose datagrams could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 //! Owned by a [`DatagramSocket`](crate::datagram_socket::DatagramSocket), between the back end that
 //! carries datagrams and the protocols, which know nothing of it.
 
-use crate::telemetry::{RefusedDatagrams, Telemetry};
+use crate::refused_hosts::RefusedDatagrams;
+use crate::telemetry::Telemetry;
 use lanecast_os::process;
 use lanecast_sealing::{DatagramSealing, KeyRing, Refusal};
 use std::io;

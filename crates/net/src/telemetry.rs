@@ -7,7 +7,7 @@ use crate::counters::{
     CounterColumn, PUBLISHER, PublisherCounters, SUBSCRIBER, SubscriberCounters,
 };
 use crate::frame_reassembler::OtherFrames;
-use crate::refused_hosts::{RefusedDatagramsReport, RefusedHosts};
+use crate::refused_hosts::{RefusedDatagrams, RefusedDatagramsReport, RefusedHosts};
 use crate::source::Source;
 use lanecast_base::sync::{AtomicUsize, Ordering};
 use lanecast_protocol::{MILLISECOND, Nanos};
@@ -48,21 +48,6 @@ const JOINED: usize = 1;
 const WITHOUT: usize = 2;
 const ERRORS: usize = 3;
 
-/// Datagrams that are refused for their seal, by the counter of each reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusedDatagrams {
-    /// Not sealed, and this program has keys.
-    NotSealed = 4,
-    /// Sealed with a key that this program does not have.
-    UnknownKey = 5,
-    /// Altered, for another address, or not sealed by a holder of the key.
-    Forged = 6,
-    /// Opened before, or too old to tell.
-    Repeated = 7,
-    /// Sealed, and this program has no key.
-    NoKey = 8,
-}
-
 /// Handshakes of accepted connections, by the counter of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeCount {
@@ -76,29 +61,6 @@ pub(crate) enum HandshakeCount {
     Displaced = 12,
     /// Time of all steps, in nanoseconds.
     Nanos = 13,
-}
-
-impl RefusedDatagrams {
-    /// The reason, and what to do; `a datagram from HOST` stands before it.
-    pub(crate) const fn reason(self) -> &'static str {
-        match self {
-            Self::NotSealed => {
-                "is not sealed, and refused: give its programs the keys of net.key_file"
-            }
-            Self::UnknownKey => {
-                "is sealed with a key that net.key_file does not have here: give both hosts the \
-                 same keys"
-            }
-            Self::Forged => {
-                "fails authentication: it was altered, or its address translated on the way, or \
-                 its sender does not have the key"
-            }
-            Self::Repeated => "came before",
-            Self::NoKey => {
-                "is sealed, and this program has no key: set net.key_file to the keys of that host"
-            }
-        }
-    }
 }
 
 /// A network's counters files. Without them (the disk is full, say) the transports work all the

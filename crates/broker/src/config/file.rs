@@ -93,8 +93,8 @@ pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
 /// Parses the text of a configuration file.
 ///
 /// # Errors
-/// The line of an unknown setting or invalid value, and the valid ones; both places of settings that
-/// contradict each other.
+/// The line of an unknown setting or invalid value, and the valid ones; both places of settings
+/// that contradict each other.
 pub fn parse_config(text: &str) -> Result<ServerConfig, String> {
     parse(text).map_err(|fault| match fault {
         Fault::Invalid(message) => message,

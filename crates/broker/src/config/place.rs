@@ -1,5 +1,5 @@
-//! Places in a settings file, and settings in two places of it that contradict each other: the error
-//! names both, as either can be the wrong one.
+//! Places in a settings file, and settings in two places of it that contradict each other: the
+//! error names both, as either can be the wrong one.
 
 use lanecast_filter::message_type::MessageType;
 use std::fmt;

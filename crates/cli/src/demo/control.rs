@@ -1,5 +1,5 @@
-//! The hold that the demonstration has on its parts: words for the user while they run, and a signal
-//! that ends them early, in order, so that processes and directories go with them.
+//! The hold that the demonstration has on its parts: words for the user while they run, and a
+//! signal that ends them early, in order, so that processes and directories go with them.
 
 use crate::child::Deadline;
 use anyhow::ensure;

@@ -1,6 +1,7 @@
 //! Sessions on the network, as the processes of this host tell of them.
 
 use crate::printable::{printable, topics};
+use crate::sessions::NUMBER_COLUMNS;
 use crate::table::{grouped, rate, render, room_beside};
 use lanecast_report::TextTable;
 use lanecast_stats::{Role, StatsReport, StatsSnapshot};
@@ -63,7 +64,7 @@ pub(super) fn to_text(sessions: &[Session<'_>]) -> String {
             printable(&report.address),
             printable(&report.group),
             value("topics"),
-            topics(&report.topics, room_beside(super::SESSION)),
+            topics(&report.topics, room_beside(NUMBER_COLUMNS)),
             value("receivers"),
             value("messages"),
             per_second.map_or_else(String::new, rate),

@@ -54,8 +54,8 @@ fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
     assert!(refused.err.contains("chmod 600"), "{}", refused.err);
 }
 
-/// Programs whose keys differ wait for each other in vain: both say so, once, without a look at their
-/// counters.
+/// Programs whose keys differ wait for each other in vain: both say so, once, without a look at
+/// their counters.
 #[test]
 fn programs_with_different_keys_say_so() {
     let stage = Stage::new();
