@@ -24,8 +24,9 @@ const WINDOW_IN_MESSAGES: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupOptions {
-    /// Name of this member, for people; at most 64 bytes. A member that restarts under the same
-    /// name replaces its former incarnation at once.
+    /// Name of this member, for people; at most 64 bytes. Of two members that run under one name
+    /// the one that was started later, by the clocks of their hosts, stays: the other gets
+    /// `Event::Left`.
     pub name: String,
     /// Times and bounds; all members should have the same. `window` and `longest_frame` are
     /// lowered to fit the transport.

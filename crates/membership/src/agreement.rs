@@ -153,19 +153,25 @@ impl Agreement {
     ) {
         let from = info.id;
         self.rounds.highest_epoch = self.rounds.highest_epoch.max(view.epoch);
-        for earlier in self.liveness.peers.earlier_incarnations(&info) {
-            let (rounds, mut call) = self.rounds(now, delivery, out);
-            rounds.depart(&mut call, earlier, Departure::Replaced);
-        }
         if self.liveness.replaces_me(&info) {
-            // The others take this member for gone.
-            self.end(false, out);
+            // The others take this member for gone. One that leaves does so in its own time.
+            let is_over = self.liveness.on_successor(now, state);
+            if is_over && !matches!(self.stage, Stage::Leaving { .. }) {
+                self.end(false, out);
+            }
             return;
         }
+        let earlier = self.liveness.peers.earlier_incarnations(&info);
         if self.liveness.hear(now, info, view, state) {
             // A stranger learns of this member soon, but not once for each stranger.
             self.next_heartbeat = self.next_heartbeat.min(now + self.settings.heartbeat / 20);
             delivery.peer_back(from);
+        }
+        if self.liveness.peers.get(from).is_some_and(Peer::is_staying) {
+            for earlier in earlier {
+                let (rounds, mut call) = self.rounds(now, delivery, out);
+                rounds.depart(&mut call, earlier, Departure::Replaced);
+            }
         }
         let own = self.rounds.current.view.id;
         // A member of the view that missed the Install.
@@ -241,7 +247,8 @@ impl Agreement {
         rounds.drive(&mut call);
         self.seek_or_leave(now, delivery, out);
         if self.stage != Stage::Left {
-            let may_lead = !matches!(self.stage, Stage::Leaving { .. });
+            let may_lead =
+                !matches!(self.stage, Stage::Leaving { .. }) && !self.liveness.has_successor(now);
             let (rounds, mut call) = self.rounds(now, delivery, out);
             rounds.consider(&mut call, may_lead);
         }

@@ -4,7 +4,7 @@ use crate::Nanos;
 use crate::detector::Detector;
 use crate::event::Departure;
 use crate::lead::Participant;
-use crate::peers::{Peer, Peers};
+use crate::peers::{DETOUR, Peer, Peers};
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::views::MemberState;
@@ -34,6 +34,8 @@ pub(crate) struct Liveness {
     has_backlog: bool,
     /// Time at which none waited.
     drained: Nanos,
+    /// First and last heartbeat of later incarnations of this member.
+    successor: Option<(Nanos, Nanos)>,
 }
 
 /// Members that have been silent for too long.
@@ -76,6 +78,7 @@ impl Liveness {
             latest_run: now,
             has_backlog: false,
             drained: now,
+            successor: None,
         }
     }
 
@@ -134,8 +137,30 @@ impl Liveness {
 
     /// Whether the member is a later incarnation of this one.
     pub(crate) fn replaces_me(&self, other: &MemberInfo) -> bool {
-        other.name == self.me.name
-            && (other.incarnation, other.id) > (self.me.incarnation, self.me.id)
+        other.name == self.me.name && other.is_later_than(&self.me)
+    }
+
+    /// A heartbeat of a later incarnation of this member; whether this one is to end. A single one
+    /// is not enough, nor are those that waited to be read: they may come from an incarnation that
+    /// is dead, if the clock went back. One that leaves gives the name up.
+    pub(crate) fn on_successor(&mut self, now: Nanos, state: MemberState) -> bool {
+        if state == MemberState::Leaving {
+            self.successor = None;
+            return false;
+        }
+        let known = self.successor.filter(|(_, last)| now < last.saturating_add(self.hang_timeout));
+        let first = known.map_or(now, |(first, _)| first);
+        self.successor = Some((first, now));
+        let sent_after = if self.has_backlog { self.drained } else { now };
+        let certain = first.saturating_add(DETOUR);
+        sent_after > certain || now > certain.saturating_add(self.hang_timeout)
+    }
+
+    /// Whether a later incarnation of this member was heard of late. Others follow it then: two
+    /// leaders of one name would take them from each other.
+    pub(crate) fn has_successor(&self, now: Nanos) -> bool {
+        let doubt = DETOUR.max(DOUBT_BEATS * self.heartbeat);
+        self.successor.is_some_and(|(_, last)| now < last.saturating_add(doubt))
     }
 
     /// A heartbeat; whether it is a stranger's.
@@ -147,14 +172,10 @@ impl Liveness {
         state: MemberState,
     ) -> bool {
         let id = info.id;
-        let is_earlier_me = info.name == self.me.name;
-        let is_replaced = is_earlier_me || self.peers.has_later_incarnation(&info);
-        let is_stranger = self.peers.hear(now, info, view, state);
+        let is_barred = info.name == self.me.name || self.peers.is_name_taken(&info);
+        let is_stranger = self.peers.hear(now, info, (view, state), is_barred);
         if let Some(peer) = self.peers.get_mut(id) {
             self.detector.heard(now, &mut peer.arrivals);
-            if is_replaced {
-                peer.depart(now, Departure::Replaced);
-            }
         }
         is_stranger
     }
@@ -222,8 +243,12 @@ impl Liveness {
             self.peers.install(now, member, view.id);
             if let Some(peer) = self.peers.get_mut(member.id) {
                 self.detector.heard(now, &mut peer.arrivals);
+                if member.name == self.me.name && self.me.is_later_than(member) {
+                    peer.depart(now, Departure::Replaced);
+                }
             }
         }
+        self.peers.replace_outside(now, view);
     }
 
     /// The other members of the view, for one that leaves and has been ready for views up to

@@ -3,16 +3,17 @@
 use crate::Nanos;
 use crate::detector::Arrivals;
 use crate::event::Departure;
-use crate::view::{MemberId, MemberInfo, ViewId};
+use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::views::MemberState;
+use std::collections::BTreeSet;
 
 /// The most peers that are remembered, departed ones included.
 const PEERS_MAX: usize = 4_096;
 /// A peer that does not answer in rounds is left alone for a round's time at first, and for at most
 /// so many.
 const BAN_ROUNDS_MAX: Nanos = 4;
-/// Time for which frames of a crashed member may still arrive by a detour.
-const DETOUR: Nanos = 500_000_000;
+/// Time for which frames of a member that is gone may still arrive by a detour.
+pub(crate) const DETOUR: Nanos = 500_000_000;
 
 /// Another member.
 #[derive(Clone, Debug)]
@@ -96,8 +97,9 @@ impl Peer {
     /// The peer is gone; false if that was known.
     pub(crate) fn depart(&mut self, now: Nanos, why: Departure) -> bool {
         let was_live = self.is_live();
-        // A definite word replaces a guess.
-        if was_live || matches!(why, Departure::Left | Departure::Replaced) {
+        // A definite word replaces a guess, and only that of the member itself is final.
+        let has_left = matches!(self.departure, Some((Departure::Left, _)));
+        if was_live || why == Departure::Left || why == Departure::Replaced && !has_left {
             self.departure = Some((why, now));
         }
         self.suspected = None;
@@ -110,9 +112,9 @@ impl Peer {
     /// A heartbeat arrived: a peer that was taken for gone may be back.
     fn revive(&mut self, now: Nanos, round: Nanos) {
         let is_back = match self.departure {
-            None | Some((Departure::Left | Departure::Replaced, _)) => false,
+            None | Some((Departure::Left, _)) => false,
             Some((Departure::Silent, _)) => true,
-            Some((Departure::Crashed, since)) => now >= since + DETOUR,
+            Some((Departure::Crashed | Departure::Replaced, since)) => now >= since + DETOUR,
             Some((Departure::Unresponsive, since)) => {
                 let rounds = 1 << self.failures.saturating_sub(1).min(8);
                 now >= since + round * BAN_ROUNDS_MAX.min(rounds)
@@ -165,13 +167,14 @@ impl Peers {
         self.all.iter_mut()
     }
 
-    /// A heartbeat of a peer; whether it is a stranger.
+    /// A heartbeat of a peer; whether it is a stranger. `is_barred`: another member has its name,
+    /// so that it is heard but does not come in.
     pub(crate) fn hear(
         &mut self,
         now: Nanos,
         info: MemberInfo,
-        view: ViewId,
-        state: MemberState,
+        (view, state): (ViewId, MemberState),
+        is_barred: bool,
     ) -> bool {
         match self.place(info.id) {
             Ok(at) => {
@@ -192,7 +195,11 @@ impl Peers {
                 }
                 peer.info.port = info.port;
                 let was_live = peer.is_live();
-                peer.revive(now, self.round);
+                if !is_barred {
+                    peer.revive(now, self.round);
+                } else if was_live {
+                    peer.depart(now, Departure::Replaced);
+                }
                 !was_live && peer.is_live()
             }
             Err(_) => {
@@ -211,27 +218,26 @@ impl Peers {
                     probed: 0,
                     suspected: None,
                     rumour: None,
-                    departure: None,
+                    departure: is_barred.then_some((Departure::Replaced, now)),
                     told: None,
                     passed_over: 0,
                     failures: 0,
                 };
                 self.all.insert(at, peer);
-                true
+                !is_barred
             }
         }
     }
 
     /// The peer is in a view that was installed now, on the word of its leader if on no other.
     pub(crate) fn install(&mut self, now: Nanos, info: &MemberInfo, view: ViewId) {
-        let state = MemberState::Member;
-        self.hear(now, info.clone(), view, state);
+        self.hear(now, info.clone(), (view, MemberState::Member), false);
         if let Some(peer) = self.get_mut(info.id) {
             peer.failures = 0;
-            // Guesses of this member's own count no more than the agreement; a crash is no guess.
-            let is_guess =
-                |&(why, _): &_| matches!(why, Departure::Silent | Departure::Unresponsive);
-            peer.departure = peer.departure.filter(|departure| !is_guess(departure));
+            // Guesses of this member's own count no more than the agreement, which has one member
+            // of each name; a crash is no guess.
+            let is_definite = |&(why, _): &_| matches!(why, Departure::Crashed | Departure::Left);
+            peer.departure = peer.departure.filter(is_definite);
         }
     }
 
@@ -244,20 +250,36 @@ impl Peers {
         oldest.map(|(_, at)| self.all.remove(at)).is_some()
     }
 
-    /// Whether a later incarnation of a member is known.
-    pub(crate) fn has_later_incarnation(&self, of: &MemberInfo) -> bool {
-        self.all.iter().any(|peer| {
-            let info = &peer.info;
-            info.name == of.name && (info.incarnation, info.id) > (of.incarnation, of.id)
-        })
+    /// Other peers of a member's name that could be in the next view.
+    fn namesakes<'a>(&'a self, of: &'a MemberInfo) -> impl Iterator<Item = &'a Peer> {
+        let is_other = |peer: &&Peer| peer.info.name == of.name && peer.info.id != of.id;
+        self.all.iter().filter(is_other).filter(|peer| peer.is_staying())
     }
 
-    /// The earlier incarnations of a member: all but the latest are gone.
+    /// Whether another peer has the name of this one. The later incarnation has it, but one that
+    /// is gone does not take it back: clocks go back at times, and a restarted member may look
+    /// earlier than the dead one.
+    pub(crate) fn is_name_taken(&self, of: &MemberInfo) -> bool {
+        let is_gone = self.get(of.id).is_some_and(|peer| !peer.is_live());
+        self.namesakes(of).any(|peer| is_gone || peer.info.is_later_than(of))
+    }
+
+    /// Earlier incarnations of a member, which the member replaces.
     pub(crate) fn earlier_incarnations(&self, of: &MemberInfo) -> Vec<MemberId> {
-        let is_earlier = |peer: &&Peer| {
+        let earlier = self.namesakes(of).filter(|peer| of.is_later_than(&peer.info));
+        earlier.map(|peer| peer.info.id).collect()
+    }
+
+    /// The names of a view are those of its members, as all agree.
+    pub(crate) fn replace_outside(&mut self, now: Nanos, view: &View) {
+        let members: BTreeSet<_> = view.members.iter().map(|member| member.id).collect();
+        let names: BTreeSet<_> = view.members.iter().map(|member| &*member.name).collect();
+        let is_replaced = |peer: &&mut Peer| {
             let info = &peer.info;
-            info.name == of.name && (info.incarnation, info.id) < (of.incarnation, of.id)
+            !members.contains(&info.id) && names.contains(&*info.name) && peer.is_staying()
         };
-        self.all.iter().filter(is_earlier).map(|peer| peer.info.id).collect()
+        for peer in self.all.iter_mut().filter(is_replaced) {
+            peer.depart(now, Departure::Replaced);
+        }
     }
 }

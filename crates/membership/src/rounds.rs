@@ -474,7 +474,7 @@ impl Rounds {
         if is_late || lead.participants().any(is_gone) {
             self.lead = None;
             self.participation = None;
-            if self.is_needed(call.liveness) {
+            if self.is_needed(call.liveness) && !call.liveness.has_successor(call.now) {
                 self.begin(call);
             }
         } else if call.now >= lead.resend_at {

@@ -17,7 +17,8 @@ impl fmt::Display for MemberId {
 pub struct MemberInfo {
     /// This incarnation.
     pub id: MemberId,
-    /// Start in microseconds since 1970: a later one replaces an earlier one of the same name.
+    /// Start in microseconds since 1970. Of two live members of one name the one that started later
+    /// stays.
     pub incarnation: u64,
     /// TCP port at which other members watch that this one lives; 0: none.
     pub port: u16,
@@ -28,6 +29,11 @@ pub struct MemberInfo {
 impl MemberInfo {
     /// Longest name, in bytes.
     pub const LONGEST_NAME: usize = 64;
+
+    /// Whether this incarnation began after `other`, by their clocks.
+    pub(crate) fn is_later_than(&self, other: &Self) -> bool {
+        (self.incarnation, self.id) > (other.incarnation, other.id)
+    }
 }
 
 /// A view's identity.

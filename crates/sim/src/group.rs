@@ -2,6 +2,7 @@
 //! crashes, hangs and restarts, drawn from a seed, and an oracle that checks every event.
 //!
 //! - [`scenario`], [`fault`]: conditions of a run
+//! - [`clock`]: incarnations, as hosts with good and bad clocks number them
 //! - [`process`], [`outlet`], [`event`]: a member, and what it emits
 //! - [`fabric`], [`stream_link`], [`world`]: the network, the members on it, and the event loop
 //! - [`truth`], [`log`], [`oracle`]: sent messages, deliveries, and the guarantees
@@ -10,6 +11,7 @@
 //! - [`explore`](mod@explore): every interleaving of small scopes
 //! - [`run`](mod@run), [`note`]: one run, and the report of a failure
 
+pub mod clock;
 pub mod event;
 pub mod explore;
 pub mod fabric;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod leaving;
+mod namesakes;
 mod room;
 mod silence;
 mod world;

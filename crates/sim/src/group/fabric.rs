@@ -69,6 +69,9 @@ pub struct Totals {
     pub leaves: u64,
     pub answers: u64,
     pub held: u64,
+    /// Starts of an incarnation that is no later than the former one, by its clock.
+    pub early: u64,
+    pub replaced: u64,
 }
 
 /// Fabric of all members.
@@ -231,6 +234,11 @@ impl GroupFabric {
             _ => return false,
         }
         true
+    }
+
+    /// A process starts: its streams are new.
+    pub(super) fn renew_streams(&mut self, slot: usize) {
+        self.streams.retain(|&(from, to, _), _| from != slot && to != slot);
     }
 
     /// Streams lose nothing from now on.

@@ -29,6 +29,8 @@ pub struct Slot {
     pub process: Option<Process>,
     /// Incarnations so far.
     pub incarnations: u32,
+    /// Time by its host's clock at the latest start.
+    pub latest_start: Option<u64>,
     /// Messages to send.
     pub messages: u64,
     /// Time of its next burst.

@@ -8,6 +8,7 @@ use crate::group::tamper::Tamper;
 use crate::group::world::GroupWorld;
 use crate::violation::{Verdict, Violation};
 use lanecast_protocol::{MILLISECOND, Nanos, SECOND};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Longest time to send all messages on a calm network.
@@ -41,6 +42,8 @@ pub struct GroupOutcome {
     pub leaves: u64,
     pub gentle: u64,
     pub answers: u64,
+    pub early: u64,
+    pub replaced: u64,
     pub elapsed: Nanos,
     pub longest_agreement: Nanos,
 }
@@ -63,6 +66,8 @@ impl GroupOutcome {
         self.leaves += other.leaves;
         self.gentle += other.gentle;
         self.answers += other.answers;
+        self.early += other.early;
+        self.replaced += other.replaced;
         self.elapsed += other.elapsed;
         self.longest_agreement = self.longest_agreement.max(other.longest_agreement);
     }
@@ -95,6 +100,14 @@ impl fmt::Display for GroupFailure {
 /// The violation, with the scenario and the latest events.
 pub fn run(seed: u64) -> Result<GroupOutcome, Box<GroupFailure>> {
     run_scenario(GroupScenario::draw(seed), Tamper::None)
+}
+
+/// Runs `seed`, with clocks that are wrong and members that have one name.
+///
+/// # Errors
+/// The violation, with the scenario and the latest events.
+pub fn run_namesakes(seed: u64) -> Result<GroupOutcome, Box<GroupFailure>> {
+    run_scenario(GroupScenario::namesakes(seed), Tamper::None)
 }
 
 /// Runs a scenario, with a defect put in on purpose.
@@ -180,7 +193,14 @@ impl GroupRun {
         let healed = self.world.fabric.now + self.world.scenario.healed;
         self.world.run_until(healed)?;
         self.world.end_faults()?;
+        let names = self.names();
         self.agree()?;
+        let (one_each, live) = (self.names(), self.world.live());
+        ensure!(
+            live.len() == one_each.len() && one_each == names,
+            "of {names:?} there are {:?}",
+            self.world.live_names()
+        );
         self.wait("all sent", LOAD_MAX, GroupWorld::has_sent_all)?;
         self.all_receive_the_last()?;
         self.idle()?;
@@ -194,6 +214,11 @@ impl GroupRun {
             self.all_leave()?;
         }
         Ok(self.outcome())
+    }
+
+    /// Names of the live members, each once.
+    fn names(&self) -> BTreeSet<String> {
+        self.world.live_names().into_iter().map(str::to_owned).collect()
     }
 
     /// Runs until the condition holds, for a limited time.
@@ -314,6 +339,8 @@ impl GroupRun {
             leaves: totals.leaves,
             gentle: u64::from(self.world.scenario.is_gentle),
             answers: totals.answers,
+            early: totals.early,
+            replaced: totals.replaced,
             elapsed: self.world.fabric.elapsed(),
             longest_agreement: self.agreement,
         }

@@ -1,11 +1,15 @@
 //! Scenario of a group's run, drawn from its seed.
 
+use crate::group::clock::HostClock;
 use crate::group::fault::GroupFault;
 use crate::link::{LinkConditions, Loss};
 use crate::payload::Sizes;
 use crate::rng::{Millionths, SimRng};
 use lanecast_membership::GroupSettings;
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+
+/// Time until one of two living members of a name has ended, and that is known.
+const NAMESAKES: Nanos = SECOND;
 
 /// Scenario of a run.
 #[derive(Clone, Debug)]
@@ -37,6 +41,10 @@ pub struct GroupScenario {
 /// A process, in all its incarnations.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// Number of the place whose name it has: its own, or that of another that lives, too.
+    pub name: usize,
+    /// Clock that numbers its incarnations.
+    pub clock: HostClock,
     /// Time of its start.
     pub starts: Nanos,
     /// Messages that it sends in all.
@@ -69,13 +77,15 @@ impl GroupScenario {
         let conditions = draw_conditions(&mut rng, is_gentle);
         let settings = draw_settings(&mut rng, is_gentle);
         let together = rng.percent(50);
-        let places = (0..count).map(|_| draw_place(&mut rng, span, count, together, is_gentle));
+        let places = (0..count)
+            .map(|name| Place { name, ..draw_place(&mut rng, span, count, together, is_gentle) });
+        let places = places.collect();
         let slow = LinkConditions { rate: 12_500_000, queue: 500_000, ..LinkConditions::INSIDE };
         let mut scenario = Self {
             seed,
             settings,
             conditions,
-            places: places.collect(),
+            places,
             egress: rng.percent(15).then_some(slow),
             loops_back: rng.percent(10),
             stream_loss: None,
@@ -93,6 +103,39 @@ impl GroupScenario {
         scenario
     }
 
+    /// Draws a scenario of members that restart by clocks that go back, stand still or are ahead,
+    /// at times with two that live under one name.
+    pub fn namesakes(seed: u64) -> Self {
+        let drawn = (0..).map(|more: u64| Self::draw(seed ^ more << 48));
+        let harsh = drawn.into_iter().find(|scenario| !scenario.is_gentle);
+        let mut scenario = Self { seed, ..harsh.expect("most are") };
+        let mut rng = SimRng::new(seed ^ 0x6e61_6d65);
+        let (count, span) = (scenario.places.len(), scenario.healed);
+        for place in &mut scenario.places {
+            place.clock = rng.pick(&[HostClock::Right, HostClock::Stopped, HostClock::Wrong]);
+        }
+        if rng.percent(40) {
+            let who = rng.within(1..=count as u64 - 1) as usize;
+            scenario.places[who].name = rng.within(0..=who as u64 - 1) as usize;
+        }
+        for _ in 0..rng.within(1..=4) {
+            let (at, who) = (rng.up_to(span), rng.within(0..=count as u64 - 1) as usize);
+            let signal = rng.percent(60).then(|| rng.spread(50 * MICROSECOND..=5 * MILLISECOND));
+            let again = (at + rng.spread(100 * MICROSECOND..=4 * SECOND)).min(span);
+            scenario.faults.push((at, GroupFault::Crash(who, signal)));
+            scenario.faults.push((again, GroupFault::Start(who)));
+        }
+        scenario.faults.sort_by_key(|(at, _)| *at);
+        scenario
+    }
+
+    /// Whether members of one name may meet, or a restarted one look earlier than it is.
+    pub fn has_namesakes(&self) -> bool {
+        let is_odd =
+            |(at, place): (usize, &Place)| place.name != at || place.clock != HostClock::Right;
+        self.places.iter().enumerate().any(is_odd)
+    }
+
     /// Four members that talk all the time on streams which lose segments: none may be missing.
     pub fn on_streams(seed: u64, loss: Millionths) -> Self {
         const SPAN: Nanos = 20 * SECOND;
@@ -108,7 +151,7 @@ impl GroupScenario {
         };
         Self {
             settings: GroupSettings::default(),
-            places: (0..4).map(|_| place(&mut rng)).collect(),
+            places: (0..4).map(|name| Place { name, ..place(&mut rng) }).collect(),
             stream_loss: Some(loss),
             probe_loss: Some(loss),
             healed: SPAN,
@@ -163,7 +206,7 @@ impl GroupScenario {
             settings: GroupSettings::default(),
             conditions: LinkConditions::CALM,
             egress: None,
-            places: (0..count).map(|_| place(&mut rng)).collect(),
+            places: (0..count).map(|name| Place { name, ..place(&mut rng) }).collect(),
             loops_back: false,
             stream_loss: None,
             probe_loss: None,
@@ -196,7 +239,7 @@ impl GroupScenario {
 
     /// Longest time from the end of all faults to one view of all members: suspicion of members
     /// that are gone, verified, and rounds that end by their timeouts, before and after the merge.
-    pub const fn agreement_time(&self) -> Nanos {
+    pub fn agreement_time(&self) -> Nanos {
         let GroupSettings {
             heartbeat,
             hang_timeout,
@@ -206,7 +249,13 @@ impl GroupScenario {
             round_timeout,
             ..
         } = self.settings;
-        hang_timeout + verify_timeout + join_timeout + 6 * (gather + round_timeout) + 10 * heartbeat
+        let usual = hang_timeout
+            + verify_timeout
+            + join_timeout
+            + 6 * (gather + round_timeout)
+            + 10 * heartbeat;
+        // One of two ends, the other comes in, and those that it led before.
+        if self.has_namesakes() { usual + NAMESAKES } else { usual }
     }
 
     fn draw_faults(&mut self, rng: &mut SimRng, span: Nanos) {
@@ -321,6 +370,8 @@ fn draw_place(
     };
     let slow = !is_gentle && rng.percent(15);
     Place {
+        name: 0,
+        clock: HostClock::Right,
         starts: if together { rng.up_to(MILLISECOND) } else { rng.up_to(span) },
         messages,
         burst,

@@ -57,6 +57,11 @@ impl GroupWorld {
         processes.filter(|process| process.is_live()).map(|process| process.id).collect()
     }
 
+    /// Names of the members that run and do not leave.
+    pub fn live_names(&self) -> Vec<&str> {
+        self.live().iter().map(|id| &*self.oracle.log(*id).info.name).collect()
+    }
+
     /// Whether all messages were accepted that live members want to send.
     pub fn has_sent_all(&self) -> bool {
         let live = |slot: &&Slot| slot.process.as_ref().is_some_and(Process::is_live);
@@ -129,13 +134,17 @@ impl GroupWorld {
         self.slots[slot].incarnations += 1;
         let incarnation = self.slots[slot].incarnations;
         let id = MemberId(self.fabric.rng.any());
-        let started = self.fabric.now / MICROSECOND;
-        let info = MemberInfo { id, incarnation: started, name: format!("m{slot}"), port: 0 };
         let place = &self.scenario.places[slot];
+        let started = place.clock.micros(self.fabric.now, &mut self.fabric.rng);
+        let name = format!("m{}", place.name);
+        let info = MemberInfo { id, incarnation: started, name, port: 0 };
+        let former = self.slots[slot].latest_start.replace(started);
+        self.fabric.totals.early += u64::from(former >= Some(started));
         self.oracle.add(info.clone(), place.sizes, self.scenario.settings.state);
         let (settings, rng) = (&self.scenario.settings, self.fabric.rng.fork());
         let process = Process::start(settings, info, incarnation, self.fabric.now, rng);
         self.slots[slot].process = Some(process);
+        self.fabric.renew_streams(slot);
         self.fabric.note(slot, Note::Starts(id));
         self.slots[slot].sends_at = None;
         self.send_after(slot, 1);
@@ -281,6 +290,7 @@ impl GroupWorld {
         self.oracle.stable(id, process.member.stable())?;
         if out.events.contains(&OwnedEvent::Left) {
             process.running = Running::HasLeft;
+            self.fabric.totals.replaced += u64::from(!process.leaves);
         }
         for frame in &out.frames {
             process.frames[usize::from(frame.to.is_some())] += 1;

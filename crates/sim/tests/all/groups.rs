@@ -33,6 +33,7 @@ fn groups_keep_every_promise_for_long() {
     for first in seeds.clone().step_by(SLICE) {
         let end = seeds.end.min(first + SLICE as u64);
         total.add(&run_all(first..end, run::run, GroupOutcome::add));
+        total.add(&run_all(first..end, run::run_namesakes, GroupOutcome::add));
         // Not `println!`, which the test harness shows only for failures.
         _ = writeln!(
             std::io::stderr(),
@@ -41,6 +42,18 @@ fn groups_keep_every_promise_for_long() {
         );
     }
     println!("{total:?}");
+}
+
+/// One member of each name stays, and no view changes any more.
+#[test]
+fn of_members_with_one_name_one_stays_whatever_its_clock() {
+    let seeds = seeds(0..500);
+    let all = seeds.end - seeds.start >= 500;
+    let total = run_all(seeds, run::run_namesakes, GroupOutcome::add);
+    println!("{total:?}");
+    if all {
+        assert!(total.early > 300 && total.replaced > 100, "{total:?}");
+    }
 }
 
 #[test]
