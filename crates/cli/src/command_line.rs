@@ -33,7 +33,7 @@ pub(crate) fn with_joined_values(words: Vec<OsString>, all: &Command) -> Vec<OsS
     for word in words {
         let text = word.to_str().unwrap_or_default();
         let is_negative =
-            text.starts_with('-') && text[1..].starts_with(|c| matches!(c, '0'..='9'));
+            text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_digit());
         if takes_value
             && is_negative
             && let Some(option) = joined.last_mut()

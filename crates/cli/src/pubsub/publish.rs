@@ -96,7 +96,7 @@ fn publish(
             break;
         }
         *sent += 1;
-        if *sent % IDLE_INTERVAL == 0 {
+        if sent.is_multiple_of(IDLE_INTERVAL) {
             target.idle(refused);
         }
         if let Some(pace) = &mut pace {
