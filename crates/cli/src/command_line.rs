@@ -109,15 +109,16 @@ pub(crate) fn with_range(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Arg;
+    use clap::{Arg, ArgAction};
 
     fn command() -> Command {
         let option = |long: &'static str| Arg::new(long).long(long);
-        let inner = Command::new("ls").arg(Arg::new("one").short('1').num_args(0)).args([
-            option("count").short('n').alias("number").value_parser(clap::value_parser!(u64)),
-            option("json").num_args(0),
-            option("few").value_parser(clap::value_parser!(u64).range(1..=9)),
-        ]);
+        let inner =
+            Command::new("ls").arg(Arg::new("one").short('1').action(ArgAction::SetTrue)).args([
+                option("count").short('n').alias("number").value_parser(clap::value_parser!(u64)),
+                option("json").action(ArgAction::SetTrue),
+                option("few").value_parser(clap::value_parser!(u64).range(1..=9)),
+            ]);
         Command::new("lanecast").subcommand(inner)
     }
 

@@ -23,7 +23,24 @@ fn heading_within<const N: usize>(parts: [String; N], columns: usize) -> String 
     if width(&line) <= columns {
         return line;
     }
-    parts().flat_map(|part| wrap(part, columns)).collect::<Vec<_>>().join("\n")
+    let lines = parts().flat_map(|part| wrap(part, columns));
+    lines.flat_map(|line| broken(&line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines of at most `columns`, broken at any blank: the number of a session is no quantity, which
+/// stays beside its unit.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Room beside the first column, of `lead` characters, in a table whose columns are stacked.
@@ -143,7 +160,10 @@ mod tests {
         let parts = || ["a session".to_owned(), String::new(), "(pid 7 name)".to_owned()];
         assert_eq!(heading_within(parts(), 23), "a session  (pid 7 name)");
         assert_eq!(heading_within(parts(), 22), "a session\n(pid 7 name)");
-        assert_eq!(heading_within(parts(), 8), "a\nsession\n(pid 7 name)");
+        assert_eq!(heading_within(parts(), 8), "a\nsession\n(pid 7\nname)");
+        let session = ["subscriber 08271b46f8a5ad11 ru 127.0.0.1:58741".to_owned()];
+        let lines = "subscriber 08271b46f8a5ad11 ru\n127.0.0.1:58741";
+        assert_eq!(heading_within(session, 40), lines);
     }
 
     #[test]

@@ -26,10 +26,6 @@ use std::time::Instant;
 /// has left, or when [`FailoverSettings`] allow no longer wait. The numbers of the next stream,
 /// after `Left`, may begin anew.
 ///
-/// A poll may come to a source only after the end of all others. If that brings a number beyond
-/// theirs, it sends the same stream. If it brings earlier ones alone, until it leaves or for the
-/// patience, it is the next stream, and is told as that.
-///
 /// The number is that of the publisher, if all of them publish the same messages from the first on;
 /// or what the function finds in the message: then a restarted publisher goes on with its numbers.
 /// The subscriber has to deliver in the order of publication.
@@ -77,18 +73,12 @@ struct Merged {
     stream: Option<Stream>,
     /// The last source has left, for this reason; it is told after the messages that are held.
     left: Option<CloseReason>,
-    /// The reason for which those had left that were there before the sources in doubt.
-    left_before: Option<CloseReason>,
-    /// Topic of the next stream, which has begun and is to be told.
-    next_topic: Option<String>,
 }
 
 impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
     /// Merges the streams of `subscriber`, whose messages have the numbers that `number` gives.
     pub fn new(subscriber: S, settings: FailoverSettings, number: N) -> Self {
-        let merge = Merge::new(settings);
-        let (left, left_before) = (None, None);
-        let merged = Merged { merge, stream: None, left, left_before, next_topic: None };
+        let merged = Merged { merge: Merge::new(settings), stream: None, left: None };
         Self { subscriber, number, merged, work: 0 }
     }
 
@@ -109,8 +99,7 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
             events += merged.release(limit.saturating_sub(events), &mut handler);
             // Otherwise a source may have joined beside the last one, and come with the next poll.
             if found < asked && events < limit {
-                let ended = merged.end(limit - events, &mut handler);
-                (events, *work) = (events + ended, *work + ended);
+                events += merged.end(&mut handler);
             }
         }
         events
@@ -119,9 +108,7 @@ impl<S: Subscribe, N: FnMut(&Message<'_>) -> u64> Failover<S, N> {
     /// Waits for the next event by the subscriber's strategy, unless the last poll found something.
     pub fn wait(&mut self) {
         let longest = self.subscriber.longest_wait();
-        let (merge, now) = (&self.merged.merge, Instant::now());
-        let left = merge.patience_left(now).into_iter().chain(merge.doubt_left(now)).min();
-        let left = left.unwrap_or(longest);
+        let left = self.merged.merge.patience_left(Instant::now()).unwrap_or(longest);
         self.subscriber.wait_at_most(self.work, left.min(longest));
     }
 
@@ -140,55 +127,14 @@ impl Merged {
     /// Delivers messages that were held and losses, as far as their turn has come.
     fn release(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
         let mut events = 0;
-        if self.merge.is_in_doubt() && self.merge.sources() > 0 {
-            self.begin_next();
-        }
-        if self.next_topic.is_some() {
-            events += self.tell_next(limit, handler);
-        }
-        // With the limit reached the next stream may still be untold.
         while events < limit && self.release_one(handler) {
             events += 1;
         }
         events
     }
 
-    /// Begins the next stream, if sources that were in doubt send that.
-    #[cold]
-    fn begin_next(&mut self) {
-        if self.merge.begin_next(Instant::now()) {
-            self.next_topic = self.stream.as_ref().map(|stream| stream.topic.clone());
-        }
-    }
-
-    /// Tells the end of the stream before, then the beginning of the next one.
-    #[cold]
-    fn tell_next(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        let mut events = 0;
-        if events < limit
-            && let Some(why) = self.left_before.take()
-            && let Some(stream) = self.stream.take()
-        {
-            events += 1;
-            handler(Event::Left(&stream, why));
-        }
-        if events < limit
-            && let Some(topic) = self.next_topic.take()
-        {
-            events += 1;
-            handler(Event::Joined(self.stream.insert(merged(topic))));
-        }
-        events
-    }
-
     /// Tells the end, after all that was held, if the last source has left.
-    fn end(&mut self, limit: usize, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        if self.merge.sources() == 0 && self.merge.is_in_doubt() {
-            self.begin_next();
-            if self.next_topic.is_some() {
-                return self.release(limit, handler);
-            }
-        }
+    fn end(&mut self, handler: &mut impl FnMut(Event<'_>)) -> usize {
         if self.merge.sources() == 0
             && let Some(why) = self.left.take()
             && let Some(stream) = self.stream.take()
@@ -262,10 +208,6 @@ impl Merged {
                 }
             }
             Admission::Duplicate => {}
-            Admission::Doubtful => {
-                // One that is overwritten meanwhile counts all the same: it may have to be told.
-                self.merge.keep(number, message.to_vec().ok().map(Vec::into_boxed_slice));
-            }
         }
         let mut events = 0;
         // At once: the poll of the subscriber may bring any number of messages.
@@ -276,25 +218,18 @@ impl Merged {
     }
 
     fn join(&mut self, source: &Stream, handler: &mut impl FnMut(Event<'_>)) -> usize {
-        // The others may have left before the same poll came to this one, which sent beside them,
-        // or takes their place: its messages will tell.
-        let left = self.left.take();
-        if !self.merge.is_in_doubt() {
-            self.left_before = left;
-        }
-        self.merge.join(key(source), Instant::now());
+        // The others may have left before the same poll came to this one, which sent beside them.
+        self.left = None;
+        self.merge.join(key(source));
         if self.stream.is_some() {
             return 0;
         }
-        handler(Event::Joined(self.stream.insert(merged(source.topic.clone()))));
+        let topic = source.topic.clone();
+        let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
+        let merged = Stream { session, topic, topic_id, pid: 0, source };
+        handler(Event::Joined(self.stream.insert(merged)));
         1
     }
-}
-
-/// Description of a merged stream.
-fn merged(topic: String) -> Stream {
-    let (session, topic_id, source) = (SessionId(0), TopicId::FIRST, "failover".to_owned());
-    Stream { session, topic, topic_id, pid: 0, source }
 }
 
 impl<S, N> fmt::Debug for Failover<S, N> {

@@ -9,7 +9,8 @@ use std::os::unix::process::CommandExt;
 fn an_interrupted_demonstration_leaves_no_directories_behind() {
     for (signal, to_all) in [("TERM", false), ("HUP", true), ("INT", true)] {
         let stage = Stage::new();
-        let mut command = stage.lanecast("demo --seconds 60 --rate 1000 --lines 1000 --orders 0");
+        let line = "demo --seconds 60 --rate 1000 --lines 1000 --orders 0";
+        let mut command = stage.lanecast_at_terminal(line);
         command.process_group(0);
         let demo = crate::run::Run::start(command);
         let child = || children(demo.pid());

@@ -74,7 +74,7 @@ fn members_without_a_name_live_side_by_side_and_one_that_is_replaced_ends() {
 fn groups_are_listed_with_members_and_views() {
     let stage = Stage::new();
     let nothing = stage.run("group ls --for 1ms");
-    assert!(nothing.refused(1).contains("no group has a member on this host"), "{nothing:?}");
+    assert!(nothing.refused(1).contains("no program of this host takes part"), "{nothing:?}");
     let [ann, ben] = members(&stage, [("ann", ""), ("ben", "")]);
     // A heartbeat may be late on a busy machine.
     let listed = wait_for("both in the list", || {

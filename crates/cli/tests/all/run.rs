@@ -64,6 +64,22 @@ impl Stage {
         Run::start(command)
     }
 
+    /// [`lanecast`](Self::lanecast) as a terminal starts it: the tests may run under `nohup`, and
+    /// their children would ignore SIGHUP then.
+    pub(crate) fn lanecast_at_terminal(&self, line: &str) -> Command {
+        let program = self.lanecast(line);
+        let mut command = self.command("env");
+        command.arg("--default-signal=HUP").arg(program.get_program()).args(program.get_args());
+        command
+    }
+
+    /// [`start`](Self::start) as a terminal starts it.
+    pub(crate) fn start_at_terminal(&self, line: &str) -> Run {
+        let mut command = self.lanecast_at_terminal(line);
+        command.stdin(Stdio::piped());
+        Run::start(command)
+    }
+
     /// Runs `lanecast` with the words of `line`, without input, to its end.
     pub(crate) fn run(&self, line: &str) -> Done {
         Run::start(self.lanecast(line)).finish()

@@ -60,8 +60,8 @@ fn sessions(stage: &Stage) -> usize {
 #[test]
 fn a_terminal_that_hangs_up_ends_programs_in_order() {
     let stage = Stage::new();
-    let subscriber = stage.start("sub topic");
-    let mut publisher = stage.start("pub topic --wait-subscribers 1");
+    let subscriber = stage.start_at_terminal("sub topic");
+    let mut publisher = stage.start_at_terminal("pub topic --wait-subscribers 1");
     publisher.feed("a\nb\n");
     subscriber.until_out("b\n");
     publisher.signal("HUP");
@@ -81,7 +81,7 @@ fn a_terminal_that_hangs_up_ends_programs_in_order() {
         ("perf sub", ""),
         ("resolve --listen 127.0.0.1:0", "listening"),
     ] {
-        let run = stage.start(line);
+        let run = stage.start_at_terminal(line);
         // Those that print nothing at first are in order from their first file on.
         match ready {
             "" => wait_for("its handlers", || handles_hangup(run.pid()).then_some(())),

@@ -169,6 +169,8 @@ fn a_store_of_another_version_is_refused_in_words() {
 #[test]
 fn administration_is_refused_in_words() {
     let stage = Stage::new();
+    // Without a domain there is nothing to administer.
+    std::fs::create_dir(stage.path("domain")).unwrap();
     let cases = [
         ("ls a.b", "without dots"),
         ("ls nothing --for 100ms", "nothing did not answer"),

@@ -5,7 +5,7 @@
 //! comes, cannot come, or has had its time; what is kept is bounded. Time is an argument.
 
 use lanecast_transport::{SessionId, Stream, TopicId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,6 @@ pub(super) enum Admission {
     Ahead,
     /// Dropped: a copy has come before.
     Duplicate,
-    /// A copy, or a message of the next stream: [`keep`](Merge::keep) it until that is known.
-    Doubtful,
 }
 
 /// Something whose turn has come.
@@ -86,26 +84,6 @@ impl Source {
     }
 }
 
-/// Sources that joined after all others had left, before that end was told. They send the stream
-/// on, as copies that lagged, or the next stream, with numbers that begin anew; their first message
-/// beyond those of the stream shows the former.
-#[derive(Debug)]
-struct Doubt {
-    since: Instant,
-    /// Lowest number of their messages, and how many came.
-    first: u64,
-    count: u64,
-    /// The latest of these messages, in their order, as many as may wait.
-    kept: VecDeque<(u64, Box<[u8]>)>,
-    kept_bytes: usize,
-}
-
-impl Doubt {
-    const fn new(since: Instant) -> Self {
-        Self { since, first: u64::MAX, count: 0, kept: VecDeque::new(), kept_bytes: 0 }
-    }
-}
-
 /// State of a merged stream.
 #[derive(Debug)]
 pub(super) struct Merge {
@@ -122,7 +100,6 @@ pub(super) struct Merge {
     held_bytes: usize,
     /// The missing number, and since when it is missed.
     missing: Option<(u64, Instant)>,
-    doubt: Option<Doubt>,
     counters: FailoverCounters,
 }
 
@@ -137,7 +114,6 @@ impl Merge {
             held: BTreeMap::new(),
             held_bytes: 0,
             missing: None,
-            doubt: None,
             counters: FailoverCounters::default(),
         }
     }
@@ -151,16 +127,8 @@ impl Merge {
         self.sources.len()
     }
 
-    /// Whether it is open if the sources send this stream or the next one.
-    pub(super) const fn is_in_doubt(&self) -> bool {
-        self.doubt.is_some()
-    }
-
     /// A source is there.
-    pub(super) fn join(&mut self, source: SourceKey, now: Instant) {
-        if self.sources.is_empty() && self.next.is_some() {
-            self.doubt.get_or_insert(Doubt::new(now));
-        }
+    pub(super) fn join(&mut self, source: SourceKey) {
         self.sources.push(Source::new(source));
     }
 
@@ -168,9 +136,6 @@ impl Merge {
     pub(super) fn leave(&mut self, source: SourceKey) {
         let Some(at) = self.sources.iter().position(|known| known.key == source) else { return };
         let Source { position, unplaced, .. } = self.sources.swap_remove(at);
-        if self.next.is_some_and(|next| position >= next) {
-            self.send_on();
-        }
         let mut range = position..position;
         // Another source's difference may be a wrong guess: never more than the source has lost.
         if let Some(Range { start, end }) = unplaced {
@@ -188,41 +153,6 @@ impl Merge {
     pub(super) fn reset(&mut self) {
         let counters = self.counters;
         *self = Self { counters, ..Self::new(self.settings) };
-    }
-
-    /// The sources in doubt send this stream: what was kept are copies.
-    fn send_on(&mut self) {
-        if let Some(doubt) = self.doubt.take() {
-            self.counters.duplicates += doubt.count;
-        }
-    }
-
-    /// Begins the next stream, if the sources in doubt send that: if they have brought none but old
-    /// numbers, and have either all left or been there for as long as messages may wait. Returns
-    /// whether it has begun, with the messages that were kept.
-    pub(super) fn begin_next(&mut self, now: Instant) -> bool {
-        let Some(doubt) = &self.doubt else { return false };
-        let is_over =
-            self.sources.is_empty() || now.duration_since(doubt.since) >= self.settings.patience;
-        let passed = self.sources.iter().map(|source| source.position).max().unwrap_or(0);
-        if !is_over || doubt.count == 0 || self.next.is_some_and(|next| passed >= next) {
-            return false;
-        }
-        let (doubt, sources, offset) =
-            (self.doubt.take(), std::mem::take(&mut self.sources), self.offset);
-        self.reset();
-        (self.sources, self.offset) = (sources, offset);
-        if let Some(doubt) = doubt {
-            self.next = Some(doubt.first);
-            for (number, bytes) in doubt.kept {
-                if let Some(copy) = self.held.insert(number, bytes) {
-                    self.held_bytes -= copy.len();
-                    self.counters.duplicates += 1;
-                }
-                self.held_bytes += self.held.get(&number).map_or(0, |bytes| bytes.len());
-            }
-        }
-        true
     }
 
     /// A source has lost `count` messages, of the publisher's number `first` on.
@@ -253,11 +183,6 @@ impl Merge {
             }
         }
         let next = *self.next.get_or_insert(begin);
-        if number >= next {
-            self.send_on();
-        } else if self.doubt.is_some() {
-            return Admission::Doubtful;
-        }
         if number < next || self.held.contains_key(&number) {
             self.counters.duplicates += 1;
             return Admission::Duplicate;
@@ -274,21 +199,6 @@ impl Merge {
     pub(super) fn hold(&mut self, number: u64, bytes: Box<[u8]>) {
         self.held_bytes += bytes.len();
         self.held.insert(number, bytes);
-    }
-
-    /// Keeps a message of which it is open if it is a copy; only the latest ones if there are many.
-    pub(super) fn keep(&mut self, number: u64, bytes: Option<Box<[u8]>>) {
-        let FailoverSettings { held_messages, held_bytes, .. } = self.settings;
-        let Some(doubt) = &mut self.doubt else { return };
-        (doubt.first, doubt.count) = (doubt.first.min(number), doubt.count + 1);
-        if let Some(bytes) = bytes {
-            doubt.kept_bytes += bytes.len();
-            doubt.kept.push_back((number, bytes));
-        }
-        while doubt.kept.len() > held_messages || doubt.kept_bytes > held_bytes {
-            let Some((_, bytes)) = doubt.kept.pop_front() else { break };
-            doubt.kept_bytes -= bytes.len();
-        }
     }
 
     /// Whether more waits than the settings allow.
@@ -342,15 +252,6 @@ impl Merge {
         let is_missed = self.next == Some(missing) && !self.held.is_empty();
         is_missed.then(|| self.settings.patience.saturating_sub(now.duration_since(since)))
     }
-
-    /// Time until [`begin_next`](Self::begin_next) may begin the next stream.
-    pub(super) fn doubt_left(&self, now: Instant) -> Option<Duration> {
-        let doubt = self.doubt.as_ref().filter(|doubt| doubt.count > 0)?;
-        let passed = self.sources.iter().map(|source| source.position).max().unwrap_or(0);
-        let is_behind = self.next.is_some_and(|next| passed < next);
-        let left = self.settings.patience.saturating_sub(now.duration_since(doubt.since));
-        is_behind.then_some(left)
-    }
 }
 
 #[cfg(test)]
@@ -373,9 +274,8 @@ mod tests {
     impl Merged {
         fn of(sources: &[SourceKey], settings: FailoverSettings) -> Self {
             let mut merge = Merge::new(settings);
-            let now = Instant::now();
-            sources.iter().for_each(|source| merge.join(*source, now));
-            Self { merge, read: Vec::new(), lost: Vec::new(), now }
+            sources.iter().for_each(|source| merge.join(*source));
+            Self { merge, read: Vec::new(), lost: Vec::new(), now: Instant::now() }
         }
 
         fn hear(&mut self, source: SourceKey, number: u64) {
@@ -383,7 +283,6 @@ mod tests {
                 Admission::Next => self.read.push(number),
                 Admission::Ahead => self.merge.hold(number, vec![0; 10].into()),
                 Admission::Duplicate => {}
-                Admission::Doubtful => self.merge.keep(number, Some(vec![0; 10].into())),
             }
             self.release();
         }
@@ -461,7 +360,7 @@ mod tests {
         let mut merged = Merged::of(&[A], FailoverSettings::default());
         (0..3).for_each(|number| merged.hear(A, number));
         merged.leave(A);
-        merged.merge.join(B, merged.now);
+        merged.merge.join(B);
         [1, 2, 3, u64::MAX].into_iter().for_each(|number| merged.hear(B, number));
         assert_eq!((merged.read.as_slice(), merged.lost.len()), (&[0, 1, 2, 3][..], 0));
     }

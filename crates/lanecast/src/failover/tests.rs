@@ -176,44 +176,6 @@ fn a_source_that_a_poll_comes_to_after_the_others_end_brings_nothing_twice() {
 }
 
 #[test]
-fn a_source_that_brings_old_numbers_alone_is_the_next_stream() {
-    let begin = [(0, Joined), (0, Sent(0)), (0, Sent(1)), (0, Sent(2)), (0, CLOSED)];
-    let restarted = [(1, Joined), (1, Sent(0)), (1, Sent(1)), (1, CLOSED)];
-    let first = [Joined, Sent(0), Sent(1), Sent(2), CLOSED];
-    let read = [&first[..], &[Joined, Sent(0), Sent(1), CLOSED][..]].concat();
-    for limit in [1, 2, 3, 4, 5, 100] {
-        let read_now = merged(&[&begin[..], &restarted[..]].concat(), [0; 2], limit);
-        assert_eq!(read_now, read, "limit {limit}");
-    }
-    // A copy that ends with the same number is none.
-    let copy = [(1, Joined), (1, Sent(1)), (1, Sent(2)), (1, CLOSED)];
-    assert_eq!(merged(&[&begin[..], &copy[..]].concat(), [0; 2], 100), first);
-}
-
-#[test]
-fn a_live_source_of_old_numbers_is_the_next_stream_after_the_patience() {
-    let first = (0..10).map(|number| (0, Sent(number)));
-    let restarted = (0..6).map(|number| (1, Sent(number)));
-    let events = [(0, Joined)].into_iter().chain(first).chain([(0, CLOSED), (1, Joined)]);
-    let patience = Duration::ZERO;
-    // All are kept, or the latest alone: the others are told as lost.
-    for (held_messages, lost) in [(6, None), (2, Some(Lost(0, 4)))] {
-        let settings = FailoverSettings { patience, held_messages, ..FailoverSettings::default() };
-        let source = listed(events.clone().chain(restarted.clone()));
-        let mut feed = Failover::new(source, settings, |message| message.number());
-        let mut read = Vec::new();
-        for _ in 0..3 {
-            feed.poll(100, |event| read.push(happening(&event)));
-        }
-        let mut expected: Vec<_> = [Joined].into_iter().chain((0..10).map(Sent)).collect();
-        expected.extend([CLOSED, Joined].into_iter().chain(lost));
-        expected.extend((if lost.is_some() { 4..6 } else { 0..6 }).map(Sent));
-        assert_eq!(read, expected);
-        assert_eq!((feed.sources(), feed.counters().duplicates), (1, 0));
-    }
-}
-
-#[test]
 fn a_handler_that_panics_in_the_end_leaves_the_next_stream_whole() {
     let first = [(0, Joined), (0, Sent(0)), (0, Sent(1)), (0, CLOSED), (0, Nothing)];
     let next = [(1, Joined), (1, Sent(0)), (1, Sent(1)), (1, CLOSED)];
