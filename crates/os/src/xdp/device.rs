@@ -20,8 +20,11 @@ use std::time::{Duration, Instant};
 const HEADROOM: usize = 256;
 /// The longest Ethernet header: with a VLAN tag.
 const ETHERNET_MAX: usize = 18;
-/// Longest time in which the kernel releases the queues of a process that has ended.
-const RELEASE_MAX: Duration = Duration::from_secs(1);
+/// Longest wait for a program that is attached to be detached.
+const DETACH_MAX: Duration = Duration::from_secs(1);
+/// Longest time in which the kernel releases the queues of a process that has ended; on a busy
+/// machine its worker has been seen to take more than a second.
+const RELEASE_MAX: Duration = Duration::from_secs(10);
 /// Time between two attempts to take queues that are in use.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -143,14 +146,14 @@ impl XdpDevice {
         };
         // The kernel releases the queues of a process that ended in the background, without a sign,
         // so a successor finds them in use for a moment.
-        let deadline = Instant::now() + RELEASE_MAX;
+        let begin = Instant::now();
         let device = loop {
             match Self::create(interface, namespace, frame_bytes, options) {
                 Ok(device) => break Arc::new(device),
-                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                Err(failure) if begin.elapsed() < failure.patience() => {
                     std::thread::sleep(RELEASE_INTERVAL);
                 }
-                Err(error) => return Err(classify(interface, error)),
+                Err(failure) => return Err(classify(interface, failure.into_error())),
             }
         };
         devices.push(Arc::downgrade(&device));
@@ -162,7 +165,7 @@ impl XdpDevice {
         namespace: u64,
         frame_bytes: usize,
         options: XdpOptions,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, Failure> {
         let mac = hardware_address(&interface.name)?;
         let count = receive_queues(&interface.name).clamp(1, QUEUES_MAX);
         let sizes = (size_of::<PortKey>() as u32, size_of::<u32>() as u32);
@@ -174,7 +177,7 @@ impl XdpDevice {
         let (link, attachment) =
             match bpf::attach(program.as_fd(), interface.index, Attachment::Driver) {
                 Ok(link) => (link, Attachment::Driver),
-                Err(error) if is_busy(&error) => return Err(error),
+                Err(error) if is_busy(&error) => return Err(error.into()),
                 Err(_) => {
                     let kind = Attachment::Generic;
                     (bpf::attach(program.as_fd(), interface.index, kind)?, kind)
@@ -186,7 +189,8 @@ impl XdpDevice {
         let flags = libc::XDP_USE_NEED_WAKEUP | copy;
         let mut queues = Vec::new();
         for index in 0..count {
-            queues.push(Queue::open(&memory, interface.index, index, flags, queues.first())?);
+            let queue = Queue::open(&memory, interface.index, index, flags, queues.first());
+            queues.push(queue.map_err(Failure::Queue)?);
         }
         let mode = XdpMode {
             in_driver: attachment == Attachment::Driver,
@@ -298,6 +302,36 @@ impl XdpDevice {
 
     fn ports(&self) -> MutexGuard<'_, Ports> {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Failure of an attempt to take an interface.
+enum Failure {
+    /// A queue, after the program was attached: no other process has the interface any more.
+    Queue(io::Error),
+    Other(io::Error),
+}
+
+impl Failure {
+    /// Time since the first attempt within which another one may succeed.
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Queue(error) if is_busy(error) => RELEASE_MAX,
+            Self::Other(error) if is_busy(error) => DETACH_MAX,
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn into_error(self) -> io::Error {
+        match self {
+            Self::Queue(error) | Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Other(error)
     }
 }
 
