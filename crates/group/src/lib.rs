@@ -33,6 +33,7 @@ mod telemetry;
 mod turn;
 mod wakeup;
 mod watch;
+mod watchers;
 
 pub use error::{JoinError, NameError};
 pub use group::Group;

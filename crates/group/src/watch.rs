@@ -10,12 +10,12 @@
 //!
 //! All sockets are non-blocking and are looked at in the application's polls, every [`INTERVAL`].
 
+use crate::watchers::Watchers;
 use lanecast_membership::{MemberId, Nanos};
 use lanecast_os::epoll::Epoll;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_wire::group::watch::{
-    WATCH_ANSWER, WATCH_GREETING, WATCH_PROBE, WatchedBytes, WatchedStream, are_probes,
-    watch_greeting,
+    WATCH_GREETING, WATCH_PROBE, WatchedBytes, WatchedStream, watch_greeting,
 };
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -26,8 +26,6 @@ use std::time::Duration;
 pub(crate) const INTERVAL: Nanos = 20_000_000;
 /// Time between two attempts to connect.
 const RETRY: Nanos = 500_000_000;
-/// Most connections of other members; further ones are closed without a greeting.
-const WATCHERS_MAX: usize = 1_024;
 /// Connections accepted in one look.
 const ACCEPTS_MAX: usize = 16;
 const BACKLOG: u32 = 64;
@@ -36,7 +34,7 @@ const ACCEPT_PAUSE: Nanos = 100_000_000;
 /// Idle time after which the kernel probes: keeps routers from forgetting the connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Bytes read at a time: a greeting, probes or answers.
-const READ_MAX: usize = 64;
+pub(crate) const READ_MAX: usize = 64;
 const LISTENER: u64 = 0;
 
 /// News of a watched member.
@@ -55,8 +53,8 @@ pub(crate) struct Watch {
     address: SocketAddr,
     greeting: [u8; WATCH_GREETING],
     set: Epoll,
-    /// Connections of members that watch this one, by key.
-    watchers: Vec<(u64, TcpStream)>,
+    /// Connections of members that watch this one.
+    watchers: Watchers,
     peers: Vec<Peer>,
     last_key: u64,
     due: Nanos,
@@ -95,7 +93,7 @@ impl Watch {
             address,
             greeting: watch_greeting(id.0),
             set,
-            watchers: Vec::new(),
+            watchers: Watchers::default(),
             peers: Vec::new(),
             last_key: LISTENER,
             due: 0,
@@ -175,11 +173,8 @@ impl Watch {
         for &key in &ready {
             if key == LISTENER {
                 self.accept(now);
-            } else if let Some(at) = self.watchers.iter().position(|(it, _)| *it == key) {
-                if !answer(&self.watchers[at].1) {
-                    self.watchers.swap_remove(at);
-                }
-            } else if let Some(peer) = self.peers.iter_mut().find(|peer| peer.is(key))
+            } else if !self.watchers.look(key)
+                && let Some(peer) = self.peers.iter_mut().find(|peer| peer.is(key))
                 && let Some(event) = peer.read(now)
             {
                 told(peer.id, event);
@@ -190,8 +185,8 @@ impl Watch {
 
     fn accept(&mut self, now: Nanos) {
         for _ in 0..ACCEPTS_MAX {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let (stream, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The other side has gone while it waited: the next one is tried.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
@@ -204,7 +199,7 @@ impl Watch {
                     return;
                 }
             };
-            if self.watchers.len() >= WATCHERS_MAX || tcp::tune(&stream, &options()).is_err() {
+            if tcp::tune(&stream, &options()).is_err() {
                 continue;
             }
             self.last_key += 1;
@@ -213,7 +208,8 @@ impl Watch {
             if self.set.add(stream.as_fd(), self.last_key).is_ok()
                 && matches!((&stream).write(&self.greeting), Ok(WATCH_GREETING))
             {
-                self.watchers.push((self.last_key, stream));
+                let members = self.peers.iter().map(|peer| peer.address.ip());
+                self.watchers.add(self.last_key, from.ip(), stream, members);
             }
         }
     }
@@ -248,7 +244,7 @@ impl Peer {
                     let _ = tcp::tune(stream, &options());
                     return None;
                 }
-                // Another program, or another member, has this port.
+                // Another program, or another member, has this port; or it made room.
                 WatchedBytes::Foreign => false,
             },
             Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
@@ -260,20 +256,6 @@ impl Peer {
         }
         self.state = PeerState::Waiting(now.saturating_add(RETRY));
         None
-    }
-}
-
-/// Answers a watcher's probes; false if the connection has ended, or brings anything else.
-fn answer(mut stream: &TcpStream) -> bool {
-    let mut probes = [0; READ_MAX];
-    match stream.read(&mut probes) {
-        Ok(count @ 1..) if are_probes(&probes[..count]) => {
-            // A watcher that reads no answers gets no more of them.
-            drop(stream.write(&[WATCH_ANSWER]));
-            true
-        }
-        Ok(_) => false,
-        Err(error) => error.kind() == ErrorKind::WouldBlock,
     }
 }
 
@@ -431,14 +413,14 @@ mod tests {
         now += ACCEPT_PAUSE - INTERVAL;
         watch.poll(now, |_, _| ());
         watch.set.wait(Some(Duration::ZERO), &mut ready).unwrap();
-        assert!(ready.is_empty() && watch.watchers.is_empty(), "the pause goes on");
+        assert_eq!((ready.len(), watch.watchers.len()), (0, 0), "the pause goes on");
         run(&mut now, &mut [&mut watch], |_| true);
         run(&mut now, &mut [&mut watch], |_| true);
         assert_eq!(watch.watchers.len(), 1);
     }
 
     #[test]
-    fn strangers_that_write_or_flood_are_closed_and_bounded() {
+    fn strangers_that_write_are_closed() {
         let mut watch = Watch::open(LOOPBACK, MemberId(9)).unwrap();
         let mut now = 0;
         let mut stranger = TcpStream::connect(watch.address).unwrap();
@@ -452,7 +434,67 @@ mod tests {
         });
         run(&mut now, &mut [&mut watch], |_| answered.is_finished());
         assert_eq!(answered.join().unwrap(), (watch_greeting(9), 0));
-        assert!(watch.watchers.is_empty());
+        assert_eq!(watch.watchers.len(), 0);
+    }
+
+    /// Connects `count` strangers from `from`, which say nothing, and has them all accepted.
+    fn strangers(
+        watch: &mut Watch,
+        now: &mut Nanos,
+        from: [u8; 4],
+        count: usize,
+    ) -> Vec<TcpStream> {
+        let connect = |_| tcp::connect(Some(IpAddr::from(from)), watch.address).unwrap();
+        let all: Vec<TcpStream> = (0..count).map(connect).collect();
+        let is_greeted = |stream: &TcpStream| stream.peek(&mut [0; 1]).is_ok();
+        run(now, &mut [watch], |_| all.iter().all(is_greeted));
+        all
+    }
+
+    #[test]
+    fn a_host_of_idle_strangers_takes_no_place_of_others() {
+        let (a, b) = (MemberId(1), MemberId(2));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let mut far = Watch::open(LOOPBACK, b).unwrap();
+        near.set_peers([(b, far.address)].into_iter());
+        far.set_peers([(a, near.address)].into_iter());
+        let mut now = 0;
+        while !is_greeted(&near) {
+            run(&mut now, &mut [&mut near, &mut far], |_| true);
+        }
+        let mut idle = Vec::new();
+        for _ in 0..5 {
+            idle.extend(strangers(&mut far, &mut now, [127, 0, 0, 2], 10));
+        }
+        // One of the member, and those of one host beyond members.
+        assert_eq!(far.watchers.len(), 1 + 16);
+        idle.extend(strangers(&mut far, &mut now, [127, 0, 0, 3], 3));
+        assert_eq!(far.watchers.len(), 1 + 16 + 3);
+        run(&mut now, &mut [&mut near], |_| true);
+        assert!(is_greeted(&near), "the member keeps its place");
+    }
+
+    #[test]
+    fn a_watcher_that_gives_way_tells_no_crash_and_connects_again() {
+        let (a, b) = (MemberId(1), MemberId(2));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let mut far = Watch::open(LOOPBACK, b).unwrap();
+        near.set_peers([(b, far.address)].into_iter());
+        let mut now = 0;
+        // Not known there as a member, and the oldest of its host.
+        while !is_greeted(&near) {
+            run(&mut now, &mut [&mut near, &mut far], |_| true);
+        }
+        near.probe(b);
+        let _idle = [(); 2].map(|()| strangers(&mut far, &mut now, [127, 0, 0, 1], 16));
+        let told = |_: MemberId, event| assert_eq!(event, WatchEvent::Answered);
+        for greeted in [false, true] {
+            while is_greeted(&near) != greeted {
+                now += INTERVAL;
+                near.poll(now, told);
+                far.poll(now, |_, _| ());
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub const WATCH_GREETING: usize = 16;
 pub const WATCH_PROBE: u8 = b'?';
 /// The listener's byte, which answers all probes that it has read.
 pub const WATCH_ANSWER: u8 = b'!';
+/// The listener's byte before it closes a connection to make room: the end is no crash then.
+pub const WATCH_DISMISSAL: u8 = b'-';
 /// Tag of a greeting.
 pub const WATCH_TAG: [u8; 8] = *b"lc-watc2";
 
@@ -40,7 +42,7 @@ pub enum WatchedBytes {
     Greeted,
     /// The member has answered a probe.
     Answered,
-    /// Nothing that this member sends: the connection is another program's, or another member's.
+    /// The connection is another program's, another member's, or dismissed.
     Foreign,
 }
 
@@ -81,8 +83,9 @@ mod tests {
         let page = include_str!("../../../../docs/protocol/group.md");
         assert!(page.contains("a greeting of 16 bytes: `lc-watc2` in ASCII, and its member id"));
         assert!(page.contains("the byte 63 (`?`)") && page.contains("33 (`!`)"));
+        assert!(page.contains("the byte 45 (`-`)"));
         assert_eq!(&watch_greeting(0x0102), b"lc-watc2\x02\x01\0\0\0\0\0\0");
-        assert_eq!((WATCH_PROBE, WATCH_ANSWER), (63, 33));
+        assert_eq!((WATCH_PROBE, WATCH_ANSWER, WATCH_DISMISSAL), (63, 33, 45));
     }
 
     #[test]
@@ -96,6 +99,7 @@ mod tests {
             assert!(stream.is_greeted());
             assert_eq!(stream.read(b"!!"), WatchedBytes::Answered);
             assert_eq!(stream.read(b"!?"), WatchedBytes::Foreign);
+            assert_eq!(stream.read(&[WATCH_ANSWER, WATCH_DISMISSAL]), WatchedBytes::Foreign);
         }
     }
 
