@@ -155,7 +155,7 @@ impl<T: Transport> Group<T> {
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(Event<'_>)) -> usize {
         let now = self.now();
         // Before the handlers run: the others can read meanwhile.
-        self.links.end_turn();
+        self.links.end_turn(now);
         let Self { member, subscriber, links, pending, addresses, seen_view, wakeup, .. } = self;
         let (has_view, has_left) = (&mut self.has_view, &mut self.has_left);
         let (was_evicted, foreign_frames) = (&mut self.was_evicted, &mut self.foreign_frames);

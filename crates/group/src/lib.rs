@@ -22,6 +22,7 @@
 mod error;
 mod group;
 mod links;
+mod member_links;
 mod name;
 mod observer;
 mod options;

@@ -1,17 +1,14 @@
 //! Publishers of a member: one to all members, and one to each that was sent something alone.
 
+use crate::member_links::MemberLinks;
 use crate::name;
 use crate::sealing::{SEALING_OVERHEAD, Sealing};
 use crate::turn::Turn;
-use lanecast_membership::{MemberId, View};
+use lanecast_membership::{MemberId, Nanos, View};
 use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Claim, Publish, Stream, Transport};
 use lanecast_wire::group::{GROUP_VERSION, group_hash};
 use std::time::Duration;
-
-/// The most links at once: each takes a publisher's memory and descriptors, and a stranger may name
-/// any id as leader of a round.
-const LINKS_MAX: usize = 1_024;
 
 /// The sending side of a member.
 pub(crate) struct Links<T: Transport> {
@@ -21,7 +18,9 @@ pub(crate) struct Links<T: Transport> {
     my_topic: String,
     all: T::Publisher,
     /// Opened with the first frame to a member; closed when the member is in no view any more.
-    single: Vec<(MemberId, T::Publisher)>,
+    single: MemberLinks<T::Publisher>,
+    /// Time of the last turn.
+    now: Nanos,
     /// With a key: seals each frame, and opens those of others.
     sealing: Option<Box<Sealing>>,
     sealed: Vec<u8>,
@@ -45,7 +44,8 @@ impl<T: Transport> Links<T> {
             group: group.to_owned(),
             my_topic,
             all,
-            single: Vec::new(),
+            single: MemberLinks::new(),
+            now: 0,
             sealing,
             sealed: Vec::new(),
             probes: Vec::new(),
@@ -122,7 +122,8 @@ impl<T: Transport> Links<T> {
 
     /// The application's turn ends.
     #[inline]
-    pub(crate) fn end_turn(&mut self) {
+    pub(crate) fn end_turn(&mut self, now: Nanos) {
+        self.now = now;
         self.turn.end();
         self.send_packed();
     }
@@ -135,19 +136,10 @@ impl<T: Transport> Links<T> {
 
     /// Sends a frame to `to`; false if there is no room, or `to` does not listen yet.
     pub(crate) fn direct(&mut self, to: MemberId, head: &[u8], body: &[u8]) -> bool {
-        let at = self.single.iter().position(|(id, _)| *id == to);
-        let at = match at {
-            Some(at) => at,
-            None if self.single.len() >= LINKS_MAX => return false,
-            None => {
-                // The machine tries again later: the system may have no descriptor right now.
-                let topic = name::member_topic(&self.group, to);
-                let Ok(publisher) = self.transport.publisher(&topic) else { return false };
-                self.single.push((to, publisher));
-                self.single.len() - 1
-            }
-        };
-        let publisher = &mut self.single[at].1;
+        let (transport, group) = (&self.transport, &self.group);
+        // The machine tries again later: the system may have no descriptor right now.
+        let open = || transport.publisher(&name::member_topic(group, to)).ok();
+        let Some(publisher) = self.single.get(to, self.now, open) else { return false };
         // Without a subscriber the transport would drop the frame.
         if publisher.subscribers() == 0 {
             return false;
@@ -163,7 +155,7 @@ impl<T: Transport> Links<T> {
 
     /// Closes the links to members that are gone.
     pub(crate) fn keep(&mut self, view: &View) {
-        self.single.retain(|(id, _)| view.contains(*id));
+        self.single.keep(view);
     }
 
     /// Waits until the others have read the last frames, at most `timeout`.
