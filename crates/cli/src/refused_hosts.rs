@@ -1,9 +1,7 @@
 //! Words for a user who waits in vain: programs of other hosts, or of this one, seal their
-//! datagrams with another key, or with none.
+//! datagrams, or the frames of their group, with another key, or with none.
 
-use lanecast::Context;
-use lanecast::net::RefusedDatagramsReport;
-use std::net::IpAddr;
+use lanecast::{Context, Group};
 use std::time::{Duration, Instant};
 
 /// Between two looks.
@@ -12,44 +10,66 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// keys reaches programs one after the other.
 const LOOKS: u32 = 3;
 
-/// Refused datagrams as a command has seen and told them. Each host is told once, and a network
-/// names few of them, whatever arrives.
+/// A host whose datagrams or frames were refused, as it is told.
+type Refused = (String, &'static str);
+
+/// Refused datagrams or frames as a command has seen and told them. Each host is told once, and
+/// few of them are named, whatever arrives.
 #[derive(Debug)]
 pub(crate) struct RefusedHosts {
     next: Instant,
-    datagrams: u64,
+    count: u64,
     looks: u32,
-    told: Vec<IpAddr>,
+    told: Vec<String>,
 }
 
 impl RefusedHosts {
     pub(crate) fn new() -> Self {
-        Self { next: Instant::now(), datagrams: 0, looks: 0, told: Vec::new() }
+        Self { next: Instant::now(), count: 0, looks: 0, told: Vec::new() }
     }
 
     /// Tells the user of hosts whose datagrams have been refused for some seconds.
     pub(crate) fn tell(&mut self, context: &Context) {
         let now = Instant::now();
         if now >= self.next {
-            let lines = self.look(now, context.refused_datagrams());
+            let report = context.refused_datagrams();
+            let hosts = report.hosts.iter().map(|host| (host.address.to_string(), host.reason));
+            let lines = self.look(now, report.datagrams, hosts);
             lines.iter().for_each(|line| crate::output::warn(line));
         }
     }
 
-    /// The words for a look at `now`.
-    fn look(&mut self, now: Instant, refused: RefusedDatagramsReport) -> Vec<String> {
+    /// Tells the user of hosts whose frames a member has refused for some seconds.
+    pub(crate) fn tell_group(&mut self, group: &Group) {
+        let now = Instant::now();
+        if now >= self.next {
+            let report = group.refused_frames();
+            let hosts = report.sources.iter().map(|source| {
+                let address = source.address.map(|address| address.to_string());
+                (address.unwrap_or_else(|| "this host".into()), source.reason)
+            });
+            let lines = self.look(now, report.frames, hosts);
+            lines.iter().for_each(|line| crate::output::warn(line));
+        }
+    }
+
+    /// The words for a look at `now`, with `count` refused so far.
+    fn look(
+        &mut self,
+        now: Instant,
+        count: u64,
+        hosts: impl Iterator<Item = Refused>,
+    ) -> Vec<String> {
         self.next = now + INTERVAL;
-        self.looks = if refused.datagrams > self.datagrams { self.looks + 1 } else { 0 };
-        self.datagrams = refused.datagrams;
+        self.looks = if count > self.count { self.looks + 1 } else { 0 };
+        self.count = count;
         if self.looks < LOOKS {
             return Vec::new();
         }
-        let new = refused.hosts.into_iter().filter(|host| !self.told.contains(&host.address));
-        let new: Vec<_> = new.collect();
-        self.told.extend(new.iter().map(|host| host.address));
-        let line = |host: &lanecast::net::RefusedHost| {
-            let (address, reason) = (host.address, host.reason);
-            format!("frames of {address} could not be opened: the key differs? One {reason}")
+        let new: Vec<Refused> = hosts.filter(|(host, _)| !self.told.contains(host)).collect();
+        self.told.extend(new.iter().map(|(host, _)| host.clone()));
+        let line = |(host, reason): &Refused| {
+            format!("frames of {host} could not be opened: the key differs? One {reason}")
         };
         new.iter().map(line).collect()
     }
@@ -58,25 +78,20 @@ impl RefusedHosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanecast::net::RefusedHost;
-
-    fn report(datagrams: u64, hosts: &[u8]) -> RefusedDatagramsReport {
-        let host = |last: &u8| RefusedHost { address: [10, 0, 0, *last].into(), reason: "is so" };
-        RefusedDatagramsReport { datagrams, hosts: hosts.iter().map(host).collect() }
-    }
 
     #[test]
     fn a_host_is_told_once_after_some_looks_in_a_row() {
         let (mut refused, now) = (RefusedHosts::new(), Instant::now());
-        let mut look = |datagrams, hosts: &[u8]| refused.look(now, report(datagrams, hosts));
-        for (datagrams, hosts) in [(0, &[][..]), (5, &[7]), (6, &[7]), (6, &[7]), (7, &[7])] {
-            assert_eq!(look(datagrams, hosts), [""; 0]);
+        let host = |last: &u8| (format!("10.0.0.{last}"), "is so");
+        let mut look = |count, hosts: &[u8]| refused.look(now, count, hosts.iter().map(host));
+        for (count, hosts) in [(0, &[][..]), (5, &[7]), (6, &[7]), (6, &[7]), (7, &[7])] {
+            assert_eq!(look(count, hosts), [""; 0]);
         }
         assert_eq!(look(8, &[7]), [""; 0], "a pause begins the count anew");
         let words = "frames of 10.0.0.7 could not be opened: the key differs? One is so";
         assert_eq!(look(9, &[7]), [words]);
-        for datagrams in 10..1_000 {
-            assert_eq!(look(datagrams, &[7]), [""; 0]);
+        for count in 10..1_000 {
+            assert_eq!(look(count, &[7]), [""; 0]);
         }
         assert_eq!(look(1_000, &[7, 8]).len(), 1, "another host");
     }

@@ -6,10 +6,11 @@ use crate::name;
 use crate::options::{GroupOptions, fitted};
 use crate::outbox::Outbox;
 use crate::pending::PendingEvents;
+use crate::refused_frames::RefusedFrames;
 use crate::streams::{departure, remember};
 use crate::telemetry::Telemetry;
 use crate::wakeup::Wakeup;
-use crate::watch::{Watch, WatchEvent};
+use crate::watch::{Watch, WatchEvent, address_of};
 use lanecast_base::clock::Clock;
 use lanecast_membership::{
     Departure, Event, GroupCounters, Member, MemberId, MemberInfo, Nanos, Order, SendError,
@@ -86,6 +87,7 @@ pub struct Group<T: Transport> {
     /// The view of the last look at its members.
     seen_view: Option<lanecast_membership::ViewId>,
     foreign_frames: u64,
+    refused: RefusedFrames,
     telemetry: Telemetry,
     /// The frame of a sealed one.
     opened: Vec<u8>,
@@ -138,6 +140,7 @@ impl<T: Transport> Group<T> {
             has_left: false,
             seen_view: None,
             foreign_frames: 0,
+            refused: RefusedFrames::default(),
             telemetry,
             opened: Vec::new(),
         })
@@ -159,7 +162,7 @@ impl<T: Transport> Group<T> {
         let Self { member, subscriber, links, pending, addresses, seen_view, wakeup, .. } = self;
         let (has_view, has_left) = (&mut self.has_view, &mut self.has_left);
         let (was_evicted, foreign_frames) = (&mut self.was_evicted, &mut self.foreign_frames);
-        let opened = &mut self.opened;
+        let (refused, opened) = (&mut self.refused, &mut self.opened);
         let mine = links.id();
         let mut handler = |event: Event<'_>| {
             *has_view |= matches!(event, Event::View(..));
@@ -177,8 +180,11 @@ impl<T: Transport> Group<T> {
                 }
                 let is_mine = out.links.is_mine(stream);
                 match out.links.unseal(message.bytes(), from, is_mine, opened) {
-                    Some(frame) => member.on_frame(now, frame, &mut out),
-                    None => *foreign_frames += 1,
+                    Ok(frame) => member.on_frame(now, frame, &mut out),
+                    Err(why) => {
+                        *foreign_frames += 1;
+                        refused.add(address_of(&stream.source), why);
+                    }
                 }
             }
             StreamEvent::Joined(stream) if !out.links.is_mine(stream) => {
@@ -242,7 +248,7 @@ impl<T: Transport> Group<T> {
         if self.seen_view != Some(self.member.view().id) {
             self.follow_view();
         }
-        self.telemetry.update(now, &self.member);
+        self.telemetry.update(now, &self.member, &self.refused);
         if let Some(wakeup) = &mut self.wakeup
             && work == 0
         {
@@ -465,6 +471,12 @@ impl<T: Transport> Group<T> {
     /// than their stream's.
     pub const fn foreign_frames(&self) -> u64 {
         self.foreign_frames + self.member.foreign_frames()
+    }
+
+    /// Frames that could not be opened, as the keys of their senders are others
+    /// ([`GroupOptions::keys`]), and the hosts that sent them.
+    pub const fn refused_frames(&self) -> &RefusedFrames {
+        &self.refused
     }
 
     /// Leaves the group; waits at most `timeout` until the others have agreed on a view without

@@ -2,7 +2,8 @@
 
 use crate::member_links::MemberLinks;
 use crate::name;
-use crate::sealing::{SEALING_OVERHEAD, Sealing};
+use crate::refused_frames::FrameRefusal;
+use crate::sealing::{SEALING_OVERHEAD, Sealing, is_sealed};
 use crate::turn::Turn;
 use lanecast_membership::{MemberId, Nanos, View};
 use lanecast_sealing::SharedKeys;
@@ -64,9 +65,11 @@ impl<T: Transport> Links<T> {
         self.all.longest_message().saturating_sub(overhead)
     }
 
-    /// The frame in `bytes` that came from the stream of `from`, or to this member alone. None if
-    /// another sender is named in it, or it is not under the group's key. Bytes of another version
-    /// are given as they are: the member refuses them, and tells of it.
+    /// The frame in `bytes` that came from the stream of `from`, or to this member alone. Bytes of
+    /// another version are given as they are: the member refuses them, and tells of it.
+    ///
+    /// # Errors
+    /// If another sender is named in the frame, or it is not under the group's key.
     #[inline]
     pub(crate) fn unseal<'a>(
         &mut self,
@@ -74,16 +77,21 @@ impl<T: Transport> Links<T> {
         from: MemberId,
         is_mine: bool,
         buffer: &'a mut Vec<u8>,
-    ) -> Option<&'a [u8]> {
+    ) -> Result<&'a [u8], FrameRefusal> {
         if bytes.first() != Some(&GROUP_VERSION) {
-            return Some(bytes);
+            return Ok(bytes);
         }
-        let Some(sealing) = &mut self.sealing else {
-            return (is_mine || sender_of(bytes) == Some(from)).then_some(bytes);
+        let (is_right, frame) = match &mut self.sealing {
+            None if is_sealed(bytes) => return Err(FrameRefusal::NoKey),
+            None => (is_mine || sender_of(bytes) == Some(from), bytes),
+            Some(sealing) => {
+                let opened = sealing.open(bytes, buffer).map_err(FrameRefusal::Sealing)?;
+                let (sender, frame) = opened;
+                let is_own = sender_of(frame) == Some(MemberId(sender));
+                (is_own && (is_mine || sender == from.0), frame)
+            }
         };
-        let (sender, frame) = sealing.open(bytes, buffer).ok()?;
-        let is_own = sender_of(frame) == Some(MemberId(sender));
-        (is_own && (is_mine || sender == from.0)).then_some(frame)
+        if is_right { Ok(frame) } else { Err(FrameRefusal::OtherSender) }
     }
 
     /// Subscribes to what others send to all, and to this member.

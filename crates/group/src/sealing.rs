@@ -16,6 +16,12 @@ const LABEL: &str = "lanecast group 1";
 /// Bytes that sealing adds to a frame.
 pub(crate) const SEALING_OVERHEAD: usize = HEADER + TAG_BYTES;
 
+/// Whether a frame is sealed, by its first bytes.
+#[inline]
+pub(crate) fn is_sealed(frame: &[u8]) -> bool {
+    frame.starts_with(&MARK)
+}
+
 /// Seals the frames of one member, and opens those of the others.
 #[derive(Debug)]
 pub(crate) struct Sealing {

@@ -1,5 +1,6 @@
 //! Counters of a member in a file, read by `lanecast stat`.
 
+use crate::refused_frames::RefusedFrames;
 use lanecast_membership::{GroupCounters, Member, Nanos};
 use lanecast_stats::{CounterLayout, CounterOwner, Counters, Role};
 use std::path::Path;
@@ -38,6 +39,9 @@ const COLUMNS: [Column; 23] = [
     ("time sends were blocked, ns", |member| blocked(member.counters(), |by| by.nanos)),
 ];
 
+/// Label of the last counter, which is not the member's.
+const REFUSED: &str = "frames that could not be opened";
+
 /// Sum over the members that held up sending.
 fn blocked(counters: &GroupCounters, part: fn(&lanecast_membership::BlockedBy) -> u64) -> u64 {
     counters.blocked.iter().map(part).fold(0, u64::saturating_add)
@@ -62,7 +66,7 @@ impl Telemetry {
             address: &me.name,
             group,
         };
-        let labels = COLUMNS.map(|(label, _)| label);
+        let labels: Vec<&str> = COLUMNS.iter().map(|(label, _)| *label).chain([REFUSED]).collect();
         let layout = CounterLayout::session(&labels, owner);
         let file = directory.and_then(|directory| Counters::create(directory, MODE, &layout).ok());
         // Zero: the first update comes at once, so that the file is never seen empty for long.
@@ -72,18 +76,19 @@ impl Telemetry {
 
     /// Writes the counters, if that is due.
     #[inline]
-    pub(crate) fn update(&mut self, now: Nanos, member: &Member) {
+    pub(crate) fn update(&mut self, now: Nanos, member: &Member, refused: &RefusedFrames) {
         if self.due <= now {
-            self.write(now, member);
+            self.write(now, member, refused);
         }
     }
 
     #[cold]
-    fn write(&mut self, now: Nanos, member: &Member) {
+    fn write(&mut self, now: Nanos, member: &Member, refused: &RefusedFrames) {
         let Some(file) = &self.file else { return };
         for (index, (_, value)) in COLUMNS.iter().enumerate() {
             file.set(index, value(member));
         }
+        file.set(COLUMNS.len(), refused.frames);
         self.due = now.saturating_add(UPDATE_INTERVAL);
     }
 }

@@ -33,8 +33,8 @@ const BACKLOG: u32 = 64;
 const ACCEPT_PAUSE: Nanos = 100_000_000;
 /// Idle time after which the kernel probes: keeps routers from forgetting the connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Bytes read at a time: a greeting, probes or answers.
-pub(crate) const READ_MAX: usize = 64;
+/// Bytes read at a time: a greeting or answers.
+const READ_MAX: usize = 64;
 const LISTENER: u64 = 0;
 
 /// News of a watched member.

@@ -6,7 +6,6 @@
 //! have joined just now, or come from another address. There the oldest gives way to newcomers. It
 //! is dismissed by a byte, after which the end of the connection is no crash, and connects again.
 
-use crate::watch::READ_MAX;
 use lanecast_wire::group::watch::{WATCH_ANSWER, WATCH_DISMISSAL, are_probes};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -16,6 +15,8 @@ use std::net::{IpAddr, TcpStream};
 const OTHERS_PER_ADDRESS: usize = 16;
 /// The most connections of all addresses beyond the members of the view.
 const OTHERS_MAX: usize = 64;
+/// Probes read at a time.
+const PROBES_MAX: usize = 64;
 
 /// A connection whose greeting was sent.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ fn gives_way(
 impl Watcher {
     /// Answers probes; false if the connection has ended, or brings anything else.
     fn answer(&mut self) -> bool {
-        let mut probes = [0; READ_MAX];
+        let mut probes = [0; PROBES_MAX];
         match self.stream.read(&mut probes) {
             Ok(count @ 1..) if are_probes(&probes[..count]) => {
                 // A watcher that reads no answers gets no more of them.
@@ -104,7 +105,7 @@ impl Watcher {
     /// Closes the connection such that its end is not taken for a crash.
     fn dismiss(mut self) {
         // Unread probes would make the end a reset, which overtakes the byte.
-        let _ = self.stream.read(&mut [0; READ_MAX]);
+        let _ = self.stream.read(&mut [0; PROBES_MAX]);
         // Without room the watcher has left thousands of answers unread.
         let _ = self.stream.write(&[WATCH_DISMISSAL]);
     }

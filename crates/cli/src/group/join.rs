@@ -4,6 +4,7 @@ use super::input::{self, Line};
 use super::join_args::JoinArgs;
 use super::report::Report;
 use crate::output::warn;
+use crate::refused_hosts::RefusedHosts;
 use crate::stop;
 use lanecast::Group;
 use lanecast::group::{MemberId, SendError};
@@ -24,6 +25,7 @@ pub(super) fn run(arguments: &JoinArgs) -> anyhow::Result<ExitCode> {
     let mut group = context.group(&arguments.group).name(arguments.name()).join()?;
     let lines = if arguments.listen { None } else { Some(input::lines()?) };
     let mut report = Report::new(arguments.json, arguments.quiet);
+    let (mut refused_datagrams, mut refused_frames) = (RefusedHosts::new(), RefusedHosts::new());
     while !stop() {
         let mut work = group.poll(POLL_LIMIT, |event| report.event(event));
         if let Some(lines) = &lines {
@@ -43,6 +45,8 @@ pub(super) fn run(arguments: &JoinArgs) -> anyhow::Result<ExitCode> {
             warn("another member has taken this name");
             return Ok(ExitCode::from(UNANSWERED));
         }
+        refused_datagrams.tell(&context);
+        refused_frames.tell_group(&group);
         group.wait_at_most(work, LONGEST_WAIT);
     }
     let is_known = group.leave_with(arguments.leave_timeout, |event| report.event(event));

@@ -3,6 +3,8 @@
 use crate::run::{Run, Stage, wait_for};
 use lanecast::group::GROUP_VERSION;
 use lanecast::{Context, Publish};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 /// Members of the group `lunch`, each with its options, once they are together.
 fn members<const N: usize>(stage: &Stage, names: [(&str, &str); N]) -> [Run; N] {
@@ -50,6 +52,40 @@ fn members_talk_to_all_and_to_one() {
     cas.until_out("\"why\":\"left\"");
     // The end of the input leaves too.
     assert!(cas.finish().good().ends_with("{\"event\":\"left\"}\n"));
+}
+
+/// Members whose keys differ do not meet: each says so, once.
+#[test]
+fn members_with_different_keys_say_so() {
+    let stage = Stage::new();
+    for (name, byte) in [("a.key", "6c"), ("b.key", "6d")] {
+        stage.write(name, byte.repeat(32));
+        fs::set_permissions(stage.path(name), Permissions::from_mode(0o600)).expect("set");
+    }
+    let join = |options: &str| stage.start(&format!("group join lunch --quiet {options}"));
+    let ann = join("--name ann --set group.key_file=a.key");
+    let ben = join("--name ben --set group.key_file=b.key");
+    let cas = join("--name cas");
+    for (run, reason) in [
+        (&ann, "group.key_file"),
+        (&ben, "group.key_file"),
+        (&cas, "is sealed, and this member has no key: set group.key_file"),
+    ] {
+        run.until_err("frames of this host could not be opened: the key differs? One is ");
+        run.until_err(reason);
+    }
+    wait_for("the counter of it", || {
+        let stat = stage.run("stat").good();
+        stat.contains("frames that could not be opened").then_some(())
+    });
+    // Members that have told stay silent for as long as another one takes to.
+    let dan = join("--name dan");
+    dan.until_err("the key differs?");
+    for run in [ann, ben, cas, dan] {
+        run.signal("INT");
+        let done = run.finish();
+        assert_eq!(done.err.matches("the key differs?").count(), 1, "{}", done.err);
+    }
 }
 
 #[test]

@@ -267,6 +267,15 @@ fn members_without_the_key_neither_join_nor_read() {
         assert!(stranger.received.is_empty());
         assert!(stranger.group.foreign_frames() > 0, "frames came, and were refused");
     }
+    // Each learns of the others' keys.
+    let words = ["this member has no key", "a key that group.key_file does not have here"];
+    let told = strangers.iter().zip(words);
+    for (seat, words) in told.chain(seats.iter().map(|seat| (seat, "group.key_file"))) {
+        let refused = seat.group.refused_frames();
+        assert!(refused.frames > 0 && refused.frames <= seat.group.foreign_frames());
+        let [source] = &*refused.sources else { panic!("one host: {refused:?}") };
+        assert!(source.address.is_none() && source.reason.contains(words), "{refused:?}");
+    }
 }
 
 /// A member alone has credit without end; its own messages wait for its next poll.
