@@ -160,6 +160,35 @@ pub fn is_ignored(signal: i32) -> std::io::Result<bool> {
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
+/// Calls `work` while this thread blocks `signals`: one that comes meanwhile is delivered behind it.
+///
+/// # Errors
+/// That of `work`, or if there is no such signal.
+pub fn with_blocked<T>(
+    signals: &[i32],
+    work: impl FnOnce() -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    let mut set = core::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `set` has room for a set, which the call empties.
+    crate::checked(unsafe { libc::sigemptyset(set.as_mut_ptr()) })?;
+    for signal in signals {
+        // SAFETY: the set was emptied above.
+        crate::checked(unsafe { libc::sigaddset(set.as_mut_ptr(), *signal) })?;
+    }
+    let mut before = core::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    let mask = |how, new: *const libc::sigset_t, old: *mut libc::sigset_t| {
+        // SAFETY: `new` is a set, and `old` has room for one or is null.
+        match unsafe { libc::pthread_sigmask(how, new, old) } {
+            0 => Ok(()),
+            error => Err(std::io::Error::from_raw_os_error(error)),
+        }
+    };
+    mask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr())?;
+    let result = work();
+    mask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut())?;
+    result
+}
+
 /// 64 random bits from getrandom(2).
 ///
 /// # Errors
@@ -192,6 +221,24 @@ mod tests {
         assert_eq!(is_ignored(libc::SIGPIPE).ok(), Some(true));
         assert_eq!(is_ignored(libc::SIGURG).ok(), Some(false));
         assert!(is_ignored(-1).is_err());
+    }
+
+    #[test]
+    fn a_blocked_signal_waits() {
+        let is_pending = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status")?;
+            let line = status.lines().find_map(|line| line.strip_prefix("SigPnd:\t"));
+            let mask = line.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+            Ok(mask.is_some_and(|mask| mask & 1 << (libc::SIGURG - 1) != 0))
+        };
+        let was_pending = with_blocked(&[libc::SIGURG], || {
+            // SAFETY: sends this thread a signal that does nothing by default.
+            crate::checked(unsafe { libc::raise(libc::SIGURG) })?;
+            is_pending()
+        });
+        assert_eq!(was_pending.ok(), Some(true));
+        assert_eq!(is_pending().ok(), Some(false));
+        assert!(with_blocked(&[-1], || Ok(())).is_err());
     }
 
     #[test]
