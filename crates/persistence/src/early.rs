@@ -46,6 +46,11 @@ impl EarlyMessages {
         None
     }
 
+    /// The first message that is not before `sequence`.
+    pub(crate) fn first_from(&self, sequence: u64) -> Option<u64> {
+        self.messages.range(sequence..).next().map(|(first, _)| *first)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.messages.clear();
         self.bytes = 0;

@@ -3,70 +3,35 @@
 //! It asks the stores for the streams of its topic, begins each where it had come to, fetches what
 //! was sent while it was away, and passes over to the live messages.
 
+mod fetch;
 mod incoming;
 mod known_store;
+mod offers;
+mod question_times;
 mod range;
 mod report;
+mod sessions;
+mod settings;
 mod strays;
 
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
-use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
-use incoming::{Incoming, Limits};
-use known_store::{KnownStore, have_answered, member};
-use lanecast_wire::store::{Consumption, Members, StoreFrame, StoreOffer};
+use incoming::Incoming;
+use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
+use lanecast_wire::store::{Ballot, Consumption, Members, StoreFrame, StoreOffer};
+use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
+use sessions::{Sessions, last_runs};
+use settings::Limits;
+pub use settings::ReceiverSettings;
 use std::collections::{BTreeMap, BTreeSet};
-use strays::{Pushed, Strays};
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
 /// Consumed messages that are reported at once: a receiver-paced publisher may wait for them.
 const REPORT_MESSAGES: u64 = 1_024;
-/// Share of the repetition interval after which stores are asked for a session that is new.
-const SOON: Nanos = 20;
-
-/// Settings of a receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceiverSettings {
-    /// The stores: the same as the publishers'. Those that hold a stream decide what is known of
-    /// it, also if they are others.
-    pub stores: StoreGroups,
-    /// Beginning of streams of which nothing is consumed.
-    pub start: ReceiverStart,
-    /// Streams begin there even if this receiver has consumed more: messages come again. What it
-    /// has acknowledged stays acknowledged.
-    pub is_replay: bool,
-    /// End of streams.
-    pub end: ReceiverEnd,
-    /// Most bytes of live messages of a stream that wait for those in front of them.
-    pub cache_bytes: usize,
-    /// Most bytes of messages in one answer of a store.
-    pub fetch_bytes: u32,
-    /// Interval of questions to the stores.
-    pub retry: Nanos,
-    /// Longest time from a consumption to its report. Many messages are reported before.
-    pub report: Nanos,
-}
-
-impl ReceiverSettings {
-    /// Settings with these stores, all others by default: 4 MiB of waiting messages, questions
-    /// every 200 ms, reports every 10 ms.
-    pub const fn new(stores: StoreGroups) -> Self {
-        Self {
-            stores,
-            start: ReceiverStart::Oldest,
-            is_replay: false,
-            end: ReceiverEnd::Never,
-            cache_bytes: 4 << 20,
-            fetch_bytes: 128 << 10,
-            retry: 200_000_000,
-            report: 10_000_000,
-        }
-    }
-}
 
 /// A receiver of one topic, with a stable id.
 ///
@@ -80,14 +45,9 @@ pub struct Receiver {
     stores: Vec<KnownStore>,
     /// The last question for streams.
     token: u64,
-    ask_at: Nanos,
-    asked: Nanos,
+    questions: QuestionTimes,
     streams: BTreeMap<u64, (Incoming, Report)>,
-    /// Streams by the sessions that their publishers use now.
-    sessions: BTreeMap<u64, u64>,
-    strays: Strays,
-    /// Sessions of publishers whose messages no store keeps.
-    unkept: BTreeSet<u64>,
+    sessions: Sessions,
     /// Enough stores have answered once: streams that come later are new.
     has_all: bool,
     waiting: Option<Vec<String>>,
@@ -101,15 +61,12 @@ impl Receiver {
         Self {
             stores: settings.stores.names().map(KnownStore::new).collect(),
             limits: Limits { cache_bytes, fetch_bytes, retry },
-            strays: Strays::new(cache_bytes),
+            sessions: Sessions::new(cache_bytes),
             settings,
             id,
             token: 0,
-            ask_at: now,
-            asked: 0,
+            questions: QuestionTimes::new(retry, now),
             streams: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            unkept: BTreeSet::new(),
             has_all: false,
             waiting: None,
             due: now,
@@ -140,7 +97,7 @@ impl Receiver {
     /// The session whose live messages are those of a stream, if its publisher has registered it.
     pub fn session(&self, source: u64) -> Option<u64> {
         let session = self.streams.get(&source)?.0.ballot().session;
-        (self.sessions.get(&session) == Some(&source)).then_some(session)
+        (self.sessions.source(session) == Some(source)).then_some(session)
     }
 
     /// A live message of a session: the one with this number on the topic.
@@ -153,49 +110,55 @@ impl Receiver {
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
-        if let Some(source) = self.sessions.get(&session) {
-            if let Some((incoming, _)) = self.streams.get_mut(source) {
+        if let Some(source) = self.sessions.source(session) {
+            if let Some((incoming, _)) = self.streams.get_mut(&source) {
                 incoming.on_live(number, body, self.limits, now, out);
                 self.due = self.due.min(incoming.due());
             }
-        } else if self.unkept.contains(&session) {
-            out.event(ReceiverEvent::Unkept { session, number, bytes: body });
-        } else {
-            match self.strays.push(session, number, body, self.token + 1) {
-                Pushed::New => self.ask_soon(),
-                Pushed::Known => {}
-                // Perhaps stores have it: it is told to be lost rather than lost in silence.
-                Pushed::Forgotten => {
-                    out.event(ReceiverEvent::UnkeptLost { session, first: number, count: 1 });
-                }
-            }
+        } else if self.sessions.on_live((session, number), body, self.token + 1, out) {
+            self.ask_for_session();
         }
     }
 
-    /// Live messages of a session were lost, so that no number shows it.
+    /// Live messages of a session were lost, so that no number may show it.
     pub fn on_lost(&mut self, session: u64, first: u64, count: u64, out: &mut dyn ReceiverOutlet) {
-        // Numbers show it for streams that stores keep: the stores have the messages.
-        if self.unkept.contains(&session) {
-            out.event(ReceiverEvent::UnkeptLost { session, first, count });
+        let numbers = first..first.saturating_add(count);
+        if self.sessions.on_lost(session, numbers, self.token + 1, out) {
+            self.ask_for_session();
         }
+    }
+
+    /// This receiver takes part in a session.
+    pub fn on_joined(&mut self, session: u64) {
+        self.sessions.on_joined(session);
+    }
+
+    /// This receiver takes part in a session no longer. If the publisher goes on, the stores have
+    /// its messages; if it ends, that is told when enough stores have seen it leave.
+    pub fn on_cut_off(&mut self, session: u64) {
+        self.sessions.on_cut_off(session);
     }
 
     /// A session has ended.
     pub fn on_left(&mut self, session: u64) {
-        if let Some(source) = self.sessions.get(&session)
-            && let Some((incoming, _)) = self.streams.get_mut(source)
+        if let Some(source) = self.sessions.source(session)
+            && let Some((incoming, _)) = self.streams.get_mut(&source)
         {
             incoming.on_left(self.token + 1);
             self.ask_soon();
         }
-        if !self.unkept.remove(&session) {
-            self.strays.on_left(session);
-        }
+        self.sessions.on_left(session);
     }
 
     fn ask_soon(&mut self) {
-        self.ask_at = self.ask_at.min(self.asked + self.settings.retry / SOON);
-        self.due = self.due.min(self.ask_at);
+        self.questions.ask_soon();
+        self.due = self.due.min(self.questions.at);
+    }
+
+    #[cold]
+    fn ask_for_session(&mut self) {
+        self.questions.ask_for_session();
+        self.due = self.due.min(self.questions.at);
     }
 
     /// The program has consumed the messages of a stream before `next`.
@@ -228,13 +191,13 @@ impl Receiver {
 
     /// Asks the stores what is due, and tells them what was consumed.
     pub fn tick(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
-        if now >= self.ask_at {
+        if now >= self.questions.at {
             self.ask(now, out);
         }
         let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
             if incoming.due() <= now {
-                let is_certain = is_certain && knows_all(&self.stores, incoming);
+                let is_certain = is_certain && knows_all(&self.stores, incoming.members(), 1);
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
@@ -249,12 +212,12 @@ impl Receiver {
         }
         self.tell_waiting(out);
         let streams = self.streams.values().map(|(it, report)| it.due().min(report.at)).min();
-        self.due = streams.unwrap_or(Nanos::MAX).min(self.ask_at).max(now + 1);
+        self.due = streams.unwrap_or(Nanos::MAX).min(self.questions.at).max(now + 1);
     }
 
     fn ask(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         self.token += 1;
-        (self.asked, self.ask_at) = (now, now + self.settings.retry);
+        self.questions.on_asked(now);
         // Streams that come later begin at their oldest message.
         let is_beginning = !self.has_all || self.streams.values().any(|(it, _)| !it.has_begun);
         let since_unix_ns = match self.settings.start {
@@ -349,7 +312,7 @@ impl Receiver {
             StoreFrame::Fetched { log, from, first, next, records } => {
                 let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
-                    let is_certain = is_certain && knows_all(&self.stores, incoming);
+                    let is_certain = is_certain && knows_all(&self.stores, incoming.members(), 1);
                     let (head, limits) = ((*log, *from, *first, *next), self.limits);
                     incoming.on_fetched(store, head, *records, limits, is_certain, now, out);
                     if *log > incoming.ballot() {
@@ -406,7 +369,7 @@ impl Receiver {
         // A run that a few stores have begun and no publisher goes on with may give way to another.
         let is_decided = offer.is_live || incoming.has_begun_at(&self.settings.stores, offer);
         if offer.state.log > incoming.ballot() && is_decided {
-            self.sessions.remove(&incoming.ballot().session);
+            self.sessions.leave(incoming.ballot().session);
             incoming.follow(offer, now, out);
             report.withdraw(incoming.next, now);
         } else {
@@ -433,49 +396,100 @@ impl Receiver {
             }
         }
         self.has_all |= self.is_complete();
-        let stores = &self.settings.stores;
+        self.find_ends();
+        self.tell_ends(out);
+        self.name_strays(now, out);
+    }
+
+    /// Sessions end that this receiver takes no part in, if enough stores have seen them end.
+    fn find_ends(&mut self) {
+        let ended = self.sessions.cut_off().filter_map(|(session, told)| {
+            let source = self.sessions.source(session)?;
+            let (incoming, _) = self.streams.get(&source)?;
+            let is_new = told.is_none_or(|next| incoming.next > next);
+            let has_ended = is_new && incoming.has_publisher_left(&self.settings.stores);
+            has_ended.then_some((session, source))
+        });
+        for (session, source) in ended.collect::<Vec<_>>() {
+            if let Some((incoming, _)) = self.streams.get_mut(&source) {
+                self.sessions.on_end(session, incoming.next);
+                incoming.on_left(self.token + 1);
+                self.ask_soon();
+            }
+        }
+    }
+
+    /// Tells the ends of sessions that enough answers confirm.
+    fn tell_ends(&mut self, out: &mut dyn ReceiverOutlet) {
+        let (stores, is_certain) = (&self.stores, self.is_certain());
         let answered =
-            |token: u64| stores.is_recovery_quorum(|store| self.stores[store].answered >= token);
+            |token: u64| self.settings.stores.is_recovery_quorum(|it| stores[it].answered >= token);
+        let by_members = |members: Option<&Members>, token| match members {
+            Some(members) => have_answered(stores, members, token),
+            None => answered(token),
+        };
+        let have_all_answered = |members: Option<&Members>, token: u64| {
+            let has_answered = |it: &KnownStore| it.is_lost || it.answered >= token;
+            is_certain && stores.iter().all(has_answered) && knows_all(stores, members, token)
+        };
         for (incoming, _) in self.streams.values_mut() {
-            let by_members = |members: Option<&Members>, token| match members {
-                Some(members) => have_answered(&self.stores, members, token),
-                None => answered(token),
-            };
+            incoming.give_up_gap(self.token, have_all_answered, out);
             incoming.tell_left(by_members, out);
         }
-        if self.strays.is_empty() {
+    }
+
+    /// Tells sessions apart that wait to be named: those of streams, and those that no store keeps.
+    fn name_strays(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
+        if self.sessions.strays.is_empty() {
             return;
         }
         // Publishers send when a write quorum has begun their run: a recovery quorum knows of it.
-        let Some(token) = (1..=self.token).rev().take(2).find(|token| answered(*token)) else {
-            return;
-        };
-        let asked = self.strays.asked_before(token + 1);
-        // Sessions that streams have, and whether the stream goes on with a later run.
-        let mut named: BTreeMap<u64, bool> = BTreeMap::new();
-        for (incoming, _) in self.streams.values() {
-            let current = incoming.has_begun.then(|| incoming.ballot().session);
-            for session in incoming.sessions().filter(|it| asked.binary_search(it).is_ok()) {
-                *named.entry(session).or_default() |= current.is_some_and(|it| it != session);
-            }
-        }
+        let stores = &self.settings.stores;
+        let Some(token) = last_answered(&self.stores, stores) else { return };
+        let asked = self.sessions.strays.asked_before(token + 1);
+        let named = last_runs(&asked, self.streams.iter().map(|(source, (it, _))| (*source, it)));
         for session in asked {
-            if let Some(is_over) = named.get(&session) {
-                if *is_over {
-                    self.strays.take(session);
-                } else {
-                    // Its stream begins later.
-                    self.ask_soon();
-                }
-                continue;
-            }
-            if let Some(stray) = self.strays.take(session) {
-                if !stray.has_left() {
-                    self.unkept.insert(session);
-                }
-                stray.deliver(session, out);
+            if let Some((run, source)) = named.get(&session) {
+                self.place_stray(session, *run, *source, token, now, out);
+            } else {
+                self.sessions.deliver(session, out);
             }
         }
+    }
+
+    /// Goes on with a session that waits, and whose last run is in a stream. Enough stores have
+    /// answered the question `token`, which was asked after its first message.
+    fn place_stray(
+        &mut self,
+        session: u64,
+        run: Ballot,
+        source: u64,
+        token: u64,
+        now: Nanos,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        let Some((incoming, _)) = self.streams.get(&source) else { return };
+        if incoming.has_begun && run < incoming.ballot() {
+            // The stream goes on with a later run, before whose messages the end of this one is
+            // told. The stores have what was stable of it.
+            self.sessions.forget(session);
+        } else if self.sessions.strays.has_left(session) && self.is_last(incoming, run, token) {
+            // Its publisher cannot tell a store any more that this run is the one it sent in.
+            self.enter(source, now, out);
+        } else {
+            // The stream begins later, or its publisher tells a store that the run is registered.
+            self.questions.ask_again(self.token);
+            self.due = self.due.min(self.questions.at);
+        }
+    }
+
+    /// Whether the run that a stream follows is the last one: no answer to the question `token` of
+    /// enough members names a later one.
+    fn is_last(&self, incoming: &Incoming, run: Ballot, token: u64) -> bool {
+        let Some(members) = incoming.members() else { return false };
+        let is_followed = incoming.has_begun && run == incoming.ballot();
+        let is_latest = incoming.best().is_some_and(|best| best.state.log == run);
+        is_followed && is_latest && have_answered(&self.stores, members, token.max(incoming.seen))
     }
 
     /// The receiver's position in a stream, if enough of its stores have answered.
@@ -524,7 +538,7 @@ impl Receiver {
         // A stream that is new to the topic has nothing in front of its oldest message.
         let start = if incoming.is_early { self.settings.start } else { ReceiverStart::Oldest };
         let session = incoming.best().map(|best| best.state.log.session);
-        let first_live = session.and_then(|session| self.strays.first(session));
+        let first_live = session.and_then(|session| self.sessions.strays.first(session));
         let consumption = consumption.filter(|_| !self.settings.is_replay);
         // Before live messages that wait are handed out.
         incoming.find_end(&self.settings.stores, out);
@@ -538,13 +552,18 @@ impl Receiver {
 
     /// Takes live messages of the run that is followed, once its publisher has registered it.
     fn join(&mut self, source: u64, now: Nanos, out: &mut dyn ReceiverOutlet) {
+        let Some((incoming, _)) = self.streams.get(&source) else { return };
+        let session = incoming.ballot().session;
+        if incoming.is_live() && self.sessions.source(session) != Some(source) {
+            self.enter(source, now, out);
+        }
+    }
+
+    /// Takes live messages of the run that is followed.
+    fn enter(&mut self, source: u64, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let Some((incoming, _)) = self.streams.get_mut(&source) else { return };
         let session = incoming.ballot().session;
-        if !incoming.is_live() || self.sessions.get(&session) == Some(&source) {
-            return;
-        }
-        self.sessions.insert(session, source);
-        let Some(stray) = self.strays.take(session) else { return };
+        let Some(stray) = self.sessions.enter(session, source) else { return };
         for (number, body) in stray.messages() {
             incoming.on_live(number, body, self.limits, now, &mut &mut *out);
         }
@@ -578,12 +597,4 @@ impl Receiver {
             out.event(ReceiverEvent::Acknowledged { source, next });
         }
     }
-}
-
-/// Whether so many members of a stream have answered that no other has a stable message. Also with
-/// other data: then theirs is gone.
-fn knows_all(stores: &[KnownStore], incoming: &Incoming) -> bool {
-    let has_answered =
-        |name: &str, _| stores.iter().any(|store| store.name == name && store.answered > 0);
-    incoming.members().is_none_or(|members| members.is_recovery_quorum(has_answered))
 }

@@ -100,6 +100,9 @@ impl fmt::Debug for PersistentMessage<'_> {
 pub enum DurableLoss {
     /// Retention has removed them at every store.
     Expired,
+    /// Their publisher ended, and no store that answers has them: they were not stable. A store
+    /// that is away, or that this receiver does not name, may still bring them to a later run.
+    NotStored,
 }
 
 impl DurableLoss {
@@ -107,6 +110,7 @@ impl DurableLoss {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Expired => "no store keeps them any more",
+            Self::NotStored => "the publisher ended before a store had them",
         }
     }
 }

@@ -157,6 +157,7 @@ impl Store {
             return;
         }
         let Some(sequence) = stream.sequence(number) else { return };
+        stream.has_left = false;
         if sequence == stream.next {
             if stream.append(body, log).and_then(|()| stream.append_early(log)).is_ok() {
                 self.unsettled.insert(index);
@@ -164,6 +165,16 @@ impl Store {
         } else if sequence > stream.next {
             stream.early.keep(sequence, body, self.settings.early_bytes);
             self.want(index, now, out);
+        }
+    }
+
+    /// A session has ended, or `is_there` again. Not told by its requests: those that it sent
+    /// before its end may be read after it.
+    pub fn on_session(&mut self, session: u64, is_there: bool) {
+        let Some(&index) = self.by_session.get(&session) else { return };
+        let stream = &mut self.streams[index];
+        if stream.log.session == session {
+            stream.has_left = !is_there;
         }
     }
 
@@ -231,6 +242,8 @@ impl Store {
             let offer = StoreOffer {
                 token,
                 is_live: stream.is_live,
+                // Messages that came before its end may not be on disk yet.
+                has_left: stream.has_left && stream.durable.is_settled(),
                 consumption: stream.receivers.consumption(receiver),
                 number: stream.first_number,
                 since,

@@ -136,9 +136,10 @@ mod tests {
             runs,
             ..StoreState::default()
         };
-        let (token, is_live, consumption, number) = (out.token, true, None, 0);
+        let (token, is_live, has_left, consumption, number) = (out.token, true, false, None, 0);
         let (since, until) = (0, STORE_NUMBER_MAX);
-        let offer = StoreOffer { token, is_live, consumption, number, since, until, state };
+        let offer =
+            StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
         receiver.on_frame(0, SOURCE, &StoreFrame::Offer(offer), now, out);
         let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
         receiver.on_frame(0, 0, &streams, now, out);

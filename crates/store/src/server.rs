@@ -306,6 +306,10 @@ impl<T: Transport + Clone> StoreServer<T> {
                 }
                 // Losses show in the numbers, and are asked for again.
                 Event::Left(_, CloseReason::Evicted) => topic.was_evicted = true,
+                Event::Left(stream, CloseReason::Closed | CloseReason::Died) => {
+                    machine.on_session(stream.session.0, false);
+                }
+                Event::Joined(stream) => machine.on_session(stream.session.0, true),
                 _ => {}
             });
             is_any_evicted |= topic.was_evicted;

@@ -281,6 +281,7 @@ impl<T: Transport> DurableSubscriber<T> {
             }
             Event::Joined(stream) if stream.topic == out.links.topic() => {
                 sessions.insert(stream.session.0);
+                machine.on_joined(stream.session.0);
             }
             Event::Left(stream, why) => {
                 *was_evicted |= why == CloseReason::Evicted;
@@ -288,9 +289,12 @@ impl<T: Transport> DurableSubscriber<T> {
                     Some(store) => machine.on_disconnected(store),
                     None => {
                         sessions.remove(&stream.session.0);
-                        // For other reasons only this subscriber's part in it has ended.
-                        if matches!(why, CloseReason::Closed | CloseReason::Died) {
-                            machine.on_left(stream.session.0);
+                        match why {
+                            CloseReason::Closed | CloseReason::Died => {
+                                machine.on_left(stream.session.0);
+                            }
+                            // Only this subscriber's part in it has ended.
+                            _ => machine.on_cut_off(stream.session.0),
                         }
                     }
                 }
@@ -322,7 +326,10 @@ impl<T: Transport> DurableSubscriber<T> {
             .is_none_or(|set| feed.wakeup().is_ok_and(|it| set.add(it, 0).is_ok()));
         if is_watched {
             (self.feed, self.was_evicted) = (feed, false);
-            self.sessions.clear();
+            // Their ends may have lain unread in the feed.
+            for session in std::mem::take(&mut self.sessions) {
+                self.machine.on_cut_off(session);
+            }
         }
     }
 

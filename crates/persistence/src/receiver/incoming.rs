@@ -1,6 +1,9 @@
 //! A stream at a receiver: from where it goes on, and what comes next.
 
+use super::fetch::{Fetch, Patience};
+use super::offers::{is_publisher_gone, may_get_more};
 use super::range::ReceiverStart;
+use super::settings::Limits;
 use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::outlet::ReceiverOutlet;
@@ -12,16 +15,11 @@ use lanecast_wire::store::{
     TimedRecords,
 };
 
-/// Share of the repetition interval after which a message that was not durable yet is asked for.
-const SOON: Nanos = 20;
-
-/// Bounds of a stream at a receiver.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) cache_bytes: usize,
-    pub(super) fetch_bytes: u32,
-    pub(super) retry: Nanos,
-}
+/// Questions that every store has to answer without news before messages count as lost that came to
+/// none: the stores may still read what their publisher had sent.
+const GAP_QUESTIONS: u64 = 10;
+/// The same as long as a store has not seen the publisher leave: it may have been cut off from it.
+const GAP_QUESTIONS_MAX: u64 = 100;
 
 /// One stream.
 #[derive(Clone, Debug)]
@@ -47,28 +45,25 @@ pub(super) struct Incoming {
     number: u64,
     /// Live messages behind a gap.
     cache: EarlyMessages,
+    /// Sequence after the last live message of the run, kept or not.
+    live_next: u64,
     fetch: Option<Fetch>,
+    patience: Patience,
     /// When to fetch again; `None` if nothing is missing.
     fetch_at: Option<Nanos>,
     is_recovering: bool,
     /// The publisher's session has ended, and that was not told yet: the first question whose
     /// answers tell whether anything of it is missing.
     left: Option<u64>,
+    /// `next` and what the stores have, while live messages wait for others of a publisher that has
+    /// ended; and the question since which both are the same.
+    gap: Option<((u64, u64), u64)>,
     /// `next` when a store last told that it has more.
     stalled_at: Option<u64>,
     /// Sequence after the last message that is wanted; `None` as long as that is not known.
     end: Option<u64>,
     /// The end was reached, and that was told.
     pub(super) has_ended: bool,
-}
-
-/// A question for messages.
-#[derive(Clone, Copy, Debug)]
-struct Fetch {
-    store: usize,
-    from: u64,
-    /// When another store is asked.
-    until: Nanos,
 }
 
 impl Incoming {
@@ -92,10 +87,13 @@ impl Incoming {
             owes_left: false,
             number: 0,
             cache: EarlyMessages::default(),
+            live_next: 0,
             fetch: None,
+            patience: Patience::default(),
             fetch_at: None,
             is_recovering: false,
             left: None,
+            gap: None,
             stalled_at: None,
             end,
             has_ended: false,
@@ -147,6 +145,12 @@ impl Incoming {
     pub(super) fn is_live(&self) -> bool {
         let ballot = self.ballot();
         self.offers.iter().flatten().any(|offer| offer.is_live && offer.state.log == ballot)
+    }
+
+    /// Whether the publisher of the run that is followed is gone, by the stores' word.
+    pub(super) fn has_publisher_left(&self, stores: &StoreGroups) -> bool {
+        let run = self.ballot();
+        self.members().is_some_and(|it| is_publisher_gone(&self.offers, stores, it, run))
     }
 
     /// When to call [`fetch`](Self::fetch).
@@ -250,8 +254,8 @@ impl Incoming {
         (self.runs, self.number) = (offer.state.runs.clone(), offer.number);
         self.find_run_end();
         self.cache.clear();
+        (self.live_next, self.left) = (0, None);
         (self.fetch, self.stalled_at) = (None, None);
-        self.left = None;
         // Messages in front of the end may have been discarded.
         self.has_ended &= self.next >= self.limit();
         if self.next < offer.state.next.min(self.limit()) {
@@ -287,6 +291,7 @@ impl Incoming {
         if sequence >= self.limit() {
             return;
         }
+        self.live_next = self.live_next.max(sequence + 1);
         if sequence == self.next {
             self.hand_out(body, false, out);
             self.drain(out);
@@ -366,25 +371,28 @@ impl Incoming {
         if self.due() > now || !self.has_begun {
             return;
         }
-        let silent = self.fetch.take().map(|fetch| fetch.store);
+        let unanswered = self.fetch.take();
+        let silent = unanswered.map(|fetch| fetch.store);
         let Some(store) = self.donor(silent, is_certain, out) else {
             // An answer to the next question for streams may name one.
             self.fetch_at = Some(now + limits.retry);
             return;
         };
-        self.ask(store, self.next, limits, now, out);
+        self.ask(store, self.next, unanswered, limits, now, out);
     }
 
-    /// Asks a store for the messages from `from` on.
+    /// Asks a store for the messages from `from` on, again if a question is `unanswered`.
     fn ask(
         &mut self,
         store: usize,
         from: u64,
+        unanswered: Option<Fetch>,
         limits: Limits,
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
-        self.fetch = Some(Fetch { store, from, until: now + limits.retry });
+        let until = now + self.patience.for_answer(limits.retry);
+        self.fetch = Some(Fetch::new((store, from), unanswered, now, until));
         self.fetch_at = None;
         let (until, limit) = (self.limit().min(STORE_NUMBER_MAX), limits.fetch_bytes);
         let frame = StoreFrame::Fetch { from, until, limit };
@@ -420,15 +428,19 @@ impl Incoming {
             if !is_certain {
                 return None;
             }
-            let (source, first) = (self.source, self.next);
-            self.next = oldest;
-            let (count, why) = (oldest - first, DurableLoss::Expired);
-            out.event(ReceiverEvent::Lost { source, first, count, why });
+            self.lose(oldest, DurableLoss::Expired, out);
             self.drain(&mut &mut *out);
         }
         let has_it = donors.iter().filter(|(_, first, _)| *first <= self.next);
         // Another than the one that did not answer, and the one with most.
         has_it.max_by_key(|(store, _, next)| (Some(*store) != silent, *next)).map(|it| it.0)
+    }
+
+    /// The messages before `end` are lost.
+    fn lose(&mut self, end: u64, why: DurableLoss, out: &mut dyn ReceiverOutlet) {
+        let (source, first) = (self.source, self.next);
+        self.next = end;
+        out.event(ReceiverEvent::Lost { source, first, count: end - first, why });
     }
 
     /// The same for an answer of a store about this log of it.
@@ -452,9 +464,11 @@ impl Incoming {
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
-        let is_awaited = self.fetch.is_some_and(|fetch| (fetch.store, fetch.from) == (store, from));
-        let Some(shared) = self.shared_with(store, log).filter(|_| is_awaited) else { return };
+        // From whichever store: one that was asked before may be late, and not silent.
+        let Some(asked) = self.fetch.filter(|fetch| fetch.awaits(from)) else { return };
+        let Some(shared) = self.shared_with(store, log) else { return };
         self.fetch = None;
+        self.patience.on_answer(&asked, now, limits.retry);
         if let Some(offer) = &mut self.offers[store] {
             if offer.state.log == log {
                 offer.state.next = offer.state.next.max(durable);
@@ -469,7 +483,7 @@ impl Incoming {
         let after = first + records.iter().count() as u64;
         let is_next_asked = first <= before && before < after && after < durable;
         if is_next_asked {
-            self.ask(store, after, limits, now, out);
+            self.ask(store, after, None, limits, now, out);
         }
         for (sequence, (_, body)) in (first..).zip(records.iter()) {
             if sequence == self.next && sequence < self.limit().min(shared) {
@@ -482,14 +496,62 @@ impl Incoming {
         }
         // A store that has not begun this run does not know of its messages.
         let is_behind = self.next < durable || (log != self.ballot() && self.is_behind());
-        if is_behind || !self.cache.is_empty() {
+        if is_behind || self.has_gap() {
             let has_advanced = self.next > before || first > from || before > from;
-            let pause = if has_advanced { 0 } else { limits.retry / SOON };
-            self.fetch_at = Some(now + pause);
+            self.fetch_at = Some(now + self.patience.pause(has_advanced, limits.retry));
             self.fetch(limits, is_certain, now, out);
-        } else if self.is_recovering {
-            self.is_recovering = false;
+        } else {
+            self.tell_recovered(out);
+        }
+    }
+
+    fn tell_recovered(&mut self, out: &mut dyn ReceiverOutlet) {
+        if std::mem::take(&mut self.is_recovering) {
             out.event(ReceiverEvent::Recovered { source: self.source, next: self.next });
+        }
+    }
+
+    /// Whether a message has come live in front of which others are missing.
+    const fn has_gap(&self) -> bool {
+        self.live_next > self.next
+    }
+
+    /// Gives up messages that came neither here nor to a store, in front of later ones that came
+    /// here, if their publisher has ended, and every store has answered [`GAP_QUESTIONS`] without
+    /// news. `token` is the last question.
+    pub(super) fn give_up_gap(
+        &mut self,
+        token: u64,
+        have_all_answered: impl Fn(Option<&Members>, u64) -> bool,
+        out: &mut dyn ReceiverOutlet,
+    ) {
+        if !self.has_begun || self.left.is_none() || !self.has_gap() {
+            self.gap = None;
+            return;
+        }
+        let offers = self.offers.iter().flatten();
+        let stored = offers.map(|offer| self.shared(&offer.state)).max().unwrap_or(0);
+        let reached = (self.next, stored);
+        let Some((_, since)) = self.gap.filter(|(before, _)| *before == reached) else {
+            self.gap = Some((reached, token));
+            return;
+        };
+        // A store that has them may only be away.
+        let run = self.ballot();
+        let may_grow = self.offers.iter().flatten().any(|offer| may_get_more(offer, run));
+        let questions = if may_grow { GAP_QUESTIONS_MAX } else { GAP_QUESTIONS };
+        if stored > self.next || !have_all_answered(self.members(), since + questions) {
+            return;
+        }
+        while self.has_gap() {
+            let end = self.cache.first_from(self.next).unwrap_or(self.live_next);
+            self.lose(end.min(self.live_next), DurableLoss::NotStored, out);
+            self.drain(&mut &mut *out);
+        }
+        self.gap = None;
+        (self.fetch, self.fetch_at) = (None, None);
+        if !self.has_ended {
+            self.tell_recovered(out);
         }
     }
 
@@ -514,7 +576,7 @@ impl Incoming {
     ) {
         let is_confirmed = |token| have_answered(self.members(), token);
         let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(is_confirmed);
-        if is_due && !self.is_behind() {
+        if is_due && !self.is_behind() && !self.has_gap() {
             (self.left, self.owes_left) = (None, false);
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
         }
@@ -527,9 +589,9 @@ impl Incoming {
         followed.any(|offer| offer.state.next.min(limit) > self.next)
     }
 
-    /// Sessions of the runs in the followed log, and in those of the stores.
-    pub(super) fn sessions(&self) -> impl Iterator<Item = u64> {
+    /// The runs in the followed log, and in those of the stores.
+    pub(super) fn ballots(&self) -> impl Iterator<Item = Ballot> {
         let runs = self.offers.iter().flatten().flat_map(|offer| &offer.state.runs);
-        runs.chain(&self.runs).map(|run| run.ballot.session)
+        runs.chain(&self.runs).map(|run| run.ballot)
     }
 }

@@ -1,5 +1,6 @@
 //! A store, as a receiver knows it.
 
+use crate::quorum::StoreGroups;
 use crate::silence::Silence;
 use lanecast_wire::store::Members;
 
@@ -17,6 +18,7 @@ pub(super) struct KnownStore {
 }
 
 impl KnownStore {
+    /// A store that was not asked yet.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -47,4 +49,21 @@ pub(super) fn have_answered(stores: &[KnownStore], members: &Members, token: u64
     members.is_recovery_quorum(|name, incarnation| {
         member(stores, name, incarnation).is_some_and(|store| stores[store].answered >= token)
     })
+}
+
+/// Whether so many members of a stream have answered question `token` or a later one that no other
+/// has a stable message. Also with other data: then theirs is gone.
+pub(super) fn knows_all(stores: &[KnownStore], members: Option<&Members>, token: u64) -> bool {
+    let has_answered =
+        |name: &str, _| stores.iter().any(|store| store.name == name && store.answered >= token);
+    members.is_none_or(|members| members.is_recovery_quorum(has_answered))
+}
+
+/// The last question that enough stores have answered to know every session that they keep, however
+/// late.
+pub(super) fn last_answered(stores: &[KnownStore], groups: &StoreGroups) -> Option<u64> {
+    let is_enough = |token: &u64| {
+        *token > 0 && groups.is_recovery_quorum(|store| stores[store].answered >= *token)
+    };
+    stores.iter().map(|store| store.answered).filter(is_enough).max()
 }

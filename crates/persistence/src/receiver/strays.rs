@@ -3,7 +3,9 @@
 use crate::early::cost;
 use crate::outlet::ReceiverOutlet;
 use crate::receiver_event::ReceiverEvent;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Most sessions that wait to be named with their messages.
 const SESSIONS_MAX: usize = 1_024;
@@ -36,9 +38,11 @@ pub(super) struct Stray {
     /// Only answers to later questions tell whether a store keeps its messages.
     token: u64,
     messages: VecDeque<(u64, Box<[u8]>)>,
-    /// Number of the first message that found no room.
-    dropped: Option<u64>,
-    /// Number after the last message.
+    /// A message found no room. Behind it none is kept: they would be handed out in front of it.
+    is_full: bool,
+    /// Number of the first message that came or was lost.
+    first: u64,
+    /// Number after the last one.
     next: u64,
     has_left: bool,
 }
@@ -50,30 +54,50 @@ impl Strays {
 
     /// A message of an unknown session.
     pub(super) fn push(&mut self, session: u64, number: u64, body: &[u8], token: u64) -> Pushed {
-        let (is_new, sessions) = (!self.sessions.contains_key(&session), self.sessions.len());
-        if is_new && sessions >= COUNTED_MAX {
-            return Pushed::Forgotten;
-        }
-        let dropped = (sessions >= SESSIONS_MAX).then_some(number);
-        let messages = VecDeque::new();
-        let new = || Stray { token, messages, dropped, next: number, has_left: false };
-        let stray = self.sessions.entry(session).or_insert_with(new);
-        stray.next = number + 1;
-        // Behind a dropped message none is kept: they would be handed out in front of it.
-        if stray.dropped.is_none() && self.bytes + cost(body) <= self.bytes_max {
+        let (pushed, stray) = Self::stray(&mut self.sessions, session, number, token);
+        let Some(stray) = stray else { return pushed };
+        stray.next = stray.next.max(number + 1);
+        if !stray.is_full && self.bytes + cost(body) <= self.bytes_max {
             self.bytes += cost(body);
             stray.messages.push_back((number, body.into()));
         } else {
-            stray.dropped.get_or_insert(number);
+            stray.is_full = true;
         }
-        if is_new { Pushed::New } else { Pushed::Known }
+        pushed
     }
 
-    /// A session has ended.
-    pub(super) fn on_left(&mut self, session: u64) {
-        if let Some(stray) = self.sessions.get_mut(&session) {
-            stray.has_left = true;
+    /// Messages of an unknown session were lost.
+    pub(super) fn lose(&mut self, session: u64, numbers: Range<u64>, token: u64) -> Pushed {
+        let (pushed, stray) = Self::stray(&mut self.sessions, session, numbers.start, token);
+        if let Some(stray) = stray {
+            stray.next = stray.next.max(numbers.end);
         }
+        pushed
+    }
+
+    /// A session of which something is heard; `None` if too many wait.
+    fn stray(
+        sessions: &mut BTreeMap<u64, Stray>,
+        session: u64,
+        first: u64,
+        token: u64,
+    ) -> (Pushed, Option<&mut Stray>) {
+        let count = sessions.len();
+        match sessions.entry(session) {
+            Entry::Occupied(stray) => (Pushed::Known, Some(stray.into_mut())),
+            Entry::Vacant(_) if count >= COUNTED_MAX => (Pushed::Forgotten, None),
+            Entry::Vacant(vacant) => {
+                let (messages, is_full) = (VecDeque::new(), count >= SESSIONS_MAX);
+                let stray = Stray { token, messages, is_full, first, next: first, has_left: false };
+                (Pushed::New, Some(vacant.insert(stray)))
+            }
+        }
+    }
+
+    /// A session has ended; returns whether it waits.
+    pub(super) fn on_left(&mut self, session: u64) -> bool {
+        let stray = self.sessions.get_mut(&session);
+        stray.map(|stray| stray.has_left = true).is_some()
     }
 
     /// Sessions that were seen before the question `token` was asked, in ascending order.
@@ -86,10 +110,14 @@ impl Strays {
         self.sessions.is_empty()
     }
 
-    /// Number of the first message of a session.
+    /// Number of the first message of a session that came or was lost.
     pub(super) fn first(&self, session: u64) -> Option<u64> {
-        let stray = self.sessions.get(&session)?;
-        stray.messages.front().map(|(number, _)| *number).or(stray.dropped)
+        self.sessions.get(&session).map(|stray| stray.first)
+    }
+
+    /// Whether a session waits, and has ended.
+    pub(super) fn has_left(&self, session: u64) -> bool {
+        self.sessions.get(&session).is_some_and(Stray::has_left)
     }
 
     /// Takes the messages of a session.
@@ -110,14 +138,28 @@ impl Stray {
         self.messages.iter().map(|(number, body)| (*number, &**body))
     }
 
-    /// Hands out the messages of a session that no store keeps.
+    /// Number after the last message that came or was lost.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Hands out the messages of a session that no store keeps, and tells those between them and
+    /// behind them that are lost.
     pub(super) fn deliver(&self, session: u64, out: &mut dyn ReceiverOutlet) {
+        let mut next = self.first;
         for (number, bytes) in self.messages() {
+            tell_lost(session, next..number, out);
             out.event(ReceiverEvent::Unkept { session, number, bytes });
+            next = number + 1;
         }
-        if let Some(first) = self.dropped {
-            let count = self.next - first;
-            out.event(ReceiverEvent::UnkeptLost { session, first, count });
-        }
+        tell_lost(session, next..self.next, out);
+    }
+}
+
+/// Tells that these messages of a session that no store keeps are lost, if there are any.
+pub(super) fn tell_lost(session: u64, numbers: Range<u64>, out: &mut dyn ReceiverOutlet) {
+    if !numbers.is_empty() {
+        let (first, count) = (numbers.start, numbers.end - numbers.start);
+        out.event(ReceiverEvent::UnkeptLost { session, first, count });
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Stream {
     /// The publisher has said that its run is registered. Until then a message of its session could
     /// belong to a later attempt to begin, with another start.
     pub(super) is_live: bool,
+    /// The session of the current run has ended, as the transport tells.
+    pub(super) has_left: bool,
     /// The receivers' consumption that the publisher was told last.
     pub(super) told_consumed: u64,
     /// Position of the last record that changed the state.
@@ -123,6 +125,7 @@ impl Stream {
             resends: 0,
             receivers: Receivers::default(),
             is_live: false,
+            has_left: false,
             told_consumed: 0,
             changed_at: 0,
             owes_state_to: None,
@@ -352,7 +355,8 @@ impl Stream {
         let position = log.append(&record)?;
         let start = runs.last().map_or(first, |run| run.start);
         self.changed_at = position;
-        (self.log, self.first, self.next, self.is_live) = (ballot, first, start, false);
+        (self.log, self.first, self.next) = (ballot, first, start);
+        (self.is_live, self.has_left) = (false, false);
         (self.first_number, self.members, self.runs) = (number, members, runs);
         self.receivers.on_changed();
         // Copies count from this record on.

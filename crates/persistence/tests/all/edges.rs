@@ -279,8 +279,8 @@ fn offer_until(
         runs: vec![Run { ballot: log, start }],
         ..StoreState::default()
     };
-    let (is_live, consumption, number) = (true, None, 0);
-    let offer = StoreOffer { token, is_live, consumption, number, since, until, state };
+    let (is_live, has_left, consumption, number) = (true, false, None, 0);
+    let offer = StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
     receiver.on_frame(store, 7, &StoreFrame::Offer(offer), NOW, out);
     let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
     receiver.on_frame(store, 0, &streams, NOW, out);
@@ -312,9 +312,9 @@ fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out:
         runs,
         ..Default::default()
     };
-    let (is_live, consumption, number, since) = (true, None, 0, 0);
+    let (is_live, has_left, consumption, number, since) = (true, false, None, 0, 0);
     let until = STORE_NUMBER_MAX;
-    let offer = StoreOffer { token, is_live, consumption, number, since, until, state };
+    let offer = StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
     for store in 0..3 {
         receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
         let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };

@@ -3,8 +3,12 @@
 mod cluster;
 mod copying;
 mod edges;
+mod ends;
+mod gaps;
 mod membership;
 mod pacing;
 mod parts;
 mod receivers;
 mod resends;
+mod slow_answers;
+mod unkept;

@@ -8,19 +8,19 @@ use lanecast_wire::store::{
     StoreState, TimedRecords, TimedRecordsWriter,
 };
 
-const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
-const SOURCE: u64 = 7;
+pub(crate) const RUN: Run = Run { ballot: Ballot { epoch: 3, session: SESSION }, start: 0 };
+pub(crate) const SOURCE: u64 = 7;
 
 /// Data of a store that has lost what the members had under its name.
 const OTHER_DATA: u64 = 6;
 
-fn settings() -> ReceiverSettings {
+pub(crate) fn settings() -> ReceiverSettings {
     let stores = StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups");
     ReceiverSettings::new(stores)
 }
 
 /// A receiver that has asked its stores.
-fn asking(settings: ReceiverSettings) -> (Receiver, Outlet) {
+pub(crate) fn asking(settings: ReceiverSettings) -> (Receiver, Outlet) {
     let (mut receiver, mut out) = (Receiver::new(settings, 1, NOW), Outlet::default());
     receiver.tick(NOW, &mut out);
     (receiver, out)
@@ -33,7 +33,7 @@ fn members(version: u64, stores: &[(&str, u64)]) -> Members {
 }
 
 /// An offer of a store that is a member of the first version, with ten messages of one run.
-fn offer() -> StoreOffer {
+pub(crate) fn offer() -> StoreOffer {
     let state = StoreState {
         incarnation: 5,
         promised: RUN.ballot,
@@ -43,12 +43,20 @@ fn offer() -> StoreOffer {
         runs: vec![RUN],
         ..StoreState::default()
     };
-    let (token, until) = (0, STORE_NUMBER_MAX);
-    StoreOffer { token, is_live: true, consumption: None, number: 0, since: 0, until, state }
+    StoreOffer {
+        token: 0,
+        is_live: true,
+        has_left: false,
+        consumption: None,
+        number: 0,
+        since: 0,
+        until: STORE_NUMBER_MAX,
+        state,
+    }
 }
 
 /// The last question that a receiver asked.
-fn token(out: &Outlet) -> u64 {
+pub(crate) fn token(out: &Outlet) -> u64 {
     let asked = out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
         Ok((_, StoreFrame::Attach { token, .. })) => Some(token),
         _ => None,
@@ -57,7 +65,13 @@ fn token(out: &Outlet) -> u64 {
 }
 
 /// Answers the last question as a store with this offer.
-fn answer(receiver: &mut Receiver, store: usize, offer: &StoreOffer, now: u64, out: &mut Outlet) {
+pub(crate) fn answer(
+    receiver: &mut Receiver,
+    store: usize,
+    offer: &StoreOffer,
+    now: u64,
+    out: &mut Outlet,
+) {
     let token = token(out);
     let incarnation = offer.state.incarnation;
     let offer = StoreOffer { token, ..offer.clone() };
@@ -66,7 +80,7 @@ fn answer(receiver: &mut Receiver, store: usize, offer: &StoreOffer, now: u64, o
     receiver.on_frame(store, 0, &streams, now, out);
 }
 
-fn told(out: &Outlet, kind: &str) -> Vec<String> {
+pub(crate) fn told(out: &Outlet, kind: &str) -> Vec<String> {
     out.receiver_events.iter().filter(|event| event.starts_with(kind)).cloned().collect()
 }
 
@@ -109,7 +123,7 @@ fn a_replaced_store_does_not_make_a_receiver_new() {
 }
 
 /// All stores answer that they have the messages before `next`.
-fn answer_all(receiver: &mut Receiver, next: [u64; 3], now: u64, out: &mut Outlet) {
+pub(crate) fn answer_all(receiver: &mut Receiver, next: [u64; 3], now: u64, out: &mut Outlet) {
     receiver.tick(now, out);
     for (store, next) in next.into_iter().enumerate() {
         let offer = offer();
@@ -229,7 +243,7 @@ fn messages_are_not_lost_while_a_store_that_may_have_them_comes_back() {
 }
 
 /// Sequence of the first message that was asked for last.
-fn fetched(out: &Outlet) -> Option<u64> {
+pub(crate) fn fetched(out: &Outlet) -> Option<u64> {
     out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
         Ok((_, StoreFrame::Fetch { from, .. })) => Some(from),
         _ => None,

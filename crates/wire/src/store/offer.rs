@@ -12,6 +12,8 @@ pub struct StoreOffer {
     pub token: u64,
     /// The publisher of the current run has registered it: its live messages can be placed.
     pub is_live: bool,
+    /// The store has seen the session of the current run end, by its transport's word.
+    pub has_left: bool,
     /// The receiver's consumption of it; `None` if it is not registered.
     pub consumption: Option<Consumption>,
     /// Number of the current run's first message on its topic.
@@ -63,7 +65,8 @@ pub(super) struct ConsumedBody {
 pub(super) struct OfferBody {
     pub(super) is_registered: u8,
     pub(super) is_live: u8,
-    pub(super) reserved: [u8; 6],
+    pub(super) has_left: u8,
+    pub(super) reserved: [u8; 5],
     pub(super) token: U64,
     pub(super) consumption: ConsumptionEntry,
     pub(super) number: U64,
@@ -105,15 +108,16 @@ impl StoreOffer {
         let consumption = (head.is_registered != 0).then_some(consumption);
         let (token, number) = (head.token.get(), bounded(head.number)?);
         let (since, until) = (bounded(head.since)?, bounded(head.until)?);
-        let is_live = head.is_live != 0;
-        Some((Self { token, is_live, consumption, number, since, until, state }, rest))
+        let (is_live, has_left) = (head.is_live != 0, head.has_left != 0);
+        Some((Self { token, is_live, has_left, consumption, number, since, until, state }, rest))
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let head = OfferBody {
             is_registered: self.consumption.is_some().into(),
             is_live: self.is_live.into(),
-            reserved: [0; 6],
+            has_left: self.has_left.into(),
+            reserved: [0; 5],
             token: self.token.into(),
             consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
             number: self.number.into(),

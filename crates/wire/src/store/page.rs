@@ -64,7 +64,8 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(IndexEntry: bytes, spans, is_open, reserved);
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
-    same!(OfferBody: is_registered, is_live, reserved, token, consumption, number, since, until);
+    same!(OfferBody: is_registered, is_live, has_left, reserved, token, consumption, number, since,
+        until);
 }
 
 #[test]

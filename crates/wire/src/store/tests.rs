@@ -35,6 +35,7 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
     let offer = StoreOffer {
         token: 12,
         is_live: true,
+        has_left: true,
         consumption: Some(consumption),
         number: 3,
         since: 4,

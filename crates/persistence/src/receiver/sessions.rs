@@ -1,0 +1,185 @@
+//! Sessions on the topic, as a receiver tells them apart: those of streams that stores keep, those
+//! of publishers whose messages no store keeps, and those that no store has named yet.
+
+use super::incoming::Incoming;
+use super::strays::{Pushed, Stray, Strays, tell_lost};
+use crate::outlet::ReceiverOutlet;
+use crate::receiver_event::ReceiverEvent;
+use lanecast_wire::store::Ballot;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Most sessions that go on without this receiver whose ends are waited for.
+const CUT_OFF_MAX: usize = 16_384;
+
+/// The sessions of a topic.
+#[derive(Clone, Debug)]
+pub(super) struct Sessions {
+    /// Streams by the sessions that their publishers use now.
+    streams: BTreeMap<u64, u64>,
+    /// Sessions of publishers whose messages no store keeps, each with the number after its last
+    /// message.
+    unkept: BTreeMap<u64, u64>,
+    pub(super) strays: Strays,
+    /// Sessions that went on without this receiver, as far as it knows: those that stores keep, or
+    /// may keep. With each its stream's next sequence when stores told its end.
+    cut_off: BTreeMap<u64, Option<u64>>,
+}
+
+impl Sessions {
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            unkept: BTreeMap::new(),
+            strays: Strays::new(bytes_max),
+            cut_off: BTreeMap::new(),
+        }
+    }
+
+    /// The stream whose live messages a session's are.
+    #[inline]
+    pub(super) fn source(&self, session: u64) -> Option<u64> {
+        self.streams.get(&session).copied()
+    }
+
+    /// The live messages of a session are those of a stream from now on; returns those that came
+    /// before.
+    pub(super) fn enter(&mut self, session: u64, source: u64) -> Option<Stray> {
+        self.streams.insert(session, source);
+        self.strays.take(session)
+    }
+
+    /// A stream goes on with another session.
+    pub(super) fn leave(&mut self, session: u64) {
+        self.streams.remove(&session);
+        self.cut_off.remove(&session);
+    }
+
+    /// Forgets a session that waits: its stream goes on with a later one.
+    pub(super) fn forget(&mut self, session: u64) {
+        self.strays.take(session);
+        self.cut_off.remove(&session);
+    }
+
+    /// No store keeps the messages of a session that waits: hands them out.
+    pub(super) fn deliver(&mut self, session: u64, out: &mut dyn ReceiverOutlet) {
+        let Some(stray) = self.strays.take(session) else { return };
+        self.cut_off.remove(&session);
+        if !stray.has_left() {
+            self.unkept.insert(session, stray.next());
+        }
+        stray.deliver(session, out);
+    }
+
+    /// A message of a session that is no stream's, before the question `token`; returns whether
+    /// stores have to be asked for the session.
+    pub(super) fn on_live(
+        &mut self,
+        (session, number): (u64, u64),
+        body: &[u8],
+        token: u64,
+        out: &mut dyn ReceiverOutlet,
+    ) -> bool {
+        if let Some(next) = self.unkept.get_mut(&session) {
+            // The subscription was made anew, and nothing told what came in between.
+            tell_lost(session, *next..number, out);
+            *next = number + 1;
+            out.event(ReceiverEvent::Unkept { session, number, bytes: body });
+            return false;
+        }
+        let pushed = self.strays.push(session, number, body, token);
+        on_stray(pushed, session, number..number + 1, out)
+    }
+
+    /// Live messages of a session were lost, before the question `token`; returns whether stores
+    /// have to be asked for the session.
+    pub(super) fn on_lost(
+        &mut self,
+        session: u64,
+        numbers: Range<u64>,
+        token: u64,
+        out: &mut dyn ReceiverOutlet,
+    ) -> bool {
+        // Numbers show it for streams that stores keep: the stores have the messages.
+        if self.streams.contains_key(&session) {
+            return false;
+        }
+        if let Some(next) = self.unkept.get_mut(&session) {
+            tell_lost(session, *next..numbers.end, out);
+            *next = numbers.end.max(*next);
+            return false;
+        }
+        let pushed = self.strays.lose(session, numbers.clone(), token);
+        on_stray(pushed, session, numbers, out)
+    }
+
+    /// A session has ended.
+    pub(super) fn on_left(&mut self, session: u64) {
+        self.cut_off.remove(&session);
+        let is_known =
+            self.unkept.remove(&session).is_some() || self.streams.contains_key(&session);
+        if !is_known && !self.strays.on_left(session) {
+            // Stores may have messages of it, and then they tell its end, too.
+            self.on_cut_off(session);
+        }
+    }
+
+    /// A session goes on without this receiver, or ends.
+    pub(super) fn on_cut_off(&mut self, session: u64) {
+        // One that no store has named yet may become a stream's.
+        if self.unkept.contains_key(&session) {
+            return;
+        }
+        if self.cut_off.len() >= CUT_OFF_MAX {
+            self.cut_off.retain(|session, _| self.streams.contains_key(session));
+        }
+        self.cut_off.entry(session).or_default();
+    }
+
+    /// This receiver has a part in a session, again or for the first time.
+    pub(super) fn on_joined(&mut self, session: u64) {
+        self.cut_off.remove(&session);
+    }
+
+    /// Sessions that go on without this receiver, or have ended; with each its stream's next
+    /// sequence when stores told its end.
+    pub(super) fn cut_off(&self) -> impl Iterator<Item = (u64, Option<u64>)> {
+        self.cut_off.iter().map(|(session, end)| (*session, *end))
+    }
+
+    /// Stores tell the end of a session that went on without this receiver, when `next` is its
+    /// stream's next sequence. They may take one for dead that lives, and has more.
+    pub(super) fn on_end(&mut self, session: u64, next: u64) {
+        self.cut_off.insert(session, Some(next));
+    }
+}
+
+/// The last run of each of these sessions that is in a stream, with the stream's source.
+pub(super) fn last_runs<'a>(
+    sessions: &[u64],
+    streams: impl Iterator<Item = (u64, &'a Incoming)>,
+) -> BTreeMap<u64, (Ballot, u64)> {
+    let mut last: BTreeMap<u64, (Ballot, u64)> = BTreeMap::new();
+    for (source, incoming) in streams {
+        for run in incoming.ballots().filter(|it| sessions.binary_search(&it.session).is_ok()) {
+            let entry = last.entry(run.session).or_insert((run, source));
+            *entry = (*entry).max((run, source));
+        }
+    }
+    last
+}
+
+/// Messages of a session have come, or were lost, that no store has named; returns whether stores
+/// have to be asked for it.
+fn on_stray(
+    pushed: Pushed,
+    session: u64,
+    numbers: Range<u64>,
+    out: &mut dyn ReceiverOutlet,
+) -> bool {
+    // Perhaps stores have them: they are told to be lost rather than lost in silence.
+    if pushed == Pushed::Forgotten {
+        tell_lost(session, numbers, out);
+    }
+    pushed == Pushed::New
+}
