@@ -9,6 +9,8 @@
 //! - [`tamper`]: deliberate defects, which the oracle has to find
 //! - [`world`]: the actors, with the real machines, and their event loop
 
+mod actors;
+mod checks;
 mod collected;
 mod event;
 pub mod explore;
@@ -18,8 +20,10 @@ pub mod outcome;
 mod processes;
 mod receivers;
 pub mod scenario;
+mod sessions;
 mod standstill;
 mod store_list;
 mod store_lists;
 pub mod tamper;
+mod timeline;
 pub mod world;

@@ -1,6 +1,8 @@
 //! Frames and events of one call of a machine.
 
-use lanecast_persistence::{ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, StoreOutlet};
+use lanecast_persistence::{
+    DurableLoss, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, StoreOutlet,
+};
 use lanecast_wire::store::{StoreAddress, StoreFrame};
 
 pub(super) const TOPIC: &str = "orders";
@@ -17,7 +19,8 @@ pub(super) const LIVES: u64 = 1_000;
 pub(super) enum Told {
     Started { next: u64, is_resumed: bool },
     Message { sequence: u64, bytes: Vec<u8> },
-    Lost { first: u64, count: u64 },
+    Lost { first: u64, count: u64, why: DurableLoss },
+    Left { next: u64 },
     Discarded { first: u64, count: u64 },
     CaughtUp,
     Acknowledged { next: u64 },
@@ -75,7 +78,8 @@ impl ReceiverOutlet for Collected {
             ReceiverEvent::Message(message) => {
                 Told::Message { sequence: message.sequence(), bytes: message.bytes().to_vec() }
             }
-            ReceiverEvent::Lost { first, count, .. } => Told::Lost { first, count },
+            ReceiverEvent::Lost { first, count, why, .. } => Told::Lost { first, count, why },
+            ReceiverEvent::Left { next, .. } => Told::Left { next },
             ReceiverEvent::Discarded { first, count, .. } => Told::Discarded { first, count },
             ReceiverEvent::Recovered { .. } => Told::CaughtUp,
             ReceiverEvent::Acknowledged { next, .. } => Told::Acknowledged { next },

@@ -18,4 +18,18 @@ pub(super) enum Event {
     TickReceiver(usize, u32),
     Consume(usize, u32),
     StartReceiver(usize),
+    SessionAtStore { store: usize, life: u32, session: u64, is_there: bool },
+    SessionAtReceiver { receiver: usize, life: u32, session: u64, change: SessionChange },
+    Readmit { receiver: usize, life: u32, publisher: usize },
+    FindAgain { store: usize, life: u32, publisher: usize },
+}
+
+/// A change of a session at one that takes part in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionChange {
+    Joined,
+    /// The session goes on without it.
+    CutOff,
+    /// The session has ended.
+    Left,
 }

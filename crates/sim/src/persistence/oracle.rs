@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub struct Oracle {
     sent: BTreeSet<(u64, Vec<u8>)>,
     stable: Vec<Vec<u8>>,
+    /// Sessions of publishers that have ended.
+    ended: BTreeSet<u64>,
 }
 
 impl Oracle {
@@ -25,6 +27,32 @@ impl Oracle {
     /// Whether this is the stable message of its sequence.
     pub fn is_stable(&self, sequence: u64, body: &[u8]) -> bool {
         self.stable.get(sequence as usize).is_some_and(|it| it == body)
+    }
+
+    /// The stable message of a sequence.
+    pub fn stable_body(&self, sequence: u64) -> Option<&[u8]> {
+        self.stable.get(sequence as usize).map(Vec::as_slice)
+    }
+
+    /// A publisher has ended.
+    pub fn on_ended(&mut self, session: u64) {
+        self.ended.insert(session);
+    }
+
+    /// A receiver that was handed out `last` is told that its session has ended, with nothing of it
+    /// from `next` on.
+    ///
+    /// # Errors
+    /// If a later message of the session is stable. One that lives may have more: a store may take
+    /// it for dead.
+    pub fn on_left(&self, last: &[u8], next: u64) -> Verdict {
+        let later = self.stable_body(next).filter(|later| session(later) == session(last));
+        let has_ended = session(last).is_some_and(|it| self.ended.contains(&it));
+        ensure!(
+            !has_ended || later.is_none(),
+            "the end of a session is told, and its message {next} is stable"
+        );
+        Ok(())
     }
 
     /// A run was told that its message is stable.
@@ -80,4 +108,9 @@ impl Oracle {
         }
         Ok(())
     }
+}
+
+/// The session that has sent a message: bodies name it behind their sequence.
+pub(super) fn session(body: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(body.get(8..16)?.try_into().ok()?))
 }

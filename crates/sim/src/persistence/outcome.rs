@@ -22,6 +22,10 @@ pub struct StoreOutcome {
     pub lost_messages: u64,
     pub other_lists: u64,
     pub members_changed: u64,
+    pub evictions: u64,
+    pub not_stored: u64,
+    pub left: u64,
+    pub left_unseen: u64,
 }
 
 impl StoreOutcome {
@@ -45,5 +49,9 @@ impl StoreOutcome {
         self.lost_messages += other.lost_messages;
         self.other_lists += other.other_lists;
         self.members_changed += other.members_changed;
+        self.evictions += other.evictions;
+        self.not_stored += other.not_stored;
+        self.left += other.left;
+        self.left_unseen += other.left_unseen;
     }
 }

@@ -96,6 +96,8 @@ pub(super) struct PublisherProcess {
     pub(super) start: u64,
     pub(super) bodies: Vec<Vec<u8>>,
     pub(super) is_superseded: bool,
+    /// Other runs have other lists.
+    has_own_list: bool,
 }
 
 impl PublisherProcess {
@@ -115,7 +117,15 @@ impl PublisherProcess {
             ..SourceSettings::new(list.groups())
         };
         let source = Some(Source::new(settings, session, epoch, now));
-        Self { source, list, session, start: 0, bodies: Vec::new(), is_superseded: false }
+        Self {
+            source,
+            list,
+            session,
+            start: 0,
+            bodies: Vec::new(),
+            is_superseded: false,
+            has_own_list: scenario.has_lists(),
+        }
     }
 
     /// A store's process has ended.
@@ -130,14 +140,16 @@ impl PublisherProcess {
         self.source.is_some() && !self.is_superseded
     }
 
-    /// Whether all that it sent is stable.
+    /// Whether all that it sent is stable and, where lists change, the members are the stores of
+    /// its list.
     pub(super) fn is_drained(&self) -> bool {
         let source = self.source.as_ref();
-        source.is_some_and(|it| it.is_registered() && it.stable() == it.next())
+        let is_stable = source.is_some_and(|it| it.is_registered() && it.stable() == it.next());
+        is_stable && (!self.has_own_list || self.is_settled())
     }
 
     /// Whether the members are the stores of its list.
-    pub(super) fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         let members = self.source.as_ref().map(Source::members);
         members.is_some_and(|members| {
             let mut names = self.list.stores().map(StoreScenario::store_name);

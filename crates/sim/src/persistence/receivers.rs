@@ -1,15 +1,16 @@
 //! Receivers of a run, and the checks of what they hand out.
 
-use super::collected::{SOURCE, Told};
-use super::oracle::Oracle;
+use super::collected::{SOURCE, TOPIC, Told};
+use super::oracle::{Oracle, session};
 use super::outcome::StoreOutcome;
+use super::processes::StoreProcess;
 use super::scenario::StoreScenario;
 use super::store_list::StoreList;
 use crate::ensure;
 use crate::violation::{Verdict, Violation};
-use lanecast_persistence::{Receiver, ReceiverSettings};
+use lanecast_persistence::{DurableLoss, Receiver, ReceiverSettings};
 use lanecast_protocol::{MILLISECOND, Nanos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Losses of stores' memory that are no fault.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,10 @@ pub(super) struct ReceiverProcess {
     acknowledged: u64,
     /// Messages that retention took before they were handed out.
     lost: Vec<u64>,
+    /// Sessions that go on without this life.
+    cut_off: BTreeSet<u64>,
+    /// The end of a session was told last.
+    has_left: bool,
 }
 
 impl ReceiverProcess {
@@ -69,6 +74,7 @@ impl ReceiverProcess {
             ..ReceiverSettings::new(list.groups())
         };
         self.list = Some(list);
+        self.cut_off.clear();
         self.receiver = Some(Receiver::new(settings, id, now));
         true
     }
@@ -86,6 +92,37 @@ impl ReceiverProcess {
         self.life += 1;
         self.next = None;
         self.receiver = None;
+        self.cut_off.clear();
+    }
+
+    /// A session goes on without the receiver.
+    pub(super) fn cut_off(&mut self, session: u64) {
+        self.cut_off.insert(session);
+    }
+
+    /// The receiver takes part in a session again.
+    pub(super) fn let_in(&mut self, session: u64) {
+        self.cut_off.remove(&session);
+    }
+
+    /// Whether a session goes on without the receiver.
+    pub(super) fn is_cut_off(&self, session: u64) -> bool {
+        self.cut_off.contains(&session)
+    }
+
+    /// The end of a session has to be told from now on.
+    pub(super) const fn expect_left(&mut self) {
+        self.has_left = false;
+    }
+
+    /// The session of the last message handed out.
+    pub(super) fn last_session(&self) -> Option<u64> {
+        session(self.handed_out.get(&self.next?.checked_sub(1)?)?)
+    }
+
+    /// Whether the end of a session was told since.
+    pub(super) const fn has_left(&self) -> bool {
+        self.has_left
     }
 
     /// The program consumes all that it was handed out.
@@ -130,25 +167,26 @@ impl ReceiverProcess {
                 // Messages in front of the first one are not missed by a receiver that is new.
                 self.lost.extend(if is_resumed { 0..0 } else { 0..next });
                 outcome.resumed += u64::from(is_resumed);
-                (self.began, self.next) = (next, Some(next));
+                (self.began, self.next, self.has_left) = (next, Some(next), false);
             }
             Told::Message { sequence, bytes } => {
                 let next = self.expected()?;
                 ensure!(sequence == next, "message {sequence} comes where {next} is next");
                 oracle.on_handed_out(sequence, &bytes)?;
                 self.handed_out.insert(sequence, bytes);
-                self.next = Some(sequence + 1);
+                (self.next, self.has_left) = (Some(sequence + 1), false);
                 outcome.handed_out += 1;
             }
-            Told::Lost { first, count } => {
-                let next = self.expected()?;
-                ensure!(
-                    first == next && (first + count <= trimmed || forget),
-                    "{first}..{} are lost, and retention took those before {trimmed}",
-                    first + count
-                );
-                self.lost.extend(first..first + count);
-                self.next = Some(first + count);
+            Told::Lost { first, count, why: DurableLoss::NotStored } => {
+                self.on_not_stored(first, count, oracle, receivers)?;
+                outcome.not_stored += count;
+            }
+            Told::Left { next } => {
+                self.on_session_end(next, oracle, receivers)?;
+                outcome.left += 1;
+            }
+            Told::Lost { first, count, .. } => {
+                self.on_expired(first, count, trimmed, forget)?;
                 outcome.lost_messages += count;
             }
             Told::Discarded { first, count } => {
@@ -161,7 +199,7 @@ impl ReceiverProcess {
                         "message {sequence} is stable, and discarded"
                     );
                 }
-                self.next = Some(first);
+                (self.next, self.has_left) = (Some(first), false);
                 // Their sequences begin anew.
                 self.consumed = self.consumed.min(first);
                 self.acknowledged = self.acknowledged.min(first);
@@ -177,6 +215,75 @@ impl ReceiverProcess {
             }
             Told::Unkept => ensure!(receivers, "a registered publisher is taken for another"),
             Told::CaughtUp => outcome.caught_up += 1,
+        }
+        Ok(())
+    }
+
+    /// Messages are lost that came to no store.
+    fn on_not_stored(
+        &mut self,
+        first: u64,
+        count: u64,
+        oracle: &Oracle,
+        receivers: bool,
+    ) -> Verdict {
+        let next = self.expected()?;
+        // One that names none of the last members does not hear of their run.
+        ensure!(
+            first == next && (oracle.stable() <= first || receivers),
+            "{first}..{} never came to a store, and {} are stable",
+            first + count,
+            oracle.stable()
+        );
+        (self.next, self.has_left) = (Some(first + count), false);
+        // A store that was away then, or that is not named, may come back with them.
+        self.lost.extend(first..first + count);
+        Ok(())
+    }
+
+    /// The end of a session is told.
+    fn on_session_end(&mut self, next: u64, oracle: &Oracle, receivers: bool) -> Verdict {
+        ensure!(self.expected()? == next, "a session ends at {next}: {:?}", self.next);
+        let last = next.checked_sub(1).and_then(|last| self.handed_out.get(&last));
+        // One that names none of the last members does not hear of later messages.
+        if let Some(last) = last.filter(|_| next > self.began && !receivers) {
+            oracle.on_left(last, next)?;
+        }
+        self.has_left = true;
+        Ok(())
+    }
+
+    /// Messages are lost that no store keeps any more.
+    fn on_expired(&mut self, first: u64, count: u64, trimmed: u64, forget: bool) -> Verdict {
+        let next = self.expected()?;
+        ensure!(
+            first == next && (first + count <= trimmed || forget),
+            "{first}..{} are lost, and retention took those before {trimmed}",
+            first + count
+        );
+        self.lost.extend(first..first + count);
+        (self.next, self.has_left) = (Some(first + count), false);
+        Ok(())
+    }
+
+    /// Message `first` is lost because it came to no store: those that are named, and there, do not
+    /// have it.
+    pub(super) fn check_not_stored(
+        &self,
+        first: u64,
+        stores: &[StoreProcess],
+        now: Nanos,
+    ) -> Verdict {
+        let session = self.receiver.as_ref().and_then(|it| it.session(SOURCE));
+        for store in self.list.iter().flat_map(StoreList::stores) {
+            let process = &stores[store];
+            let is_there = process.store.is_some() && process.cut_until <= now;
+            let state = process.store.as_ref().and_then(|it| it.state(TOPIC, SOURCE));
+            let state = state.filter(|it| is_there && Some(it.log.session) == session);
+            ensure!(
+                state.is_none_or(|state| state.next <= first),
+                "message {first} never came to a store, and store {store} has it"
+            );
         }
         Ok(())
     }

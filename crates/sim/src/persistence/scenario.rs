@@ -3,6 +3,10 @@
 use crate::rng::{Millionths, SimRng};
 use lanecast_persistence::{GroupRule, StoreGroups};
 use lanecast_protocol::{MILLISECOND, Nanos};
+use std::ops::RangeInclusive;
+
+/// Longest times of a frame on its way that are longer than the machines' repetition intervals.
+const SLOW_DELAY: RangeInclusive<Nanos> = 30 * MILLISECOND..=150 * MILLISECOND;
 
 /// Conditions of a run.
 #[derive(Clone, Debug)]
@@ -47,7 +51,7 @@ impl StoreScenario {
         let sizes: [&[usize]; 6] = [&[3], &[3], &[1], &[5], &[3, 1], &[2]];
         let groups = rng.pick(&sizes).to_vec();
         let rules = [GroupRule::Any, GroupRule::Majority, GroupRule::All];
-        Self {
+        let scenario = Self {
             seed,
             groups,
             rule: rng.pick(&rules),
@@ -63,7 +67,11 @@ impl StoreScenario {
             may_fork: rng.percent(30),
             receivers: rng.pick(&[0, 1, 1, 2]),
             spares: 0,
-        }
+        };
+        // Answers come later than questions are repeated.
+        let is_slow = rng.percent(15);
+        let delay = if is_slow { rng.spread(SLOW_DELAY) } else { scenario.delay };
+        Self { delay, ..scenario }
     }
 
     /// The same with lists of stores that change between runs. Stores keep their data: the lists
