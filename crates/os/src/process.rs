@@ -160,7 +160,8 @@ pub fn is_ignored(signal: i32) -> std::io::Result<bool> {
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
-/// Calls `work` while this thread blocks `signals`: one that comes meanwhile is delivered behind it.
+/// Calls `work` while this thread blocks `signals`: one that comes meanwhile is delivered behind
+/// it.
 ///
 /// # Errors
 /// That of `work`, or if there is no such signal.
