@@ -30,25 +30,31 @@ impl RefusedHosts {
 
     /// Tells the user of hosts whose datagrams have been refused for some seconds.
     pub(crate) fn tell(&mut self, context: &Context) {
-        let now = Instant::now();
-        if now >= self.next {
+        self.tell_due(|| {
             let report = context.refused_datagrams();
             let hosts = report.hosts.iter().map(|host| (host.address.to_string(), host.reason));
-            let lines = self.look(now, report.datagrams, hosts);
-            lines.iter().for_each(|line| crate::output::warn(line));
-        }
+            (report.datagrams, hosts.collect())
+        });
     }
 
     /// Tells the user of hosts whose frames a member has refused for some seconds.
     pub(crate) fn tell_group(&mut self, group: &Group) {
+        self.tell_due(|| {
+            let report = group.refused_frames();
+            let hosts = report.hosts.iter().map(|host| {
+                let address = host.address.map(|address| address.to_string());
+                (address.unwrap_or_else(|| "this host".into()), host.reason)
+            });
+            (report.frames, hosts.collect())
+        });
+    }
+
+    /// Takes the count and the hosts, and tells the user, if a look is due.
+    fn tell_due(&mut self, report: impl FnOnce() -> (u64, Vec<Refused>)) {
         let now = Instant::now();
         if now >= self.next {
-            let report = group.refused_frames();
-            let hosts = report.sources.iter().map(|source| {
-                let address = source.address.map(|address| address.to_string());
-                (address.unwrap_or_else(|| "this host".into()), source.reason)
-            });
-            let lines = self.look(now, report.frames, hosts);
+            let (count, hosts) = report();
+            let lines = self.look(now, count, hosts.into_iter());
             lines.iter().for_each(|line| crate::output::warn(line));
         }
     }

@@ -48,4 +48,4 @@ pub use lanecast_wire::group::GROUP_VERSION;
 pub use name::group_of_topic;
 pub use observer::{GroupObserver, MemberActivity, ObservedMember};
 pub use options::GroupOptions;
-pub use refused_frames::{RefusedFrames, RefusedSource};
+pub use refused_frames::{RefusedFrames, RefusedHost};

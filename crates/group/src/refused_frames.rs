@@ -8,11 +8,11 @@ use lanecast_sealing::Refusal;
 use std::net::IpAddr;
 
 /// The most hosts that are remembered, with one reason each.
-const SOURCES_MAX: usize = 16;
+const HOSTS_MAX: usize = 16;
 
 /// A host whose frames could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedSource {
+pub struct RefusedHost {
     /// Address that the frames' stream names; `None` in shared memory, for programs of this host.
     pub address: Option<IpAddr>,
     /// The reason, and what to do; `a frame` stands before it.
@@ -26,7 +26,7 @@ pub struct RefusedFrames {
     /// Frames of all hosts, without those that came twice.
     pub frames: u64,
     /// The first hosts that sent such frames.
-    pub sources: Vec<RefusedSource>,
+    pub hosts: Vec<RefusedHost>,
 }
 
 impl RefusedFrames {
@@ -35,9 +35,9 @@ impl RefusedFrames {
     pub(crate) fn add(&mut self, address: Option<IpAddr>, why: FrameRefusal) {
         let Some(reason) = why.reason() else { return };
         self.frames += 1;
-        let is_new = self.sources.iter().all(|source| source.address != address);
-        if is_new && self.sources.len() < SOURCES_MAX {
-            self.sources.push(RefusedSource { address, reason });
+        let is_new = self.hosts.iter().all(|host| host.address != address);
+        if is_new && self.hosts.len() < HOSTS_MAX {
+            self.hosts.push(RefusedHost { address, reason });
         }
     }
 }
@@ -89,8 +89,8 @@ mod tests {
             let address = (number >= 2).then(|| IpAddr::V4(Ipv4Addr::from_bits(number / 2)));
             refused.add(address, FrameRefusal::Sealing(Refusal::UnknownKey));
         }
-        assert_eq!((refused.frames, refused.sources.len()), (1_000, SOURCES_MAX));
-        let (first, second) = (&refused.sources[0], &refused.sources[1]);
+        assert_eq!((refused.frames, refused.hosts.len()), (1_000, HOSTS_MAX));
+        let (first, second) = (&refused.hosts[0], &refused.hosts[1]);
         assert_eq!((first.address, second.address), (None, Some([0, 0, 0, 1].into())));
         assert!(second.reason.contains("group.key_file"), "{}", second.reason);
     }
@@ -105,6 +105,6 @@ mod tests {
         for why in [FrameRefusal::NoKey, FrameRefusal::Sealing(Refusal::NotSealed)] {
             refused.add(None, why);
         }
-        assert_eq!((refused.frames, refused.sources.len()), (2, 1));
+        assert_eq!((refused.frames, refused.hosts.len()), (2, 1));
     }
 }

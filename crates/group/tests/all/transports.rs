@@ -273,8 +273,8 @@ fn members_without_the_key_neither_join_nor_read() {
     for (seat, words) in told.chain(seats.iter().map(|seat| (seat, "group.key_file"))) {
         let refused = seat.group.refused_frames();
         assert!(refused.frames > 0 && refused.frames <= seat.group.foreign_frames());
-        let [source] = &*refused.sources else { panic!("one host: {refused:?}") };
-        assert!(source.address.is_none() && source.reason.contains(words), "{refused:?}");
+        let [host] = &*refused.hosts else { panic!("one host: {refused:?}") };
+        assert!(host.address.is_none() && host.reason.contains(words), "{refused:?}");
     }
 }
 
