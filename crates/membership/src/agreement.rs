@@ -126,6 +126,9 @@ impl Agreement {
         }
         if pause > 0 {
             self.rounds.extend_deadlines(pause);
+            if let Stage::Leaving { until } = &mut self.stage {
+                *until += pause;
+            }
         }
     }
 
@@ -156,7 +159,7 @@ impl Agreement {
         if self.liveness.replaces_me(&info) {
             // The others take this member for gone. One that leaves does so in its own time.
             let is_over = self.liveness.on_successor(now, state);
-            if is_over && !matches!(self.stage, Stage::Leaving { .. }) {
+            if is_over && !self.is_leaving() {
                 self.end(false, out);
             }
             return;
@@ -203,8 +206,20 @@ impl Agreement {
         }
     }
 
-    pub(crate) fn on_leave(&mut self, from: MemberId) {
+    /// Another member leaves; `epoch` is that of its view, and `all_leave` whether all in it do.
+    pub(crate) fn on_leave(&mut self, from: MemberId, epoch: u64, all_leave: bool) {
         self.liveness.on_leave(from);
+        // A member is in one view of an epoch only, so this one is the sender's.
+        let view = &self.rounds.current.view;
+        if all_leave && epoch == view.id.epoch && view.contains(from) && self.is_leaving() {
+            for member in &view.members {
+                self.liveness.on_word_of_leave(member.id);
+            }
+        }
+    }
+
+    const fn is_leaving(&self) -> bool {
+        matches!(self.stage, Stage::Leaving { .. })
     }
 
     /// Wants to leave: [`advance`](Self::advance) goes on from here.
@@ -216,11 +231,16 @@ impl Agreement {
         self.next_leave = now;
     }
 
+    fn say_leave(&mut self, out: &mut impl Outlet) {
+        let all_leave = self.liveness.do_all_leave(&self.rounds.current.view);
+        self.rounds.sender.broadcast(&GroupFrame::Leave { all_leave }, out);
+    }
+
     fn end(&mut self, was_agreed: bool, out: &mut impl Outlet) {
         if self.stage != Stage::Left {
             self.was_agreed = was_agreed;
             // Said once more on the way: a member that hears it need not wait for a round.
-            self.rounds.sender.broadcast(&GroupFrame::Leave, out);
+            self.say_leave(out);
             self.stage = Stage::Left;
             self.rounds.stop();
             self.due = Nanos::MAX;
@@ -247,8 +267,7 @@ impl Agreement {
         rounds.drive(&mut call);
         self.seek_or_leave(now, delivery, out);
         if self.stage != Stage::Left {
-            let may_lead =
-                !matches!(self.stage, Stage::Leaving { .. }) && !self.liveness.has_successor(now);
+            let may_lead = !self.is_leaving() && !self.liveness.has_successor(now);
             let (rounds, mut call) = self.rounds(now, delivery, out);
             rounds.consider(&mut call, may_lead);
         }
@@ -274,8 +293,8 @@ impl Agreement {
         if std::mem::take(&mut self.rounds.is_view_unknown) {
             self.next_heartbeat = now;
         }
-        if now >= self.next_leave && matches!(self.stage, Stage::Leaving { .. }) {
-            self.rounds.sender.broadcast(&GroupFrame::Leave, out);
+        if now >= self.next_leave && self.is_leaving() {
+            self.say_leave(out);
             self.next_leave = now + self.settings.round_timeout / REPETITIONS;
         }
         if now >= self.next_heartbeat && self.stage != Stage::Left {
@@ -329,7 +348,7 @@ impl Agreement {
             return true;
         }
         if now >= due {
-            self.rounds.sender.broadcast(&GroupFrame::Leave, out);
+            self.say_leave(out);
             self.farewells = (left - 1, now + FAREWELL_PAUSE);
         }
         false

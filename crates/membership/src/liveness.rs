@@ -104,6 +104,7 @@ impl Liveness {
     pub(crate) fn on_sign(&mut self, now: Nanos, from: MemberId) {
         if let Some(peer) = self.peers.get_mut(from) {
             peer.heard = now;
+            peer.has_spoken = true;
         }
     }
 
@@ -175,6 +176,7 @@ impl Liveness {
         let is_barred = info.name == self.me.name || self.peers.is_name_taken(&info);
         let is_stranger = self.peers.hear(now, info, (view, state), is_barred);
         if let Some(peer) = self.peers.get_mut(id) {
+            peer.has_spoken = true;
             self.detector.heard(now, &mut peer.arrivals);
         }
         is_stranger
@@ -341,6 +343,26 @@ impl Liveness {
         if let Some(peer) = self.peers.get_mut(from) {
             peer.state = MemberState::Leaving;
         }
+    }
+
+    /// Another member tells that one leaves, or has left. Only for a member that was never heard
+    /// itself: the others say so behind their last messages.
+    pub(crate) fn on_word_of_leave(&mut self, id: MemberId) {
+        if let Some(peer) = self.peers.get_mut(id)
+            && !peer.has_spoken
+        {
+            peer.state = MemberState::Leaving;
+        }
+    }
+
+    /// Whether all other members of the view leave, or have left, as far as this one knows.
+    pub(crate) fn do_all_leave(&self, view: &View) -> bool {
+        let leaves = |peer: &Peer| {
+            let has_left = matches!(peer.departure, Some((Departure::Left, _)));
+            has_left || peer.state == MemberState::Leaving
+        };
+        let others = view.members.iter().filter(|member| member.id != self.me.id);
+        others.into_iter().all(|member| self.peers.get(member.id).is_some_and(leaves))
     }
 
     /// Others lead in the place of `leader` until then.

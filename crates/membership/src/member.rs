@@ -157,7 +157,7 @@ impl Member {
                 let why = Departure::from_number(reason);
                 agreement.on_suspect(now, MemberId(member), why, out);
             }
-            GroupFrame::Leave => agreement.on_leave(from),
+            GroupFrame::Leave { all_leave } => agreement.on_leave(from, epoch, all_leave),
             round => {
                 let (rounds, mut call) = agreement.rounds(now, delivery, out);
                 on_round(rounds, &mut call, from, round);

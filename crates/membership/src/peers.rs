@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) state: MemberState,
     /// Arrival of its latest frame.
     pub(crate) heard: Nanos,
+    /// A frame of its own has come: it is known by more than a leader's word.
+    pub(crate) has_spoken: bool,
     /// Arrivals of its heartbeats, for the failure detector.
     pub(crate) arrivals: Arrivals,
     /// Arrival of its latest answer to a probe.
@@ -213,6 +215,7 @@ impl Peers {
                     view,
                     state,
                     heard: now,
+                    has_spoken: false,
                     arrivals: Arrivals::new(now),
                     answered: 0,
                     probed: 0,

@@ -2,14 +2,14 @@
 
 use crate::run::{Run, Stage};
 
-/// A network of this test's own.
-pub(crate) fn start(stage: &Stage, topic: u16, line: &str) -> Run {
+/// A command on the network of this number, which no other test has.
+pub(crate) fn start(stage: &Stage, number: u16, line: &str) -> Run {
     let run = std::process::id();
     let group = |port| format!("239.196.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
     let mut command = stage.lanecast(line);
     command.stdin(std::process::Stdio::piped());
-    command.env("LANECAST_NET__RESOLVER_GROUP", group(32_000 + 2 * topic));
-    command.env("LANECAST_NET__GROUP", group(32_001 + 2 * topic));
+    command.env("LANECAST_NET__RESOLVER_GROUP", group(32_000 + 2 * number));
+    command.env("LANECAST_NET__GROUP", group(32_001 + 2 * number));
     // A machine that is busy elsewhere for seconds is not dead.
     command.env("LANECAST_NET__LIVENESS", "20s");
     Run::start(command)

@@ -1,23 +1,12 @@
 //! `pub` and `sub` with a shared key and under TLS, as the guide's page on encryption shows them.
 
-use crate::run::{Run, Stage, wait_for};
+use crate::hosts::start;
+use crate::run::{Stage, wait_for};
 use crate::secret::certificates::Certificates;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/src/encryption.md");
-
-/// A network of this test's own.
-fn start(stage: &Stage, line: &str) -> Run {
-    let run = std::process::id();
-    let group = |port| format!("239.195.{}.{}:{port}", run >> 8 & 0xff, run & 0xff);
-    let mut command = stage.lanecast(line);
-    command.stdin(std::process::Stdio::piped());
-    command.env("LANECAST_NET__RESOLVER_GROUP", group(33_000));
-    command.env("LANECAST_NET__GROUP", group(33_001));
-    command.env("LANECAST_NET__LIVENESS", "20s");
-    Run::start(command)
-}
 
 /// The guide's own line that begins with `lanecast` and `command`; it runs where the file is.
 fn line(command: &str) -> &'static str {
@@ -33,15 +22,15 @@ fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
     stage.write("net.key", "5c".repeat(32));
     let path = stage.path("net.key");
     fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
-    let stranger = start(&stage, "sub prices --once --transports rm");
-    let subscriber = start(&stage, &format!("{} --once", line("sub prices")));
-    let mut publisher = start(&stage, line("pub prices"));
+    let stranger = start(&stage, 60, "sub prices --once --transports rm");
+    let subscriber = start(&stage, 60, &format!("{} --once", line("sub prices")));
+    let mut publisher = start(&stage, 60, line("pub prices"));
     publisher.feed("4012.50\n");
     publisher.finish().good();
     assert_eq!(subscriber.finish().good(), "4012.50\n");
 
     // The stranger's counters tell it, while both run.
-    let publisher = start(&stage, line("pub prices"));
+    let publisher = start(&stage, 60, line("pub prices"));
     wait_for("words for the stranger", || {
         let words = "is sealed, and this program has no key";
         stage.run("stat").good().contains(words).then_some(())
@@ -50,7 +39,7 @@ fn the_guide_s_commands_carry_a_topic_and_a_stranger_is_told() {
     drop((publisher, stranger));
 
     fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
-    let refused = start(&stage, line("sub prices")).finish();
+    let refused = start(&stage, 60, line("sub prices")).finish();
     assert!(refused.err.contains("chmod 600"), "{}", refused.err);
 }
 
@@ -64,7 +53,7 @@ fn programs_with_different_keys_say_so() {
         fs::set_permissions(stage.path(name), Permissions::from_mode(0o600)).expect("set");
     }
     let with_key = |line: &str, key: &str| {
-        start(&stage, &format!("{line} --transports rm --set net.key_file={key}"))
+        start(&stage, 61, &format!("{line} --transports rm --set net.key_file={key}"))
     };
     let subscriber = with_key("sub prices --quiet", "a.key");
     let filtered = with_key("sub prices --quiet -f /a=1", "a.key");
@@ -105,22 +94,22 @@ fn the_guide_s_settings_of_tls_carry_a_topic_and_a_daemon_sends_strangers_away()
         let start = format!("lanecast {command}");
         format!("{command}{}", between(&start, "\n"))
     };
-    let subscriber = start(&stage, &format!("{} --once", line("sub prices -c")));
-    let mut publisher = start(&stage, &line("pub prices -c"));
+    let subscriber = start(&stage, 62, &format!("{} --once", line("sub prices -c")));
+    let mut publisher = start(&stage, 62, &line("pub prices -c"));
     publisher.feed("4012.50\n");
     publisher.finish().good();
     assert_eq!(subscriber.finish().good(), "4012.50\n");
 
     // The same by a daemon, at which a program without TLS finds nothing.
-    let daemon = start(&stage, &format!("{} --listen 127.0.0.1:0", line("resolve -c")));
+    let daemon = start(&stage, 62, &format!("{} --listen 127.0.0.1:0", line("resolve -c")));
     daemon.until_out("\n");
     let told = daemon.out();
     let address = told.trim_end().strip_prefix("resolver listening on ").expect("the ready line");
     let by_daemon = format!("--set net.resolver_group=none --set net.resolvers={address}");
-    let stranger = start(&stage, &format!("sub prices --transports tcp {by_daemon}"));
+    let stranger = start(&stage, 62, &format!("sub prices --transports tcp {by_daemon}"));
     daemon.until_err("is sent away: it does not speak TLS, which is required here");
-    let subscriber = start(&stage, &format!("{} --once {by_daemon}", line("sub prices -c")));
-    let mut publisher = start(&stage, &format!("{} {by_daemon}", line("pub prices -c")));
+    let subscriber = start(&stage, 62, &format!("{} --once {by_daemon}", line("sub prices -c")));
+    let mut publisher = start(&stage, 62, &format!("{} {by_daemon}", line("pub prices -c")));
     publisher.feed("4013.00\n");
     publisher.finish().good();
     assert_eq!(subscriber.finish().good(), "4013.00\n");

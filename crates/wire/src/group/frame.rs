@@ -6,7 +6,7 @@ use super::views::{
     BallotEntry, CutBody, FlushedBody, HeartbeatBody, InstallBody, MemberState, NextMember,
     OldView, OldViewEntry, ParticipantEntry, PrepareBody, RefuseBody, SuspectBody, ViewEntry, name,
 };
-use super::{GROUP_NUMBER_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header};
+use super::{ALL_LEAVE, GROUP_NUMBER_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header};
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -58,7 +58,10 @@ pub enum GroupFrame<'a> {
         member: u64,
         reason: u8,
     },
-    Leave,
+    Leave {
+        /// All other members of the sender's view leave too, or have left.
+        all_leave: bool,
+    },
     Prepare {
         ballot: BallotEntry,
         epoch: u64,
@@ -174,6 +177,7 @@ impl<'a> GroupFrame<'a> {
             GroupKind::StateAck => {
                 Self::StateAck { offset: U64::read_from_bytes(body).ok()?.get() }
             }
+            GroupKind::Leave => whole(body, Self::Leave { all_leave: flags.0 & ALL_LEAVE != 0 })?,
             _ => return Self::control(kind, body),
         })
     }
@@ -185,7 +189,6 @@ impl<'a> GroupFrame<'a> {
                 let head = SuspectBody::read_from_bytes(body).ok()?;
                 Self::Suspect { member: head.member.get(), reason: head.reason }
             }
-            GroupKind::Leave => whole(body, Self::Leave)?,
             GroupKind::Prepare => {
                 let (head, rest) = PrepareBody::read_from_prefix(body).ok()?;
                 let (participants, rest) = entries(rest, head.count)?;
@@ -275,7 +278,7 @@ impl<'a> GroupFrame<'a> {
             Self::Want { .. } => GroupKind::Want,
             Self::Repair { .. } => GroupKind::Repair,
             Self::Suspect { .. } => GroupKind::Suspect,
-            Self::Leave => GroupKind::Leave,
+            Self::Leave { .. } => GroupKind::Leave,
             Self::Prepare { .. } => GroupKind::Prepare,
             Self::Flushed { .. } => GroupKind::Flushed,
             Self::Cut { .. } => GroupKind::Cut,
@@ -292,6 +295,7 @@ impl<'a> GroupFrame<'a> {
     const fn flags(&self) -> u16 {
         match self {
             Self::Data { flags, .. } | Self::Direct { flags, .. } => flags.0,
+            Self::Leave { all_leave: true } => ALL_LEAVE,
             _ => 0,
         }
     }
@@ -333,7 +337,7 @@ impl<'a> GroupFrame<'a> {
             Self::Suspect { member, reason } => {
                 add(SuspectBody { member: (*member).into(), reason: *reason }.as_bytes());
             }
-            Self::Leave => {}
+            Self::Leave { .. } => {}
             Self::DirectAck { next: number } | Self::StateAck { offset: number } => {
                 add(&number.to_le_bytes());
             }

@@ -75,6 +75,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("LAST", DataFlags::LAST.into()),
         ("ORDER_LIST", DataFlags::ORDER_LIST.into()),
         ("AGREED", DataFlags::AGREED.into()),
+        ("ALL_LEAVE", ALL_LEAVE.into()),
     ] {
         states(&format!("| `{name}` | {value} |"));
     }

@@ -41,7 +41,8 @@ fn frames(check: impl Fn(GroupFrame<'_>)) {
     check(GroupFrame::Want { origin: 1, first: 2, count: 3 });
     check(GroupFrame::Repair { origin: 1, sequence: 2, flags, body });
     check(GroupFrame::Suspect { member: 1, reason: 2 });
-    check(GroupFrame::Leave);
+    check(GroupFrame::Leave { all_leave: false });
+    check(GroupFrame::Leave { all_leave: true });
     check(GroupFrame::Prepare { ballot: ballot(), epoch: 6, participants: &[participant; 2] });
     let (ballot, view) = (ballot(), view());
     check(GroupFrame::Flushed {
@@ -126,7 +127,7 @@ fn any_byte_may_be_any_other() {
 
 #[test]
 fn other_versions_and_kinds_are_named() {
-    let mut bytes = written(&GroupFrame::Leave);
+    let mut bytes = written(&GroupFrame::Leave { all_leave: false });
     assert_eq!(GroupFrame::read(&bytes[..23]), Err(GroupFrameError::Short));
     bytes[1] = 18;
     assert_eq!(GroupFrame::read(&bytes), Err(GroupFrameError::Kind(18)));
@@ -188,7 +189,7 @@ fn epochs_and_rounds_that_could_wrap_are_refused() {
     check(&|number| refuse(number, few));
     check(&|number| refuse(few, number));
     let mut leave = Vec::new();
-    GroupFrame::Leave.write((1, 2, most + 1), &mut leave);
+    GroupFrame::Leave { all_leave: false }.write((1, 2, most + 1), &mut leave);
     assert_eq!(GroupFrame::read(&leave), Err(GroupFrameError::Body(GroupKind::Leave)));
 }
 

@@ -110,3 +110,41 @@ fn a_member_that_leaves_without_an_answer_says_so() {
     assert!(time_to_leave(&mut world, 0, start) > 500 * MILLISECOND);
     assert!(!world.processes[0].member.was_agreed());
 }
+
+/// Members of which one has no stream of the first, though all are in one view.
+fn with_a_late_stream(members: usize) -> (World, usize) {
+    let mut world = World::new();
+    for _ in 0..members {
+        world.start();
+    }
+    let late = (0..members).max_by_key(|&index| world.id(index)).expect("a member");
+    let first = (late + 1) % members;
+    world.processes[late].unheard.push(first);
+    assert!(world.run_until(world.now + 2 * SECOND, World::is_one_view), "one view");
+    (world, late)
+}
+
+#[test]
+fn a_leaver_without_a_stream_of_another_is_told_that_all_leave() {
+    let (mut world, late) = with_a_late_stream(4);
+    let start = world.now;
+    for index in 0..4 {
+        leave(&mut world, index);
+    }
+    let time = time_to_leave(&mut world, late, start);
+    assert!(time < 100 * MILLISECOND, "{time} ns");
+    assert!((0..4).all(|index| world.processes[index].member.was_agreed()));
+}
+
+#[test]
+fn a_leaver_that_was_not_run_does_not_give_the_others_up() {
+    let mut world = World::group(2);
+    world.ends_are_told = false;
+    let start = world.now;
+    leave(&mut world, 0);
+    world.stop(0);
+    world.run_for(3 * SECOND);
+    world.go_on(0);
+    time_to_leave(&mut world, 0, start + 3 * SECOND);
+    assert!(world.processes[0].member.was_agreed());
+}

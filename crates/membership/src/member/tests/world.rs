@@ -39,6 +39,8 @@ pub(super) struct Process {
     held: Vec<Vec<u8>>,
     /// Members with the same number hear each other.
     pub(super) side: u32,
+    /// Members that it has no stream of.
+    pub(super) unheard: Vec<usize>,
 }
 
 /// Ends a member once it has sent a frame of this kind to so many of the others.
@@ -145,6 +147,7 @@ impl World {
             probed: Vec::new(),
             held: Vec::new(),
             side: 0,
+            unheard: Vec::new(),
         });
         index
     }
@@ -205,6 +208,7 @@ impl World {
             let process = &self.processes[*index];
             *index != from
                 && process.side == self.processes[from].side
+                && !process.unheard.contains(&from)
                 && to.is_none_or(|to| self.id(*index) == to)
         };
         let all: Vec<_> = (0..self.processes.len()).filter(hears).collect();
