@@ -3,13 +3,19 @@
 use crate::member_links::MemberLinks;
 use crate::name;
 use crate::refused_frames::FrameRefusal;
-use crate::sealing::{SEALING_OVERHEAD, Sealing, is_sealed};
+use crate::sealing::{SEALING_OVERHEAD, SealedStream, Sealing, is_sealed};
 use crate::turn::Turn;
 use lanecast_membership::{MemberId, Nanos, View};
 use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Claim, Publish, Stream, Transport};
-use lanecast_wire::group::{GROUP_VERSION, group_hash};
+use lanecast_wire::group::GROUP_VERSION;
 use std::time::Duration;
+
+/// Sealing of both streams of a member.
+struct SealedLinks {
+    all: Sealing,
+    single: Sealing,
+}
 
 /// The sending side of a member.
 pub(crate) struct Links<T: Transport> {
@@ -23,7 +29,7 @@ pub(crate) struct Links<T: Transport> {
     /// Time of the last turn.
     now: Nanos,
     /// With a key: seals each frame, and opens those of others.
-    sealing: Option<Box<Sealing>>,
+    sealing: Option<Box<SealedLinks>>,
     sealed: Vec<u8>,
     /// Members to probe at the end of the poll.
     pub(crate) probes: Vec<MemberId>,
@@ -39,7 +45,11 @@ impl<T: Transport> Links<T> {
         let all = transport.publisher(&name::topic(group))?;
         let my_topic = name::member_topic(group, MemberId(all.session().0));
         let me = all.session().0;
-        let sealing = keys.map(|keys| Box::new(Sealing::new(keys, group, group_hash(group), me)));
+        let sealing = |stream, keys| Sealing::new(stream, keys, group, me);
+        let sealing = keys.map(|keys| {
+            let all = sealing(SealedStream::ToAll, keys);
+            Box::new(SealedLinks { all, single: sealing(SealedStream::ToOne, keys) })
+        });
         Ok(Self {
             transport,
             group: group.to_owned(),
@@ -85,7 +95,8 @@ impl<T: Transport> Links<T> {
             None if is_sealed(bytes) => return Err(FrameRefusal::NoKey),
             None => (is_mine || sender_of(bytes) == Some(from), bytes),
             Some(sealing) => {
-                let opened = sealing.open(bytes, buffer).map_err(FrameRefusal::Sealing)?;
+                let stream = if is_mine { &mut sealing.single } else { &mut sealing.all };
+                let opened = stream.open(bytes, buffer).map_err(FrameRefusal::Sealing)?;
                 let (sender, frame) = opened;
                 let is_own = sender_of(frame) == Some(MemberId(sender));
                 (is_own && (is_mine || sender == from.0), frame)
@@ -114,7 +125,7 @@ impl<T: Transport> Links<T> {
         match &mut self.sealing {
             None => write(&mut self.all, head, body),
             Some(sealing) => {
-                sealing.seal(head, body, &mut self.sealed);
+                sealing.all.seal(head, body, &mut self.sealed);
                 write(&mut self.all, &self.sealed, &[])
             }
         }
@@ -155,7 +166,7 @@ impl<T: Transport> Links<T> {
         match &mut self.sealing {
             None => write(publisher, head, body),
             Some(sealing) => {
-                sealing.seal(head, body, &mut self.sealed);
+                sealing.single.seal(head, body, &mut self.sealed);
                 write(publisher, &self.sealed, &[])
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::error::JoinError;
 use crate::name;
-use crate::sealing::Sealing;
+use crate::sealing::{SealedStream, Sealing};
 use lanecast_membership::{MemberId, MemberInfo, ViewId};
 use lanecast_sealing::SharedKeys;
 use lanecast_transport::{Event, Subscribe, Transport};
@@ -71,7 +71,7 @@ impl<T: Transport> GroupObserver<T> {
             transport.subscriber(&[&name::topic(name)]).map_err(JoinError::Transport)?;
         let group = group_hash(name);
         // An observer seals nothing, so its id is never used.
-        let sealing = keys.map(|keys| Box::new(Sealing::new(keys, name, group, 0)));
+        let sealing = keys.map(|keys| Box::new(Sealing::new(SealedStream::ToAll, keys, name, 0)));
         let (opened, members) = (Vec::new(), Vec::new());
         let (unreadable, other_version) = (0, None);
         Ok(Self { subscriber, group, sealing, opened, members, unreadable, other_version })

@@ -5,14 +5,12 @@
 //! group's name: ids are never used again, so a counter from 0 is a nonce that never repeats.
 
 use lanecast_sealing::{KeySchedule, Opener, Refusal, SealMark, Sealer, SharedKeys, TAG_BYTES};
-use lanecast_wire::group::GROUP_VERSION;
+use lanecast_wire::group::{GROUP_VERSION, group_hash};
 
 /// Version and kind of a sealed frame.
 const MARK: [u8; 2] = [GROUP_VERSION, 255];
 /// Mark, key id (2), group (4), sender (8), counter (8).
 const HEADER: usize = 24;
-/// The purpose of the keys.
-const LABEL: &str = "lanecast group 1";
 /// Bytes that sealing adds to a frame.
 pub(crate) const SEALING_OVERHEAD: usize = HEADER + TAG_BYTES;
 
@@ -22,7 +20,25 @@ pub(crate) fn is_sealed(frame: &[u8]) -> bool {
     frame.starts_with(&MARK)
 }
 
-/// Seals the frames of one member, and opens those of the others.
+/// The stream of a member's frames. Each has keys and counters of its own: frames to one member
+/// overtake many to all, which would look too old behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealedStream {
+    ToAll,
+    ToOne,
+}
+
+impl SealedStream {
+    /// The purpose of the keys.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::ToAll => "lanecast group 1",
+            Self::ToOne => "lanecast group 1 direct",
+        }
+    }
+}
+
+/// Seals the frames of one member in one stream, and opens those of the others.
 #[derive(Debug)]
 pub(crate) struct Sealing {
     group: u32,
@@ -31,9 +47,10 @@ pub(crate) struct Sealing {
 }
 
 impl Sealing {
-    /// Sealing for the member `me` of the group called `name`, whose hash is `group`.
-    pub(crate) fn new(keys: &SharedKeys, name: &str, group: u32, me: u64) -> Self {
-        let keys = KeySchedule::new(keys, LABEL, name.as_bytes());
+    /// Sealing for the member `me` of the group called `name`.
+    pub(crate) fn new(stream: SealedStream, keys: &SharedKeys, name: &str, me: u64) -> Self {
+        let keys = KeySchedule::new(keys, stream.label(), name.as_bytes());
+        let group = group_hash(name);
         Self { group, sealer: Sealer::new(&keys, me, 0), opener: Opener::new(keys) }
     }
 
@@ -96,7 +113,8 @@ mod tests {
     const OTHER: &str = "ff0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
     fn sealing(keys: &str, me: u64) -> Sealing {
-        Sealing::new(&SharedKeys::parse(keys).expect("keys"), "orders", 7, me)
+        let keys = SharedKeys::parse(keys).expect("keys");
+        Sealing::new(SealedStream::ToAll, &keys, "orders", me)
     }
 
     fn sealed(from: &mut Sealing, text: &str) -> Vec<u8> {
@@ -148,13 +166,34 @@ mod tests {
         let frame = sealed(&mut sealing(KEY, 1), "text");
         assert_eq!(open(&mut sealing(OTHER, 2), &frame), Err(Refusal::UnknownKey));
         let keys = SharedKeys::parse(KEY).expect("keys");
-        let mut elsewhere = Sealing::new(&keys, "trades", 7, 2);
-        assert_eq!(open(&mut elsewhere, &frame), Err(Refusal::Forged));
-        let mut elsewhere = Sealing::new(&keys, "orders", 8, 2);
+        let mut elsewhere = Sealing::new(SealedStream::ToAll, &keys, "trades", 2);
         assert_eq!(open(&mut elsewhere, &frame), Err(Refusal::NotSealed));
+        elsewhere.group = group_hash("orders");
+        assert_eq!(
+            open(&mut elsewhere, &frame),
+            Err(Refusal::Forged),
+            "of a name of the same hash"
+        );
         let mut posing = frame;
         posing[8] = 3;
         assert_eq!(open(&mut sealing(KEY, 2), &posing), Err(Refusal::Forged));
+    }
+
+    #[test]
+    fn frames_to_one_member_do_not_age_those_to_all() {
+        let keys = SharedKeys::parse(KEY).expect("keys");
+        let of = |stream, me| Sealing::new(stream, &keys, "orders", me);
+        let [mut to_all, mut to_one] =
+            [SealedStream::ToAll, SealedStream::ToOne].map(|stream| of(stream, 1));
+        let frames: Vec<_> = (0..10_000).map(|_| sealed(&mut to_all, "to all")).collect();
+        let direct = sealed(&mut to_one, "to one");
+        let [mut from_all, mut from_one] =
+            [SealedStream::ToAll, SealedStream::ToOne].map(|stream| of(stream, 2));
+        assert!(open(&mut from_one, &direct).is_ok());
+        assert!(frames.iter().all(|frame| open(&mut from_all, frame).is_ok()));
+        // Nor does a frame of one stream pass in the other.
+        assert_eq!(open(&mut from_one, &frames[9_999]), Err(Refusal::Forged));
+        assert_eq!(open(&mut of(SealedStream::ToAll, 3), &direct), Err(Refusal::Forged));
     }
 
     #[test]
