@@ -12,9 +12,14 @@ use std::time::{Duration, Instant};
 
 /// Size of a cache line.
 const LINE_BYTES: usize = 64;
-/// Laps of the ring before the first trial, and the most between two.
+/// Laps of the ring before the first trial, and the most between two that cost little.
 const LAPS_MIN: u32 = 8;
 const LAPS_MAX: u32 = 1024;
+/// Rest after a trial, in times of the trial: a reader that looks at little of long messages passes
+/// a lap in a hundredth of the time in which it is flushed.
+const REST_SHARE: u32 = 128;
+/// Longest such rest: the line may have changed.
+const REST_MAX: Duration = Duration::from_secs(1);
 /// Laps that are timed before a change and after it; the fastest counts.
 const LAPS_TIMED: u32 = 4;
 /// Laps after a change that are not timed: the writer meets the flushed lines a lap later, and what
@@ -45,10 +50,14 @@ pub struct CacheFlush {
     is_on: bool,
     /// Laps of this cycle: of rest, then of a trial.
     laps: u32,
-    /// Laps of rest in this cycle.
+    /// Laps of rest in this cycle, and the least time of them.
     rest: u32,
+    rest_time: Duration,
+    rested: Duration,
     /// Fastest lap of this trial without the flush, and with it.
     fastest: [Duration; 2],
+    /// Time of this trial since the change.
+    trial: Duration,
 }
 
 impl CacheFlush {
@@ -66,7 +75,10 @@ impl CacheFlush {
             is_on: false,
             laps: 0,
             rest: LAPS_MIN,
+            rest_time: Duration::ZERO,
+            rested: Duration::ZERO,
             fastest: [Duration::MAX; 2],
+            trial: Duration::ZERO,
         }
     }
 
@@ -105,8 +117,15 @@ impl CacheFlush {
         if (self.lap_bytes as f64) < took.as_nanos() as f64 * BYTES_PER_NANO_MIN {
             let rest = if self.is_on { LAPS_MIN } else { self.rest };
             (self.is_on, self.laps, self.rest) = (false, 0, rest);
+            self.rested = Duration::ZERO;
             // The laps of a trial that it breaks off say nothing about a later one.
-            self.fastest = [Duration::MAX; 2];
+            (self.fastest, self.trial) = ([Duration::MAX; 2], Duration::ZERO);
+            return;
+        }
+        if self.laps < self.rest {
+            self.rested += took;
+        } else if self.rested < self.rest_time {
+            self.rested += took;
             return;
         }
         self.laps += 1;
@@ -115,6 +134,9 @@ impl CacheFlush {
         if (1..=LAPS_TIMED).contains(&trial) || trial > changed {
             let fastest = &mut self.fastest[usize::from(self.is_on)];
             *fastest = took.min(*fastest);
+        }
+        if trial > LAPS_TIMED {
+            self.trial += took;
         }
         if trial == LAPS_TIMED {
             self.is_on = !self.is_on;
@@ -128,7 +150,12 @@ impl CacheFlush {
         let was_on = !self.is_on;
         self.is_on = with + without / GAIN_MIN <= without;
         self.laps = 0;
-        self.rest = if self.is_on == was_on { (self.rest * 4).min(LAPS_MAX) } else { LAPS_MIN * 8 };
+        let is_lost = self.is_on == was_on;
+        self.rest = if is_lost { (self.rest * 4).min(LAPS_MAX) } else { LAPS_MIN * 8 };
+        let trial = std::mem::take(&mut self.trial);
+        self.rest_time =
+            if is_lost { trial.saturating_mul(REST_SHARE).min(REST_MAX) } else { Duration::ZERO };
+        self.rested = Duration::ZERO;
     }
 }
 

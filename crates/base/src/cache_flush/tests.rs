@@ -31,6 +31,20 @@ fn a_fast_line_tries_it_seldom() {
 }
 
 #[test]
+fn a_trial_takes_a_small_share_of_the_time() {
+    let mut flush = CacheFlush::with_laps(LAP_BYTES);
+    let (plain, flushed) = (3, 150);
+    let laps = 1_000_000;
+    let laps_on = read(&mut flush, laps, plain, flushed);
+    let share = f64::from(laps_on) * flushed as f64 / (f64::from(laps) * plain as f64);
+    assert!(share < 0.02, "{share} of the time for {laps_on} laps of trials");
+    assert!(laps_on > 8, "it is tried again");
+    // After a second at most, if the line has become slow.
+    read(&mut flush, 1_250 + LAPS_MAX, 800, 400);
+    assert!(flush.is_on());
+}
+
+#[test]
 fn a_gain_too_small_to_be_sure_of_leaves_it_off() {
     let mut flush = CacheFlush::with_laps(LAP_BYTES);
     read(&mut flush, 10_000, 400, 380);
