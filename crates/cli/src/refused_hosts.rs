@@ -13,14 +13,14 @@ const LOOKS: u32 = 3;
 /// A host whose datagrams or frames were refused, as it is told.
 type Refused = (String, &'static str);
 
-/// Refused datagrams or frames as a command has seen and told them. Each host is told once, and
-/// few of them are named, whatever arrives.
+/// Refused datagrams or frames as a command has seen and told them. Each host is told once for each
+/// reason, and few of them are named, whatever arrives.
 #[derive(Debug)]
 pub(crate) struct RefusedHosts {
     next: Instant,
     count: u64,
     looks: u32,
-    told: Vec<String>,
+    told: Vec<Refused>,
 }
 
 impl RefusedHosts {
@@ -72,8 +72,8 @@ impl RefusedHosts {
         if self.looks < LOOKS {
             return Vec::new();
         }
-        let new: Vec<Refused> = hosts.filter(|(host, _)| !self.told.contains(host)).collect();
-        self.told.extend(new.iter().map(|(host, _)| host.clone()));
+        let new: Vec<Refused> = hosts.filter(|host| !self.told.contains(host)).collect();
+        self.told.extend_from_slice(&new);
         let line = |(host, reason): &Refused| {
             format!("frames of {host} could not be opened: the key differs? One {reason}")
         };
@@ -100,5 +100,19 @@ mod tests {
             assert_eq!(look(count, &[7]), [""; 0]);
         }
         assert_eq!(look(1_000, &[7, 8]).len(), 1, "another host");
+    }
+
+    #[test]
+    fn a_host_is_told_once_for_each_reason() {
+        let (mut refused, now) = (RefusedHosts::new(), Instant::now());
+        let mut look = |count, reasons: &[&'static str]| {
+            let host = |reason: &&'static str| ("10.0.0.7".into(), *reason);
+            refused.look(now, count, reasons.iter().map(host))
+        };
+        let told: Vec<_> = (1..=3).flat_map(|count| look(count, &["has no key"])).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        let told = look(4, &["has no key", "has another key"]);
+        assert!(told.len() == 1 && told[0].ends_with("One has another key"), "{told:?}");
+        assert_eq!(look(5, &["has no key", "has another key"]), [""; 0]);
     }
 }

@@ -7,10 +7,11 @@
 use lanecast_sealing::Refusal;
 use std::net::IpAddr;
 
-/// The most hosts that are remembered, with one reason each.
-const HOSTS_MAX: usize = 16;
+/// The most hosts that are remembered; a host counts once for each of its reasons.
+const HOSTS_MAX: usize = 32;
 
-/// A host whose frames could not be opened.
+/// A host whose frames could not be opened, for one reason; its members may give several, as each
+/// has keys of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedHost {
     /// Address that the frames' stream names; `None` in shared memory, for programs of this host.
@@ -25,19 +26,19 @@ pub struct RefusedHost {
 pub struct RefusedFrames {
     /// Frames of all hosts, without those that came twice.
     pub frames: u64,
-    /// The first hosts that sent such frames.
+    /// The first hosts that sent such frames, each once for each reason.
     pub hosts: Vec<RefusedHost>,
 }
 
 impl RefusedFrames {
-    /// Counts a frame, and remembers its host if there is room.
+    /// Counts a frame, and remembers its host with the reason if there is room.
     #[cold]
     pub(crate) fn add(&mut self, address: Option<IpAddr>, why: FrameRefusal) {
         let Some(reason) = why.reason() else { return };
         self.frames += 1;
-        let is_new = self.hosts.iter().all(|host| host.address != address);
-        if is_new && self.hosts.len() < HOSTS_MAX {
-            self.hosts.push(RefusedHost { address, reason });
+        let host = RefusedHost { address, reason };
+        if self.hosts.len() < HOSTS_MAX && !self.hosts.contains(&host) {
+            self.hosts.push(host);
         }
     }
 }
@@ -102,9 +103,18 @@ mod tests {
             refused.add(None, why);
         }
         assert_eq!(refused, RefusedFrames::default());
-        for why in [FrameRefusal::NoKey, FrameRefusal::Sealing(Refusal::NotSealed)] {
+        refused.add(None, FrameRefusal::NoKey);
+        assert_eq!((refused.frames, refused.hosts.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_host_is_remembered_once_for_each_reason() {
+        let mut refused = RefusedFrames::default();
+        let reasons = [FrameRefusal::NoKey, FrameRefusal::Sealing(Refusal::NotSealed)];
+        for why in reasons.into_iter().chain(reasons) {
             refused.add(None, why);
         }
-        assert_eq!((refused.frames, refused.hosts.len()), (2, 1));
+        let told: Vec<_> = refused.hosts.iter().map(|host| Some(host.reason)).collect();
+        assert_eq!((refused.frames, told), (4, reasons.map(FrameRefusal::reason).to_vec()));
     }
 }

@@ -8,8 +8,8 @@ use lanecast_base::sync::{AtomicU64, Ordering};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// The most hosts that are remembered, with one reason each.
-const HOSTS_MAX: usize = 16;
+/// The most hosts that are remembered; a host counts once for each of its reasons.
+const HOSTS_MAX: usize = 32;
 
 /// Datagrams that are refused for their seal, by the counter of each reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,8 @@ impl RefusedDatagrams {
     }
 }
 
-/// A host whose datagrams could not be opened.
+/// A host whose datagrams could not be opened, for one reason; its programs may give several, as
+/// each has keys of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedHost {
     /// Address that the datagrams name as their sender's.
@@ -63,7 +64,7 @@ pub struct RefusedHost {
 pub struct RefusedDatagramsReport {
     /// Refused datagrams of all hosts, without those that the network repeated.
     pub datagrams: u64,
-    /// The first hosts that sent such datagrams.
+    /// The first hosts that sent such datagrams, each once for each reason.
     pub hosts: Vec<RefusedHost>,
 }
 
@@ -80,11 +81,12 @@ impl RefusedHosts {
         self.datagrams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers a host, if there is room.
+    /// Remembers a host with the reason, if there is room.
     pub(crate) fn add(&self, address: IpAddr, refused: RefusedDatagrams) {
+        let host = RefusedHost { address, reason: refused.reason() };
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if hosts.len() < HOSTS_MAX && hosts.iter().all(|host| host.address != address) {
-            hosts.push(RefusedHost { address, reason: refused.reason() });
+        if hosts.len() < HOSTS_MAX && !hosts.contains(&host) {
+            hosts.push(host);
         }
     }
 
@@ -112,5 +114,16 @@ mod tests {
         let second = &report.hosts[1];
         assert_eq!(second.address.to_string(), "0.0.0.1");
         assert!(second.reason.contains("net.key_file"), "{}", second.reason);
+    }
+
+    #[test]
+    fn a_host_is_remembered_once_for_each_reason() {
+        let refused = RefusedHosts::default();
+        let reasons = [RefusedDatagrams::NotSealed, RefusedDatagrams::UnknownKey];
+        for reason in reasons.into_iter().chain(reasons) {
+            refused.add(Ipv4Addr::LOCALHOST.into(), reason);
+        }
+        let told: Vec<_> = refused.report().hosts.into_iter().map(|host| host.reason).collect();
+        assert_eq!(told, reasons.map(RefusedDatagrams::reason));
     }
 }
