@@ -2,7 +2,7 @@
 //!
 //! An [`XdpDevice`] is one interface of this process: a program attached to it (`program`), memory
 //! for frames that it shares with the kernel (`packet_memory`), and the card's queues (`queue`,
-//! `ring`). An [`XdpSocket`] on it sends and receives the datagrams of one address and port, as
+//! `ring`), whose frames its sockets share (`received`). An [`XdpSocket`] on it sends and receives the datagrams of one address and port, as
 //! Ethernet frames (`packet`) to hardware addresses that the kernel resolves (`neighbour`). All
 //! other frames pass to the kernel's stack.
 //!
@@ -17,6 +17,7 @@ mod packet_memory;
 mod ports;
 mod program;
 mod queue;
+mod received;
 mod ring;
 mod socket;
 
@@ -27,8 +28,10 @@ pub use self::socket::XdpSocket;
 pub const RING_FRAMES: u32 = 2_048;
 /// Frames for receiving of one queue, shared by all sockets on it.
 const FILL_FRAMES: u32 = 4_096;
+/// Frames for sending of one queue, shared by all sockets that send by it.
+const SEND_FRAMES: u32 = 2_048;
 /// Frames of one queue.
-const FRAMES_EACH: u32 = FILL_FRAMES + 2_048;
+const FRAMES_EACH: u32 = FILL_FRAMES + SEND_FRAMES;
 /// The most sockets of a device.
 const SOCKETS_MAX: u32 = 128;
 /// The most queues of a card that are used; datagrams of others pass to the kernel's stack.

@@ -222,11 +222,13 @@ impl XdpDevice {
         self.mode
     }
 
-    /// Looks next hops up again, and whether other programs have joined the groups. Called a few
-    /// times a second, off the path of messages.
+    /// Looks next hops up again, whether other programs have joined the groups, and whether sockets
+    /// whose owners read nothing keep too many frames. Called a few times a second, off the path of
+    /// messages.
     pub fn refresh(&self) {
         self.neighbours.refresh();
         self.ports().refresh();
+        self.queues.iter().for_each(|queue| queue.lock().relieve(&self.memory));
     }
 
     pub(super) const fn mac(&self) -> Mac {

@@ -2,9 +2,12 @@
 //! it.
 
 use super::packet_memory::{FrameBuffer, PacketMemory};
+use super::received::{RESERVE_FRAMES, Received, ReceivedShare, reclaim};
 use super::ring::{ConsumerRing, ProducerRing, RingKind};
-use super::{FILL_FRAMES, FRAMES_EACH, RING_FRAMES};
+use super::{FILL_FRAMES, FRAMES_EACH, RING_FRAMES, SEND_FRAMES};
+use crate::biased::Owner;
 use crate::checked;
+use lanecast_base::sync::{Arc, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +32,8 @@ pub(super) struct Frames {
     completion: ConsumerRing<u64>,
     /// Frames for sending.
     free: Vec<FrameBuffer>,
+    /// Received frames of the sockets on the queue.
+    shares: Vec<ReceivedShare>,
 }
 
 impl Queue {
@@ -47,12 +52,11 @@ impl Queue {
             crate::socket::set(holder.as_fd(), level, libc::XDP_UMEM_REG, &registration)?;
         }
         let fill = ProducerRing::map(holder.as_fd(), RingKind::Fill, FILL_FRAMES)?;
-        let sent = (FRAMES_EACH - FILL_FRAMES).next_power_of_two();
-        let completion = ConsumerRing::map(holder.as_fd(), RingKind::Completion, sent)?;
+        let completion = ConsumerRing::map(holder.as_fd(), RingKind::Completion, SEND_FRAMES)?;
         let transmit = ProducerRing::map(holder.as_fd(), RingKind::Transmit, UNUSED_ENTRIES)?;
         let shared = first.map(|first| first.holder.as_fd());
         bind(holder.as_fd(), interface, index, flags, shared)?;
-        let mut frames = Frames { fill, completion, free: Vec::new() };
+        let mut frames = Frames { fill, completion, free: Vec::new(), shares: Vec::new() };
         let base = (index * FRAMES_EACH) as usize;
         for number in 0..FRAMES_EACH as usize {
             // SAFETY: each frame is taken once, and the ranges of queues do not overlap.
@@ -73,7 +77,10 @@ impl Queue {
         let receive = ConsumerRing::map(fd.as_fd(), RingKind::Receive, RING_FRAMES)?;
         let transmit = ProducerRing::map(fd.as_fd(), RingKind::Transmit, RING_FRAMES)?;
         bind(fd.as_fd(), interface, self.index, 0, Some(self.holder.as_fd()))?;
-        Ok(QueueSocket { fd: fd.into(), receive, transmit })
+        let (receive, share) = ReceivedShare::split(receive);
+        let reclaimed = Arc::clone(share.reclaimed());
+        self.lock().shares.push(share);
+        Ok(QueueSocket { fd: fd.into(), receive, transmit, reclaimed })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Frames> {
@@ -89,8 +96,22 @@ impl Queue {
 
 impl Frames {
     /// Gives frames of received datagrams to the kernel again.
-    pub(super) fn refill(&mut self, used: &mut Vec<FrameBuffer>) {
-        for frame in used.drain(..) {
+    pub(super) fn refill(&mut self, memory: &PacketMemory, used: &mut Vec<FrameBuffer>) {
+        self.push_returned(used);
+        self.relieve(memory);
+    }
+
+    /// Takes frames from sockets that keep many unread, if the kernel has few empty ones left.
+    pub(super) fn relieve(&mut self, memory: &PacketMemory) {
+        let empty = self.fill.entries();
+        if empty < RESERVE_FRAMES {
+            let mut reclaimed = reclaim(&self.shares, empty, memory);
+            self.push_returned(&mut reclaimed);
+        }
+    }
+
+    fn push_returned(&mut self, frames: &mut Vec<FrameBuffer>) {
+        for frame in frames.drain(..) {
             self.fill.push_returned(frame.into_address());
         }
         self.fill.submit();
@@ -122,13 +143,19 @@ impl Frames {
 #[derive(Debug)]
 pub(super) struct QueueSocket {
     pub(super) fd: std::sync::Arc<OwnedFd>,
-    pub(super) receive: ConsumerRing<libc::xdp_desc>,
+    pub(super) receive: Owner<Received>,
     pub(super) transmit: ProducerRing<libc::xdp_desc>,
+    /// Datagrams that were taken from the socket, unread.
+    reclaimed: Arc<AtomicU64>,
 }
 
 impl QueueSocket {
     /// Datagrams that were dropped for lack of room in the ring, or of empty frames.
     pub(super) fn dropped(&self) -> u64 {
+        self.dropped_by_kernel() + self.reclaimed.load(Ordering::Relaxed)
+    }
+
+    fn dropped_by_kernel(&self) -> u64 {
         // SAFETY: all bits zero are valid numbers.
         let mut counts: libc::xdp_statistics = unsafe { core::mem::zeroed() };
         let mut length = size_of_val(&counts) as libc::socklen_t;

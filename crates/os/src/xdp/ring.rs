@@ -6,7 +6,7 @@
 
 use crate::checked;
 use core::ptr::NonNull;
-use lanecast_base::sync::{AtomicU32, Ordering};
+use lanecast_base::sync::{Arc, AtomicU32, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -133,7 +133,7 @@ fn offsets(socket: BorrowedFd<'_>, kind: RingKind) -> io::Result<libc::xdp_ring_
 /// A ring that the kernel fills.
 #[derive(Debug)]
 pub(super) struct ConsumerRing<T> {
-    memory: RingMemory<T>,
+    memory: Arc<RingMemory<T>>,
     /// Position of the next entry to read.
     next: u32,
     /// The kernel's position when it was last loaded.
@@ -142,7 +142,13 @@ pub(super) struct ConsumerRing<T> {
 
 impl<T: Copy> ConsumerRing<T> {
     pub(super) fn map(socket: BorrowedFd<'_>, kind: RingKind, entries: u32) -> io::Result<Self> {
-        Ok(Self { memory: RingMemory::map(socket, kind, entries)?, next: 0, until: 0 })
+        let memory = RingMemory::map(socket, kind, entries)?;
+        Ok(Self { memory: Arc::new(memory), next: 0, until: 0 })
+    }
+
+    /// The number of entries, for other threads.
+    pub(super) fn gauge(&self) -> RingGauge<T> {
+        RingGauge(Arc::clone(&self.memory))
     }
 
     /// The next entry. The kernel may use its place again after [`release`](Self::release).
@@ -172,6 +178,19 @@ impl<T: Copy> ConsumerRing<T> {
     pub(super) fn release(&self) {
         // PAIRS(xdp-ring): the kernel acquires the position before it writes entries again.
         self.memory.consumer().store(self.next, Ordering::Release);
+    }
+}
+
+/// The number of entries in a ring, as any thread sees it.
+#[derive(Debug)]
+pub(super) struct RingGauge<T>(Arc<RingMemory<T>>);
+
+impl<T: Copy> RingGauge<T> {
+    /// Number of entries that are not released, at about this time.
+    pub(super) fn entries(&self) -> u32 {
+        let released = self.0.consumer().load(Ordering::Relaxed);
+        // Both positions move: never more than the ring holds.
+        self.0.producer().load(Ordering::Relaxed).wrapping_sub(released).min(self.0.mask + 1)
     }
 }
 
@@ -238,6 +257,12 @@ impl<T: Copy> ProducerRing<T> {
     pub(super) fn submit(&self) {
         // PAIRS(xdp-ring): the kernel acquires the position before it reads entries.
         self.memory.producer().store(self.next, Ordering::Release);
+    }
+
+    /// Number of entries that the kernel has not consumed.
+    #[inline(always)]
+    pub(super) fn entries(&self) -> u32 {
+        self.next.wrapping_sub(self.load_consumed())
     }
 
     /// Whether the kernel has consumed everything.

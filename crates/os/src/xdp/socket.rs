@@ -5,18 +5,16 @@ use super::neighbour::Neighbour;
 use super::packet::{self, HEADER_BYTES, IP_UDP_BYTES, Mac};
 use super::packet_memory::FrameBuffer;
 use super::queue::QueueSocket;
-use crate::udp::{GsoBatch, UdpSocket};
+use super::received::{REFILL, RUN_MAX, Received};
+use super::{SEND_FRAMES, SOCKETS_MAX};
+use crate::udp::{GSO_SEGMENTS_MAX, GsoBatch, UdpSocket};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Received frames that are returned to a queue at a time.
-const REFILL: usize = 32;
-/// Free frames that are taken from a queue at a time: a whole segmented run.
-const TAKE: usize = crate::udp::GSO_SEGMENTS_MAX;
-/// The most datagrams of one receive.
-const RUN_MAX: usize = 64;
+/// Free frames that are taken from a queue at a time, or as many as a run needs.
+const TAKE: usize = 16;
 /// Receives without a frame between two looks at the socket of the system.
 const SYSTEM_INTERVAL: u32 = 64;
 /// Looks without a result after which the socket of the system is looked at seldom again.
@@ -25,6 +23,12 @@ const SYSTEM_PATIENCE: u32 = 64;
 const KICKS_MAX: u32 = 16;
 /// The most destinations that a socket remembers.
 const DESTINATIONS_MAX: usize = 512;
+
+const _: () = {
+    // Sockets that send no more keep less than they took at a time.
+    let kept = SOCKETS_MAX as usize * (TAKE - 1);
+    assert!(kept + GSO_SEGMENTS_MAX <= SEND_FRAMES as usize, "a run finds its frames");
+};
 
 /// Sends and receives datagrams at one IPv4 address, or receives those of one group; belongs to
 /// one thread at a time.
@@ -39,8 +43,6 @@ pub struct XdpSocket {
     address: SocketAddrV4,
     place: u32,
     queues: Vec<QueueSocket>,
-    /// Frames that were received, of each queue.
-    used: Vec<Vec<FrameBuffer>>,
     /// Queue that datagrams leave by.
     out: usize,
     free: Vec<FrameBuffer>,
@@ -77,7 +79,6 @@ impl XdpSocket {
             Ok(taken) => taken,
             Err(error) => return Err((system, error)),
         };
-        let used = queues.iter().map(|_| Vec::with_capacity(RUN_MAX + REFILL)).collect();
         Ok(Self {
             system: Arc::new(system),
             device: Arc::clone(device),
@@ -85,8 +86,7 @@ impl XdpSocket {
             place,
             out: out_queue(place, queues.len()),
             queues,
-            used,
-            free: Vec::with_capacity(2 * TAKE),
+            free: Vec::with_capacity(GSO_SEGMENTS_MAX + TAKE),
             is_pending: false,
             destinations: Vec::new(),
             last: 0,
@@ -138,7 +138,8 @@ impl XdpSocket {
         into: &mut [u8],
     ) -> Option<(usize, SocketAddrV4)> {
         let memory = self.device.memory();
-        let (ring, used) = (&mut self.queues[index].receive, &mut self.used[index]);
+        let mut received = self.queues[index].receive.lock();
+        let Received { ring, used } = &mut *received;
         let (mut length, mut sender) = (0, None);
         let mut frames = 0;
         while frames < RUN_MAX {
@@ -166,7 +167,7 @@ impl XdpSocket {
         if frames > 0 {
             ring.release();
             if used.len() >= REFILL {
-                self.device.queue(index).lock().refill(used);
+                self.device.queue(index).lock().refill(memory, used);
             }
         }
         sender.map(|sender| (length, sender))
@@ -183,14 +184,24 @@ impl XdpSocket {
         if self.system_looks == 0 && !is_due {
             return Ok(None);
         }
-        if is_due && self.device.mode().zero_copy {
-            self.queues.iter().for_each(QueueSocket::wake_receive);
+        if is_due {
+            self.look_after_queues();
         }
         let received = self.system.receive(into);
         let has_come = matches!(received, Ok(Some(_)));
         let looks = self.system_looks.saturating_sub(1);
         self.system_looks = if has_come { SYSTEM_PATIENCE } else { looks };
         received
+    }
+
+    /// Sees to it that the queues have empty frames: nothing may come because they have none.
+    fn look_after_queues(&self) {
+        // One at a time: others look at the rest.
+        let index = (self.idle / SYSTEM_INTERVAL) as usize % self.queues.len().max(1);
+        self.device.queue(index).lock().relieve(self.device.memory());
+        if self.device.mode().zero_copy {
+            self.queues.iter().for_each(QueueSocket::wake_receive);
+        }
     }
 
     /// Sends one datagram to `to`.
@@ -312,7 +323,7 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Datagrams that were dropped for lack of room.
+    /// Datagrams that were dropped for lack of room, or as they were not read for too long.
     pub fn dropped(&self) -> u64 {
         let own: u64 = self.queues.iter().map(QueueSocket::dropped).sum();
         own + u64::from(self.system.dropped().unwrap_or(0))
@@ -330,17 +341,19 @@ impl Drop for XdpSocket {
     fn drop(&mut self) {
         // Before the rings are emptied: hardly anything comes behind that.
         self.device.stop(self.address, self.place);
-        for (index, used) in self.used.iter_mut().enumerate() {
+        let memory = self.device.memory();
+        for (index, socket) in self.queues.iter_mut().enumerate() {
             // The rings are kept for another owner, who may never come: frames that stayed in them
             // would be missing to all sockets on the queue.
-            let ring = &mut self.queues[index].receive;
+            let mut received = socket.receive.lock();
+            let Received { ring, used } = &mut *received;
             while let Some(entry) = ring.next() {
                 // SAFETY: the ring hands each frame over once.
-                used.push(unsafe { self.device.memory().returned(entry.addr) });
+                used.push(unsafe { memory.returned(entry.addr) });
             }
             ring.release();
             let mut frames = self.device.queue(index).lock();
-            frames.refill(used);
+            frames.refill(memory, used);
             if index == self.out {
                 frames.put_back(&mut self.free);
             }
