@@ -39,7 +39,6 @@ mod lingering_close;
 mod multicast_loopback;
 mod network;
 mod owner_state;
-mod pausing_listener;
 mod peer_names;
 mod peers;
 mod poller;

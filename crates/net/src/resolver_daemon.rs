@@ -10,10 +10,10 @@ use crate::handshakes::{
     HandshakeAdmission, HandshakeCounters, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
 };
 use crate::lingering_close::LingeringConnections;
-use crate::pausing_listener::PausingListener;
 use crate::telemetry::Telemetry;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Agent, AgentRunner};
+use lanecast_os::PausingListener;
 use lanecast_os::event::EventFd;
 use lanecast_os::poll::PollBuffer;
 use lanecast_os::process;

@@ -10,10 +10,10 @@ use crate::frame_reassembler::{BUFFER_BYTES_MIN, FrameReassembler, is_transient}
 use crate::handshakes::{
     HandshakeAdmission, HandshakeLimiter, HandshakeShare, OVER_RATE, gives_way,
 };
-use crate::pausing_listener::PausingListener;
 use crate::poller::Descriptor;
 use crate::ready_streams::ReadyStreams;
 use crate::telemetry::Telemetry;
+use lanecast_os::PausingListener;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_protocol::sender::{Sender, UNJOINED_MAX};
 use lanecast_protocol::{MICROSECOND, MILLISECOND, Nanos};

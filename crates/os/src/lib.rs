@@ -1,9 +1,9 @@
 //! System calls of Linux behind safe functions: the only crate that calls libc.
 //!
-//! Sockets: `udp`, `tcp`, `raw_io`, past the stack `xdp`. Sleeping: `poll`, `epoll`, `event`
-//! (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`, `mapping`,
-//! `mirrored_mapping`. Files on disk: `replace`, `trusted_file`. Locks: `lock` (files), `biased`
-//! with `barrier`.
+//! Sockets: `udp`, `tcp`, `pausing_listener`, `raw_io`, past the stack `xdp`. Sleeping: `poll`,
+//! `epoll`, `event` (eventfd), `timerfd`, `futex`, `directory_watch` (inotify). Memory: `file`,
+//! `mapping`, `mirrored_mapping`. Files on disk: `replace`, `trusted_file`. Locks: `lock` (files),
+//! `biased` with `barrier`.
 //! Host and process: `interface`, `topology`, `affinity`, `priority`, `process`, `directory`,
 //! `disk_space`, `netlink`.
 
@@ -24,6 +24,7 @@ mod mapping;
 mod mirrored_mapping;
 pub mod netlink;
 pub mod packet_socket;
+mod pausing_listener;
 pub mod poll;
 pub mod priority;
 pub mod process;
@@ -46,6 +47,7 @@ pub use file::{FileError, NewFile, make_pipe, memory_file, open, open_pipe, touc
 pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use mirrored_mapping::MirroredMapping;
+pub use pausing_listener::PausingListener;
 pub use replace::{replace_file, replacement_path};
 
 use std::io;

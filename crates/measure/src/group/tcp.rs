@@ -5,6 +5,7 @@
 //! its own. The slowest one holds the sender back when the log is full.
 
 use super::transport::{GroupEvent, GroupTransport, SendRefusal, SenderId};
+use lanecast_os::PausingListener;
 use lanecast_os::poll::PollBuffer;
 use lanecast_os::raw_io;
 use lanecast_os::tcp::{self, TcpOptions};
@@ -35,7 +36,7 @@ pub struct TcpTransport {
     cluster: Vec<SocketAddr>,
     /// This member's number: the place of its address in the cluster.
     own: usize,
-    listener: TcpListener,
+    listener: PausingListener,
     /// The connection to each member; none to this one.
     peers: Vec<Link>,
     /// Accepted connections whose greeting has not arrived in full.
@@ -43,6 +44,7 @@ pub struct TcpTransport {
     log: Log,
     /// Place of this member's own reading.
     own_place: u64,
+    begun: Instant,
     retry_due: Instant,
     room: PollBuffer,
     departures: Vec<(usize, String)>,
@@ -125,11 +127,12 @@ impl TcpTransport {
         Self {
             cluster,
             own,
-            listener,
+            listener: PausingListener::new(listener),
             peers,
             strangers: Vec::new(),
             log: Log::default(),
             own_place: 0,
+            begun: Instant::now(),
             retry_due: Instant::now(),
             room: PollBuffer::default(),
             departures: Vec::new(),
@@ -138,7 +141,7 @@ impl TcpTransport {
 
     /// Connects to earlier members, and takes connections of later ones.
     fn connect(&mut self) -> io::Result<()> {
-        if self.peers.iter().enumerate().all(|(at, link)| at == self.own || link.is_final()) {
+        if self.is_connected() {
             return Ok(());
         }
         let now = Instant::now();
@@ -162,7 +165,8 @@ impl TcpTransport {
         if is_due {
             self.retry_due = now + RETRY;
         }
-        while let Ok((stream, _)) = self.listener.accept() {
+        let now_ns = self.now_ns();
+        while let Some((stream, _)) = self.listener.accept(now_ns) {
             tcp::tune(&stream, &TcpOptions::default())?;
             self.strangers.push(Stranger { stream, greeting: Vec::new(), since: now });
         }
@@ -179,6 +183,16 @@ impl TcpTransport {
             }
         }
         Ok(())
+    }
+
+    /// Whether connections to all members were made: no further ones are taken.
+    fn is_connected(&self) -> bool {
+        self.peers.iter().enumerate().all(|(at, link)| at == self.own || link.is_final())
+    }
+
+    /// Nanoseconds since this member began, the clock of the listener.
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Says who this member is; the few bytes always fit into a new connection.
@@ -353,8 +367,17 @@ impl GroupTransport for TcpTransport {
 
     fn wait(&mut self, limit: Duration) {
         let (end, mut limit) = (self.log.end(), limit);
+        let (is_connected, now_ns) = (self.is_connected(), self.now_ns());
         let mut set = self.room.clear();
-        set.add(self.listener.as_fd(), false);
+        // Nothing accepts further connections: one that waited would end every sleep.
+        if !is_connected {
+            if let Some(until) = self.listener.paused_until() {
+                limit = limit.min(Duration::from_nanos(until.saturating_sub(now_ns)));
+            }
+            if let Some(listener) = self.listener.waited_for() {
+                set.add(listener.as_fd(), false);
+            }
+        }
         for link in &self.peers {
             match link {
                 Link::Up(connection) => {
@@ -377,5 +400,60 @@ impl GroupTransport for TcpTransport {
 
     fn members(&self) -> Option<usize> {
         Some(1 + self.peers.iter().filter(|link| matches!(link, Link::Up(_))).count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::os::fd::OwnedFd;
+
+    /// Longer than anything here takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn listening() -> (TcpListener, SocketAddr) {
+        let listener = tcp::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 8).unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[test]
+    fn members_sleep_while_the_system_accepts_nothing() {
+        // A connected socket accepts nothing, as a listener without a free descriptor.
+        let (far, address) = listening();
+        let refusing = OwnedFd::from(TcpStream::connect(address).unwrap()).into();
+        drop(far);
+        let mut member = TcpTransport::listening(vec![address; 2], 0, refusing);
+        member.poll(10, &mut |_| ()).unwrap();
+        let until = member.listener.paused_until().expect("a pause");
+        let mut sleeps = 0;
+        while member.now_ns() < until {
+            member.wait(PATIENCE);
+            sleeps += 1;
+        }
+        // Each lasts as long as the one between two attempts to connect, or to the pause's end.
+        assert!(sleeps <= 3, "{sleeps}");
+    }
+
+    #[test]
+    fn a_connection_that_is_not_taken_ends_no_sleep() {
+        let (listener, address) = listening();
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let cluster = vec![address, other.local_addr().unwrap()];
+        let mut first = TcpTransport::listening(cluster.clone(), 0, listener);
+        other.set_nonblocking(true).unwrap();
+        let mut second = TcpTransport::listening(cluster, 1, other);
+        let start = Instant::now();
+        while first.members() != Some(2) || second.members() != Some(2) {
+            assert!(start.elapsed() < PATIENCE, "they do not connect");
+            for member in [&mut first, &mut second] {
+                member.poll(10, &mut |_| ()).unwrap();
+            }
+        }
+        let _stranger = TcpStream::connect(address).unwrap();
+        let (start, limit) = (Instant::now(), Duration::from_millis(20));
+        first.wait(limit);
+        assert!(start.elapsed() >= limit, "woken after {:?}", start.elapsed());
     }
 }

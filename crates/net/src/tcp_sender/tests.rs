@@ -1,6 +1,21 @@
 use super::*;
-use crate::pausing_listener::tests::{listening, refusing};
 use lanecast_protocol::sender::SenderSettings;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+/// A listening socket without blocking, and its address.
+fn listening() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    listener.set_nonblocking(true).expect("it does not block");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// A socket by which the system accepts nothing, as without a free descriptor.
+fn refusing() -> TcpListener {
+    let (_far, address) = listening();
+    OwnedFd::from(TcpStream::connect(address).expect("it connects")).into()
+}
 
 #[test]
 fn a_publisher_without_descriptors_does_not_wait_for_its_listener() {
