@@ -96,6 +96,10 @@ impl Conductor {
             let topics = &subscription.request.topics;
             if topics.refused() > 0 {
                 self.telemetry.error(&topics.refusal());
+                // A subscriber that sleeps looks for room when it is woken.
+                if topics.has_room() {
+                    subscription.signal().wake();
+                }
             }
             let due = subscription.join_states().values().filter_map(|state| state.due()).min();
             self.retry = self.retry.into_iter().chain(due).min();

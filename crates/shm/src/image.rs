@@ -344,8 +344,8 @@ impl Image {
         }
     }
 
-    /// Without a message: shows the cursor, and checks for the session's end and for new topics.
-    /// Returns whether there are none.
+    /// Without a message: shows the cursor, and checks for the session's end, for new topics, and
+    /// for room for refused ones. Returns whether there are none.
     #[inline]
     fn is_idle(&mut self) -> bool {
         self.reader.note_caught_up();
@@ -354,6 +354,7 @@ impl Image {
         }
         let topics = self.reader.memory().ring().topics.load(Ordering::Relaxed);
         topics as usize == self.streams.len()
+            && !self.streams.can_admit()
             && !self.reader.is_closed()
             && !self.is_publisher_gone()
             && !self.reader.is_evicted()

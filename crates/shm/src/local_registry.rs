@@ -8,6 +8,7 @@
 use crate::image::Image;
 use crate::local_session::{DomainKey, LocalSession};
 use crate::subscription::Subscription;
+use lanecast_transport::TopicSelection;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -34,7 +35,7 @@ struct LocalDomain {
 struct Member {
     subscription: Arc<Subscription>,
     joined: HashSet<u64>,
-    /// Wanted sessions without a free slot, to be retried.
+    /// Wanted sessions without a free slot, or whose topics found no room, to be retried.
     pending: HashSet<u64>,
 }
 
@@ -94,8 +95,19 @@ impl Member {
         tests::CHECKED.set(tests::CHECKED.get() + 1);
         let number = session.number();
         let request = &self.subscription.request;
-        let is_wanted = request.except != Some(number) && session.has_any_topic(&request.topics);
+        let has_topic = |is_wanted: fn(&TopicSelection, &str) -> bool| {
+            session.has_any_topic(|topic| is_wanted(&request.topics, topic))
+        };
+        let is_wanted = request.except != Some(number) && has_topic(TopicSelection::selects);
         if self.joined.contains(&number) || !is_wanted {
+            return;
+        }
+        if !has_topic(TopicSelection::takes) {
+            // Retried by the subscriber when there is room, and by the conductor.
+            if self.pending.insert(number) {
+                request.topics.refuse();
+            }
+            self.subscription.await_room();
             return;
         }
         match Image::join_local(session, request) {
@@ -173,6 +185,13 @@ impl LocalSubscriber {
             domain.join_all(&subscription);
         }
         Self { domain, subscription }
+    }
+
+    /// Joins the sessions that waited for room in the selection.
+    #[cold]
+    pub(crate) fn join_awaited(&self) {
+        self.subscription.clear_awaited_room();
+        self.rejoin(&[]);
     }
 
     /// Joins `sessions` again.

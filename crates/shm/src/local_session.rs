@@ -7,7 +7,6 @@ use crate::memory::Memory;
 use crate::segment::Segment;
 use crate::slot_lease::{ReleaseSlot, SlotLease, lock_free_slot};
 use lanecast_base::sync::Ordering;
-use lanecast_transport::TopicSelection;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -85,14 +84,14 @@ impl LocalSession {
         format!("thread:{:016x}", self.number)
     }
 
-    /// Whether the session has any of `topics` so far.
-    pub(crate) fn has_any_topic(&self, topics: &TopicSelection) -> bool {
+    /// Whether the session has a wanted topic so far.
+    pub(crate) fn has_any_topic(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
         // PAIRS(topics): acquire here, release in `Publisher::add_topic`.
         let count = self.segment.ring().topics.load(Ordering::Acquire);
         // Bounded: any process of the same user can write the count.
         let count = count.min(self.segment.limits().topics_max);
         let names = (0..count).filter_map(|number| self.segment.read_topic(number));
-        names.into_iter().any(|name| topics.takes(&name))
+        names.into_iter().any(|name| is_wanted(&name))
     }
 
     /// Leases a slot for a subscriber of this process.

@@ -186,6 +186,22 @@ impl<M: Memory> RingReader<M> {
         self.counts.get(topic as usize).copied().unwrap_or(0)
     }
 
+    /// The largest number that the next message of `topic` can have; the topic table has it. `None`
+    /// if that is not known now, as the writer is about to count a message, or far ahead.
+    pub(crate) fn next_number_max(&self, topic: u32) -> Option<u64> {
+        let (head, at) = (&self.memory.ring().head, self.walk.at);
+        // PAIRS(head): acquire here, release in `RingWriter::advance`: the count has every message
+        // before the head.
+        if at.is_past(Position::new(head.load(Ordering::Acquire))) {
+            return None;
+        }
+        let count = self.memory.count(topic).load(Ordering::Relaxed);
+        // PAIRS(count): acquire here, release in `RingWriter::advance`.
+        fence(Ordering::Acquire);
+        let ahead = Position::new(head.load(Ordering::Acquire)).since(at);
+        (ahead <= COUNTING_BYTES_MAX).then_some(count)
+    }
+
     /// Number of messages that are committed on `topic` by now; the topic table has it.
     pub(crate) fn count(&self, topic: u32) -> u64 {
         self.memory.count(topic).load(Ordering::Relaxed)

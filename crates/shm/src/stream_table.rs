@@ -18,6 +18,10 @@ use lanecast_transport::{
 pub(crate) struct StreamTable {
     /// `None` for unwanted topics.
     streams: Vec<Option<NumberedStream>>,
+    /// Topic numbers of the streams, in the order of their joined events.
+    order: Vec<u32>,
+    /// Topic numbers that a pattern matches, and that found no room so far.
+    refused: Vec<u32>,
     /// Up to the last event that was reported.
     progress: LifeProgress,
     end: Option<End>,
@@ -40,7 +44,7 @@ struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LifeProgress {
     stage: Stage,
-    /// Number of the next stream.
+    /// Place of the next stream in the order of joined events.
     index: usize,
 }
 
@@ -59,7 +63,17 @@ impl StreamTable {
         source: String,
     ) -> Self {
         let progress = LifeProgress { stage: Stage::Joined, index: 0 };
-        Self { streams: Vec::new(), progress, end: None, session, pid, wanted, source }
+        Self {
+            streams: Vec::new(),
+            order: Vec::new(),
+            refused: Vec::new(),
+            progress,
+            end: None,
+            session,
+            pid,
+            wanted,
+            source,
+        }
     }
 
     pub(crate) const fn session(&self) -> u64 {
@@ -125,17 +139,53 @@ impl StreamTable {
         for number in self.streams.len() as u32..count {
             let name = segment.read_topic(number);
             let selected = name.filter(|name| self.wanted.selection().selects(name));
-            let wanted = selected.filter(|name| self.wanted.admit(name));
-            let stream = wanted.map(|topic| Stream {
-                session: SessionId(self.session),
-                topic: Stream::visible_topic(&topic).to_owned(),
-                topic_id: TopicId(number),
-                pid: self.pid,
-                source: self.source.clone(),
-            });
-            let next = reader.first_number_max(number);
-            self.streams.push(stream.map(|stream| NumberedStream::new(stream, next)));
+            self.streams.push(None);
+            match selected {
+                Some(topic) if self.wanted.admit(&topic) => {
+                    self.add(number, &topic, reader.first_number_max(number));
+                }
+                Some(_) => self.refused.push(number),
+                None => {}
+            }
         }
+        self.admit_refused(reader);
+    }
+
+    /// Whether topics that found no room may find some now.
+    #[inline]
+    pub(crate) fn can_admit(&self) -> bool {
+        !self.refused.is_empty() && self.end.is_none() && self.wanted.selection().has_room()
+    }
+
+    /// Admits topics that found no room before, from the reader's next message on.
+    fn admit_refused(&mut self, reader: &RingReader<Segment>) {
+        if !self.can_admit() {
+            return;
+        }
+        for number in core::mem::take(&mut self.refused) {
+            let has_room = self.wanted.selection().has_room();
+            let next = if has_room { reader.next_number_max(number) } else { None };
+            let topic = next.and_then(|_| reader.memory().read_topic(number));
+            match (next, topic) {
+                (Some(next), Some(topic)) if self.wanted.admit(&topic) => {
+                    self.add(number, &topic, next);
+                }
+                _ => self.refused.push(number),
+            }
+        }
+    }
+
+    /// Adds the stream of a known topic, whose next message has at most the number `next`.
+    fn add(&mut self, number: u32, topic: &str, next: u64) {
+        let stream = Stream {
+            session: SessionId(self.session),
+            topic: Stream::visible_topic(topic).to_owned(),
+            topic_id: TopicId(number),
+            pid: self.pid,
+            source: self.source.clone(),
+        };
+        self.streams[number as usize] = Some(NumberedStream::new(stream, next));
+        self.order.push(number);
     }
 
     /// Notes the end of the session; if it loses messages, those published by now.
@@ -157,7 +207,7 @@ impl StreamTable {
     /// Whether topics or the session's end are still to be reported.
     #[inline]
     pub(crate) const fn has_events(&self) -> bool {
-        self.progress.index < self.streams.len() || self.end.is_some()
+        self.progress.index < self.order.len() || self.end.is_some()
     }
 
     /// Whether the session's end is known.
@@ -169,7 +219,7 @@ impl StreamTable {
     /// Whether the session has ended and every stream's end is reported.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
-        self.progress == LifeProgress { stage: Stage::Left, index: self.streams.len() }
+        self.progress == LifeProgress { stage: Stage::Left, index: self.order.len() }
     }
 
     /// Whether the session has ended by eviction.
@@ -182,10 +232,10 @@ impl StreamTable {
     #[cold]
     #[inline(never)]
     pub(crate) fn report<F: FnMut(Event<'_>)>(&mut self, handler: &mut F) -> usize {
-        let Self { streams, end, progress, .. } = self;
+        let Self { streams, order, end, progress, .. } = self;
         let mut events = 0;
         // The progress first: a handler that panics has got the event.
-        while let Some(event) = next_event(streams, end.as_ref(), progress) {
+        while let Some(event) = next_event((streams, order), end.as_ref(), progress) {
             handler(event);
             events += 1;
         }
@@ -200,7 +250,7 @@ impl StreamTable {
 
     /// The event after `progress`.
     pub(crate) fn event_at(&self, progress: &mut LifeProgress) -> Option<Event<'_>> {
-        next_event(&self.streams, self.end.as_ref(), progress)
+        next_event((&self.streams, &self.order), self.end.as_ref(), progress)
     }
 
     /// Passes the events before `progress`, which have been reported; returns whether there are
@@ -211,23 +261,24 @@ impl StreamTable {
         let mut rest = progress;
         let has_more = self.event_at(&mut rest).is_some();
         if !has_more {
-            // Only unwanted topics are left.
+            // Only losses of streams without any are left.
             self.progress = rest;
         }
         has_more
     }
 }
 
-/// The event of `streams` after `progress`, which moves past it, or to the end if there is none.
+/// The event of `streams`, in their order, after `progress`, which moves past it, or to the end if
+/// there is none.
 fn next_event<'a>(
-    streams: &'a [Option<NumberedStream>],
+    (streams, order): (&'a [Option<NumberedStream>], &[u32]),
     end: Option<&End>,
     progress: &mut LifeProgress,
 ) -> Option<Event<'a>> {
     loop {
-        if let Some(stream) = streams.get(progress.index) {
+        if let Some(number) = order.get(progress.index) {
             progress.index += 1;
-            let Some(numbered) = stream else { continue };
+            let Some(Some(numbered)) = streams.get(*number as usize) else { continue };
             let (stream, first, count) = (&numbered.stream, numbered.next(), numbered.lost);
             return match (progress.stage, end) {
                 (Stage::Joined, _) => Some(Event::Joined(stream)),

@@ -178,6 +178,9 @@ impl Subscriber {
             }
             self.remove_ended();
         }
+        if found.is_none() && self.subscription.has_awaited_room() {
+            self.local.join_awaited();
+        }
         if self.wakeup.is_some() {
             self.update_wakeup(usize::from(found.is_some()));
         }
@@ -252,6 +255,9 @@ impl Subscribe for Subscriber {
             self.take_images(epoch);
         }
         let work = self.poll_from(limit, &mut handler);
+        if work == 0 && self.subscription.has_awaited_room() {
+            self.local.join_awaited();
+        }
         if self.wakeup.is_some() {
             self.update_wakeup(work);
         }

@@ -7,6 +7,7 @@ use crate::image::{Image, JoinRequest};
 use crate::telemetry::Telemetry;
 use crate::wake_signal::WakeSignal;
 use lanecast_base::WaitStrategy;
+use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_transport::TopicSelection;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,8 @@ pub(crate) struct Subscription {
     pub(crate) request: JoinRequest,
     pub(crate) telemetry: Arc<Telemetry>,
     pending: Mutex<PendingImages>,
+    /// Sessions of this process wait for room in the selection.
+    awaits_room: AtomicBool,
     /// Sessions in the directory that are settled, or to be retried.
     join_states: Mutex<HashMap<u64, JoinState>>,
 }
@@ -79,6 +82,7 @@ impl Subscription {
             request: JoinRequest { topics, except, wait, signal: Arc::default() },
             telemetry,
             pending: Mutex::default(),
+            awaits_room: AtomicBool::new(false),
             join_states: Mutex::default(),
         }
     }
@@ -86,6 +90,22 @@ impl Subscription {
     /// Wakes the subscriber.
     pub(crate) const fn signal(&self) -> &Arc<WakeSignal> {
         &self.request.signal
+    }
+
+    /// Notes that a session of this process waits for room in the selection.
+    pub(crate) fn await_room(&self) {
+        self.awaits_room.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether sessions of this process wait for room, and there is some.
+    #[inline]
+    pub(crate) fn has_awaited_room(&self) -> bool {
+        self.awaits_room.load(Ordering::Relaxed) && self.request.topics.has_room()
+    }
+
+    /// Forgets that sessions wait for room: they are tried now.
+    pub(crate) fn clear_awaited_room(&self) {
+        self.awaits_room.store(false, Ordering::Relaxed);
     }
 
     /// Adds an image and wakes the subscriber; drops the image if the subscription is closed.

@@ -5,4 +5,5 @@ mod batches;
 mod hostile;
 mod local_join;
 mod model;
+mod patterns;
 mod pipes;

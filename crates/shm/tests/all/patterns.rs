@@ -1,0 +1,98 @@
+//! Subscriptions by pattern that match more topics than they may have: those that found no room are
+//! joined when there is some.
+
+use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, Visibility};
+use lanecast_transport::{
+    Event, Publish, Subscribe, TopicId, TopicPattern, TopicSelection, Transport,
+};
+use std::path::Path;
+
+fn open(visibility: Visibility, directory: &Path) -> Domain {
+    let directory = directory.to_owned();
+    let settings = DomainSettings { visibility, directory, ..DomainSettings::default() };
+    Domain::open(settings).expect("a domain")
+}
+
+fn selection(topics_max: usize) -> TopicSelection {
+    let pattern = TopicPattern::wildcard("a.*").expect("a pattern");
+    TopicSelection::of_patterns(vec![pattern], topics_max)
+}
+
+fn word(event: &Event<'_>) -> String {
+    match event {
+        Event::Joined(stream) => format!("joined {}", stream.topic),
+        Event::Message(message) => format!("{} #{}", message.stream().topic, message.number()),
+        Event::Left(stream, _) => format!("left {}", stream.topic),
+        other => format!("{other:?}"),
+    }
+}
+
+/// All events until none comes, by polls or by runs.
+fn read(subscriber: &mut Subscriber, by_runs: bool) -> Vec<String> {
+    let mut told = Vec::new();
+    loop {
+        let before = told.len();
+        if by_runs {
+            let run = subscriber.take(64);
+            told.extend((&run).into_iter().map(|event| word(&event)));
+        } else {
+            subscriber.poll(64, |event| told.push(word(&event)));
+        }
+        // Sessions that are joined by an empty poll are told by the next.
+        if told.len() == before && !subscriber.has_events() {
+            return told;
+        }
+    }
+}
+
+fn send(publisher: &mut Publisher, topic: TopicId) {
+    publisher.try_send_on(topic, b"x").expect("there is room");
+}
+
+#[test]
+fn a_session_that_found_no_room_is_joined_when_there_is_some() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for visibility in [Visibility::Host, Visibility::Process] {
+        for by_runs in [false, true] {
+            let domain = open(visibility, directory.path());
+            let topics = selection(1);
+            let mut subscriber = domain.subscriber_of(&topics).expect("a subscriber");
+            let first = domain.publisher("a.1").expect("a publisher");
+            assert_eq!(read(&mut subscriber, by_runs), ["joined a.1"]);
+            let second = domain.publisher("a.2").expect("a publisher");
+            assert_eq!(read(&mut subscriber, by_runs), [""; 0]);
+            assert_eq!((second.subscribers(), topics.refused()), (0, 1));
+            drop(first);
+            assert_eq!(read(&mut subscriber, by_runs), ["left a.1", "joined a.2"]);
+            assert_eq!(second.subscribers(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_topic_that_found_no_room_is_joined_when_there_is_some() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for by_runs in [false, true] {
+        let domain = open(Visibility::Host, directory.path());
+        let mut subscriber = domain.subscriber_of(&selection(2)).expect("a subscriber");
+        let first = domain.publisher("a.1").expect("a publisher");
+        assert_eq!(read(&mut subscriber, by_runs), ["joined a.1"]);
+        let mut second = domain.publisher("a.2").expect("a publisher");
+        let third = second.add_topic("a.3").expect("a topic");
+        assert_eq!(read(&mut subscriber, by_runs), ["joined a.2"]);
+        // More than the numbers that a message in the ring tells apart.
+        for _ in 0..1 << 17 {
+            send(&mut second, third);
+            assert_eq!(read(&mut subscriber, by_runs), [""; 0]);
+        }
+        drop(first);
+        assert_eq!(read(&mut subscriber, by_runs), ["left a.1", "joined a.3"]);
+        assert_eq!(subscriber.streams(), 2);
+        send(&mut second, third);
+        send(&mut second, TopicId(0));
+        assert_eq!(read(&mut subscriber, by_runs), ["a.3 #131072", "a.2 #0"]);
+        drop(second);
+        assert_eq!(read(&mut subscriber, by_runs), ["left a.2", "left a.3"]);
+        assert_eq!(subscriber.streams(), 0);
+    }
+}
