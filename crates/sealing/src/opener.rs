@@ -33,6 +33,8 @@ pub enum Refusal {
 pub struct Opener {
     keys: KeySchedule,
     senders: HashMap<(u64, u16), Sender>,
+    /// Senders under keys whose id belongs to another key now.
+    displaced: Vec<((u64, u16), Sender)>,
     /// Frames opened so far: the time by which senders are silent.
     opened: u64,
 }
@@ -47,19 +49,22 @@ struct Sender {
 impl Opener {
     /// Opens frames sealed with any of the keys.
     pub fn new(keys: KeySchedule) -> Self {
-        Self { keys, senders: HashMap::new(), opened: 0 }
+        Self { keys, senders: HashMap::new(), displaced: Vec::new(), opened: 0 }
     }
 
     /// Goes over to other keys; counters seen under those that stay, or return, remain known.
     pub fn set_keys(&mut self, keys: KeySchedule) {
         self.keys = keys;
-        // A key that returns brings its senders' counters back: only those of another key of the
-        // same id are of no use.
+        // A key that returns brings its senders' counters back, even if another one has had its id
+        // in between.
         let keys = &self.keys;
-        self.senders.retain(|(_, id), sender| match keys.key(*id) {
-            Some(key) => sender.key == key,
-            None => true,
-        });
+        let is_other = |id, sender: &Sender| keys.key(id).is_some_and(|key| sender.key != key);
+        let displaced = self.senders.extract_if(|(_, id), sender| is_other(*id, sender));
+        self.displaced.extend(displaced);
+        let is_back = |((_, id), sender): &mut ((u64, u16), Sender)| {
+            keys.key(*id).is_some_and(|key| sender.key == key)
+        };
+        self.senders.extend(self.displaced.extract_if(.., is_back));
     }
 
     /// Opens a frame: ciphertext and tag are the bytes of `buffer` from `start` on. Returns the
@@ -119,12 +124,19 @@ impl Opener {
 
     /// The number of senders that are remembered.
     pub fn senders(&self) -> usize {
-        self.senders.len()
+        self.senders.len() + self.displaced.len()
     }
 
     #[cold]
     fn forget_one_beyond_the_limit(&mut self) {
-        if self.senders.len() > SENDERS_MAX {
+        if self.senders() <= SENDERS_MAX {
+            return;
+        }
+        if !self.displaced.is_empty() {
+            let silent =
+                (0..self.displaced.len()).min_by_key(|at| self.displaced[*at].1.last_heard);
+            silent.map(|at| self.displaced.swap_remove(at));
+        } else {
             let silent = self.senders.iter().min_by_key(|(_, sender)| sender.last_heard);
             let silent = silent.map(|(id, _)| *id);
             silent.and_then(|id| self.senders.remove(&id));
@@ -134,6 +146,6 @@ impl Opener {
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opener").field("senders", &self.senders.len()).finish_non_exhaustive()
+        f.debug_struct("Opener").field("senders", &self.senders()).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,8 @@ mod opener;
 mod page;
 mod rotation;
 
-use lanecast_sealing::{DatagramSealing, KeyRing, Refusal, SharedKeys};
+use lanecast_sealing::{DatagramSealing, KeyRing, KeySchedule, Refusal, Sealer, SharedKeys};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,6 +19,21 @@ pub(crate) fn key(byte: u8) -> String {
 pub(crate) fn keys(bytes: &[u8]) -> SharedKeys {
     let lines: Vec<_> = bytes.iter().map(|byte| key(*byte)).collect();
     SharedKeys::parse(&lines.join("\n")).expect("keys")
+}
+
+/// Two different keys with the same id, as lines of a file.
+pub(crate) fn keys_of_one_id() -> [String; 2] {
+    let mut known = HashMap::new();
+    for number in 0_u64.. {
+        let line = format!("{number:064x}");
+        let keys = SharedKeys::parse(&line).expect("a key");
+        let schedule = KeySchedule::new(&keys, "test", b"");
+        let id = Sealer::new(&schedule, 0, 0).next().key;
+        if let Some(other) = known.insert(id, line.clone()) {
+            return [other, line];
+        }
+    }
+    unreachable!("there are fewer ids than numbers")
 }
 
 pub(crate) fn address(number: u16) -> SocketAddr {

@@ -1,7 +1,7 @@
 //! Replay windows, and the bound of senders.
 
-use crate::keys;
-use lanecast_sealing::{KeySchedule, Opener, Refusal, SealMark, Sealer};
+use crate::{keys, keys_of_one_id};
+use lanecast_sealing::{KeySchedule, Opener, Refusal, SealMark, Sealer, SharedKeys};
 
 /// Counters that may come out of order.
 const REACH: u64 = 63 * 64;
@@ -117,4 +117,31 @@ fn a_key_that_returns_sees_no_counter_twice() {
         assert!(open(&mut opener, &frame).is_ok());
     }
     assert_eq!(opener.senders(), 4_096);
+}
+
+/// Of a file they are refused in words; between hosts as what they are: forged.
+#[test]
+fn two_keys_of_one_id_open_nothing_of_each_other() {
+    let lines = keys_of_one_id();
+    let refusal = SharedKeys::parse(&lines.join("\n")).expect_err("one id").to_string();
+    assert!(refusal.starts_with("line 2 holds a key whose id an earlier one has"), "{refusal}");
+    let [one, other] =
+        lines.map(|line| KeySchedule::new(&SharedKeys::parse(&line).expect("a key"), "test", b""));
+    assert_eq!(sealed_key(&one), sealed_key(&other));
+    let (mut sealer, mut opener) = (Sealer::new(&one, 7, 0), Opener::new(one.clone()));
+    let old = sealed(&mut sealer, b"old");
+    assert!(open(&mut opener, &old).is_ok());
+    assert_eq!(open(&mut Opener::new(other.clone()), &old), Err(Refusal::Forged));
+    // A change to the other one, and back: what was recorded in between is not taken again.
+    sealer.set_keys(&other);
+    let new = sealed(&mut sealer, b"new");
+    assert_eq!(open(&mut opener, &new), Err(Refusal::Forged));
+    opener.set_keys(other);
+    assert_eq!(open(&mut opener, &old), Err(Refusal::Forged));
+    assert!(open(&mut opener, &new).is_ok());
+    // Neither key while both counters are remembered.
+    opener.set_keys(schedule(&[1]));
+    assert_eq!(opener.senders(), 2);
+    opener.set_keys(one);
+    assert_eq!(open(&mut opener, &old), Err(Refusal::Repeated));
 }
