@@ -5,5 +5,6 @@ pub(crate) mod file;
 pub(crate) mod offline;
 pub(crate) mod place;
 pub(crate) mod server_config;
+pub(crate) mod setting_places;
 pub(crate) mod storage;
 pub(crate) mod value;

@@ -37,10 +37,13 @@ mod topic;
 pub use self::auth::users::{PasswordError, UsersError, hash_password};
 pub use self::clients::DisconnectReason;
 pub use self::config::address::{PORT, WEBSOCKET_PORT, parse_address};
-pub use self::config::file::{ConfigFileError, DEFAULTS, parse_config, read_config};
+pub use self::config::file::{
+    ConfigFileError, DEFAULTS, parse_config, read_config, read_config_with_places,
+};
 pub use self::config::offline::OfflineSettings;
 pub use self::config::place::{Conflict, Place};
 pub use self::config::server_config::{ServerConfig, ServerConfigError};
+pub use self::config::setting_places::SettingPlaces;
 pub use self::config::storage::{OnFailure, StorageConfig};
 pub use self::engine::Engine;
 pub use self::ids::ClientId;

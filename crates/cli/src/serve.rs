@@ -4,12 +4,12 @@ use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
 use crate::table::{counted, grouped};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use lanecast::parse_duration;
 use lanecast_base::Size;
 use lanecast_broker::{
-    Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, TopicDefinition,
-    WEBSOCKET_PORT, hash_password, parse_address, read_config,
+    Counters, DEFAULTS, Latency, OfflineSettings, PORT, Server, ServerConfig, SettingPlaces,
+    TopicDefinition, WEBSOCKET_PORT, hash_password, parse_address, read_config_with_places,
 };
 use lanecast_filter::message_type::MessageType;
 use std::io::{BufRead, Read};
@@ -105,9 +105,9 @@ enum Instead {
 impl ServeArgs {
     /// The defaults, what a file says otherwise, and what the options say otherwise.
     fn settings(&self) -> anyhow::Result<ServerConfig> {
-        let mut settings = match &self.config {
-            Some(path) => read_config(path)?,
-            None => ServerConfig::default(),
+        let (mut settings, places) = match &self.config {
+            Some(path) => read_config_with_places(path)?,
+            None => Default::default(),
         };
         put(&mut settings.listen, self.listen);
         put(&mut settings.websocket, self.websocket.map(Some));
@@ -122,6 +122,7 @@ impl ServeArgs {
         put(&mut settings.topics_max, self.topics_max.map(|count| count as usize));
         put(&mut settings.drain, self.drain);
         settings.allow_remote |= self.allow_remote;
+        self.check_kept(&places)?;
         settings.topics.extend(self.keep.iter().cloned());
         match &mut settings.storage {
             Some(storage) => storage.forget.extend(self.forget.iter().cloned()),
@@ -131,7 +132,35 @@ impl ServeArgs {
                  them as --config FILE, with [storage]"
             ),
         }
+        let place = |name: &&str| self.place(&places, name);
+        settings.check().map_err(|error| {
+            let all: Vec<_> = settings.settings_of(&error).iter().filter_map(place).collect();
+            let sign = if all.is_empty() { "" } else { ": " };
+            anyhow!("{}{sign}{error}", all.join(", "))
+        })?;
         Ok(settings)
+    }
+
+    /// Topics of options that contradict those of the file.
+    fn check_kept(&self, places: &SettingPlaces) -> anyhow::Result<()> {
+        for TopicDefinition { name, format, .. } in &self.keep {
+            if let Some(place) = places.topic(name, format.message_type()) {
+                bail!("{place}, --keep: the topic {name} is there twice: leave one out");
+            }
+            if let Some(place) = places.view(name) {
+                bail!("{place}, --keep: there is a view {name} already: rename one");
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a setting: an option, or in the file.
+    fn place(&self, places: &SettingPlaces, name: &str) -> Option<String> {
+        match name {
+            "listen.tcp" if self.listen.is_some() => Some("--listen".to_owned()),
+            "listen.websocket" if self.websocket.is_some() => Some("--websocket".to_owned()),
+            name => places.setting(name),
+        }
     }
 }
 

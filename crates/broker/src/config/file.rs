@@ -3,6 +3,7 @@
 use crate::config::offline::OfflineSettings;
 use crate::config::place::{Conflict, NamedTopic, find_conflict};
 use crate::config::server_config::ServerConfig;
+use crate::config::setting_places::SettingPlaces;
 use crate::config::storage::{OnFailure, StorageConfig};
 use crate::config::value::{
     ANY, Address, Bytes, Count, FieldName, MessageTypeName, Span, WebSocketAddress,
@@ -66,9 +67,20 @@ impl Fault {
 /// # Errors
 /// See [`ConfigFileError`].
 pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
+    read_config_with_places(path).map(|(config, _)| config)
+}
+
+/// [`read_config`], with the places of its settings, for a program whose options change them.
+///
+/// # Errors
+/// See [`ConfigFileError`].
+pub fn read_config_with_places(
+    path: &Path,
+) -> Result<(ServerConfig, SettingPlaces), ConfigFileError> {
     let (_, bytes) = trusted_file::read(path)?;
     let text = String::from_utf8(bytes).map_err(|error| Fault::Invalid(error.to_string()));
-    let mut config = text.and_then(|text| parse(&text)).map_err(|fault| fault.in_file(path))?;
+    let parsed = text.and_then(|text| parse_with_places(path, &text));
+    let (mut config, places) = parsed.map_err(|fault| fault.in_file(path))?;
     // Paths in the file are relative to its directory, so that it can be moved as a whole.
     let folder = path.parent().unwrap_or(Path::new(""));
     let resolve = |path: PathBuf| folder.join(path);
@@ -87,7 +99,7 @@ pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
     {
         *directory = folder.join(&directory);
     }
-    Ok(config)
+    Ok((config, places))
 }
 
 /// Parses the text of a configuration file.
@@ -96,13 +108,14 @@ pub fn read_config(path: &Path) -> Result<ServerConfig, ConfigFileError> {
 /// The line of an unknown setting or invalid value, and the valid ones; both places of settings
 /// that contradict each other.
 pub fn parse_config(text: &str) -> Result<ServerConfig, String> {
-    parse(text).map_err(|fault| match fault {
+    let parsed = parse_with_places(Path::new(""), text);
+    parsed.map(|(config, _)| config).map_err(|fault| match fault {
         Fault::Invalid(message) => message,
         Fault::Conflict(conflict) => conflict.to_string(),
     })
 }
 
-fn parse(text: &str) -> Result<ServerConfig, Fault> {
+fn parse_with_places(path: &Path, text: &str) -> Result<(ServerConfig, SettingPlaces), Fault> {
     let file: File = toml::from_str(text).map_err(|error| {
         let message = || Fault::Invalid(error.to_string().trim_end().to_owned());
         Conflict::of_duplicate(text, &error).map_or_else(message, Fault::Conflict)
@@ -112,9 +125,10 @@ fn parse(text: &str) -> Result<ServerConfig, Fault> {
     if let Some(conflict) = find_conflict(text, &topics, &views) {
         return Err(Fault::Conflict(conflict));
     }
+    let places = SettingPlaces::of(path, text, [&topics, &views]);
     let mut config = ServerConfig::default();
     file.apply(&mut config);
-    Ok(config)
+    Ok((config, places))
 }
 
 /// The tables of the file. Absent settings keep their values.

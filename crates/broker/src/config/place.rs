@@ -18,7 +18,7 @@ pub struct Place {
 
 impl Place {
     /// The place of a byte of `text`.
-    fn of(text: &str, at: usize) -> Self {
+    pub(crate) fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
         Self { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 }

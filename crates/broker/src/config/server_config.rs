@@ -173,6 +173,20 @@ impl ServerConfig {
             _ => Ok(()),
         }
     }
+
+    /// The settings that `error` of [`check`](Self::check) is about, as a file names them.
+    pub fn settings_of(&self, error: &ServerConfigError) -> &'static [&'static str] {
+        match error {
+            ServerConfigError::Remote(at) if *at == self.listen => {
+                &["listen.tcp", "listen.allow_remote"]
+            }
+            ServerConfigError::Remote(_) => &["listen.websocket", "listen.allow_remote"],
+            ServerConfigError::Name => &["name"],
+            ServerConfigError::NoOfflineDirectory => &["slow.policy", "slow.directory"],
+            // The file's values are large enough; options have their own ranges.
+            ServerConfigError::TooSmall { .. } => &[],
+        }
+    }
 }
 
 impl Default for ServerConfig {
@@ -195,7 +209,10 @@ pub enum ServerConfigError {
     #[error("the server's name has at most {NAME_MAX} bytes, and no control characters")]
     Name,
     /// The offline policy has no directory.
-    #[error("slow clients are to go offline: give the directory for their messages")]
+    #[error(
+        "slow clients are to go offline: give the directory for their messages (slow.directory, \
+         --offline)"
+    )]
     NoOfflineDirectory,
     /// A limit is too small.
     #[error("{name} is {value}: it must be at least {least}")]

@@ -131,6 +131,17 @@ fn a_file_says_how_to_serve_and_options_come_before_it() {
     refuses("[listen]\nudp = 1\n", &["bad.toml", "line 2", "udp", "tcp"]);
     refuses(&format!("{topic}{topic}"), &["orders", "twice"]);
     refuses("[listen]\ntcp = \"0.0.0.0\"\n", &["other hosts"]);
+    // Options can resolve these: all places are named.
+    let remote = "[listen]\ntcp = \"0.0.0.0\"\nallow_remote = false\n";
+    refuses(remote, &["bad.toml:2:1, bad.toml:3:1: 0.0.0.0:9007 is reached from other hosts"]);
+    let offline = "[slow]\npolicy = \"offline\"\ndirectory = \"\"\n";
+    refuses(offline, &["bad.toml:2:1, bad.toml:3:1: slow clients", "--offline"]);
+    stage.write("bad.toml", topic);
+    let told = stage.run("serve --config bad.toml --keep orders:json:/id");
+    assert!(told.refused(1).contains("bad.toml:2:8, --keep: the topic orders"), "{}", told.err);
+    stage.write("bad.toml", remote);
+    let told = stage.run("serve --config bad.toml --listen 0.0.0.0:0");
+    assert!(told.refused(1).contains("--listen, bad.toml:3:1: 0.0.0.0:0 is"), "{}", told.err);
     assert!(stage.run("serve --config none.toml").err.contains("cannot read none.toml"));
 }
 
