@@ -12,13 +12,14 @@
 
 use crate::watchers::Watchers;
 use lanecast_membership::{MemberId, Nanos};
+use lanecast_os::PausingListener;
 use lanecast_os::epoll::Epoll;
 use lanecast_os::tcp::{self, TcpOptions};
 use lanecast_wire::group::watch::{
     WATCH_GREETING, WATCH_PROBE, WatchedBytes, WatchedStream, watch_greeting,
 };
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -29,8 +30,6 @@ const RETRY: Nanos = 500_000_000;
 /// Connections accepted in one look.
 const ACCEPTS_MAX: usize = 16;
 const BACKLOG: u32 = 64;
-/// Pause of accepts after the system ran out of descriptors, or of memory.
-const ACCEPT_PAUSE: Nanos = 100_000_000;
 /// Idle time after which the kernel probes: keeps routers from forgetting the connection.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Bytes read at a time: a greeting or answers.
@@ -49,7 +48,7 @@ pub(crate) enum WatchEvent {
 /// The connections of one member.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    listener: TcpListener,
+    listener: PausingListener,
     address: SocketAddr,
     greeting: [u8; WATCH_GREETING],
     set: Epoll,
@@ -59,8 +58,8 @@ pub(crate) struct Watch {
     last_key: u64,
     due: Nanos,
     ready: Vec<u64>,
-    /// End of a pause of accepts. The set does not have the listener until then.
-    paused_until: Option<Nanos>,
+    /// The set has the listener: not in a pause of accepts.
+    has_listener: bool,
 }
 
 /// Another member that is watched.
@@ -89,7 +88,7 @@ impl Watch {
         let set = Epoll::new()?;
         set.add(listener.as_fd(), LISTENER)?;
         Ok(Self {
-            listener,
+            listener: PausingListener::new(listener),
             address,
             greeting: watch_greeting(id.0),
             set,
@@ -98,7 +97,7 @@ impl Watch {
             last_key: LISTENER,
             due: 0,
             ready: Vec::new(),
-            paused_until: None,
+            has_listener: true,
         })
     }
 
@@ -156,10 +155,8 @@ impl Watch {
     #[cold]
     fn look(&mut self, now: Nanos, mut told: impl FnMut(MemberId, WatchEvent)) {
         self.due = now.saturating_add(INTERVAL);
-        if self.paused_until.is_some_and(|until| until <= now)
-            && self.set.add(self.listener.as_fd(), LISTENER).is_ok()
-        {
-            self.paused_until = None;
+        if !self.has_listener && !self.is_paused(now) {
+            self.has_listener = self.set.add(self.listener.socket().as_fd(), LISTENER).is_ok();
         }
         for peer in &mut self.peers {
             if matches!(peer.state, PeerState::Waiting(at) if at <= now) {
@@ -183,22 +180,14 @@ impl Watch {
         self.ready = ready;
     }
 
+    /// Whether accepts pause, as the system refused one.
+    fn is_paused(&self, now: Nanos) -> bool {
+        self.listener.paused_until().is_some_and(|until| now < until)
+    }
+
     fn accept(&mut self, now: Nanos) {
         for _ in 0..ACCEPTS_MAX {
-            let (stream, from) = match self.listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The other side has gone while it waited: the next one is tried.
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
-                Err(_) => {
-                    // Without a free descriptor the connection stays queued and the listener
-                    // readable: an application that waits for the set would never sleep.
-                    if self.set.remove(self.listener.as_fd()).is_ok() {
-                        self.paused_until = Some(now.saturating_add(ACCEPT_PAUSE));
-                    }
-                    return;
-                }
-            };
+            let Some((stream, from)) = self.listener.accept(now) else { break };
             if tcp::tune(&stream, &options()).is_err() {
                 continue;
             }
@@ -211,6 +200,11 @@ impl Watch {
                 let members = self.peers.iter().map(|peer| peer.address.ip());
                 self.watchers.add(self.last_key, from.ip(), stream, members);
             }
+        }
+        // The connection stays queued and the listener readable: an application that waits for the
+        // set would never sleep.
+        if self.is_paused(now) {
+            self.has_listener = self.set.remove(self.listener.socket().as_fd()).is_err();
         }
     }
 }
@@ -278,6 +272,7 @@ pub(crate) fn address_of(source: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+    use std::net::TcpListener;
     use std::os::fd::OwnedFd;
     use std::thread;
 
@@ -401,16 +396,17 @@ mod tests {
         let connected = TcpStream::connect(far.local_addr().unwrap()).unwrap();
         drop(far);
         let refusing = TcpListener::from(OwnedFd::from(connected));
-        watch.set.remove(watch.listener.as_fd()).unwrap();
+        let listener = watch.listener.socket().try_clone().unwrap();
+        watch.set.remove(watch.listener.socket().as_fd()).unwrap();
         watch.set.add(refusing.as_fd(), LISTENER).unwrap();
-        let listener = std::mem::replace(&mut watch.listener, refusing);
+        watch.listener.replace(refusing);
         watch.set.wait(None, &mut ready).unwrap();
         watch.poll(now, |_, _| ());
         watch.set.wait(Some(Duration::ZERO), &mut ready).unwrap();
         assert!(ready.is_empty(), "nothing wakes the application: {ready:?}");
-        watch.listener = listener;
+        watch.listener.replace(listener);
         let _near = TcpStream::connect(watch.address).unwrap();
-        now += ACCEPT_PAUSE - INTERVAL;
+        now = watch.listener.paused_until().expect("a pause") - INTERVAL;
         watch.poll(now, |_, _| ());
         watch.set.wait(Some(Duration::ZERO), &mut ready).unwrap();
         assert_eq!((ready.len(), watch.watchers.len()), (0, 0), "the pause goes on");
