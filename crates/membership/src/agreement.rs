@@ -126,7 +126,7 @@ impl Agreement {
         }
         if pause > 0 {
             self.rounds.extend_deadlines(pause);
-            if let Stage::Leaving { until } = &mut self.stage {
+            if let Stage::Seeking { until } | Stage::Leaving { until } = &mut self.stage {
                 *until += pause;
             }
         }
