@@ -42,6 +42,8 @@ pub(crate) struct Rounds {
     pub(crate) highest_epoch: u64,
     /// The view that this member is ready for.
     ready: Option<NextView>,
+    /// The highest epoch of a view that this member was ready for and has gone beyond.
+    given_up_epoch: u64,
     participation: Option<Participation>,
     lead: Option<Lead>,
     is_held: bool,
@@ -62,6 +64,7 @@ impl Rounds {
             promised: Ballot::NONE,
             highest_epoch: 0,
             ready: None,
+            given_up_epoch: 0,
             participation: None,
             lead: None,
             is_held: false,
@@ -204,7 +207,8 @@ impl Rounds {
 
     /// The highest epoch that this member is or was ready for.
     pub(crate) fn ready_epoch(&self) -> u64 {
-        self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch).max(self.current.view.id.epoch)
+        let ready = self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch);
+        ready.max(self.given_up_epoch).max(self.current.view.id.epoch)
     }
 
     fn answer_flushed(&mut self, call: &mut Call<'_, impl Outlet>, ballot: Ballot) {
@@ -225,30 +229,34 @@ impl Rounds {
         answer.with_frame(ballot, |frame| self.sender.direct(ballot.leader, frame, call.out));
     }
 
+    /// The Cut of a round; `next`: its view, if it says something of this member's view.
     pub(crate) fn on_cut(
         &mut self,
         call: &mut Call<'_, impl Outlet>,
         ballot: Ballot,
         next: Option<NextView>,
     ) {
-        let Some(participation) = &mut self.participation else { return };
-        if participation.ballot != ballot {
+        let ready_epoch = self.ready_epoch();
+        let is_current = |participation: &&mut Participation| participation.ballot == ballot;
+        let Some(participation) = self.participation.as_mut().filter(is_current) else {
             return;
-        }
+        };
         participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
         if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
             self.answer_ready(call, ballot);
             return;
         }
         // A Cut that says nothing of this member's view can't be followed: the leader begins anew.
-        let Some(next) = next.filter(|next| next.view.id.epoch > self.current.view.id.epoch) else {
-            let (entry, epoch) = (ballot.into(), self.ready_epoch());
-            let refuse = GroupFrame::Refuse { ballot: entry, promised: entry, epoch };
-            self.sender.direct(ballot.leader, &refuse, call.out);
-            return;
+        let Some(next) = next.filter(|next| next.view.id.epoch > ready_epoch) else {
+            return self.refuse(ballot, call.out);
         };
         if participation.cut.is_none() {
             self.highest_epoch = self.highest_epoch.max(next.view.id.epoch);
+            // The leader knows of no member that has installed the view of before, and goes beyond
+            // its end of the streams. One that has may still come: it is a stranger then.
+            if let Some(ready) = self.ready.take() {
+                self.given_up_epoch = ready.view.id.epoch;
+            }
             call.delivery.pursue(call.now, &next.targets, &next.holders, call.out);
             participation.cut = Some(next);
         }

@@ -5,5 +5,6 @@ mod joining;
 mod leaving;
 mod namesakes;
 mod room;
+mod rounds;
 mod silence;
 mod world;
