@@ -341,7 +341,8 @@ fn on_round(
             let own = rounds.current.view.id;
             let ballot = ballot.into();
             let next = NextView::read(own, ballot, view, &members, &views);
-            rounds.on_cut(call, ballot, next);
+            let is_listed = members.iter().any(|member| member.id == rounds.me.id.0);
+            rounds.on_cut(call, ballot, next, is_listed);
         }
         GroupFrame::Ready { ballot } => rounds.on_ready(call, from, ballot.into()),
         GroupFrame::Install { view, .. } => rounds.on_install(call, from, view.into()),

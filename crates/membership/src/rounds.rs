@@ -32,7 +32,7 @@ const ROUNDS_WAITED: Nanos = 4;
 /// One member's view, and the rounds towards the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
-    me: MemberInfo,
+    pub(crate) me: MemberInfo,
     pub(crate) sender: FrameSender,
     settings: GroupSettings,
     pub(crate) current: CurrentView,
@@ -229,16 +229,21 @@ impl Rounds {
         answer.with_frame(ballot, |frame| self.sender.direct(ballot.leader, frame, call.out));
     }
 
-    /// The Cut of a round; `next`: its view, if it says something of this member's view.
+    /// The Cut of a round; `next`: its view, if it says something of this member's view;
+    /// `is_listed`: whether this member is in the next one.
     pub(crate) fn on_cut(
         &mut self,
         call: &mut Call<'_, impl Outlet>,
         ballot: Ballot,
         next: Option<NextView>,
+        is_listed: bool,
     ) {
         let ready_epoch = self.ready_epoch();
         let is_current = |participation: &&mut Participation| participation.ballot == ballot;
         let Some(participation) = self.participation.as_mut().filter(is_current) else {
+            if self.has_given_up(ballot, is_listed) {
+                self.refuse(ballot, call.out);
+            }
             return;
         };
         participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
@@ -261,6 +266,15 @@ impl Rounds {
             participation.cut = Some(next);
         }
         self.fetch(call);
+    }
+
+    /// Whether another leader waits for this member in a round that it has left. All hear a Cut:
+    /// one that was never in the round has promised another, and is not listed.
+    fn has_given_up(&self, ballot: Ballot, is_listed: bool) -> bool {
+        let is_over = ballot.leader == self.me.id || ballot == self.current.ballot;
+        // A later round of the same leader has ended this one.
+        let promised_another = self.promised > ballot && self.promised.leader != ballot.leader;
+        !is_over && (self.promised == ballot || promised_another && is_listed)
     }
 
     /// Becomes ready as soon as nothing is missing any more.
@@ -395,7 +409,7 @@ impl Rounds {
                 {
                     let ballot = ballot.into();
                     let next = NextView::read(self.current.view.id, ballot, view, &members, &views);
-                    self.on_cut(call, ballot, next);
+                    self.on_cut(call, ballot, next, true);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! One member's answers to leaders from outside, whose frames come in any order.
 
-use super::world::{MILLISECOND, Seen, World};
+use super::world::{MILLISECOND, SECOND, Seen, World};
 use crate::{MemberId, ViewId};
 use lanecast_wire::group::views::{
     BallotEntry, MemberState, NextMember, OldView, ParticipantEntry, TargetEntry,
@@ -135,4 +135,32 @@ fn a_member_that_went_beyond_a_view_does_not_install_it() {
         assert_eq!(sent(&world, GroupKind::Refuse), refusals + 1);
         assert_eq!(sent(&world, GroupKind::Flushed), flushed);
     }
+}
+
+#[test]
+fn a_cut_of_a_round_that_was_given_up_is_refused() {
+    let mut world = three();
+    let leader = Leader::new(999, 9);
+    leader.prepare(&mut world, 9);
+    assert_eq!(sent(&world, GroupKind::Flushed), 1);
+    world.run_for(SECOND);
+    leader.cut(&mut world, Some(MEMBER), 0);
+    assert_eq!((sent(&world, GroupKind::Refuse), sent(&world, GroupKind::Ready)), (1, 0));
+    // A later promise, to another leader.
+    let later = Leader::new(998, 10);
+    later.prepare(&mut world, 10);
+    leader.cut(&mut world, Some(MEMBER), 0);
+    assert_eq!(sent(&world, GroupKind::Refuse), 2);
+    // All hear a Cut, those that are not in the round, too.
+    leader.cut(&mut world, Some(OTHER), 0);
+    Leader::new(997, 11).cut(&mut world, Some(OTHER), 0);
+    Leader::new(996, 8).cut(&mut world, None, 0);
+    assert_eq!(sent(&world, GroupKind::Refuse), 2);
+    // Once more, after the view is installed.
+    later.cut(&mut world, Some(MEMBER), 0);
+    let (ballot, view) = (later.ballot(), later.next().into());
+    hear(&mut world, later.id, 0, GroupFrame::Install { ballot, view });
+    assert_eq!(world.view(MEMBER).id, later.next());
+    later.cut(&mut world, None, 0);
+    assert_eq!(sent(&world, GroupKind::Refuse), 2);
 }
