@@ -328,7 +328,8 @@ impl Agreement {
             }
             Stage::Leaving { until } => {
                 let epoch = self.rounds.ready_epoch();
-                let others = self.liveness.others(now, &self.rounds.current.view, epoch);
+                let views = (&self.rounds.current.view, self.rounds.next_view());
+                let others = self.liveness.others(now, views, epoch);
                 if now < until && others.staying > 0 || !self.has_bid_farewell(now, &others, out) {
                     return;
                 }

@@ -253,11 +253,20 @@ impl Liveness {
         self.peers.replace_outside(now, view);
     }
 
-    /// The other members of the view, for one that leaves and has been ready for views up to
-    /// `epoch`. Those in a later view have gone on without it. Once there are some, those that are
-    /// not heard count no more: they may have left meanwhile.
-    pub(crate) fn others(&self, now: Nanos, view: &View, epoch: u64) -> Others {
-        let peers = || view.members.iter().filter_map(|member| self.peers.get(member.id));
+    /// The other members of the view, and of the next one if it is ready with this member, for one
+    /// that leaves and has been ready for views up to `epoch`. Those in a later view have gone on
+    /// without it. Once there are some, those that are not heard count no more: they may have left
+    /// meanwhile.
+    pub(crate) fn others(
+        &self,
+        now: Nanos,
+        (view, next): (&View, Option<&View>),
+        epoch: u64,
+    ) -> Others {
+        let added = || next.iter().flat_map(|next| &next.members);
+        let added = || added().filter(|member| !view.contains(member.id));
+        let members = || view.members.iter().chain(added());
+        let peers = || members().filter_map(|member| self.peers.get(member.id));
         let has_moved_on = |peer: &Peer| peer.view.epoch > epoch;
         let is_left_behind = peers().any(has_moved_on);
         let quiet = DOUBT_BEATS * self.heartbeat;

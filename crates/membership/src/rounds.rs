@@ -22,7 +22,7 @@ use crate::outlet::Outlet;
 use crate::participation::{NextView, Participation};
 use crate::peers::Peer;
 use crate::settings::GroupSettings;
-use crate::view::{MemberId, MemberInfo, ViewId};
+use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::GroupFrame;
 use lanecast_wire::group::views::ParticipantEntry;
 
@@ -209,6 +209,12 @@ impl Rounds {
     pub(crate) fn ready_epoch(&self) -> u64 {
         let ready = self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch);
         ready.max(self.given_up_epoch).max(self.current.view.id.epoch)
+    }
+
+    /// The view that this member is ready for and will be in.
+    pub(crate) fn next_view(&self) -> Option<&View> {
+        let view = self.ready.as_ref().map(|ready| &ready.view);
+        view.filter(|view| view.contains(self.me.id))
     }
 
     fn answer_flushed(&mut self, call: &mut Call<'_, impl Outlet>, ballot: Ballot) {

@@ -148,3 +148,48 @@ fn a_leaver_that_was_not_run_does_not_give_the_others_up() {
     time_to_leave(&mut world, 0, start + 3 * SECOND);
     assert!(world.processes[0].member.was_agreed());
 }
+
+/// A member that is ready for its first view with another has no other in its own view yet.
+#[test]
+fn a_leaver_that_is_ready_for_a_view_waits_until_it_is_out_of_it() {
+    for is_seeking in [true, false] {
+        let mut world = World::group(1);
+        let leaver = world.start();
+        if !is_seeking {
+            world.processes[leaver].side = 1;
+            world.run_for(2 * SECOND);
+            assert_eq!(world.views(leaver).len(), 1);
+            world.processes[leaver].side = 0;
+        }
+        let is_ready =
+            |world: &World| world.processes[leaver].sent.contains_key(&(GroupKind::Ready as u8));
+        assert!(world.run_until(world.now + SECOND, is_ready), "it comes in");
+        let start = world.now;
+        leave(&mut world, leaver);
+        let time = time_to_leave(&mut world, leaver, start);
+        assert!(time < 100 * MILLISECOND, "{time} ns");
+        assert!(world.processes[leaver].member.was_agreed());
+        let views = world.views(0).len();
+        assert!(!world.view(0).contains(world.id(leaver)), "the other has a view without it");
+        world.run_for(SECOND);
+        assert_eq!(world.views(0).len(), views, "no later view has it");
+        world.check();
+    }
+}
+
+/// The other dies before it installs the view that the leaver is ready for.
+#[test]
+fn a_leaver_that_is_ready_for_a_view_of_a_silent_member_says_so() {
+    let mut world = World::group(1);
+    world.ends_are_told = false;
+    let leaver = world.start();
+    let is_ready =
+        |world: &World| world.processes[leaver].sent.contains_key(&(GroupKind::Ready as u8));
+    assert!(world.run_until(world.now + SECOND, is_ready), "it comes in");
+    world.stop(0);
+    let start = world.now;
+    leave(&mut world, leaver);
+    let time = time_to_leave(&mut world, leaver, start);
+    assert!((SECOND..4 * SECOND).contains(&time), "{time} ns");
+    assert!(!world.processes[leaver].member.was_agreed());
+}
