@@ -13,6 +13,7 @@
 mod ack_schedule;
 mod acks;
 mod assembly;
+mod closed_ways;
 mod context;
 mod credit;
 mod directs;
@@ -162,17 +163,19 @@ impl Delivery {
         }
     }
 
-    /// A frame of `origin`, sent again by `from`.
+    /// A frame of `origin`, sent again by `from`, perhaps to all.
     pub(crate) fn on_repair<O: Outlet>(
         &mut self,
         now: Nanos,
         (from, epoch): (MemberId, u64),
         origin: MemberId,
-        frame: Frame<'_>,
+        (frame, to_all): (Frame<'_>, bool),
         out: &mut O,
     ) {
         if self.context.rank(from, epoch).is_some()
             && let Some(rank) = self.context.rank(origin, epoch)
+            // One that another lacks is no sign that an acknowledgement was lost.
+            && !(to_all && self.streams.has(rank, frame.0))
         {
             self.context.counters.repairs_received += 1;
             self.receive(now, rank, frame, out);
@@ -202,22 +205,22 @@ impl Delivery {
         }
     }
 
-    /// A member asks for `count` frames of `origin`, from `first` on.
+    /// A member asks for `count` frames of `origin`, from `first` on; `to_all`: it asks all members.
     pub(crate) fn on_want<O: Outlet>(
         &mut self,
         now: Nanos,
         (from, epoch): (MemberId, u64),
         origin: MemberId,
-        (first, count): (u64, u32),
+        (first, count, to_all): (u64, u32, bool),
         out: &mut O,
     ) {
         let Some(asker) = self.context.rank(from, epoch) else { return };
         let Some(origin) = self.context.rank(origin, epoch) else { return };
-        if asker == self.streams.rank() {
+        if asker == self.streams.rank() || to_all && !self.streams.is_asked_first(origin) {
             return;
         }
         let link = &mut self.context.link(now, out);
-        let repairs = self.streams.on_want(asker, origin, (first, count), link);
+        let repairs = self.streams.on_want(asker, origin, (first, count, to_all), link);
         if origin == self.streams.rank() {
             self.own.on_repairs(repairs);
         }

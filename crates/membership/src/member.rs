@@ -102,12 +102,13 @@ impl Member {
                 let vector = vector.iter().map(|next| next.get());
                 self.delivery.on_vector(now, from, epoch, vector, out);
             }
-            GroupFrame::Want { origin, first, count } => {
-                self.delivery.on_want(now, (from, epoch), MemberId(origin), (first, count), out);
+            GroupFrame::Want { origin, first, count, to_all } => {
+                let want = (first, count, to_all);
+                self.delivery.on_want(now, (from, epoch), MemberId(origin), want, out);
             }
-            GroupFrame::Repair { origin, sequence, flags, body } => {
-                let frame = (sequence, flags, body);
-                self.delivery.on_repair(now, (from, epoch), MemberId(origin), frame, out);
+            GroupFrame::Repair { origin, sequence, flags, body, to_all } => {
+                let repair = ((sequence, flags, body), to_all);
+                self.delivery.on_repair(now, (from, epoch), MemberId(origin), repair, out);
             }
             GroupFrame::Direct { sequence, flags, body } => {
                 self.delivery.on_direct(now, from, epoch, (sequence, flags, body), out);

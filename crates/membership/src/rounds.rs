@@ -485,6 +485,12 @@ impl Rounds {
     /// Repeats a leader's frames, and goes on without those that don't answer.
     pub(crate) fn drive(&mut self, call: &mut Call<'_, impl Outlet>) {
         let is_late = self.is_late(call);
+        if is_late && self.lead.as_ref().is_some_and(|lead| lead.missing().eq([self.me.id])) {
+            // All others are ready. One of them leads next, without this member if need be.
+            (self.lead, self.participation) = (None, None);
+            self.hold_off = call.now + 2 * self.settings.round_timeout;
+            return;
+        }
         if is_late {
             let Some(lead) = &self.lead else { return };
             let is_over = call.now >= lead.end;

@@ -33,6 +33,9 @@ pub const GROUP_MEMBERS_MAX: usize = 1_024;
 pub const GROUP_NAME_MAX: usize = 64;
 /// Flag of a [`Leave`](GroupKind::Leave): all other members of the view leave too, or have left.
 pub const ALL_LEAVE: u16 = 1;
+/// Flag of a [`Want`](GroupKind::Want) and of a [`Repair`](GroupKind::Repair): sent to all, since
+/// the way to the one member that it is for stays closed.
+pub const TO_ALL: u16 = 1;
 /// Largest epoch of a view and number of a round in a valid frame: counting on cannot wrap.
 pub const GROUP_NUMBER_MAX: u64 = 1 << 62;
 
@@ -44,7 +47,7 @@ pub struct GroupHeader {
     pub version: u8,
     /// A [`GroupKind`].
     pub kind: u8,
-    /// [`DataFlags`] of a part of a stream, or those of a [`Leave`](GroupKind::Leave); else zero.
+    /// [`DataFlags`] of a part of a stream, [`ALL_LEAVE`], or [`TO_ALL`]; else zero.
     pub flags: U16,
     /// Hash of the group's name.
     pub group: U32,

@@ -6,7 +6,7 @@ use crate::counters::GroupCounters;
 use crate::event::{Event, Order};
 use crate::outlet::Outlet;
 use crate::view::MemberId;
-use lanecast_wire::group::{DataFlags, GroupKind, Header, head};
+use lanecast_wire::group::{DataFlags, GroupKind, Header, TO_ALL, head};
 
 /// Fields that all frames of this member share.
 #[derive(Clone, Copy, Debug)]
@@ -75,12 +75,28 @@ impl<O: Outlet> Link<'_, O> {
         sent
     }
 
+    /// Sends a frame to one member, or to all.
+    fn one_or_all(&mut self, to: usize, to_all: bool, head: &[u8], body: &[u8]) -> bool {
+        if to_all {
+            self.out.broadcast(head, body)
+        } else {
+            self.out.direct(self.members[to], head, body)
+        }
+    }
+
     /// Asks a member for `count` frames of another's stream, or its own.
-    pub(crate) fn want(&mut self, from: usize, origin: usize, first: u64, count: u32) -> bool {
+    pub(crate) fn want(
+        &mut self,
+        (from, to_all): (usize, bool),
+        origin: usize,
+        first: u64,
+        count: u32,
+    ) -> bool {
         let origin = self.members[origin].0;
         let fields = [(origin, 8), (first, 8), (u64::from(count), 4)];
-        let head: [u8; 44] = head(self.header(GroupKind::Want, 0), &fields);
-        let sent = self.out.direct(self.members[from], &head, &[]);
+        let flags = if to_all { TO_ALL } else { 0 };
+        let head: [u8; 44] = head(self.header(GroupKind::Want, flags), &fields);
+        let sent = self.one_or_all(from, to_all, &head, &[]);
         self.counters.wants += u64::from(sent);
         self.counters.wanted += if sent { u64::from(count) } else { 0 };
         sent
@@ -89,13 +105,14 @@ impl<O: Outlet> Link<'_, O> {
     /// Sends a frame again.
     pub(crate) fn repair(
         &mut self,
-        to: usize,
+        (to, to_all): (usize, bool),
         origin: usize,
         (sequence, flags, body): (u64, DataFlags, &[u8]),
     ) -> bool {
         let fields = [(self.members[origin].0, 8), (sequence, 8), (u64::from(flags.0), 2)];
-        let head: [u8; 42] = head(self.header(GroupKind::Repair, 0), &fields);
-        self.out.direct(self.members[to], &head, body)
+        let way = if to_all { TO_ALL } else { 0 };
+        let head: [u8; 42] = head(self.header(GroupKind::Repair, way), &fields);
+        self.one_or_all(to, to_all, &head, body)
     }
 
     /// A fragment of a message to one member.

@@ -34,10 +34,15 @@ impl Sources {
         self.gone[rank] = is_gone;
     }
 
+    /// The member that is asked first: all know it, from the Cut or as the stream's own.
+    pub(crate) fn first(&self, rank: usize) -> usize {
+        self.holders[rank].unwrap_or(rank)
+    }
+
     /// The member to ask for frames of a stream: its holder, or else its sender; after two requests
     /// in vain, every second goes to another member in turn.
     pub(crate) fn choose(&self, rank: usize, tries: u32) -> Option<usize> {
-        let best = self.holders[rank].unwrap_or(rank);
+        let best = self.first(rank);
         let usable = |&member: &usize| member != self.me && !self.gone[member];
         let others = || {
             let count = self.gone.len();

@@ -2,6 +2,7 @@
 
 use super::ack_schedule::AckSchedule;
 use super::acks::Acks;
+use super::closed_ways::ClosedWays;
 use super::lane::{Complete, Lane};
 use super::link::Link;
 use super::repair_budget::RepairBudget;
@@ -27,6 +28,7 @@ pub(crate) struct Streams {
     me: usize,
     longest_message: usize,
     sources: Sources,
+    ways: ClosedWays,
     /// Messages are delivered; not before this member has the group's state.
     delivering: bool,
     /// The streams are cut for a change of the view.
@@ -47,6 +49,7 @@ impl Streams {
             me: 0,
             longest_message,
             sources: Sources::default(),
+            ways: ClosedWays::default(),
             delivering: false,
             frozen: false,
             has_backlog: false,
@@ -66,6 +69,7 @@ impl Streams {
         self.acks.reset(me, firsts);
         self.order.reset();
         self.sources.reset(me, firsts.len());
+        self.ways.reset(firsts.len());
         self.frozen = false;
         self.ack.reset(share);
         self.gap_due = Nanos::MAX;
@@ -186,7 +190,10 @@ impl Streams {
             && let Some(source) = self.sources.choose(rank, self.lanes[rank].gap.tries)
         {
             let count = (end - first).min(u64::from(u32::MAX)) as u32;
-            link.want(source, rank, first, count);
+            let is_first = source == self.sources.first(rank);
+            self.ways.send(source, link.now, |to_all| {
+                (is_first || !to_all) && link.want((source, to_all), rank, first, count)
+            });
         }
     }
 
@@ -384,19 +391,34 @@ impl Streams {
             return lane.gap.postpone();
         }
         if let Some(source) = source {
+            // Only that one answers what all are asked.
+            let is_first = source == self.sources.first(rank);
             for (first, count) in lane.missing().take(RUNS_ASKED) {
-                link.want(source, rank, first, count);
+                self.ways.send(source, link.now, |to_all| {
+                    (is_first || !to_all) && link.want((source, to_all), rank, first, count)
+                });
             }
         }
         lane.gap.on_asked(link.now, lane.next);
     }
 
-    /// Sends frames again that another member lacks.
+    /// Whether this member is the one that answers if all are asked for frames of `origin`.
+    pub(crate) fn is_asked_first(&self, origin: usize) -> bool {
+        self.sources.first(origin) == self.me
+    }
+
+    /// Whether a frame of a stream is here, or was.
+    pub(crate) fn has(&self, rank: usize, sequence: u64) -> bool {
+        let lane = &self.lanes[rank];
+        sequence < lane.next || lane.retained.contains(sequence)
+    }
+
+    /// Sends frames again that another member lacks; `to_all`: it has asked all, for want of a way.
     pub(crate) fn on_want<O: Outlet>(
         &mut self,
         asker: usize,
         origin: usize,
-        (first, count): (u64, u32),
+        (first, count, to_all): (u64, u32, bool),
         link: &mut Link<'_, O>,
     ) -> u64 {
         let retained = &self.lanes[origin].retained;
@@ -407,7 +429,12 @@ impl Streams {
                 link.counters.repairs_limited += 1;
                 break;
             }
-            if !link.repair(asker, origin, (entry.sequence, DataFlags(entry.flags), entry.body)) {
+            let frame = (entry.sequence, DataFlags(entry.flags), entry.body);
+            let now = link.now;
+            let mut send = |to_all| link.repair((asker, to_all), origin, frame);
+            let is_sent =
+                if to_all { send(false) || send(true) } else { self.ways.send(asker, now, send) };
+            if !is_sent {
                 break;
             }
             sent += 1;

@@ -6,7 +6,7 @@ use super::views::{
     BallotEntry, CutBody, FlushedBody, HeartbeatBody, InstallBody, MemberState, NextMember,
     OldView, OldViewEntry, ParticipantEntry, PrepareBody, RefuseBody, SuspectBody, ViewEntry, name,
 };
-use super::{ALL_LEAVE, GROUP_NUMBER_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header};
+use super::{ALL_LEAVE, GROUP_NUMBER_MAX, GROUP_VERSION, GroupHeader, GroupKind, Header, TO_ALL};
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -47,12 +47,16 @@ pub enum GroupFrame<'a> {
         origin: u64,
         first: u64,
         count: u32,
+        /// Sent to all: the origin answers, or the holder that a Cut names.
+        to_all: bool,
     },
     Repair {
         origin: u64,
         sequence: u64,
         flags: DataFlags,
         body: &'a [u8],
+        /// Sent to all, for one of them.
+        to_all: bool,
     },
     Suspect {
         member: u64,
@@ -146,13 +150,10 @@ impl<'a> GroupFrame<'a> {
             }
             GroupKind::Repair => {
                 let (head, body) = RepairBody::read_from_prefix(body).ok()?;
+                let to_all = flags.0 & TO_ALL != 0;
                 let flags = DataFlags(head.flags.get());
-                Self::Repair {
-                    origin: head.origin.get(),
-                    sequence: head.sequence.get(),
-                    flags,
-                    body,
-                }
+                let (origin, sequence) = (head.origin.get(), head.sequence.get());
+                Self::Repair { origin, sequence, flags, body, to_all }
             }
             GroupKind::Direct => {
                 let (sequence, body) = U64::read_from_prefix(body).ok()?;
@@ -169,7 +170,8 @@ impl<'a> GroupFrame<'a> {
             }
             GroupKind::Want => {
                 let WantBody { origin, first, count } = WantBody::read_from_bytes(body).ok()?;
-                Self::Want { origin: origin.get(), first: first.get(), count: count.get() }
+                let (origin, first, count) = (origin.get(), first.get(), count.get());
+                Self::Want { origin, first, count, to_all: flags.0 & TO_ALL != 0 }
             }
             GroupKind::DirectAck => {
                 Self::DirectAck { next: U64::read_from_bytes(body).ok()?.get() }
@@ -296,6 +298,7 @@ impl<'a> GroupFrame<'a> {
         match self {
             Self::Data { flags, .. } | Self::Direct { flags, .. } => flags.0,
             Self::Leave { all_leave: true } => ALL_LEAVE,
+            Self::Want { to_all: true, .. } | Self::Repair { to_all: true, .. } => TO_ALL,
             _ => 0,
         }
     }
@@ -323,13 +326,13 @@ impl<'a> GroupFrame<'a> {
                 add(count(vector).as_bytes());
                 add(vector.as_bytes());
             }
-            Self::Want { origin, first, count } => add(WantBody {
+            Self::Want { origin, first, count, .. } => add(WantBody {
                 origin: (*origin).into(),
                 first: (*first).into(),
                 count: (*count).into(),
             }
             .as_bytes()),
-            Self::Repair { origin, sequence, flags, body } => {
+            Self::Repair { origin, sequence, flags, body, .. } => {
                 let (origin, sequence) = ((*origin).into(), (*sequence).into());
                 add(RepairBody { origin, sequence, flags: flags.0.into() }.as_bytes());
                 add(body);

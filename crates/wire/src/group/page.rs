@@ -76,6 +76,7 @@ fn the_page_states_the_numbers_of_the_code() {
         ("ORDER_LIST", DataFlags::ORDER_LIST.into()),
         ("AGREED", DataFlags::AGREED.into()),
         ("ALL_LEAVE", ALL_LEAVE.into()),
+        ("TO_ALL", TO_ALL.into()),
     ] {
         states(&format!("| `{name}` | {value} |"));
     }

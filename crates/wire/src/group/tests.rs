@@ -38,8 +38,10 @@ fn frames(check: impl Fn(GroupFrame<'_>)) {
     check(GroupFrame::Data { sequence: 1, flags, body });
     check(GroupFrame::Data { sequence: u64::MAX, flags: DataFlags(0), body: b"" });
     check(GroupFrame::Ack { vector: &vector });
-    check(GroupFrame::Want { origin: 1, first: 2, count: 3 });
-    check(GroupFrame::Repair { origin: 1, sequence: 2, flags, body });
+    for to_all in [false, true] {
+        check(GroupFrame::Want { origin: 1, first: 2, count: 3, to_all });
+        check(GroupFrame::Repair { origin: 1, sequence: 2, flags, body, to_all });
+    }
     check(GroupFrame::Suspect { member: 1, reason: 2 });
     check(GroupFrame::Leave { all_leave: false });
     check(GroupFrame::Leave { all_leave: true });

@@ -28,6 +28,8 @@ pub(super) struct Said {
     pub(super) seen: Vec<Seen>,
     /// The transport has no room.
     pub(super) full: bool,
+    /// Ways to single members stay closed.
+    pub(super) is_closed: bool,
 }
 
 impl Outlet for Said {
@@ -39,10 +41,11 @@ impl Outlet for Said {
     }
 
     fn direct(&mut self, to: MemberId, head: &[u8], body: &[u8]) -> bool {
-        if !self.full {
+        let is_sent = !self.full && !self.is_closed;
+        if is_sent {
             self.frames.push((Some(to), [head, body].concat()));
         }
-        !self.full
+        is_sent
     }
 
     fn event(&mut self, event: Event<'_>) {
@@ -279,12 +282,13 @@ pub(super) fn dispatch(delivery: &mut Delivery, now: Nanos, frame: &[u8], out: &
             let vector = vector.iter().map(|expected| expected.get());
             delivery.on_vector(now, from, epoch, vector, out);
         }
-        GroupFrame::Want { origin, first, count } => {
-            delivery.on_want(now, (from, epoch), MemberId(origin), (first, count), out);
+        GroupFrame::Want { origin, first, count, to_all } => {
+            let want = (first, count, to_all);
+            delivery.on_want(now, (from, epoch), MemberId(origin), want, out);
         }
-        GroupFrame::Repair { origin, sequence, flags, body } => {
-            let frame = (sequence, flags, body);
-            delivery.on_repair(now, (from, epoch), MemberId(origin), frame, out);
+        GroupFrame::Repair { origin, sequence, flags, body, to_all } => {
+            let repair = ((sequence, flags, body), to_all);
+            delivery.on_repair(now, (from, epoch), MemberId(origin), repair, out);
         }
         GroupFrame::Direct { sequence, flags, body } => {
             delivery.on_direct(now, from, epoch, (sequence, flags, body), out);

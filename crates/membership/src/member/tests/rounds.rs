@@ -1,7 +1,7 @@
 //! One member's answers to leaders from outside, whose frames come in any order.
 
 use super::world::{MILLISECOND, SECOND, Seen, World};
-use crate::{MemberId, ViewId};
+use crate::{MemberId, Order, ViewId};
 use lanecast_wire::group::views::{
     BallotEntry, MemberState, NextMember, OldView, ParticipantEntry, TargetEntry,
 };
@@ -163,4 +163,19 @@ fn a_cut_of_a_round_that_was_given_up_is_refused() {
     assert_eq!(world.view(MEMBER).id, later.next());
     later.cut(&mut world, None, 0);
     assert_eq!(sent(&world, GroupKind::Refuse), 2);
+}
+
+/// The only one that lacks a message, and cannot get it, is the leader.
+#[test]
+fn a_leader_that_cannot_get_what_it_lacks_lets_another_lead() {
+    let mut world = World::group(3);
+    let leader = world.coordinator(0);
+    world.processes[leader].lost = vec![GroupKind::Data, GroupKind::Repair];
+    world.send((leader + 1) % 3, Order::Sender).expect("sent");
+    let joiner = world.start();
+    let is_in = |world: &World| !world.views(joiner).is_empty();
+    assert!(world.run_until(world.now + 3 * SECOND, is_in), "a new member comes in");
+    let time = world.settle(4 * SECOND);
+    assert!(time < 3 * SECOND, "{time} ns");
+    world.check();
 }

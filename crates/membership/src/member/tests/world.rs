@@ -41,6 +41,8 @@ pub(super) struct Process {
     pub(super) side: u32,
     /// Members that it has no stream of.
     pub(super) unheard: Vec<usize>,
+    /// Kinds of frames that are lost on the way to it.
+    pub(super) lost: Vec<GroupKind>,
 }
 
 /// Ends a member once it has sent a frame of this kind to so many of the others.
@@ -148,6 +150,7 @@ impl World {
             held: Vec::new(),
             side: 0,
             unheard: Vec::new(),
+            lost: Vec::new(),
         });
         index
     }
@@ -209,6 +212,7 @@ impl World {
             *index != from
                 && process.side == self.processes[from].side
                 && !process.unheard.contains(&from)
+                && process.lost.iter().all(|&lost| lost as u8 != kind)
                 && to.is_none_or(|to| self.id(*index) == to)
         };
         let all: Vec<_> = (0..self.processes.len()).filter(hears).collect();
