@@ -347,15 +347,22 @@ impl<T: Transport> Group<T> {
     /// [`Event::Writable`] follows.
     #[inline]
     pub fn try_send(&mut self, bytes: &[u8], order: Order) -> Result<u64, SendError> {
-        if self.pending.length() > self.pending_max {
-            self.pending.promise_room();
-            return Err(SendError::NoCredit(self.links.id()));
-        }
+        self.refuse_if_pending()?;
         let now = self.now();
         let pending = &mut self.pending;
         let mut handler = |event: Event<'_>| pending.push(event);
         let mut out = Outbox { links: &mut self.links, handler: &mut handler };
         self.member.try_send(now, bytes, order, &mut out)
+    }
+
+    /// Refuses a message to this member while those that wait for its next poll take too much.
+    #[inline]
+    fn refuse_if_pending(&mut self) -> Result<(), SendError> {
+        if self.pending.length() <= self.pending_max {
+            return Ok(());
+        }
+        self.pending.promise_room();
+        Err(SendError::NoCredit(self.links.id()))
     }
 
     /// Sends `bytes` to all members of the view, and waits while that is not possible: during a
@@ -384,6 +391,9 @@ impl<T: Transport> Group<T> {
     /// # Errors
     /// See [`SendError`]; nothing was sent then.
     pub fn try_send_to(&mut self, to: MemberId, bytes: &[u8]) -> Result<u64, SendError> {
+        if to == self.links.id() {
+            self.refuse_if_pending()?;
+        }
         let now = self.now();
         let pending = &mut self.pending;
         let mut handler = |event: Event<'_>| pending.push(event);

@@ -30,9 +30,10 @@ enum PendingEvent {
 }
 
 impl PendingEvents {
-    /// Bytes of the messages that wait.
+    /// Bytes that the events take: messages may be empty.
+    #[inline]
     pub(crate) fn length(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.events.len() * size_of::<PendingEvent>()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -121,7 +122,7 @@ mod tests {
                 pending.push(Event::Message { from, sequence, order, bytes: &bytes });
             }
             pending.push(Event::Writable);
-            assert_eq!(pending.length(), 20);
+            assert_eq!(pending.length(), 20 + 11 * size_of::<PendingEvent>());
             let capacity = pending.bytes.capacity();
             let mut seen = Vec::new();
             let count = pending.deliver(&mut |event| match event {

@@ -3,6 +3,7 @@
 mod crowd;
 mod eight;
 mod names;
+mod own_messages;
 mod processes;
 mod transports;
 mod versions;
