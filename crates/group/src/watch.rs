@@ -76,8 +76,6 @@ enum PeerState {
     Waiting(Nanos),
     /// Connected, or about to be.
     Open { key: u64, stream: TcpStream, watched: WatchedStream },
-    /// Reported.
-    Gone,
 }
 
 impl Watch {
@@ -244,12 +242,9 @@ impl Peer {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
         };
-        if is_known && ends {
-            self.state = PeerState::Gone;
-            return Some(WatchEvent::Gone);
-        }
+        // After a report, too: a member that refutes it stays in the view, and is watched again.
         self.state = PeerState::Waiting(now.saturating_add(RETRY));
-        None
+        (is_known && ends).then_some(WatchEvent::Gone)
     }
 }
 
@@ -328,6 +323,32 @@ mod tests {
             now += RETRY;
             near.poll(now, |id, _| panic!("{id} was told before"));
         }
+    }
+
+    #[test]
+    fn a_member_that_is_told_gone_and_lives_is_watched_again() {
+        let (a, b) = (MemberId(1), MemberId(2));
+        let mut near = Watch::open(LOOPBACK, a).unwrap();
+        let mut far = Watch::open(LOOPBACK, b).unwrap();
+        near.set_peers([(b, far.address)].into_iter());
+        let mut now = 0;
+        let connect = |near: &mut Watch, far: &mut Watch, now: &mut Nanos| {
+            let is_open = (0..5_000).any(|_| {
+                run(now, &mut [&mut *near, &mut *far], |_| true);
+                thread::sleep(Duration::from_millis(1));
+                is_greeted(near)
+            });
+            assert!(is_open, "no connection: {near:?}");
+        };
+        for _ in 0..2 {
+            connect(&mut near, &mut far, &mut now);
+            // On the way, as by a firewall that forgets the connection.
+            far.watchers = Watchers::default();
+            run(&mut now, &mut [&mut near], |gone| gone == [b]);
+        }
+        connect(&mut near, &mut far, &mut now);
+        drop(far);
+        run(&mut now, &mut [&mut near], |gone| gone == [b]);
     }
 
     #[test]
