@@ -58,7 +58,8 @@ pub enum SlowConsumerPolicy {
     /// Wait without limit.
     #[default]
     Wait,
-    /// Evict the subscriber after it has blocked the publisher for this time.
+    /// Evict the subscriber after it has blocked the publisher for this time. Of a time in which
+    /// the publisher neither waited nor tried to send, 250 ms count at most.
     EvictAfter(Duration),
 }
 

@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 /// Interval of checks after an eviction: a process that damages the gate does so again at once.
 const INTERVAL_AFTER_EVICTION: Duration = Duration::from_millis(1);
 
+/// Longest time between two checks that counts in full. Readers free nothing while the machine or
+/// the publisher's process stands still, and its own pause would look like their stall.
+const PAUSE: Duration = Duration::from_millis(250);
+
 /// Time of the last check, and progress of each slot's readers.
 #[derive(Debug)]
 pub(crate) struct StallDetector {
@@ -29,9 +33,9 @@ pub(crate) struct StallDetector {
 struct Progress {
     /// Furthest valid cursor seen.
     furthest: Option<Position>,
-    /// Time of its first sight.
+    /// Time of its first sight, later by the publisher's own pauses.
     since: Instant,
-    /// Time of the first invalid cursor since the last progress.
+    /// Time of the first invalid cursor since the last progress, later by such pauses.
     invalid_since: Option<Instant>,
 }
 
@@ -73,9 +77,32 @@ impl StallDetector {
         let interval = self.interval(now);
         let due = self.last_check.is_none_or(|last| now.duration_since(last) >= interval);
         if due {
-            self.last_check = Some(now);
+            if let Some(last) = self.last_check.replace(now) {
+                self.extend_deadlines(now.saturating_duration_since(last));
+            }
         }
         due
+    }
+
+    /// Leaves out of the readers' times what a check has come too late, `passed` after the one
+    /// before. A part counts, so that a publisher that seldom tries evicts at last.
+    fn extend_deadlines(&mut self, passed: Duration) {
+        let longest = 5 * self.interval / 2;
+        let excess = |limit: Duration| {
+            let counted = PAUSE.min(limit / 2);
+            if passed > longest.max(counted) { passed - counted } else { Duration::ZERO }
+        };
+        let invalid = excess(self.liveness);
+        let stalled = match self.policy {
+            SlowConsumerPolicy::EvictAfter(limit) => excess(limit),
+            SlowConsumerPolicy::Wait => Duration::ZERO,
+        };
+        for progress in self.progress.values_mut() {
+            progress.since += stalled;
+            if let Some(since) = &mut progress.invalid_since {
+                *since += invalid;
+            }
+        }
     }
 
     /// Reason to evict `reader`, if there is one.
@@ -149,6 +176,45 @@ mod tests {
             None,
             "a new owner, further on"
         );
+    }
+
+    /// Checks a blocked publisher's reader at these times, in milliseconds, that never moves; the
+    /// last verdict.
+    fn verdict(limit: u64, reader: GatingReader, times: &[u64]) -> Option<Eviction> {
+        let policy = SlowConsumerPolicy::EvictAfter(Duration::from_millis(limit));
+        let mut detector = StallDetector::new(2 * SECOND, policy);
+        let start = Instant::now();
+        let check = |&at: &u64| {
+            let now = start + Duration::from_millis(at);
+            assert!(detector.is_due(now), "{at}");
+            detector.check(reader, || true, now)
+        };
+        times.iter().map(check).last().flatten()
+    }
+
+    #[test]
+    fn a_pause_of_the_publisher_is_no_stall_of_its_readers() {
+        for limit in [300, 2_000] {
+            assert_eq!(verdict(limit, reader(8), &[0, 50, 100, 3_100]), None);
+            let mut times: Vec<_> = (0..=limit / 50).map(|step| 50 * step).collect();
+            assert_eq!(verdict(limit, reader(8), &times), Some(Eviction::Stalled));
+            times.pop();
+            assert_eq!(verdict(limit, reader(8), &times), None);
+            // From the pause on the rest of the limit counts.
+            let last = times[times.len() - 1];
+            times.truncate(2);
+            times.extend((50..=last).step_by(50).map(|at| 5_000 + at));
+            assert_eq!(verdict(limit, reader(8), &times), Some(Eviction::Stalled));
+        }
+        let nonsense = GatingReader { is_valid: false, ..reader(7) };
+        assert_eq!(verdict(60_000, nonsense, &[0, 50, 3_000]), None);
+    }
+
+    #[test]
+    fn a_publisher_that_tries_seldom_evicts_at_last() {
+        let times: Vec<_> = (0..12).map(|step| 5_000 * step).collect();
+        assert_eq!(verdict(2_000, reader(8), &times), Some(Eviction::Stalled));
+        assert_eq!(verdict(2_000, reader(8), &times[..6]), None);
     }
 
     #[test]
