@@ -3,7 +3,7 @@
 import { readHeader, writeMessage } from "../wire.js";
 
 /** What a test waits for comes within this time, in milliseconds. */
-const PATIENCE = 10_000;
+const PATIENCE = 30_000;
 
 /** Sockets of one kind: their server answers by `play(socket, header, body)`. */
 export function sockets(play) {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import socket
 import threading
+import time
 import unittest
 from typing import List
 from unittest import mock
@@ -258,14 +260,22 @@ class Hostile(unittest.IsolatedAsyncioTestCase):
         links: List[socket.socket] = []
 
         def run() -> None:
-            links.append(listener.accept()[0])
-            links[0].recv(65_536)
-            links[0].sendall(logon_ack(wire.PROTOCOL_VERSION))
+            link = listener.accept()[0]
+            links.append(link)
+            with contextlib.suppress(OSError):
+                link.recv(65_536)
+                link.sendall(logon_ack(wire.PROTOCOL_VERSION))
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
         at = "127.0.0.1:%d" % listener.getsockname()[1]
-        client = await Client.connect(at, Settings(timeout=2.0, reconnect=False))
+        end, client = time.monotonic() + PATIENCE, None
+        while client is None:
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            # On a busy machine its logon may come too late: then both begin again.
+            try:
+                client = await Client.connect(at, Settings(timeout=1.0, reconnect=False))
+            except ConnectError:
+                self.assertLess(time.monotonic(), end)
 
         async def publish() -> None:
             while True:
@@ -275,16 +285,24 @@ class Hostile(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(publish(), PATIENCE)
         await client.close()
         thread.join(PATIENCE)
-        links[0].close()
+        for link in links:
+            link.close()
 
     async def test_a_connection_that_does_not_last_is_no_reason_to_hurry(self) -> None:
-        with Turncoat() as server:
-            client = await Client.connect(server.at, Settings(timeout=1.0))
-            with self.assertRaises(NoAnswer):
-                await client.subscribe("t")
-            # They are apart by 25 ms at least, then by twice that, and so on.
-            self.assertLess(server.logons, 8)
-            await client.close()
+        end, is_late = time.monotonic() + PATIENCE, True
+        while is_late:
+            with Turncoat() as server:
+                # On a busy machine its logon may come too late: then both begin again.
+                try:
+                    client = await Client.connect(server.at, Settings(timeout=1.0))
+                except ConnectError:
+                    self.assertLess(time.monotonic(), end)
+                    continue
+                is_late = False
+                with self.assertRaises(NoAnswer):
+                    await client.subscribe("t")
+                self.assertLess(server.logons, server.most_logons())
+                await client.close()
 
     async def test_garbage_and_silence(self) -> None:
         with self.assertRaises(ProtocolError):
