@@ -141,7 +141,7 @@ mod tests {
     use lanecast_base::sync::Ordering;
     use std::time::Instant;
 
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_changed_word_is_not_slept_on() {

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest delay of the output of an ended program.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Longest delay of the output of an ended program, even on a busy machine.
+const LAST_WORDS: Duration = Duration::from_secs(20);
 
-/// Longest time that the system takes to stop or end a process.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// Longest time that the system takes to stop or end a process, even on a busy machine.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program at work; it is killed when dropped. What it prints is collected.
 #[derive(Debug)]

@@ -303,7 +303,7 @@ fn lost_of(count: u64, net: &Network) -> Result<u64> {
 fn stream(from: &Host, to: &Host, bytes: usize) -> Result<()> {
     let listener = to.inside(|| TcpListener::bind((to.v4(), 0)))??;
     let target = listener.local_addr()?;
-    let connect = || TcpStream::connect_timeout(&target, Duration::from_millis(500));
+    let connect = || TcpStream::connect_timeout(&target, PATIENCE);
     let mut sender = from.inside(connect)??;
     let (mut receiver, _) = listener.accept()?;
     std::thread::scope(|scope| {

@@ -1,7 +1,9 @@
 //! Ctrl-C, and processes that do not read.
 
 use crate::run::{BINARY, Run, Stage, wait_for};
+use lanecast_os::event::wait_readable;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -170,13 +172,19 @@ fn a_subscriber_evicted_while_it_writes_prints_whole_messages_only() {
     let letter = |number: usize| char::from(b'a' + (number % 26) as u8);
     let line =
         |number: usize| format!("{number:08} {}", String::from(letter(number)).repeat(100_000));
-    stage.write("input", (0..LINES).map(|number| line(number) + "\n").collect::<String>());
     let mut command = stage.command(BINARY);
     command.args(["sub", "lines", "--once"]).stdin(Stdio::null());
     let mut subscriber = command.spawn().unwrap();
-    let mut publisher = stage.lanecast("pub lines --from-file input --wait-subscribers 1");
+    let mut publisher = stage.lanecast("pub lines --wait-subscribers 1");
     publisher.env("LANECAST_SHM__SLOW_CONSUMER", "100ms").env("LANECAST_SHM__WINDOW", "1MiB");
-    Run::start(publisher).finish();
+    let mut publisher = Run::start(publisher);
+    publisher.feed(line(0) + "\n");
+    // It has a message in hand before it can be evicted, however busy the machine is.
+    let pipe = subscriber.stdout.as_ref().unwrap().as_fd();
+    let is_readable = || wait_readable([pipe], Some(Duration::ZERO)) == [true];
+    wait_for("the beginning of a message", || is_readable().then_some(()));
+    publisher.feed((1..LINES).map(|number| line(number) + "\n").collect::<String>());
+    publisher.finish();
     let (mut out, mut err) = (Vec::new(), String::new());
     subscriber.stdout.take().unwrap().read_to_end(&mut out).unwrap();
     subscriber.stderr.take().unwrap().read_to_string(&mut err).unwrap();

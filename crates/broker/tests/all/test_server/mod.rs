@@ -13,8 +13,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longer than anything takes here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything takes here, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends `bytes` again and again until no more is taken, or so many have gone; how many those are.
 pub(crate) fn send_until_full(stream: &TcpStream, bytes: &[u8], most: usize) -> usize {
@@ -185,8 +185,13 @@ impl Client {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(length) => self.bytes.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("nothing comes: {error}"),
+                Err(error) => match error.kind() {
+                    ErrorKind::ConnectionReset => return None,
+                    // The process was stopped and goes on: a read with a timeout is not repeated
+                    // by the system.
+                    ErrorKind::Interrupted => {}
+                    _ => panic!("nothing comes: {error}"),
+                },
             }
         }
     }

@@ -7,7 +7,6 @@ use lanecast_shm::{Domain, Subscriber, clean, inspect};
 use lanecast_transport::{
     CloseReason, DepartureReason, IncompleteReason, Publish, PublisherEvent, Subscribe, Transport,
 };
-use std::time::Duration;
 
 #[test]
 fn order_is_kept_between_processes() {
@@ -68,7 +67,7 @@ fn a_killed_subscriber_frees_a_blocked_publisher() {
             publisher.send(&message(number)).expect("room");
         }
         times.push(start.elapsed());
-        assert!(start.elapsed() < Duration::from_secs(10), "freed after {:?}", start.elapsed());
+        assert!(start.elapsed() < PATIENCE, "freed after {:?}", start.elapsed());
         assert_eq!(publisher.subscribers(), 0);
         let mut events = Vec::new();
         publisher.poll_events(|event| match event {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// Silence after which a process counts as dead: longer than a busy machine keeps one waiting.
-const LIVENESS: Duration = Duration::from_secs(3);
+const LIVENESS: Duration = Duration::from_secs(6);
 
 /// A transport between hosts, and groups that no other test of this run, and no other run at this
 /// time, speaks in.

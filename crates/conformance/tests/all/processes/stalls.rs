@@ -42,6 +42,15 @@ fn a_stopped_subscriber_is_seen_and_waited_for() {
     subscriber.ends();
 }
 
+/// Waits until `child`, a subscriber, has read everything.
+fn until_read(scene: &Scene, child: &Child) {
+    until("the other one to have read everything", || {
+        let report = scene.session().expect("the session");
+        let mut readers = report.subscribers.iter();
+        readers.any(|reader| reader.process.pid == child.pid() && reader.lag_bytes == 0)
+    });
+}
+
 #[test]
 fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
     let mut scene = Scene::new();
@@ -52,8 +61,15 @@ fn a_stopped_subscriber_is_evicted_by_policy_and_learns_it() {
     assert!(publisher.wait_for_subscribers(2, PATIENCE));
     stopped.tells("joined");
     stopped.stop();
-    // Far more than a window: each send waits for room as long as it takes.
-    (0..1_000).for_each(|number| publisher.send(&message(number)).expect("room"));
+    // Far more than a window: each send waits for room as long as it takes. Only the stopped one
+    // can be in its way then, however long a busy machine keeps the other one waiting.
+    for number in 0..1_000 {
+        if publisher.try_send(&message(number)).is_err() {
+            until_read(&scene, &other);
+            publisher.send(&message(number)).expect("room");
+        }
+    }
+    until_read(&scene, &other);
     let report = scene.session().expect("the session");
     let evicted = report.subscribers.iter().find(|reader| reader.is_evicted);
     let evicted = evicted.expect("the stopped one has lost its place");

@@ -5,7 +5,7 @@ use lanecast_net::{DaemonSettings, ResolverDaemon};
 use lanecast_wire::net::{
     AdvertEntry, Frame, FrameWriter, Kind, address_bytes, frame_length, query_flag,
 };
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -100,8 +100,13 @@ impl Client {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(length) => self.bytes.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("the daemon is silent: {error}"),
+                Err(error) => match error.kind() {
+                    ErrorKind::ConnectionReset => return None,
+                    // The process was stopped and goes on: a read with a timeout is not repeated
+                    // by the system.
+                    ErrorKind::Interrupted => {}
+                    _ => panic!("the daemon is silent: {error}"),
+                },
             }
         }
     }

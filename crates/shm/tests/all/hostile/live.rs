@@ -126,6 +126,7 @@ impl Scribbler {
                     return;
                 }
                 write(turn);
+                // The pace of its lies: often within the liveness.
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
