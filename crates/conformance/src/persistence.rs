@@ -405,13 +405,21 @@ where
     let epoll = lanecast_os::epoll::Epoll::new().expect("a set");
     epoll.add(reader.subscriber.wakeup().expect("a descriptor"), 0).expect("added");
     let mut ready = Vec::new();
+    // Waits that a wake-up ended, and those that ended by their time with something to poll.
+    let (mut wakeups, mut missed, mut is_missed) = (0, 0, false);
     while reader.next < 100 {
         assert!(Instant::now() < deadline, "asleep at {}: {:?}", reader.next, reader.events);
-        if reader.poll() == 0 {
+        let work = reader.poll();
+        missed += usize::from(is_missed && work > 0);
+        is_missed = false;
+        if work == 0 {
             let due = Duration::from_millis(100);
             epoll.wait(Some(due), &mut ready).expect("a wait");
+            is_missed = ready.is_empty();
+            wakeups += usize::from(!is_missed);
         }
     }
+    assert!(wakeups > missed, "{wakeups} wake-ups, and {missed} that did not come");
     drop(writer.join().expect("the writer"));
 }
 
