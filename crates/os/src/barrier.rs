@@ -120,6 +120,7 @@ mod tests {
         let cpus = affinity::allowed().unwrap();
         let [now, before, ..] = cpus[..] else { return };
         affinity::pin(before).unwrap();
+        // So that the CPU leaves the process and comes back to it, before that has registered.
         std::thread::sleep(Duration::from_millis(2));
         affinity::pin(now).unwrap();
         let (registered, is_over) = (register(), AtomicBool::new(false));

@@ -37,7 +37,7 @@ fn a_publisher_faster_than_the_disk_is_slowed_down() {
 /// A wake-up that is lost once in a hundred times is found here: each repetition stops and resumes
 /// a publisher more than a hundred times.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: make test-long"]
 fn a_publisher_slowed_down_a_thousand_times_always_resumes() {
     for _ in 0..1_000 {
         publish_faster_than_the_disk_writes();

@@ -21,6 +21,10 @@ fn entry(body: &[u8]) -> Entry<'_> {
     Entry { topic: 1, client: 2, client_sequence: 3, unix_ns: 4, flags: 5, head: b"", body }
 }
 
+/// A time in which a committer that takes held records would have written them. That nothing
+/// happens only passing time shows: on a busy machine a fault may stay hidden, but none is invented.
+const A_WHILE: Duration = Duration::from_millis(20);
+
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -114,13 +118,12 @@ fn holding(settings: JournalConfig) -> Journal<SimulatedDisk> {
 fn held_records_are_written_when_they_are_flushed() {
     let journal = holding(settings());
     let persisted = || journal.last_sequence(Durability::Persisted);
-    // The committer has time to begin; it finds nothing.
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(A_WHILE);
     assert_eq!((persisted(), journal.pending_bytes() > 1000), (0, true));
     journal.flush();
     wait_for("the flush", || persisted() == 2);
     assert_eq!(journal.append_held(&[entry(b"")]), Ok(3..=3));
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(A_WHILE);
     assert_eq!(persisted(), 2, "held again");
     journal.append(&[entry(b"")]).unwrap();
     wait_for("the append", || persisted() == 4);

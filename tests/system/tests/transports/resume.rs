@@ -80,6 +80,7 @@ impl Dice {
         self.0 % end
     }
 
+    /// Lets the load go on for a while: how long is the chance of the test.
     fn pause(&mut self) {
         std::thread::sleep(Duration::from_millis(200 + self.below(1_400)));
     }
