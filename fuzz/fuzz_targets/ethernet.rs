@@ -33,6 +33,6 @@ fuzz_target!(|bytes: &[u8]| {
 fn written(from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) {
     let mut frame = vec![0; HEADER_BYTES + payload.len()];
     let length = packet::write(&mut frame, MACS, (from, to), 64, payload);
-    let got = packet::read(&frame[..length], MACS.1, to).expect("it was just written");
+    let got = packet::read(&frame[..length], MACS.1, to).expect("it was written above");
     assert_eq!((got.from, got.payload), (from, payload));
 }

@@ -177,7 +177,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A waiter that has just seen work.
+    /// A waiter that saw work last.
     pub const fn new(strategy: WaitStrategy) -> Self {
         Self {
             strategy,

@@ -105,7 +105,7 @@ fn output(text: &str) -> Result<Output, String> {
     Ok(Output { path, form })
 }
 
-/// Prints the report on `lines` that this program has just made.
+/// Prints the report on `lines` that this run has made.
 pub(crate) fn print_text(name: &str, lines: &str) -> anyhow::Result<()> {
     let report = Report::read(&[Source::lines(name, lines)])?;
     Ok(print(&report.to_text(width_or(WIDTH)))?)

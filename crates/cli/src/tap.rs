@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &TapArgs) -> anyhow::Result<ExitCode> {
     let stop = crate::stop::flag()?;
     let each = |packet: Option<(u64, Link, &[u8])>| match packet {
         Some((at, link, bytes)) => tap.take(at, link, bytes),
-        // Nothing more for now: what was gathered is shown.
+        // Nothing more has come: what was gathered is shown.
         None => tap.flush().map(|()| true),
     };
     let read = match &arguments.file {

@@ -235,7 +235,7 @@ impl Scanner<'_> {
         };
         for part in names.split(['/', '@']) {
             self.at = start + 1 + (part.as_ptr().addr() - names.as_ptr().addr());
-            // `/@` separates an attribute just as `@` does; the empty name between them is no step.
+            // `/@` separates an attribute as `@` does; the empty name between them is no step.
             let is_attribute = self.text[..self.at].ends_with('@');
             let is_spelling = self.text[self.at..].starts_with('@');
             if part.is_empty() && is_spelling && !is_attribute {

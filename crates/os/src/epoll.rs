@@ -32,7 +32,7 @@ impl Epoll {
     pub fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1 takes no pointers.
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the system has just given this descriptor to us alone.
+        // SAFETY: the system has given this new descriptor to us alone.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

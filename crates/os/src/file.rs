@@ -142,7 +142,7 @@ pub fn touch(path: &Path) -> io::Result<()> {
 pub fn memory_file(bytes: u64) -> io::Result<File> {
     // SAFETY: the name, shown in /proc, is a live, terminated string.
     let descriptor = unsafe { libc::memfd_create(c"lanecast".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: a valid descriptor was just created, and has no other owner.
+    // SAFETY: a valid descriptor was created above, and has no other owner.
     let file = unsafe { File::from_raw_fd(checked(descriptor)?) };
     reserve(&file, bytes)?;
     Ok(file)

@@ -75,7 +75,7 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just mapped, with this length and mode.
+        // SAFETY: mapped above, with this length and mode.
         unsafe { mode.populate(start, len) };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, len })

@@ -47,7 +47,7 @@ impl MirroredMapping {
             let target = unsafe { start.as_ptr().add(copy * window) };
             map_over(target, window, file, offset, mode)?;
         }
-        // SAFETY: both copies were just mapped in this mode.
+        // SAFETY: both copies were mapped above in this mode.
         unsafe { mode.populate(start.as_ptr().cast(), reserved) };
         Ok(ring)
     }

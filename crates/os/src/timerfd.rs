@@ -19,7 +19,7 @@ impl TimerFd {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: timerfd_create takes no pointers.
         let fd = checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-        // SAFETY: the system has just given this descriptor to us alone.
+        // SAFETY: the system has given this new descriptor to us alone.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

@@ -55,7 +55,7 @@ impl GatingCursors {
     fn slowest_remaining(&mut self) -> Option<u64> {
         let left = self.all.iter().filter(|cursor| cursor.get() != DETACHED);
         self.gates = left.map(|cursor| GatingCursor::new(Arc::clone(cursor))).collect();
-        // An end that leaves just now is skipped: its predecessors are among these.
+        // An end that leaves meanwhile is skipped: its predecessors are among these.
         let slowest = self.gates.iter().map(|gate| gate.cursor.get()).min();
         slowest.filter(|&slowest| slowest != DETACHED)
     }

@@ -82,7 +82,7 @@ impl ParkFlag {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the caller, which has just published, must wake the sleepers. True for exactly one
+    /// Whether the caller, which has published, must wake the sleepers. True for exactly one
     /// of several publishers.
     #[inline(always)]
     pub(crate) fn must_wake(&self) -> bool {

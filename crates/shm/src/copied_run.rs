@@ -72,7 +72,7 @@ impl CopiedRun {
                         length,
                     );
                 }
-                // SAFETY: the copy has just written these bytes.
+                // SAFETY: the copy has written these bytes.
                 unsafe { bytes.set_len(start + length) };
                 let (range, topic) = (start..bytes.len(), frame.topic.topic());
                 messages.push(CopiedMessage { range, topic, number, after: walk });

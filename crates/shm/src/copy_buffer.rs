@@ -32,7 +32,7 @@ impl CopyBuffer {
         unsafe {
             core::ptr::copy_nonoverlapping(body.as_ptr(), self.bytes.as_mut_ptr(), length);
         }
-        // SAFETY: the copy has just written `length` bytes.
+        // SAFETY: the copy has written `length` bytes.
         unsafe { self.bytes.set_len(length) };
         (!reader.is_evicted()).then_some(&self.bytes)
     }

@@ -109,7 +109,7 @@ impl WatchedWord {
         self.is_slept_on() && self.seen.take_change(self.word())
     }
 
-    /// Whether the other side would wake the end. If not, it has just done so, or another process
+    /// Whether the other side would wake the end. If not, it has done so, or another process
     /// has withdrawn the announcement.
     fn is_announced(&self) -> bool {
         // Relaxed, both: the wake-up thread looks again.

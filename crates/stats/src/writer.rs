@@ -229,7 +229,7 @@ impl Counters {
     fn write_bytes(&self, offset: usize, text: &str) {
         assert!(offset + text.len() <= self.mapping.len(), "the text lies in the file");
         let target: NonNull<u8> = self.entry(offset, 0);
-        // SAFETY: just checked; no thread of this process reads these bytes, and other processes
+        // SAFETY: checked above; no thread of this process reads these bytes, and other processes
         // read them by system calls.
         unsafe { core::ptr::copy_nonoverlapping(text.as_ptr(), target.as_ptr(), text.len()) };
     }
@@ -237,7 +237,7 @@ impl Counters {
     fn entry<T>(&self, offset: usize, index: usize) -> NonNull<T> {
         let offset = offset + index * size_of::<T>();
         assert!(offset + size_of::<T>() <= self.mapping.len(), "the entry lies in the file");
-        // SAFETY: just checked.
+        // SAFETY: checked above.
         unsafe { self.mapping.start().add(offset) }.cast()
     }
 }

@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// Polls for what the connection waits for now.
+    /// Polls for what the connection waits for.
     ///
     /// # Errors
     /// The system's error.

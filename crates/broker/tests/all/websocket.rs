@@ -102,7 +102,7 @@ fn many_and_long_messages_come_whole_and_in_order() {
         assert_eq!(header.body(), body.as_bytes(), "message {number}");
     }
     publisher.join().expect("it published");
-    // The end of one that just goes.
+    // The end of one that goes without a word.
     stream.shutdown(Shutdown::Both).expect("open");
     drop(socket);
     let mut other = served.client();

@@ -42,7 +42,7 @@ pub(super) struct Outcome {
     delivered_rate: f64,
     /// Messages that subscribers should have got and did not.
     lost: u64,
-    /// Subscribers that did not get just what they should, in order, byte for byte.
+    /// Subscribers that did not get exactly what they should, in order, byte for byte.
     wrong_subscribers: u64,
     orders: u64,
     #[serde(rename = "questions")]

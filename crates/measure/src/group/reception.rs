@@ -129,7 +129,7 @@ impl Reception {
         Some(data.sender)
     }
 
-    /// Takes note that messages were received just now.
+    /// Takes note that messages were received at this moment.
     pub(super) fn touch(&mut self) {
         self.ended = Instant::now();
         self.progress = self.ended;

@@ -115,7 +115,7 @@ enum State {
     /// No ping is known to have subscribed.
     Alone,
     WarmingUp,
-    /// The first measured message has just come.
+    /// The first measured message has come.
     FirstStamped,
     Measured,
 }

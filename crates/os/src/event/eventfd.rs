@@ -27,7 +27,7 @@ impl EventFd {
         let fd = checked(unsafe {
             libc::eventfd(u32::from(signalled), libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
         })?;
-        // SAFETY: the system has just given this descriptor to us alone.
+        // SAFETY: the system has given this new descriptor to us alone.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

@@ -76,7 +76,7 @@ unsafe fn bpf<A>(command: Command, attributes: &A) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
-/// Takes over a descriptor that the system has just made.
+/// Takes over a descriptor that the system has made.
 fn owned(fd: i32) -> OwnedFd {
     // SAFETY: the descriptor is new, and nothing else has it.
     unsafe { OwnedFd::from_raw_fd(fd) }

@@ -97,7 +97,7 @@ impl ReceiverCounters {
 /// Outcome of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapEnd {
-    /// Noticed just now.
+    /// The gap was noticed.
     Open,
     /// The datagrams were recovered: they came late by themselves.
     Late,

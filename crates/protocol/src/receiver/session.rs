@@ -157,7 +157,7 @@ impl Session {
 
     /// Records the gap between the head and `to`, without the last `skipped` datagrams.
     pub(super) fn notice_gap(&mut self, now: Nanos, to: u64, skipped: u32) {
-        // Not at once where the network reorders: the datagram may be just behind.
+        // Not at once where the network reorders: the datagram may be the next one.
         let due = self.nak.first_due(now, &self.round_trip).saturating_add(self.settings.reorder);
         // After a first datagram at the start there is none.
         let history = self.liveness.history_from.take() == Some(self.tracker.head());

@@ -1,4 +1,4 @@
-//! Open block: datagrams that were just sent, to the group or to one receiver, and that the next
+//! Open block: datagrams that were sent last, to the group or to one receiver, and that the next
 //! parity protects.
 
 use super::window::Run;
@@ -18,7 +18,7 @@ pub(super) struct OpenBlock {
 }
 
 impl OpenBlock {
-    /// Adds datagrams that were just sent.
+    /// Adds datagrams that were sent.
     pub(super) fn add(&mut self, run: &Run, skipped: u32, now: Nanos) {
         if self.block.is_empty() {
             (self.skipped, self.begun) = (skipped, now);

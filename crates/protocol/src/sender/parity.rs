@@ -2,7 +2,7 @@
 //! by its parity (proactive), and in a group parity answers NAKs as well: one frame repairs
 //! different losses of different receivers.
 //!
-//! Blocks are runs of what was just sent, to the group or to a unicast receiver; parity is computed
+//! Blocks are runs of what was sent last, to the group or to a unicast receiver; parity is computed
 //! from the send window when it is sent, and nothing is copied before.
 
 use super::config::Distribution;
@@ -126,7 +126,7 @@ pub(super) fn due(session: &Session) -> Option<Nanos> {
 #[derive(Debug)]
 pub(super) enum Answer {
     Parity(Planned),
-    /// Parity that was just sent answers it.
+    /// Parity that was sent already answers it.
     Sent,
     /// Parity is no answer.
     No,

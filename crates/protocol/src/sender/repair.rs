@@ -182,7 +182,7 @@ fn repair_pause(session: &Session, at: usize) -> Nanos {
     session.receivers[at].round_trip.unwrap_or(RoundTrip::UNKNOWN) / 2
 }
 
-/// First missing range of a receiver, without what is overwritten or was just repaired.
+/// First missing range of a receiver, without what is overwritten or was repaired a moment ago.
 fn next_missing(session: &mut Session, now: Nanos, at: usize) -> Option<(u64, u64)> {
     let pause = repair_pause(session, at);
     loop {

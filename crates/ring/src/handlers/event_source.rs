@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[allow(unreachable_pub, reason = "a bound of a public trait, which older compilers do not see")]
 pub trait EventSource<T>: Send {
     /// Passes the available messages to `handle` in runs, each with a flag whether it is the last
-    /// one for now. `handle` returns the number that it has handled: fewer than all ends the call.
+    /// one there is. `handle` returns the number that it has handled: fewer than all ends the call.
     /// Returns the number of messages handled.
     ///
     /// 0 means no message anywhere only after [`help_at_once`](Self::help_at_once).

@@ -6,7 +6,7 @@ pub struct EventInfo {
     /// Number of messages passed to this handler before: with one producer and without shared work,
     /// the message's number in the stream.
     pub sequence: u64,
-    /// Whether no further message is available for now: time to flush a batch. With several
+    /// Whether no further message is available at present: time to flush a batch. With several
     /// producers, none of the same producer; always true for handlers that share work.
     pub end_of_batch: bool,
 }

@@ -23,7 +23,7 @@ type Cell<T> = UnsafeCell<MaybeUninit<T>>;
 /// A block of a chunk.
 ///
 /// Address of a block. Its chunk outlives it: both ends of a pipe share the chunk, and only the end
-/// that has just left a chunk frees it.
+/// that has left a chunk frees it.
 pub(super) struct Block<T> {
     at: NonNull<u8>,
     _values: PhantomData<*mut T>,

@@ -64,7 +64,7 @@ fn good_and_bad_subscribers(transport: &str) -> Result<()> {
         check_whole(&reader.parts()?, count)?;
     }
     stopped.signal(Signal::CONT)?;
-    // It was let go, or just got to the end; what it was told adds up in any case.
+    // It was let go, or got to the end; what it was told adds up in any case.
     let left = stopped.parts()?;
     println!("{transport}: the stopped one: {left:?}");
     ensure!(left.next <= count, "{left:?}");

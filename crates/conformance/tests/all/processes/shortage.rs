@@ -24,7 +24,7 @@ fn a_session_is_joined_when_there_are_descriptors_again() {
     let open = std::fs::read_dir(format!("/proc/{}/fd", subscriber.pid())).expect("a list");
     let open: BTreeSet<u64> =
         open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-    // None is free below this, or one that it had open just now to read the directory.
+    // None is free below this, or one that it had open to read the directory.
     let few = (0..).find(|number| !open.contains(number)).expect("a free number");
     let maximum = getrlimit(Resource::Nofile).maximum;
     let usual = prlimit(pid, Resource::Nofile, Rlimit { current: Some(few), maximum });

@@ -7,7 +7,7 @@ use lanecast_measure::{Distribution, PublisherResult, SubscriberResult};
 const MESSAGES: usize = 20_000;
 const STALL: Stall = Stall { number: WARM_UP + 5000, ns: 1_000_000 };
 /// Messages that come due while one side stalls: one each microsecond, and the one that comes
-/// due just as it ends is hardly late.
+/// due when it ends is hardly late.
 const HELD_UP: u64 = 999;
 /// Flags: none, the non-blocking call, the copying call.
 const WAYS: [u8; 3] = [0, 2, 4];

@@ -1,4 +1,4 @@
-//! The lines that are written have just the members that `docs/protocol/measurements.md` names.
+//! The lines that are written have exactly the members that `docs/protocol/measurements.md` names.
 //!
 //! On that page, members are named by code in the first column of tables, or in the first
 //! paragraph of a section, outside of brackets; a member's own members in its row's other column.

@@ -365,7 +365,7 @@ pub(crate) struct MemoryBatch<'a> {
 impl Batch for MemoryBatch<'_> {
     fn try_add(&mut self, _: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
         self.messages.push(vec![0xee; len]);
-        Ok(self.messages.last_mut().expect("one was just added"))
+        Ok(self.messages.last_mut().expect("one was added above"))
     }
 
     fn last(&mut self) -> &mut [u8] {
