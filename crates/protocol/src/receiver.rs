@@ -52,7 +52,7 @@ pub struct Receiver {
     source: SocketAddr,
     /// Deliveries were handed out that the application has not read yet.
     unread: bool,
-    /// The sender's frames stay unread until there is room.
+    /// The sender's frames stay unread until the application has caught up.
     is_paused: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Heads of the records that a store's log has appended: all that a checkpoint needs of them, so
-//! that the checkpointer does not read records back that it has in memory.
+//! that the checkpointer does not read new records back.
 //!
 //! The server's thread adds a head with each record, the checkpointer takes those whose records
 //! are durable. The bytes of messages are left out, so that memory stays small beside the batch
