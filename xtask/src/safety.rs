@@ -1,4 +1,4 @@
-//! Every unsafe block, and every unsafe implementation, says why it is sound.
+//! Every unsafe block says why it is sound.
 
 use crate::finding::Finding;
 use crate::source::Source;
@@ -14,8 +14,6 @@ pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
             "unsafe block"
         } else if rest.starts_with("impl") {
             "unsafe impl"
-        } else if is_foreign_block(rest) {
-            "unsafe extern block"
         } else {
             continue; // A declaration: its callers answer, and clippy sees to `# Safety`.
         };
@@ -24,13 +22,6 @@ pub(crate) fn check(source: &Source, findings: &mut Vec<Finding>) {
             findings.push(Finding::new(&source.path, source.line_of(at), message));
         }
     }
-}
-
-/// Whether `extern "C" { ... }` follows: it says that its declarations are those of the library. In
-/// the code the text between the quotes is left out.
-fn is_foreign_block(rest: &str) -> bool {
-    let Some(rest) = rest.strip_prefix("extern") else { return false };
-    rest.trim_start_matches(|c: char| c.is_whitespace() || c == '"').starts_with('{')
 }
 
 /// Whether a comment in the statement, or right above it, speaks of safety.
@@ -75,8 +66,7 @@ mod tests {
         assert_eq!(found("unsafe impl Send for X {}"), 1);
         assert_eq!(found("// SAFETY: so.\nunsafe impl Send for X {}"), 0);
         assert_eq!(found("unsafe fn f() {}\nunsafe trait T {}\ntype F = unsafe extern fn();"), 0);
-        assert_eq!(found("unsafe extern \"C\" {\n    fn f();\n}"), 1);
-        assert_eq!(found("// SAFETY: so.\nunsafe extern \"C\" {\n    fn f();\n}"), 0);
+        assert_eq!(found("unsafe extern \"C\" {\n    fn f();\n}"), 0);
         assert_eq!(found("// unsafe { }\nlet a = \"unsafe { }\";"), 0);
     }
 }

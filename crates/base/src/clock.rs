@@ -140,7 +140,7 @@ struct Timespec {
 
 const CLOCK_MONOTONIC: i32 = 1;
 
-// SAFETY: this is the prototype of clock_gettime(2) in the C library of 64-bit Linux.
+// The prototype of clock_gettime(2) on 64-bit Linux.
 unsafe extern "C" {
     fn clock_gettime(clock: i32, now: *mut Timespec) -> i32;
 }
