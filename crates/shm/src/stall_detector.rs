@@ -76,10 +76,8 @@ impl StallDetector {
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let interval = self.interval(now);
         let due = self.last_check.is_none_or(|last| now.duration_since(last) >= interval);
-        if due {
-            if let Some(last) = self.last_check.replace(now) {
-                self.extend_deadlines(now.saturating_duration_since(last));
-            }
+        if due && let Some(last) = self.last_check.replace(now) {
+            self.extend_deadlines(now.saturating_duration_since(last));
         }
         due
     }
