@@ -205,7 +205,7 @@ impl Delivery {
         }
     }
 
-    /// A member asks for `count` frames of `origin`, from `first` on; `to_all`: it asks all members.
+    /// A member asks for `count` frames of `origin`, from `first` on; `to_all`: it asks all.
     pub(crate) fn on_want<O: Outlet>(
         &mut self,
         now: Nanos,

@@ -1,8 +1,8 @@
 //! A listening socket that pauses when the system cannot accept.
 //!
 //! Owned by the thread that accepts: of a publisher over TCP, the resolver daemon, or a member of a
-//! group. Without a free descriptor a connection stays queued and the socket readable: a thread that
-//! waited for it would never sleep.
+//! group. Without a free descriptor a connection stays queued and the socket readable: a thread
+//! that waited for it would never sleep.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};

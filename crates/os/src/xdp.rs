@@ -2,9 +2,9 @@
 //!
 //! An [`XdpDevice`] is one interface of this process: a program attached to it (`program`), memory
 //! for frames that it shares with the kernel (`packet_memory`), and the card's queues (`queue`,
-//! `ring`), whose frames its sockets share (`received`). An [`XdpSocket`] on it sends and receives the datagrams of one address and port, as
-//! Ethernet frames (`packet`) to hardware addresses that the kernel resolves (`neighbour`). All
-//! other frames pass to the kernel's stack.
+//! `ring`), whose frames its sockets share (`received`). An [`XdpSocket`] on it sends and receives
+//! the datagrams of one address and port, as Ethernet frames (`packet`) to hardware addresses that
+//! the kernel resolves (`neighbour`). All other frames pass to the kernel's stack.
 //!
 //! The program is attached by a link, whose descriptor is all that holds it: it is gone with the
 //! process, however that ends.

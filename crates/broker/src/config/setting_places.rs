@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug, Default)]
 pub struct SettingPlaces {
     path: PathBuf,
-    /// By table and name, such as `listen.tcp`.
+    /// Settings by table and name, such as `listen.tcp`.
     settings: HashMap<String, Place>,
     topics: Vec<(String, MessageType, Place)>,
     views: Vec<(String, Place)>,

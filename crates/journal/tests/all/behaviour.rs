@@ -21,8 +21,8 @@ fn entry(body: &[u8]) -> Entry<'_> {
     Entry { topic: 1, client: 2, client_sequence: 3, unix_ns: 4, flags: 5, head: b"", body }
 }
 
-/// A time in which a committer that takes held records would have written them. That nothing
-/// happens only passing time shows: on a busy machine a fault may stay hidden, but none is invented.
+/// A time in which a committer that takes held records would have written them. Only passing time
+/// shows that nothing happens: on a busy machine a fault may stay hidden, but none is invented.
 const A_WHILE: Duration = Duration::from_millis(20);
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -119,7 +119,7 @@ fn a_key_that_returns_sees_no_counter_twice() {
     assert_eq!(opener.senders(), 4_096);
 }
 
-/// Of a file they are refused in words; between hosts as what they are: forged.
+/// A file with both is refused in words; between hosts such frames are what they are: forged.
 #[test]
 fn two_keys_of_one_id_open_nothing_of_each_other() {
     let lines = keys_of_one_id();
