@@ -266,8 +266,7 @@ pub(crate) fn address_of(source: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::os::fd::OwnedFd;
     use std::thread;
 

@@ -48,6 +48,15 @@ pub(crate) struct Conductor {
     last_liveness_check: Instant,
 }
 
+/// Outcome of an attempt to join a session.
+enum Attempt {
+    Joined,
+    /// No wanted topic, or a dead publisher.
+    Unwanted,
+    /// Patterns match topics, and have no room for another one.
+    NoRoom,
+}
+
 impl Conductor {
     pub(crate) fn new(
         settings: DomainSettings,
@@ -124,7 +133,7 @@ impl Conductor {
             let wanting = |it: &&Arc<Subscription>| it.request.except != Some(session);
             for subscription in subscribers.iter().filter(wanting) {
                 let state = subscription.join_states().get(&session).copied();
-                if state.is_none_or(|state| state.due().is_some_and(|due| now >= due)) {
+                if state.is_none_or(|state| state.is_due(now)) {
                     self.join_session(session, subscription, now);
                 }
             }
@@ -149,11 +158,16 @@ impl Conductor {
         let joined = self.try_join(&files, subscription);
         let mut states = subscription.join_states();
         match joined {
-            Ok(true) => {
+            Ok(Attempt::Joined) => {
                 states.insert(session, JoinState::Settled);
             }
-            Ok(false) => {
+            Ok(Attempt::Unwanted) => {
                 states.remove(&session);
+            }
+            Ok(Attempt::NoRoom) => {
+                if states.insert(session, JoinState::NoRoom) != Some(JoinState::NoRoom) {
+                    subscription.request.topics.refuse();
+                }
             }
             Err(error) if error.is_gone() => {
                 states.remove(&session);
@@ -181,25 +195,29 @@ impl Conductor {
         }
     }
 
-    /// Joins the session if it has a wanted topic and its publisher lives; returns whether.
+    /// Joins the session if it has a wanted topic, there is room for it, and its publisher lives.
     fn try_join(
         &mut self,
         files: &SessionFiles,
         subscription: &Arc<Subscription>,
-    ) -> Result<bool, JoinError> {
+    ) -> Result<Attempt, JoinError> {
         let opened = files.open_ring()?;
         let io = |error| JoinError::Io { path: files.ring.clone(), error };
         let topics = directory::topics(&opened.0, &opened.2).map_err(io)?;
-        if !topics.iter().any(|topic| subscription.request.topics.takes(topic)) {
-            return Ok(false);
+        let wanted = &subscription.request.topics;
+        if !topics.iter().any(|topic| wanted.selects(topic)) {
+            return Ok(Attempt::Unwanted);
         }
         if !is_publisher_alive(&opened.0, publisher_process(&opened.1)) {
-            return Ok(false);
+            return Ok(Attempt::Unwanted);
+        }
+        if !topics.iter().any(|topic| wanted.takes(topic)) {
+            return Ok(Attempt::NoRoom);
         }
         let (image, publisher) = Image::join(files, opened, &subscription.request)?;
         self.publishers.push(Arc::downgrade(&publisher));
         subscription.push(image);
-        Ok(true)
+        Ok(Attempt::Joined)
     }
 
     /// Checks that the publishers of joined sessions live; removes the files of dead ones.

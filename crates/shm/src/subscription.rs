@@ -39,10 +39,12 @@ struct PendingImages {
 }
 
 /// State of a session in the directory with respect to one subscriber.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinState {
     /// Joined, or impossible to join.
     Settled,
+    /// No room in the selection for its topics: every scan tries again.
+    NoRoom,
     /// Joining failed for want of system resources.
     Backoff {
         /// Time of the next attempt.
@@ -62,10 +64,15 @@ impl JoinState {
         Self::Backoff { due: now + delay, delay }
     }
 
-    /// Time of the next attempt, if any.
+    /// Whether a scan tries to join the session.
+    pub(crate) fn is_due(self, now: Instant) -> bool {
+        self == Self::NoRoom || self.due().is_some_and(|due| now >= due)
+    }
+
+    /// Time of the next attempt, if it has one of its own.
     pub(crate) const fn due(self) -> Option<Instant> {
         match self {
-            Self::Settled => None,
+            Self::Settled | Self::NoRoom => None,
             Self::Backoff { due, .. } => Some(due),
         }
     }

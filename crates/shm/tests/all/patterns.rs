@@ -6,11 +6,26 @@ use lanecast_transport::{
     Event, Publish, Subscribe, TopicId, TopicPattern, TopicSelection, Transport,
 };
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(visibility: Visibility, directory: &Path) -> Domain {
     let directory = directory.to_owned();
     let settings = DomainSettings { visibility, directory, ..DomainSettings::default() };
     Domain::open(settings).expect("a domain")
+}
+
+/// Reads until the subscriber was told of that, or until `is_done`.
+fn wait(subscriber: &mut Subscriber, until: &str, is_done: impl Fn() -> bool) {
+    let start = Instant::now();
+    let mut told = Vec::new();
+    while !is_done() && !told.iter().any(|word| word == until) {
+        assert!(start.elapsed() < PATIENCE, "{until}: {told:?}");
+        told.extend(read(subscriber, false));
+        subscriber.wait_at_most(0, Duration::from_millis(10));
+    }
 }
 
 fn selection(topics_max: usize) -> TopicSelection {
@@ -67,6 +82,24 @@ fn a_session_that_found_no_room_is_joined_when_there_is_some() {
             assert_eq!(second.subscribers(), 1);
         }
     }
+}
+
+/// The conductor joins the sessions of other processes; here it does so for those of this one.
+#[test]
+fn a_session_of_another_process_that_found_no_room_is_joined_when_there_is_some() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().to_owned();
+    let settings = DomainSettings { directory, local_join: false, ..DomainSettings::default() };
+    let domain = Domain::open(settings).expect("a domain");
+    let topics = selection(1);
+    let mut subscriber = domain.subscriber_of(&topics).expect("a subscriber");
+    let first = domain.publisher("a.1").expect("a publisher");
+    wait(&mut subscriber, "joined a.1", || false);
+    let _second = domain.publisher("a.2").expect("a publisher");
+    wait(&mut subscriber, "nothing", || topics.refused() > 0);
+    drop(first);
+    wait(&mut subscriber, "joined a.2", || false);
+    assert_eq!(topics.refused(), 1, "it is counted once");
 }
 
 #[test]
