@@ -4,6 +4,7 @@
 //! was sent while it was away, and passes over to the live messages.
 
 mod fetch;
+mod followed_log;
 mod incoming;
 mod known_store;
 mod offers;
@@ -13,9 +14,11 @@ mod report;
 mod sessions;
 mod settings;
 mod strays;
+mod waiting;
 
 use crate::Nanos;
 use crate::outlet::ReceiverOutlet;
+use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
 use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
@@ -26,7 +29,8 @@ use report::Report;
 use sessions::{Sessions, last_runs};
 use settings::Limits;
 pub use settings::ReceiverSettings;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use waiting::Waiting;
 
 /// Most streams of a topic.
 const STREAMS_MAX: usize = 10_000;
@@ -50,7 +54,7 @@ pub struct Receiver {
     sessions: Sessions,
     /// Enough stores have answered once: streams that come later are new.
     has_all: bool,
-    waiting: Option<Vec<String>>,
+    waiting: Waiting,
     due: Nanos,
 }
 
@@ -68,7 +72,7 @@ impl Receiver {
             questions: QuestionTimes::new(retry, now),
             streams: BTreeMap::new(),
             has_all: false,
-            waiting: None,
+            waiting: Waiting::default(),
             due: now,
         }
     }
@@ -136,6 +140,10 @@ impl Receiver {
     /// This receiver takes part in a session no longer. If the publisher goes on, the stores have
     /// its messages; if it ends, that is told when enough stores have seen it leave.
     pub fn on_cut_off(&mut self, session: u64) {
+        let source = self.sessions.source(session);
+        if let Some((incoming, _)) = source.and_then(|source| self.streams.get_mut(&source)) {
+            incoming.on_cut_off();
+        }
         self.sessions.on_cut_off(session);
     }
 
@@ -197,7 +205,8 @@ impl Receiver {
         let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
             if incoming.due() <= now {
-                let is_certain = is_certain && knows_all(&self.stores, incoming.members(), 1);
+                let is_certain =
+                    is_certain && knows_all(&self.stores, incoming.offers.members(), 1);
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
@@ -246,8 +255,7 @@ impl Receiver {
     /// Whether no run of a stream has begun, as far as enough stores know: its publisher has ended
     /// before, and there is nothing to wait for.
     fn is_empty(&self, incoming: &Incoming) -> bool {
-        let has_answered = |store: usize| self.stores[store].answered >= incoming.seen;
-        !incoming.has_run() && self.settings.stores.is_recovery_quorum(has_answered)
+        is_empty(&self.stores, &self.settings.stores, incoming)
     }
 
     /// Whether messages that no answer names are lost, if enough members of their stream have
@@ -257,31 +265,10 @@ impl Receiver {
     }
 
     fn tell_waiting(&mut self, out: &mut dyn ReceiverOutlet) {
-        let waiting = || {
-            let streams = self.streams.values().map(|(it, _)| it);
-            streams.filter(|it| !it.has_begun && !self.is_empty(it))
-        };
-        let is_waiting = !self.has_all || waiting().next().is_some();
-        // A store with other data than the member of its name answers, and does not count.
-        let is_missing = |store: &&KnownStore| {
-            let counts = |it: &Incoming| {
-                let members = it.members().filter(|it| it.incarnation(&store.name).is_some());
-                members.is_none_or(|members| store.answers_as(members, it.seen))
-            };
-            store.answered == 0 || store.is_lost || !waiting().all(counts)
-        };
-        let silent = self.stores.iter().filter(is_missing).map(|store| &store.name);
-        let members = waiting().filter_map(Incoming::members).flat_map(|it| &it.stores);
-        let is_unlisted = |name: &&String| self.settings.stores.index(name).is_none();
-        let unlisted: BTreeSet<&String> = members.map(|it| &it.0).filter(is_unlisted).collect();
-        let silent: Vec<String> = silent.chain(unlisted).cloned().collect();
-        let waiting = (is_waiting && !silent.is_empty()).then_some(silent);
-        if waiting != self.waiting {
-            self.waiting.clone_from(&waiting);
-            if let Some(silent) = waiting {
-                out.event(ReceiverEvent::Waiting { silent });
-            }
-        }
+        let (stores, groups) = (&self.stores, &self.settings.stores);
+        let streams = self.streams.values().map(|(it, _)| it);
+        let streams = streams.filter(|it| !is_empty(stores, groups, it));
+        self.waiting.tell(stores, groups, streams, self.has_all, out);
     }
 
     /// A frame of the store with this index, about the stream of `source`.
@@ -302,7 +289,12 @@ impl Receiver {
             StoreFrame::Offer(offer) => self.on_offer(store, source, offer, now, out),
             StoreFrame::Streams { incarnation, token, count } if *token <= self.token => {
                 let known = &mut self.stores[store];
-                known.incarnation = Some(*incarnation);
+                let before = known.incarnation.replace(*incarnation);
+                if before.is_some_and(|before| before != *incarnation) {
+                    self.streams
+                        .values_mut()
+                        .for_each(|it| it.0.offers.on_wiped(store, *incarnation));
+                }
                 // An offer was lost otherwise.
                 if *count == 0 || known.offered == (*token, *count) {
                     known.answered = known.answered.max(*token);
@@ -312,7 +304,8 @@ impl Receiver {
             StoreFrame::Fetched { log, from, first, next, records } => {
                 let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
-                    let is_certain = is_certain && knows_all(&self.stores, incoming.members(), 1);
+                    let is_certain =
+                        is_certain && knows_all(&self.stores, incoming.offers.members(), 1);
                     let (head, limits) = ((*log, *from, *first, *next), self.limits);
                     incoming.on_fetched(store, head, *records, limits, is_certain, now, out);
                     if *log > incoming.ballot() {
@@ -335,7 +328,7 @@ impl Receiver {
         let Some(known) = self.stores.get_mut(store) else { return };
         known.answered = 0;
         for (incoming, report) in self.streams.values_mut() {
-            incoming.offers[store] = None;
+            incoming.offers.on_disconnected(store);
             report.acknowledged[store] = None;
         }
     }
@@ -361,19 +354,18 @@ impl Receiver {
         let (incoming, report) = self.streams.entry(source).or_insert_with(new);
         let mut kept = offer.clone();
         self.settings.stores.complete(&mut kept.state.members);
-        incoming.offers[store] = Some(kept);
+        incoming.offers.set(store, kept);
         // Promised and never begun: there is nothing to follow yet.
         if !incoming.has_begun || offer.state.runs.is_empty() {
             return;
         }
-        // A run that a few stores have begun and no publisher goes on with may give way to another.
-        let is_decided = offer.is_live || incoming.has_begun_at(&self.settings.stores, offer);
+        let is_decided = incoming.offers.is_decided(&self.settings.stores, offer);
         if offer.state.log > incoming.ballot() && is_decided {
             self.sessions.leave(incoming.ballot().session);
             incoming.follow(offer, now, out);
             report.withdraw(incoming.next, now);
         } else {
-            incoming.compare(store, now);
+            incoming.compare(store, is_decided, now);
             // A store that lost its data, or was away, learns how far this receiver has come.
             if report.knows_less(offer.consumption) && report.at == Nanos::MAX {
                 report.acknowledged[store] = None;
@@ -401,17 +393,16 @@ impl Receiver {
         self.name_strays(now, out);
     }
 
-    /// Sessions end that this receiver takes no part in, if enough stores have seen them end.
+    /// Sessions end that this receiver takes no part in, if enough stores tell that.
     fn find_ends(&mut self) {
-        let ended = self.sessions.cut_off().filter_map(|(session, told)| {
-            let source = self.sessions.source(session)?;
-            let (incoming, _) = self.streams.get(&source)?;
-            let is_new = told.is_none_or(|next| incoming.next > next);
-            let has_ended = is_new && incoming.has_publisher_left(&self.settings.stores);
-            has_ended.then_some((session, source))
-        });
-        for (session, source) in ended.collect::<Vec<_>>() {
-            if let Some((incoming, _)) = self.streams.get_mut(&source) {
+        let named = |(session, told)| Some((session, told, self.sessions.source(session)?));
+        for (session, told, source) in self.sessions.cut_off().filter_map(named).collect::<Vec<_>>()
+        {
+            let Some((incoming, _)) = self.streams.get_mut(&source) else { continue };
+            let by_members = |members: &Members, token| have_answered(&self.stores, members, token);
+            let has_left =
+                incoming.has_publisher_left(&self.settings.stores, self.token, by_members);
+            if has_left && told.is_none_or(|next| incoming.next > next) {
                 self.sessions.on_end(session, incoming.next);
                 incoming.on_left(self.token + 1);
                 self.ask_soon();
@@ -486,16 +477,15 @@ impl Receiver {
     /// Whether the run that a stream follows is the last one: no answer to the question `token` of
     /// enough members names a later one.
     fn is_last(&self, incoming: &Incoming, run: Ballot, token: u64) -> bool {
-        let Some(members) = incoming.members() else { return false };
+        let Some(members) = incoming.offers.members() else { return false };
         let is_followed = incoming.has_begun && run == incoming.ballot();
-        let is_latest = incoming.best().is_some_and(|best| best.state.log == run);
+        let is_latest = incoming.offers.latest().is_some_and(|best| best.state.log == run);
         is_followed && is_latest && have_answered(&self.stores, members, token.max(incoming.seen))
     }
 
     /// The receiver's position in a stream, if enough of its stores have answered.
     fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
-        let offers = || incoming.offers.iter().flatten();
-        let members = incoming.members()?;
+        let members = incoming.offers.members()?;
         let answered = |name: &str, incarnation| {
             let store = member(&self.stores, name, incarnation)?;
             (self.stores[store].answered >= incoming.seen).then_some(store)
@@ -504,7 +494,7 @@ impl Receiver {
         // Registrations are not copied: a store that joined later may lack those of receivers that
         // were away, until it has one.
         let has_kept = |name: &str, incarnation| {
-            let offer = answered(name, incarnation).map(|store| incoming.offers[store].as_ref());
+            let offer = answered(name, incarnation).map(|store| incoming.offers.of(store));
             let is_registered = offer.flatten().is_some_and(|it| it.consumption.is_some());
             offer.is_some() && (is_registered || !members.may_have_joined_late(name))
         };
@@ -516,10 +506,10 @@ impl Receiver {
         };
         let is_decided = members.is_recovery_quorum(is_member)
             && (members.is_recovery_quorum(has_kept) || !members.stores.iter().any(is_silent));
-        if !incoming.has_run() || !is_decided {
+        if !incoming.offers.has_run() || !is_decided {
             return None;
         }
-        let known = offers().filter_map(|offer| offer.consumption);
+        let known = incoming.offers.iter().filter_map(|offer| offer.consumption);
         let furthest = known.fold(None, |best: Option<Consumption>, it| match best {
             Some(best) if !it.is_after(&best) => Some(best),
             _ => Some(it),
@@ -537,12 +527,13 @@ impl Receiver {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         // A stream that is new to the topic has nothing in front of its oldest message.
         let start = if incoming.is_early { self.settings.start } else { ReceiverStart::Oldest };
-        let session = incoming.best().map(|best| best.state.log.session);
+        let session = incoming.offers.latest().map(|best| best.state.log.session);
         let first_live = session.and_then(|session| self.sessions.strays.first(session));
         let consumption = consumption.filter(|_| !self.settings.is_replay);
         // Before live messages that wait are handed out.
-        incoming.find_end(&self.settings.stores, out);
-        incoming.begin(consumption, start, first_live, now, out);
+        let stores = &self.settings.stores;
+        incoming.find_end(stores, out);
+        incoming.begin(stores, consumption, (start, first_live), now, out);
         // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
         (report.consumed, report.told) = (incoming.next, incoming.next);
         report.at = now;
@@ -583,7 +574,7 @@ impl Receiver {
         let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
         report.acknowledged[store] = Some(consumption);
         let Some(sent) = report.sent else { return };
-        let Some(members) = incoming.members() else { return };
+        let Some(members) = incoming.offers.members() else { return };
         let store = |name: &str, incarnation| member(&self.stores, name, incarnation);
         let next = members.reached(|name, it| store(name, it).map_or(0, |it| report.known(it)));
         let has_all = members.is_write_quorum(|name, incarnation| {
@@ -597,4 +588,10 @@ impl Receiver {
             out.event(ReceiverEvent::Acknowledged { source, next });
         }
     }
+}
+
+/// Whether no run of a stream has begun, as far as enough stores know.
+fn is_empty(stores: &[KnownStore], groups: &StoreGroups, incoming: &Incoming) -> bool {
+    let has_answered = |store: usize| stores[store].answered >= incoming.seen;
+    !incoming.offers.has_run() && groups.is_recovery_quorum(has_answered)
 }

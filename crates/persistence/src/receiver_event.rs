@@ -100,8 +100,8 @@ impl fmt::Debug for PersistentMessage<'_> {
 pub enum DurableLoss {
     /// Retention has removed them at every store.
     Expired,
-    /// Their publisher ended, and no store that answers has them: they were not stable. A store
-    /// that is away, or that this receiver does not name, may still bring them to a later run.
+    /// Their publisher ended, and none of so many stores that hold the stream has them that they
+    /// were not stable. Another one may still bring them to a later run.
     NotStored,
 }
 
@@ -203,9 +203,11 @@ pub enum ReceiverEvent<'a> {
         /// Number of messages.
         count: u64,
     },
-    /// Too few stores have answered to know where a stream goes on. Told again when it changes.
+    /// Too few stores have answered to know where a stream goes on, or whether anything is missing
+    /// in front of the end of a session. Told again when it changes.
     Waiting {
-        /// Stores that have not answered, or have other data than the member of their name.
+        /// Stores that have not answered, have other data than the member of their name, or hold
+        /// the stream and are not named by this receiver.
         silent: Vec<String>,
     },
     /// A store no longer answers.

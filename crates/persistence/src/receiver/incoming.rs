@@ -1,7 +1,8 @@
 //! A stream at a receiver: from where it goes on, and what comes next.
 
 use super::fetch::{Fetch, Patience};
-use super::offers::{is_publisher_gone, may_get_more};
+use super::followed_log::FollowedLog;
+use super::offers::Offers;
 use super::range::ReceiverStart;
 use super::settings::Limits;
 use crate::Nanos;
@@ -9,9 +10,8 @@ use crate::early::EarlyMessages;
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
-use crate::store::copying::{common_length, consumed_length};
 use lanecast_wire::store::{
-    Ballot, Consumption, Members, Run, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
+    Ballot, Consumption, Members, STORE_NUMBER_MAX, StoreFrame, StoreOffer, StoreState,
     TimedRecords,
 };
 
@@ -20,21 +20,22 @@ use lanecast_wire::store::{
 const GAP_QUESTIONS: u64 = 10;
 /// The same as long as a store has not seen the publisher leave: it may have been cut off from it.
 const GAP_QUESTIONS_MAX: u64 = 100;
+/// Questions after which a publisher is gone that its stores have not heard of since they started:
+/// one that lives repeats its requests to each of them all the time.
+const UNHEARD_QUESTIONS: u64 = 100;
 
 /// One stream.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     source: u64,
-    /// The last offer of each store.
-    pub(super) offers: Vec<Option<StoreOffer>>,
+    pub(super) offers: Offers,
     /// The question with which the stream was first heard of.
     pub(super) seen: u64,
     /// The stream was there when the receiver came.
     pub(super) is_early: bool,
     pub(super) has_begun: bool,
     pub(super) next: u64,
-    /// The runs of the log that is followed.
-    runs: Vec<Run>,
+    log: FollowedLog,
     /// The run of the last message, or of the place where the stream began.
     run: Ballot,
     /// Sequence at which the next run with messages begins.
@@ -55,6 +56,8 @@ pub(super) struct Incoming {
     /// The publisher's session has ended, and that was not told yet: the first question whose
     /// answers tell whether anything of it is missing.
     left: Option<u64>,
+    /// The question since which so few members have heard of the publisher that it may be gone.
+    unheard: Option<u64>,
     /// `next` and what the stores have, while live messages wait for others of a publisher that has
     /// ended; and the question since which both are the same.
     gap: Option<((u64, u64), u64)>,
@@ -76,12 +79,12 @@ impl Incoming {
     ) -> Self {
         Self {
             source,
-            offers: vec![None; stores],
+            offers: Offers::new(stores),
             seen,
             is_early,
             has_begun: false,
             next: 0,
-            runs: Vec::new(),
+            log: FollowedLog::default(),
             run: Ballot::ZERO,
             run_end: u64::MAX,
             owes_left: false,
@@ -93,6 +96,7 @@ impl Incoming {
             fetch_at: None,
             is_recovering: false,
             left: None,
+            unheard: None,
             gap: None,
             stalled_at: None,
             end,
@@ -111,17 +115,17 @@ impl Incoming {
         if self.end.is_some() {
             return;
         }
-        let Some(log) = self.best().map(|best| best.state.log) else { return };
+        let Some(log) = self.offers.latest().map(|best| best.state.log) else { return };
         let end = |offer: &StoreOffer| {
             let has_come = offer.state.log == log && offer.until < STORE_NUMBER_MAX;
             has_come.then_some(offer.until)
         };
-        let Some(members) = self.members() else { return };
+        let Some(members) = self.offers.members() else { return };
         let has_end = |name: &str, incarnation| {
-            self.offer_of(stores, name, incarnation).and_then(end).is_some()
+            self.offers.of_member(stores, name, incarnation).and_then(end).is_some()
         };
         if members.is_recovery_quorum(has_end) {
-            self.end = self.offers.iter().flatten().filter_map(end).max();
+            self.end = self.offers.iter().filter_map(end).max();
             self.tell_end(out);
         }
     }
@@ -138,19 +142,12 @@ impl Incoming {
 
     /// The run that is followed.
     pub(super) fn ballot(&self) -> Ballot {
-        self.runs.last().map_or(Ballot::ZERO, |run| run.ballot)
+        self.log.ballot()
     }
 
     /// Whether the publisher has registered the run that is followed.
     pub(super) fn is_live(&self) -> bool {
-        let ballot = self.ballot();
-        self.offers.iter().flatten().any(|offer| offer.is_live && offer.state.log == ballot)
-    }
-
-    /// Whether the publisher of the run that is followed is gone, by the stores' word.
-    pub(super) fn has_publisher_left(&self, stores: &StoreGroups) -> bool {
-        let run = self.ballot();
-        self.members().is_some_and(|it| is_publisher_gone(&self.offers, stores, it, run))
+        self.offers.is_live(self.ballot())
     }
 
     /// When to call [`fetch`](Self::fetch).
@@ -161,82 +158,66 @@ impl Incoming {
         }
     }
 
-    /// The offer of the latest log.
-    pub(super) fn best(&self) -> Option<&StoreOffer> {
-        let offers = self.offers.iter().flatten();
-        offers.max_by_key(|offer| (offer.state.log, offer.state.next))
-    }
-
-    /// The latest members that an answer names: those of the latest run.
-    pub(super) fn members(&self) -> Option<&Members> {
-        let states = self.offers.iter().flatten().map(|offer| &offer.state);
-        let latest = states.filter(|state| state.members.version > 0);
-        latest.max_by_key(|state| (state.log, state.members.version)).map(|state| &state.members)
-    }
-
-    /// The offer of a member, if its store has the member's data.
-    fn offer_of(&self, stores: &StoreGroups, name: &str, incarnation: u64) -> Option<&StoreOffer> {
-        let offer = self.offers.get(stores.index(name)?)?.as_ref();
-        offer.filter(|offer| offer.state.incarnation == incarnation)
-    }
-
-    /// Whether enough members have begun the run of an offer: every later run goes on with it.
-    pub(super) fn has_begun_at(&self, stores: &StoreGroups, of: &StoreOffer) -> bool {
-        let has_it = |name: &str, incarnation| {
-            let offer = self.offer_of(stores, name, incarnation);
-            offer.is_some_and(|offer| offer.state.log == of.state.log)
-        };
-        self.members().is_some_and(|members| members.is_write_quorum(has_it))
-    }
-
-    /// Whether a store has begun a run: without one there is nothing to follow.
-    pub(super) fn has_run(&self) -> bool {
-        self.offers.iter().flatten().any(|offer| !offer.state.runs.is_empty())
+    /// Sequence at which a receiver begins that has consumed nothing, by the offers of the latest
+    /// log. `first_live` is the number of the first message that it has received.
+    fn first_sequence(
+        &self,
+        best: &StoreOffer,
+        start: ReceiverStart,
+        first_live: Option<u64>,
+    ) -> u64 {
+        let state = &best.state;
+        let same_log = self.offers.of_log(state.log);
+        let oldest = same_log.clone().map(|offer| offer.state.first).min().unwrap_or(state.first);
+        match start {
+            ReceiverStart::Oldest => oldest,
+            // The stores may have more by now than when the receiver came.
+            ReceiverStart::End => {
+                let number = first_live.and_then(|number| number.checked_sub(best.number));
+                let run = state.runs.last().map_or(0, |run| run.start);
+                number.map_or(state.next, |number| state.next.min(run + number))
+            }
+            ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
+            // The stores' clocks differ. A store that lags may lack messages, older or later
+            // ones: its end tells nothing.
+            ReceiverStart::Time(_) => {
+                let later = same_log.filter(|offer| offer.since < offer.state.next);
+                later.map(|offer| offer.since).min().unwrap_or(state.next).max(oldest)
+            }
+        }
     }
 
     /// Begins where the receiver had come to, or where it is set up to begin. `first_live` is the
     /// number of the first message that it has received.
     pub(super) fn begin(
         &mut self,
+        stores: &StoreGroups,
         from: Option<Consumption>,
-        start: ReceiverStart,
-        first_live: Option<u64>,
+        (start, first_live): (ReceiverStart, Option<u64>),
         now: Nanos,
         out: &mut dyn ReceiverOutlet,
     ) {
-        let Some(best) = self.best().cloned() else { return };
-        let state = &best.state;
-        let same_log = self.offers.iter().flatten().filter(|offer| offer.state.log == state.log);
-        let oldest = same_log.clone().map(|offer| offer.state.first).min().unwrap_or(state.first);
-        let next = match from {
-            Some(consumption) => consumed_length(&consumption, &state.runs, u64::MAX),
-            None => match start {
-                ReceiverStart::Oldest => oldest,
-                // The stores may have more by now than when the receiver came.
-                ReceiverStart::End => {
-                    let number = first_live.and_then(|number| number.checked_sub(best.number));
-                    let run = state.runs.last().map_or(0, |run| run.start);
-                    number.map_or(state.next, |number| state.next.min(run + number))
-                }
-                ReceiverStart::Sequence(sequence) => sequence.min(state.next).max(oldest),
-                // The stores' clocks differ. A store that lags may lack messages, older or later
-                // ones: its end tells nothing.
-                ReceiverStart::Time(_) => {
-                    let later = same_log.filter(|offer| offer.since < offer.state.next);
-                    later.map(|offer| offer.since).min().unwrap_or(state.next).max(oldest)
-                }
-            },
+        let Some(best) = self.offers.latest() else { return };
+        let (runs, is_decided) = (&best.state.runs, self.offers.is_decided(stores, best));
+        self.log = match &from {
+            Some(from) => FollowedLog::after(from, runs, is_decided),
+            None => FollowedLog::new(runs, is_decided),
         };
-        (self.next, self.has_begun) = (next, true);
-        (self.runs, self.number) = (state.runs.clone(), best.number);
+        self.next = match &from {
+            Some(from) => self.log.consumed(from),
+            None => self.first_sequence(best, start, first_live),
+        };
+        self.has_begun = true;
+        let followed = self.offers.of_log(self.ballot()).next();
+        self.number = followed.map_or(0, |offer| offer.number);
         self.enter_run();
-        let (source, is_resumed) = (self.source, from.is_some());
+        let (source, next, is_resumed) = (self.source, self.next, from.is_some());
         out.event(ReceiverEvent::Joined { source, next, is_resumed });
         if let Some(lost) = from.filter(|from| from.next > next) {
             let count = lost.next - next;
             out.event(ReceiverEvent::Discarded { source, first: next, count });
         }
-        if next < state.next.min(self.limit()) {
+        if self.is_behind() {
             self.recover(now);
         }
         self.tell_end(out);
@@ -245,16 +226,17 @@ impl Incoming {
     /// Follows the log of a later run.
     pub(super) fn follow(&mut self, offer: &StoreOffer, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let here = self.consumption(self.next);
-        let common = consumed_length(&here, &offer.state.runs, u64::MAX);
+        let log = FollowedLog::new(&offer.state.runs, true);
+        let common = log.consumed(&here);
         if common < self.next {
             let (source, count) = (self.source, self.next - common);
             self.next = common;
             out.event(ReceiverEvent::Discarded { source, first: common, count });
         }
-        (self.runs, self.number) = (offer.state.runs.clone(), offer.number);
+        (self.log, self.number) = (log, offer.number);
         self.find_run_end();
         self.cache.clear();
-        (self.live_next, self.left) = (0, None);
+        (self.live_next, self.left, self.unheard) = (0, None, None);
         (self.fetch, self.stalled_at) = (None, None);
         // Messages in front of the end may have been discarded.
         self.has_ended &= self.next >= self.limit();
@@ -282,7 +264,7 @@ impl Incoming {
         now: Nanos,
         out: &mut impl ReceiverOutlet,
     ) {
-        let start = self.runs.last().map_or(0, |run| run.start);
+        let start = self.log.start();
         let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
             return;
         };
@@ -303,14 +285,12 @@ impl Incoming {
 
     /// The next message is one of the run that began last, at it or before it.
     fn enter_run(&mut self) {
-        let run = self.runs.iter().rev().find(|run| run.start <= self.next);
-        self.run = run.map_or(Ballot::ZERO, |run| run.ballot);
+        self.run = self.log.run_of(self.next);
         self.find_run_end();
     }
 
     fn find_run_end(&mut self) {
-        let later = self.runs.iter().find(|run| run.ballot > self.run);
-        self.run_end = later.map_or(u64::MAX, |run| run.start);
+        self.run_end = self.log.end_of(self.run);
     }
 
     /// Passes on to a later run. The session of the one before has ended, which no store could
@@ -346,12 +326,14 @@ impl Incoming {
 
     /// A store has told its state: it may have more than this receiver, which missed the last live
     /// messages if it still does at the next answer.
-    pub(super) fn compare(&mut self, store: usize, now: Nanos) {
-        let Some(offer) = &self.offers[store] else { return };
-        if offer.state.log != self.ballot() {
-            return;
+    pub(super) fn compare(&mut self, store: usize, is_decided: bool, now: Nanos) {
+        let Some(offer) = self.offers.of(store) else { return };
+        let has_more = self.has_more(&offer.state);
+        if offer.state.log == self.ballot() {
+            self.number = offer.number;
+            self.log.is_decided |= is_decided;
         }
-        if offer.state.next.min(self.limit()) <= self.next {
+        if !has_more {
             return;
         }
         if self.stalled_at == Some(self.next) {
@@ -399,11 +381,6 @@ impl Incoming {
         out.request(store, self.source, &frame);
     }
 
-    /// Sequence up to which a store's log is the same as the one that is followed.
-    fn shared(&self, state: &StoreState) -> u64 {
-        common_length(&state.runs, state.next, &self.runs, u64::MAX)
-    }
-
     /// A store that has the next message, or will have it. Messages that no store has any more are
     /// lost, if `is_certain` that none which is silent has them.
     fn donor(
@@ -413,15 +390,14 @@ impl Incoming {
         out: &mut dyn ReceiverOutlet,
     ) -> Option<usize> {
         let ballot = self.ballot();
-        let offers = self.offers.iter().enumerate();
-        let donor = |(store, offer): (usize, &Option<StoreOffer>)| {
-            let state = &offer.as_ref()?.state;
-            let next = self.shared(state);
+        let donor = |(store, offer): (usize, &StoreOffer)| {
+            let state = &offer.state;
+            let next = self.log.shared(state);
             // One that has not begun this run has only messages in front of it.
             let has_some = state.log == ballot || next > state.first.max(self.next);
             has_some.then_some((store, state.first, next))
         };
-        let donors: Vec<(usize, u64, u64)> = offers.filter_map(donor).collect();
+        let donors: Vec<(usize, u64, u64)> = self.offers.by_store().filter_map(donor).collect();
         let oldest = donors.iter().map(|(_, first, _)| *first).min()?;
         let oldest = oldest.min(self.limit());
         if oldest > self.next {
@@ -448,8 +424,8 @@ impl Incoming {
         if log == self.ballot() {
             return Some(u64::MAX);
         }
-        let offer = self.offers[store].as_ref().filter(|offer| offer.state.log == log)?;
-        Some(self.shared(&offer.state))
+        let offer = self.offers.of(store).filter(|offer| offer.state.log == log)?;
+        Some(self.log.shared(&offer.state))
     }
 
     /// An answer with messages.
@@ -469,7 +445,7 @@ impl Incoming {
         let Some(shared) = self.shared_with(store, log) else { return };
         self.fetch = None;
         self.patience.on_answer(&asked, now, limits.retry);
-        if let Some(offer) = &mut self.offers[store] {
+        if let Some(offer) = self.offers.of_mut(store) {
             if offer.state.log == log {
                 offer.state.next = offer.state.next.max(durable);
             }
@@ -529,18 +505,16 @@ impl Incoming {
             self.gap = None;
             return;
         }
-        let offers = self.offers.iter().flatten();
-        let stored = offers.map(|offer| self.shared(&offer.state)).max().unwrap_or(0);
+        let stored = self.offers.told().map(|state| self.log.shared(state)).max().unwrap_or(0);
         let reached = (self.next, stored);
         let Some((_, since)) = self.gap.filter(|(before, _)| *before == reached) else {
             self.gap = Some((reached, token));
             return;
         };
         // A store that has them may only be away.
-        let run = self.ballot();
-        let may_grow = self.offers.iter().flatten().any(|offer| may_get_more(offer, run));
+        let may_grow = self.offers.may_grow(self.ballot());
         let questions = if may_grow { GAP_QUESTIONS_MAX } else { GAP_QUESTIONS };
-        if stored > self.next || !have_all_answered(self.members(), since + questions) {
+        if stored > self.next || !have_all_answered(self.offers.members(), since + questions) {
             return;
         }
         while self.has_gap() {
@@ -557,9 +531,7 @@ impl Incoming {
 
     /// The receiver's position when it has consumed the messages before `next`.
     pub(super) fn consumption(&self, next: u64) -> Consumption {
-        let run = self.runs.iter().rev().find(|run| run.start < next);
-        let none = Consumption { next, ..Consumption::NONE };
-        run.map_or(none, |run| Consumption { run: *run, next })
+        self.log.consumption(next)
     }
 
     /// The publisher's session has ended: told when the answers to question `token` confirm that
@@ -568,13 +540,41 @@ impl Incoming {
         self.left = Some(token);
     }
 
+    /// The session goes on without this receiver: from now on the stores tell its end.
+    pub(super) const fn on_cut_off(&mut self) {
+        self.unheard = None;
+    }
+
+    /// Whether the session of the followed run has ended, by the answers to the question `token`
+    /// and those before: a store has seen its publisher leave, or none that started after its end
+    /// has heard of it for long.
+    pub(super) fn has_publisher_left(
+        &mut self,
+        stores: &StoreGroups,
+        token: u64,
+        have_answered: impl Fn(&Members, u64) -> bool,
+    ) -> bool {
+        let run = self.log.ballot();
+        let Some(members) = self.offers.members_without(stores, run) else {
+            self.unheard = None;
+            return false;
+        };
+        let since = *self.unheard.get_or_insert(token);
+        self.offers.has_left(run) || have_answered(members, since + UNHEARD_QUESTIONS)
+    }
+
+    /// Whether the publisher's session has ended, and that was not told yet.
+    pub(super) const fn has_ending(&self) -> bool {
+        self.has_begun && self.left.is_some()
+    }
+
     /// Tells that the session has ended, if enough stores have answered since, and none has more.
     pub(super) fn tell_left(
         &mut self,
         have_answered: impl Fn(Option<&Members>, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
-        let is_confirmed = |token| have_answered(self.members(), token);
+        let is_confirmed = |token| have_answered(self.offers.members(), token);
         let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(is_confirmed);
         if is_due && !self.is_behind() && !self.has_gap() {
             (self.left, self.owes_left) = (None, false);
@@ -582,16 +582,18 @@ impl Incoming {
         }
     }
 
-    /// Whether a store has more of the log that is followed.
+    /// Whether a store has more of the log that is followed, which may be the beginning of its own.
     fn is_behind(&self) -> bool {
-        let (ballot, limit) = (self.ballot(), self.limit());
-        let mut followed = self.offers.iter().flatten().filter(|it| it.state.log == ballot);
-        followed.any(|offer| offer.state.next.min(limit) > self.next)
+        self.offers.iter().any(|offer| self.has_more(&offer.state))
+    }
+
+    fn has_more(&self, state: &StoreState) -> bool {
+        self.log.shared(state).min(self.limit()) > self.next
     }
 
     /// The runs in the followed log, and in those of the stores.
     pub(super) fn ballots(&self) -> impl Iterator<Item = Ballot> {
-        let runs = self.offers.iter().flatten().flat_map(|offer| &offer.state.runs);
-        runs.chain(&self.runs).map(|run| run.ballot)
+        let runs = self.offers.iter().flat_map(|offer| &offer.state.runs);
+        runs.chain(self.log.runs()).map(|run| run.ballot)
     }
 }

@@ -1,27 +1,148 @@
-//! Ends of a run's session, as the stores' offers tell.
+//! Offers of a stream: each store's last word, and what all of them tell together.
 
 use crate::quorum::StoreGroups;
-use lanecast_wire::store::{Ballot, Members, StoreOffer};
+use lanecast_wire::store::{Ballot, Members, StoreOffer, StoreState};
 
-/// Whether the publisher of a run is gone: a store has seen it leave, and so many members have too,
-/// or have not heard of it since they started, that it could not go on without one of them.
-pub(super) fn is_publisher_gone(
-    offers: &[Option<StoreOffer>],
-    stores: &StoreGroups,
-    members: &Members,
-    run: Ballot,
-) -> bool {
-    let is_gone = |name: &str, incarnation| {
-        let offer = stores.index(name).and_then(|store| offers.get(store)?.as_ref());
-        let offer = offer.filter(|it| it.state.incarnation == incarnation && it.state.log == run);
-        offer.is_some_and(|offer| !may_get_more(offer, run))
-    };
-    let mut followed = offers.iter().flatten().filter(|it| it.state.log == run);
-    followed.any(|offer| offer.has_left) && members.is_recovery_quorum(is_gone)
+/// The last offer of each store, by its index.
+#[derive(Clone, Debug)]
+pub(super) struct Offers {
+    last: Vec<Option<StoreOffer>>,
+    /// The state that a store told before its connection ended. That was on its disk: members
+    /// decide, and messages may come back, whether the store is there or not.
+    recorded: Vec<Option<StoreState>>,
+}
+
+impl Offers {
+    /// No offer of any of these stores.
+    pub(super) fn new(stores: usize) -> Self {
+        Self { last: vec![None; stores], recorded: vec![None; stores] }
+    }
+
+    /// A store offers the stream.
+    pub(super) fn set(&mut self, store: usize, offer: StoreOffer) {
+        (self.last[store], self.recorded[store]) = (Some(offer), None);
+    }
+
+    /// The connection to a store has ended: nothing can be asked of it, and what is not on its
+    /// disk may be void.
+    pub(super) fn on_disconnected(&mut self, store: usize) {
+        if let Some(offer) = self.last[store].take() {
+            self.recorded[store] = Some(offer.state);
+        }
+    }
+
+    /// A store has lost its data, and what it told of it is void.
+    pub(super) fn on_wiped(&mut self, store: usize, incarnation: u64) {
+        let is_other = |offer: &StoreOffer| offer.state.incarnation != incarnation;
+        if self.last[store].as_ref().is_some_and(is_other) {
+            self.last[store] = None;
+        }
+        self.recorded[store] = None;
+    }
+
+    /// The offer of a store.
+    pub(super) fn of(&self, store: usize) -> Option<&StoreOffer> {
+        self.last[store].as_ref()
+    }
+
+    /// The same, to bring it up to date.
+    pub(super) fn of_mut(&mut self, store: usize) -> Option<&mut StoreOffer> {
+        self.last[store].as_mut()
+    }
+
+    /// All offers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &StoreOffer> + Clone {
+        self.last.iter().flatten()
+    }
+
+    /// All offers, with the indexes of their stores.
+    pub(super) fn by_store(&self) -> impl Iterator<Item = (usize, &StoreOffer)> {
+        self.last.iter().enumerate().filter_map(|(store, offer)| Some((store, offer.as_ref()?)))
+    }
+
+    /// The offers of this log.
+    pub(super) fn of_log(&self, log: Ballot) -> impl Iterator<Item = &StoreOffer> + Clone {
+        self.iter().filter(move |offer| offer.state.log == log)
+    }
+
+    /// The offer of the latest log.
+    pub(super) fn latest(&self) -> Option<&StoreOffer> {
+        self.iter().max_by_key(|offer| (offer.state.log, offer.state.next))
+    }
+
+    /// The latest members that a store has told: those of the latest run.
+    pub(super) fn members(&self) -> Option<&Members> {
+        let told = self.told().filter(|state| state.members.version > 0);
+        told.max_by_key(|state| (state.log, state.members.version)).map(|state| &state.members)
+    }
+
+    /// States of all stores that have told one, whether they are there or not.
+    pub(super) fn told(&self) -> impl Iterator<Item = &StoreState> {
+        self.iter().map(|offer| &offer.state).chain(self.recorded.iter().flatten())
+    }
+
+    /// The offer of a member, if its store has the member's data.
+    pub(super) fn of_member(
+        &self,
+        stores: &StoreGroups,
+        name: &str,
+        incarnation: u64,
+    ) -> Option<&StoreOffer> {
+        let offer = self.last.get(stores.index(name)?)?.as_ref();
+        offer.filter(|offer| offer.state.incarnation == incarnation)
+    }
+
+    /// Whether a store has begun a run: without one there is nothing to follow.
+    pub(super) fn has_run(&self) -> bool {
+        self.told().any(|state| !state.runs.is_empty())
+    }
+
+    /// Whether the publisher of a run has registered it.
+    pub(super) fn is_live(&self, run: Ballot) -> bool {
+        self.of_log(run).any(|offer| offer.is_live)
+    }
+
+    /// Whether every later run goes on with the run of an offer: its publisher has registered it,
+    /// or enough members have begun it. A run that a few stores have begun and no publisher goes
+    /// on with may give way to another one.
+    pub(super) fn is_decided(&self, stores: &StoreGroups, of: &StoreOffer) -> bool {
+        let log = of.state.log;
+        let has_begun = |name: &str, incarnation| {
+            let offer = self.of_member(stores, name, incarnation);
+            offer.is_some_and(|offer| offer.state.log == log)
+        };
+        let have_begun = || self.members().is_some_and(|it| it.is_write_quorum(has_begun));
+        of.is_live || has_messages(of) || have_begun()
+    }
+
+    /// Whether a store has seen the publisher of a run leave.
+    pub(super) fn has_left(&self, run: Ballot) -> bool {
+        self.of_log(run).any(|offer| offer.has_left)
+    }
+
+    /// The members, if so many of them have seen the publisher of a run leave, or have not heard of
+    /// it since they started, that it could not go on without one of them.
+    pub(super) fn members_without(&self, stores: &StoreGroups, run: Ballot) -> Option<&Members> {
+        let is_gone = |name: &str, incarnation| {
+            let offer = self.of_member(stores, name, incarnation);
+            offer.is_some_and(|offer| offer.state.log == run && !may_get_more(offer, run))
+        };
+        self.members().filter(|members| members.is_recovery_quorum(is_gone))
+    }
+
+    /// Whether a store may still get messages of a run.
+    pub(super) fn may_grow(&self, run: Ballot) -> bool {
+        self.iter().any(|offer| may_get_more(offer, run))
+    }
+}
+
+/// Whether a store has messages of its last run: a publisher sends when its run is registered.
+fn has_messages(offer: &StoreOffer) -> bool {
+    offer.state.runs.last().is_some_and(|run| offer.state.next > run.start)
 }
 
 /// Whether a store may still get messages of a run: it has heard its publisher, and not seen it
 /// leave.
-pub(super) fn may_get_more(offer: &StoreOffer, run: Ballot) -> bool {
+fn may_get_more(offer: &StoreOffer, run: Ballot) -> bool {
     offer.state.log == run && offer.is_live && !offer.has_left
 }

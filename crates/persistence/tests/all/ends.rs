@@ -16,7 +16,7 @@ fn questions(out: &Outlet) -> usize {
 }
 
 /// Stores answer each question for some intervals, with these offers.
-fn pass(
+pub(crate) fn pass(
     receiver: &mut Receiver,
     offers: &[StoreOffer],
     now: &mut u64,
@@ -172,6 +172,35 @@ fn stores_tell_the_end_of_a_session_that_went_on_without_this_receiver() {
     receiver.on_cut_off(SESSION);
     pass(&mut receiver, &all_gone, &mut now, 6, &mut out);
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
+}
+
+/// None of the stores has seen the publisher leave, and none hears of it.
+#[test]
+fn the_end_of_a_session_is_told_though_all_stores_started_after_it() {
+    let (mut receiver, mut out) = asking(settings());
+    let mut now = NOW;
+    let (new, living) = (replayed(3), StoreOffer { is_live: true, ..replayed(3) });
+    pass(&mut receiver, &vec![living.clone(); 3], &mut now, 2, &mut out);
+    let goes_on = |receiver: &mut Receiver, offer: &StoreOffer, intervals, now: &mut u64| {
+        let mut told_out = Outlet::default();
+        told_out.frames.clone_from(&out.frames);
+        pass(receiver, &vec![offer.clone(); 3], now, intervals, &mut told_out);
+        told(&told_out, "Left")
+    };
+    // A receiver that takes part is told by its own transport.
+    assert_eq!(goes_on(&mut receiver, &new, 150, &mut now), [""; 0]);
+    receiver.on_cut_off(SESSION);
+    assert_eq!(goes_on(&mut receiver, &new, 70, &mut now), [""; 0]);
+    // The publisher lives after all.
+    assert_eq!(goes_on(&mut receiver, &living, 2, &mut now), [""; 0]);
+    assert_eq!(goes_on(&mut receiver, &new, 70, &mut now), [""; 0]);
+    let mut rejoined = receiver.clone();
+    assert_eq!(goes_on(&mut receiver, &new, 50, &mut now), ["Left { source: 7, next: 3 }"]);
+    assert_eq!(goes_on(&mut receiver, &new, 150, &mut now), [""; 0], "once");
+    rejoined.on_joined(SESSION);
+    assert_eq!(goes_on(&mut rejoined, &new, 150, &mut now), [""; 0]);
+    rejoined.on_cut_off(SESSION);
+    assert_eq!(goes_on(&mut rejoined, &new, 70, &mut now), [""; 0]);
 }
 
 #[test]

@@ -129,15 +129,21 @@ fn a_gap_is_no_loss_while_a_store_may_have_its_messages() {
     assert_eq!(told(&gap.out, "Left"), ["Left { source: 7, next: 13 }"]);
 }
 
+/// Whether the end of its connection shows or not.
 #[test]
 fn a_store_that_told_of_the_messages_and_is_away_is_waited_for() {
-    let mut gap = Gap::new();
-    gap.stored[2] = Some(12);
-    gap.answer();
-    gap.leave();
-    gap.stored[2] = None;
-    gap.pass(60);
-    assert_eq!((told(&gap.out, "Lost"), told(&gap.out, "Left")), (vec![], vec![]));
+    for is_disconnected in [false, true] {
+        let mut gap = Gap::new();
+        gap.stored[2] = Some(12);
+        gap.answer();
+        gap.leave();
+        gap.stored[2] = None;
+        if is_disconnected {
+            gap.receiver.on_disconnected(2);
+        }
+        gap.pass(60);
+        assert_eq!((told(&gap.out, "Lost"), told(&gap.out, "Left")), (vec![], vec![]));
+    }
 }
 
 /// Messages behind the gap that found no room are counted, too.

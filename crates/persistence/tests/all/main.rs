@@ -1,5 +1,6 @@
 //! Machines driven by hand, at the edges of their numbers and their bounds.
 
+mod absent_members;
 mod cluster;
 mod copying;
 mod edges;
@@ -11,4 +12,5 @@ mod parts;
 mod receivers;
 mod resends;
 mod slow_answers;
+mod undecided_runs;
 mod unkept;

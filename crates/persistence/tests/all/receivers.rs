@@ -325,13 +325,13 @@ fn no_session_loses_its_first_messages_in_silence() {
 }
 
 /// Settings that name these stores.
-fn naming(stores: &[&str]) -> ReceiverSettings {
+pub(crate) fn naming(stores: &[&str]) -> ReceiverSettings {
     let groups = StoreGroups::new(vec![stores.to_vec()], GroupRule::Any).expect("groups");
     ReceiverSettings::new(groups)
 }
 
 /// An offer by members that have told their groups: one.
-fn offer_by(names: &[(&str, u64)], consumed: Option<u64>) -> StoreOffer {
+pub(crate) fn offer_by(names: &[(&str, u64)], consumed: Option<u64>) -> StoreOffer {
     let stores: Vec<_> = names.iter().map(|(name, data)| ((*name).to_owned(), *data)).collect();
     let grouping = Grouping { rule: GroupRule::Any, groups: vec![Some(0); stores.len()] };
     let members = Members::first(stores, vec![grouping]);

@@ -50,6 +50,25 @@ fn losses_before_the_stores_have_answered_are_told() {
     assert_eq!(numbers(&out)[6..], ["number: 9"]);
 }
 
+/// Its publisher may have registered its run since they were asked.
+#[test]
+fn answers_to_earlier_questions_do_not_tell_that_no_store_keeps_a_session() {
+    let (mut receiver, mut out) = asking(settings());
+    let before = token(&out);
+    receiver.on_live(FOREIGN, 0, b"body", NOW, &mut out);
+    receiver.tick(NOW + settings().retry, &mut out);
+    let last = token(&out);
+    assert_ne!(before, last);
+    for (store, token) in [(0, before), (1, before), (2, before), (0, last)] {
+        let streams = StoreFrame::Streams { incarnation: 5, token, count: 0 };
+        receiver.on_frame(store, 0, &streams, NOW, &mut out);
+        assert_eq!(numbers(&out), [""; 0], "by store {store}, asked {token}");
+    }
+    let streams = StoreFrame::Streams { incarnation: 5, token: last, count: 0 };
+    receiver.on_frame(1, 0, &streams, NOW, &mut out);
+    assert_eq!(numbers(&out), ["number: 0"]);
+}
+
 #[test]
 fn a_loss_in_front_of_the_first_message_is_told() {
     let (mut receiver, mut out) = asking(settings());
