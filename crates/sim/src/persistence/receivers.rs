@@ -37,7 +37,7 @@ pub(super) struct ReceiverProcess {
     next: Option<u64>,
     /// Sequence of the first message that the program has not consumed, in any life.
     consumed: u64,
-    /// The same, with messages that were discarded since.
+    /// The same, with messages that were discarded since, until enough stores know that they were.
     furthest: u64,
     /// Sequence of the first message that may come again, as it was told.
     acknowledged: u64,
@@ -133,6 +133,14 @@ impl ReceiverProcess {
         receiver.consumed(SOURCE, next, now);
     }
 
+    /// Once enough stores know how far the program has come, it goes on nowhere else.
+    pub(super) fn note_acknowledged(&mut self) {
+        let is_acknowledged = self.receiver.as_ref().is_some_and(Receiver::is_acknowledged);
+        if self.next.is_some() && is_acknowledged {
+            self.furthest = self.consumed;
+        }
+    }
+
     /// Checks what it is told. Messages before `trimmed` may be gone.
     pub(super) fn on_told(
         &mut self,
@@ -147,12 +155,10 @@ impl ReceiverProcess {
                 ensure!(self.next.is_none(), "a stream begins twice");
                 let known = is_resumed || self.acknowledged == 0 || receivers;
                 ensure!(known, "a receiver is forgotten: it had come to {}", self.acknowledged);
-                // A run that discards messages may give way to one that has them.
-                let consumed = if receivers { self.furthest } else { self.consumed };
                 ensure!(
-                    next <= consumed.max(trimmed) || forget,
+                    next <= self.furthest.max(trimmed) || forget,
                     "a receiver that consumed {} goes on at {next}",
-                    self.consumed
+                    self.furthest
                 );
                 let repeated = next..self.acknowledged;
                 // Only messages that were never stable may come again: others under their numbers.
@@ -178,11 +184,11 @@ impl ReceiverProcess {
                 outcome.handed_out += 1;
             }
             Told::Lost { first, count, why: DurableLoss::NotStored } => {
-                self.on_not_stored(first, count, oracle, receivers)?;
+                self.on_not_stored(first, count, oracle, forget)?;
                 outcome.not_stored += count;
             }
             Told::Left { next } => {
-                self.on_session_end(next, oracle, receivers)?;
+                self.on_session_end(next, oracle, forget)?;
                 outcome.left += 1;
             }
             Told::Lost { first, count, .. } => {
@@ -220,17 +226,10 @@ impl ReceiverProcess {
     }
 
     /// Messages are lost that came to no store.
-    fn on_not_stored(
-        &mut self,
-        first: u64,
-        count: u64,
-        oracle: &Oracle,
-        receivers: bool,
-    ) -> Verdict {
+    fn on_not_stored(&mut self, first: u64, count: u64, oracle: &Oracle, forget: bool) -> Verdict {
         let next = self.expected()?;
-        // One that names none of the last members does not hear of their run.
         ensure!(
-            first == next && (oracle.stable() <= first || receivers),
+            first == next && (oracle.stable() <= first || forget),
             "{first}..{} never came to a store, and {} are stable",
             first + count,
             oracle.stable()
@@ -242,11 +241,10 @@ impl ReceiverProcess {
     }
 
     /// The end of a session is told.
-    fn on_session_end(&mut self, next: u64, oracle: &Oracle, receivers: bool) -> Verdict {
+    fn on_session_end(&mut self, next: u64, oracle: &Oracle, forget: bool) -> Verdict {
         ensure!(self.expected()? == next, "a session ends at {next}: {:?}", self.next);
         let last = next.checked_sub(1).and_then(|last| self.handed_out.get(&last));
-        // One that names none of the last members does not hear of later messages.
-        if let Some(last) = last.filter(|_| next > self.began && !receivers) {
+        if let Some(last) = last.filter(|_| next > self.began && !forget) {
             oracle.on_left(last, next)?;
         }
         self.has_left = true;

@@ -310,6 +310,7 @@ impl World {
             }
             process.on_told(told, &self.oracle, trimmed, forgotten, &mut self.outcome)?;
         }
+        process.note_acknowledged();
         let list = process.list.clone();
         for (place, frame) in out.requests {
             let store = list.as_ref().map_or(place, |list| list.store(place));
@@ -564,7 +565,7 @@ impl World {
     }
 
     /// The last publishers end, and some receivers do not take part in their sessions any more: all
-    /// are told of the end.
+    /// are told of the end, also where all stores start again.
     fn end_sessions(&mut self) -> Verdict {
         if self.outcome.wipes > 0 {
             return Ok(());
@@ -579,6 +580,13 @@ impl World {
         let living = self.actors.living();
         let ended: Vec<u64> = living.iter().map(|it| self.actors.publishers[*it].session).collect();
         living.into_iter().for_each(|it| self.end_publisher(it));
+        // Stores that start after the end have not seen it.
+        if self.time.rng.percent(30) {
+            for store in 0..self.actors.stores.len() {
+                let back = self.time.now + self.time.rng.up_to(SECOND);
+                self.crash_store(store, back);
+            }
+        }
         self.run_until(self.time.now + 10 * SECOND)?;
         check_left(&self.actors, &ended)
     }
