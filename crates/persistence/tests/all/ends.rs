@@ -174,6 +174,28 @@ fn stores_tell_the_end_of_a_session_that_went_on_without_this_receiver() {
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
 }
 
+/// The receiver is cut off, or told the end, before a store has named the session, and gets no live
+/// message of it.
+#[test]
+fn the_end_of_a_session_that_brought_no_live_message_is_told_once() {
+    let ends: [fn(&mut Receiver); 2] = [|it| it.on_cut_off(SESSION), |it| it.on_left(SESSION)];
+    for end in ends {
+        let (mut receiver, mut out) = asking(settings());
+        let mut now = NOW;
+        end(&mut receiver);
+        let living = StoreOffer { is_live: true, ..replayed(3) };
+        pass(&mut receiver, &vec![living.clone(); 3], &mut now, 4, &mut out);
+        assert_eq!((told(&out, "Message").len(), told(&out, "Left")), (3, vec![]));
+        let gone = StoreOffer { has_left: true, ..living };
+        pass(&mut receiver, &vec![gone.clone(); 3], &mut now, 4, &mut out);
+        assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
+        // The same end again.
+        receiver.on_cut_off(SESSION);
+        pass(&mut receiver, &vec![gone; 3], &mut now, 4, &mut out);
+        assert_eq!(told(&out, "Left").len(), 1);
+    }
+}
+
 /// None of the stores has seen the publisher leave, and none hears of it.
 #[test]
 fn the_end_of_a_session_is_told_though_all_stores_started_after_it() {

@@ -50,7 +50,7 @@ fn losses_before_the_stores_have_answered_are_told() {
     assert_eq!(numbers(&out)[6..], ["number: 9"]);
 }
 
-/// Its publisher may have registered its run since they were asked.
+/// The publisher may have registered a run since they were asked.
 #[test]
 fn answers_to_earlier_questions_do_not_tell_that_no_store_keeps_a_session() {
     let (mut receiver, mut out) = asking(settings());
