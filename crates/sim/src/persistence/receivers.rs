@@ -206,7 +206,8 @@ impl ReceiverProcess {
                     );
                 }
                 (self.next, self.has_left) = (Some(first), false);
-                // Their sequences begin anew.
+                // Their sequences begin anew: those that are stable in the end have to come again.
+                self.handed_out.split_off(&first);
                 self.consumed = self.consumed.min(first);
                 self.acknowledged = self.acknowledged.min(first);
                 outcome.discarded += count;
