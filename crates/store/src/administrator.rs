@@ -46,6 +46,8 @@ pub struct StoreAdministrator<T: Transport> {
     stores: Vec<String>,
     /// Token of the last request.
     token: u64,
+    /// Whether calls are to end before their time.
+    stop: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl<T: Transport> fmt::Debug for StoreAdministrator<T> {
@@ -65,7 +67,13 @@ impl<T: Transport> StoreAdministrator<T> {
         let links = Links::of_stores(transport, "", stores.iter().copied(), client)?;
         let replies = links.subscribe(transport, &[]).map_err(OpenError::Transport)?;
         let stores = stores.iter().map(|&name| name.to_owned()).collect();
-        Ok(Self { replies, links, stores, token: 0 })
+        Ok(Self { replies, links, stores, token: 0, stop: Box::new(|| false) })
+    }
+
+    /// Has calls end, as at the end of their time, as soon as `stop` is true: for programs that a
+    /// signal ends while they wait. It is asked every 10 ms at least.
+    pub fn stop_when(&mut self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+        self.stop = Box::new(stop);
     }
 
     /// Asks all stores for their streams, for `timeout` at most.
@@ -73,7 +81,7 @@ impl<T: Transport> StoreAdministrator<T> {
         let token = self.token;
         let mut readings: Vec<_> = self.stores.iter().map(|it| Reading::new(it, token)).collect();
         let deadline = Instant::now() + timeout;
-        while readings.iter().any(Reading::is_open) && Instant::now() < deadline {
+        while readings.iter().any(Reading::is_open) && !self.is_over(deadline) {
             for (store, reading) in readings.iter_mut().enumerate().filter(|it| it.1.is_open()) {
                 if let Some(frame) = reading.request() {
                     self.links.send_about(store, "", 0, &frame);
@@ -119,7 +127,7 @@ impl<T: Transport> StoreAdministrator<T> {
         let mut answers = vec![None; self.stores.len()];
         let mut nonces = vec![0; self.stores.len()];
         let (deadline, mut ask_at) = (Instant::now() + timeout, Instant::now());
-        while answers.contains(&None) && Instant::now() < deadline {
+        while answers.contains(&None) && !self.is_over(deadline) {
             let is_due = Instant::now() >= ask_at;
             if is_due {
                 ask_at += RETRY;
@@ -160,6 +168,10 @@ impl<T: Transport> StoreAdministrator<T> {
             self.replies.wait_at_most(work, LONGEST_WAIT);
         }
         answers.into_iter().map(|answer| answer.unwrap_or(Err(NoAnswer::TimedOut))).collect()
+    }
+
+    fn is_over(&self, deadline: Instant) -> bool {
+        Instant::now() >= deadline || (self.stop)()
     }
 
     /// Sends a request, with the proof if the store has sent its challenge.

@@ -3,7 +3,7 @@
 use super::which::WhichArgs;
 use crate::output::{print, warn, wrong_arguments};
 use crate::printable::printable;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use lanecast::StoreAdministrator;
 use lanecast::persistence::{
     DeregisterOutcome, NoAnswer, Registration, StoreInspection, read_administration_key,
@@ -63,8 +63,11 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
     let stores = arguments.which.stores(&context)?;
     let keys = arguments.keys(&stores)?;
     let names: Vec<&str> = stores.iter().map(String::as_str).collect();
+    let stop = crate::stop::flag()?;
     let mut administrator = context.store_administrator(&names)?;
+    administrator.stop_when(stop.clone());
     let looks = administrator.inspect(arguments.which.time);
+    ensure!(!stop(), "interrupted: no registration was ended");
     let sources = arguments.sources(&looks);
     if sources.is_empty() {
         for store in &looks {
@@ -82,6 +85,7 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
     }
     let mut is_all_done = true;
     for source in sources {
+        ensure!(!stop(), "interrupted: repeat the command, which ends what is left");
         is_all_done &= arguments.end(&mut administrator, (&names, &keys), source, registration)?;
     }
     Ok(ExitCode::from(u8::from(!is_all_done)))

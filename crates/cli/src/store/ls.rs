@@ -5,6 +5,7 @@ use super::which::WhichArgs;
 use crate::output::{print, print_json, warn};
 use crate::printable::printable;
 use crate::table::{grouped, render, size, utc};
+use anyhow::ensure;
 use lanecast::persistence::{NoAnswer, StoreInspection, StreamReport};
 use lanecast_report::TextTable;
 use serde_json::{Value, json};
@@ -38,8 +39,11 @@ pub(super) fn run(arguments: &LsArgs) -> anyhow::Result<ExitCode> {
     };
     let names = arguments.which.stores(&context)?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let stop = crate::stop::flag()?;
     let mut administrator = context.store_administrator(&names)?;
+    administrator.stop_when(stop.clone());
     let stores = administrator.inspect(arguments.which.time);
+    ensure!(!stop(), "interrupted");
     let survey = Survey::new(&stores, &context.config().persistence);
     if arguments.json {
         print_json(&to_json(&stores, &survey))?;

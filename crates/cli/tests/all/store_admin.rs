@@ -181,3 +181,21 @@ fn administration_is_refused_in_words() {
     stage.refuses(1, "store", &cases);
     stage.refuses(2, "store", &[("deregister a --topic t", "--receiver")]);
 }
+
+#[test]
+fn commands_that_wait_for_stores_can_be_interrupted() {
+    let stage = Stage::new();
+    // They look into a domain that is there.
+    stage.run("pub topic x").good();
+    for line in ["store ls absent", "store deregister --topic orders --receiver 99 absent"] {
+        let run = stage.start(&format!("{line} --for 1000s"));
+        wait_for("its session", || {
+            std::fs::read_dir(stage.path("domain")).is_ok_and(|it| it.count() > 1).then_some(())
+        });
+        run.signal("INT");
+        let done = run.finish();
+        assert!(done.refused(1).contains("interrupted"), "{line}: {}", done.err);
+        let left = std::fs::read_dir(stage.path("domain")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{line} left files behind");
+    }
+}
