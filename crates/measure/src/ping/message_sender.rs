@@ -48,6 +48,14 @@ impl<P: Publish> MessageSender<P> {
         }
     }
 
+    /// Whether there is a subscriber.
+    pub(super) fn has_subscriber(&self) -> bool {
+        match self {
+            Self::InPlace(publisher) => publisher.subscribers() > 0,
+            Self::Copying(publisher, _) => publisher.lock().subscribers() > 0,
+        }
+    }
+
     /// Waits for a subscriber; false at the timeout.
     pub(super) fn wait_for_subscriber(&mut self, timeout: Duration) -> bool {
         match self {

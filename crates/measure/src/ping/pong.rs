@@ -83,11 +83,13 @@ pub fn pong<C: Transport>(
         most_at_once: 0,
         back_pressured: 0,
         state: State::Alone,
+        has_settled: false,
         failed: None,
         stop: hooks.stop,
         notify: hooks.notify,
     };
     while !(hooks.stop)() && responder.failed.is_none() {
+        responder.settle();
         let before = responder.answered;
         let work = subscriber.poll(BATCH, |event| match event {
             Event::Message(message) => responder.answer(message.bytes(), message.stream().session),
@@ -105,7 +107,10 @@ pub fn pong<C: Transport>(
         {
             break;
         }
-        subscriber.wait(work);
+        match responder.has_settled {
+            true => subscriber.wait(work),
+            false => subscriber.wait_at_most(work, LOOK_EVERY),
+        }
     }
     responder.finish(settings, (hooks.recovered)(&mut subscriber), monitor)
 }
@@ -138,6 +143,8 @@ struct Responder<'a, P> {
     most_at_once: u64,
     back_pressured: u64,
     state: State,
+    /// The publisher has waited for a subscriber, and need not wait at the first answer.
+    has_settled: bool,
     failed: Option<PingError>,
     stop: &'a dyn Fn() -> bool,
     notify: &'a mut dyn FnMut(Notice<'_>),
@@ -169,6 +176,15 @@ impl<P: Publish> Responder<'_, P> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Waits for what a publisher has to wait for once there is a subscriber, before a message has
+    /// come: where stores keep the messages that takes a while, which is no part of a round trip.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if !self.has_settled && self.outlet.has_subscriber() {
+            self.has_settled = self.outlet.wait_for_subscriber(LOOK_EVERY);
         }
     }
 

@@ -45,6 +45,8 @@ struct State {
     streams: Vec<Stream>,
     queues: Vec<Queue>,
     copied: u64,
+    /// Topics whose publisher has waited for a subscriber.
+    settled: Vec<String>,
 }
 
 struct Queue {
@@ -72,6 +74,12 @@ impl Memory {
     /// Messages that came by the copying calls; the others were written in place.
     pub(crate) fn copied(&self) -> u64 {
         self.hub.lock().copied
+    }
+
+    /// Whether the publisher of `topic` waits for a subscriber, and has one, within `timeout`.
+    pub(crate) fn settles(&self, topic: &str, timeout: Duration) -> bool {
+        let is_settled = |state: &State| state.settled.iter().any(|it| it == topic);
+        self.hub.wait_until(Instant::now() + timeout, is_settled)
     }
 }
 
@@ -297,7 +305,13 @@ impl Publish for MemoryPublisher {
     fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
         let topic = &self.stream.topic;
         let deadline = Instant::now() + timeout;
-        self.transport.hub.wait_until(deadline, |state| state.readers(topic).count() >= count)
+        let hub = &self.transport.hub;
+        let is_there = hub.wait_until(deadline, |state| state.readers(topic).count() >= count);
+        if is_there {
+            hub.lock().settled.push(topic.clone());
+            hub.changed.notify_all();
+        }
+        is_there
     }
 
     fn poll_events(&mut self, _: impl FnMut(PublisherEvent<'_>)) -> usize {

@@ -7,6 +7,7 @@ use lanecast_measure::ping::{
     Hooks, Notice, PingError, PingResult, PongHooks, PongResult, PongSettings, Settings, Threads,
     Topics, ping, pong,
 };
+use lanecast_transport::Transport;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -108,6 +109,25 @@ fn every_message_comes_back_and_is_timed() {
             assert!(ponged.is_complete());
             assert_eq!((ponged.answered, ponged.traffic.recovered), (1050, Some(0)));
         }
+    }
+}
+
+/// A publisher whose messages stores keep waits once for its subscriber's stores: at the first
+/// message, which is measured, that would count as a round trip.
+#[test]
+fn a_pong_is_ready_before_the_first_message() {
+    for generic in [false, true] {
+        let (transport, is_over) = (Memory::new(64, arrives), AtomicBool::default());
+        let stop = || is_over.load(Ordering::Relaxed);
+        let is_ready = std::thread::scope(|scope| {
+            scope.spawn(|| answer(&transport, &ponging(generic), &stop));
+            let topics = Topics::default();
+            let _subscriber = transport.subscriber(&[&topics.pong]).unwrap();
+            let is_ready = transport.settles(&topics.pong, Duration::from_secs(20));
+            is_over.store(true, Ordering::Relaxed);
+            is_ready
+        });
+        assert!(is_ready);
     }
 }
 
