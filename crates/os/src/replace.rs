@@ -40,9 +40,12 @@ pub fn replace_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| fs::rename(&new, path)) {
+        // On a full disk it would take the room that is left.
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
     // A path of one component has the empty parent.
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
@@ -62,6 +65,16 @@ mod tests {
         assert_eq!(fs::read(&path).expect("readable"), b"whole");
         let mode = fs::metadata(&path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode, replacement_path(&path).exists()), (0o600, false));
+    }
+
+    #[test]
+    fn a_replacement_that_fails_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("key");
+        // The last step fails: a directory is no file to replace.
+        fs::create_dir(&path).expect("in the way");
+        assert!(replace_file(&path, b"new", 0o600).is_err());
+        assert!(!replacement_path(&path).exists());
     }
 
     #[test]
