@@ -9,7 +9,7 @@ mod summary;
 mod ticks;
 
 use crate::child::{ChildProcess, TempDomain};
-use crate::output::{print_error, print_json, print_line};
+use crate::output::{print_error, print_json, print_line, standard_output};
 use crate::table::{grouped, rate, render, time};
 use actors::{PublisherFigures, SubscriberFigures};
 use control::Control;
@@ -195,7 +195,7 @@ fn print_outcome(
     file: &Path,
     arguments: &DemoArgs,
 ) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
+    let mut output = standard_output();
     let lines = grouped(arguments.lines);
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     writeln!(

@@ -1,17 +1,84 @@
 //! Standard output whose reader may have gone away: that is an error here, not a panic.
 
 use crate::printable::{printable, printable_json};
+use lanecast_os::poll::is_abandoned;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// The exit status of a run that ended well, but in which messages were lost, repeated or
 /// damaged, or did not reach their reader. 1 is an error, 2 a wrong command line.
 pub(crate) const INCOMPLETE: u8 = 3;
 
+/// Standard output whose errors say what failed.
+#[derive(Debug)]
+pub(crate) struct StandardOutput(io::Stdout);
+
+/// Standard output, for a buffer of one's own.
+pub(crate) fn standard_output() -> StandardOutput {
+    StandardOutput(io::stdout())
+}
+
+impl StandardOutput {
+    fn explained<T>(result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| match error.kind() {
+            // Not an error to tell of, and to try again.
+            io::ErrorKind::Interrupted => error,
+            kind => io::Error::new(kind, format!("cannot write to standard output: {error}")),
+        })
+    }
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::explained(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::explained(self.0.flush())
+    }
+}
+
+/// Interval of looks at the reader of standard output.
+const READER_CHECK: Duration = Duration::from_millis(100);
+
+/// A look at the reader of standard output, for commands that may print nothing for long: the
+/// reader of `lanecast sub x | head -1` has gone after the first line, and another write, which
+/// would fail, may never come.
+#[derive(Debug)]
+pub(crate) struct ReaderCheck {
+    due: Instant,
+}
+
+impl ReaderCheck {
+    pub(crate) fn new() -> Self {
+        Self { due: Instant::now() }
+    }
+
+    /// Looks, if that is due.
+    ///
+    /// # Errors
+    /// A broken pipe, as a write would find it.
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if now < self.due {
+            return Ok(());
+        }
+        self.due = now + READER_CHECK;
+        match is_abandoned(io::stdout().as_fd()) {
+            true => Err(io::ErrorKind::BrokenPipe.into()),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Prints `text` as it is.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
+    // Lines of several threads do not mix.
+    let _whole = io::stdout().lock();
+    let mut output = standard_output();
     output.write_all(text.as_bytes())?;
     output.flush()
 }

@@ -8,7 +8,7 @@ mod recording;
 mod source;
 mod streams;
 
-use crate::output::print;
+use crate::output::{ReaderCheck, print};
 use crate::printable::printable_json;
 use decode::{Decoded, SEALED, TopicNames};
 use lanecast::TopicPattern;
@@ -104,10 +104,13 @@ fn session(text: &str) -> Result<u64, String> {
 
 fn kind(text: &str) -> Result<String, String> {
     let known = lanecast_wire::net::layout::LAYOUTS.iter().map(|layout| layout.name);
-    let mut known =
-        known.map(str::to_ascii_lowercase).chain(["reset".to_owned(), SEALED.to_ascii_lowercase()]);
+    let known = known.map(str::to_ascii_lowercase);
+    let known: Vec<_> = known.chain([SEALED.to_ascii_lowercase(), "reset".to_owned()]).collect();
     let text = text.to_ascii_lowercase();
-    if known.any(|name| name == text) { Ok(text) } else { Err("not a kind of frame".into()) }
+    match known.contains(&text) {
+        true => Ok(text),
+        false => Err(format!("not a kind of frame: choose of {}", known.join(", "))),
+    }
 }
 
 /// Frames found so far, and what is printed of them.
@@ -136,11 +139,15 @@ pub(crate) fn run(arguments: &TapArgs) -> anyhow::Result<ExitCode> {
         output: String::new(),
         shown: 0,
     };
-    let stop = crate::stop::flag()?;
+    let (stop, mut reader) = (crate::stop::flag()?, ReaderCheck::new());
     let each = |packet: Option<(u64, Link, &[u8])>| match packet {
         Some((at, link, bytes)) => tap.take(at, link, bytes),
         // Nothing more has come: what was gathered is shown.
-        None => tap.flush().map(|()| true),
+        None => {
+            tap.flush()?;
+            reader.check()?;
+            Ok(true)
+        }
     };
     let read = match &arguments.file {
         Some(path) => source::read_file(path, stop, each),

@@ -1,6 +1,6 @@
 //! Looking again and again: in place on a terminal, block by block elsewhere.
 
-use crate::output::print;
+use crate::output::{ReaderCheck, print};
 use crate::printable::{cut, printable, printable_json};
 use crate::stop;
 use lanecast::parse_duration;
@@ -77,11 +77,11 @@ impl WatchArgs {
             print(&block.text)?;
             return Ok(ExitCode::SUCCESS);
         };
-        let stop = stop::flag()?;
+        let (stop, mut reader) = (stop::flag()?, ReaderCheck::new());
         let in_place = is_text && stdout().is_terminal();
         let mut next = Instant::now();
         for number in 0..self.count.unwrap_or(u64::MAX) {
-            if number > 0 && !sleep_until(next, &stop) {
+            if number > 0 && !sleep_until(next, &stop, &mut reader)? {
                 break;
             }
             // Looks that were missed are not made up for.
@@ -99,16 +99,21 @@ impl WatchArgs {
     }
 }
 
-/// Whether it slept until then; not if the user wants to end.
-fn sleep_until(then: Instant, stop: &impl Fn() -> bool) -> bool {
+/// Whether it slept until then; not if the user wants to end. Fails if the reader has gone.
+fn sleep_until(
+    then: Instant,
+    stop: &impl Fn() -> bool,
+    reader: &mut ReaderCheck,
+) -> std::io::Result<bool> {
     loop {
         let left = then.saturating_duration_since(Instant::now());
         if stop() {
-            return false;
+            return Ok(false);
         }
         if left.is_zero() {
-            return true;
+            return Ok(true);
         }
+        reader.check()?;
         std::thread::sleep(left.min(CHECK_INTERVAL));
     }
 }

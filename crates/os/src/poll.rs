@@ -85,6 +85,13 @@ impl<'fd> PollSet<'_, 'fd> {
     }
 }
 
+/// Whether the other end of `descriptor` has gone: the readers of a pipe, the peer of a connection.
+pub fn is_abandoned(descriptor: BorrowedFd<'_>) -> bool {
+    // Broken descriptors are told without being asked for.
+    let mut entries = vec![Polled { fd: descriptor.as_raw_fd(), events: 0, revents: 0 }];
+    PollSet { entries: &mut entries, descriptors: PhantomData }.wait(Some(Duration::ZERO)) > 0
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -108,6 +115,18 @@ mod tests {
             bells[2].signal();
         }
         assert_eq!(room.clear().wait(Some(Duration::from_millis(1))), 0, "only time passes");
+    }
+
+    #[test]
+    fn a_pipe_without_readers_is_abandoned() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        assert!(!is_abandoned(writer.as_fd()));
+        drop(reader);
+        assert!(is_abandoned(writer.as_fd()));
+        // Something to read, and room to write, are no reasons.
+        let bell = EventFd::new(true).unwrap();
+        assert!(!is_abandoned(bell.as_fd()));
+        assert!(!is_abandoned(std::fs::File::open("/dev/null").unwrap().as_fd()));
     }
 
     #[test]

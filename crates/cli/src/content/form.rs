@@ -3,13 +3,14 @@
 use super::fields;
 use super::grid::Grid;
 use super::kind::KindArgs;
+use crate::output::{StandardOutput, standard_output};
 use crate::printable::{printable, printable_json};
 use crate::pubsub::Frames;
 use crate::watch::terminal_size;
 use clap::ValueEnum;
 use lanecast_filter::path::Path;
 use serde_json::Value;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::SystemTime;
 
 /// Messages from which the columns of a table are made.
@@ -99,7 +100,7 @@ pub(crate) struct Printer {
     /// Items that wait until the table's columns are known.
     sample: Vec<Item>,
     grid: Option<Grid>,
-    output: BufWriter<Stdout>,
+    output: BufWriter<StandardOutput>,
 }
 
 /// A field's path, with or without the slash at its beginning.
@@ -139,7 +140,7 @@ impl FormArgs {
             stream: StreamArgs::default(),
             sample: Vec::new(),
             grid: None,
-            output: BufWriter::with_capacity(BUFFER, io::stdout()),
+            output: BufWriter::with_capacity(BUFFER, standard_output()),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::arguments::FilterArgs;
 use super::evaluator::Evaluator;
 use super::excerpt::shortened;
 use crate::content::Lines;
-use crate::output::warn;
+use crate::output::{standard_output, warn};
 use crate::printable::{printable, printable_json};
 use lanecast_filter::malformed::Malformed;
 use lanecast_filter::ternary::Ternary;
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
     let filter = arguments.filter.parse()?;
     let mut evaluator = Evaluator::new(&filter, arguments.filter.kind.kind)?;
     let mut lines = Lines::open(arguments.file.as_deref())?;
-    let mut output = BufWriter::new(io::stdout().lock());
+    let mut output = BufWriter::new(standard_output());
     let is_terminal = io::stdout().is_terminal();
     let (mut has_match, mut has_error) = (false, false);
     while let Some(line) = lines.next()? {

@@ -3,7 +3,7 @@
 use super::input::{self, Line};
 use super::join_args::JoinArgs;
 use super::report::Report;
-use crate::output::warn;
+use crate::output::{ReaderCheck, warn};
 use crate::refused_hosts::RefusedHosts;
 use crate::stop;
 use lanecast::Group;
@@ -25,6 +25,7 @@ pub(super) fn run(arguments: &JoinArgs) -> anyhow::Result<ExitCode> {
     let mut group = context.group(&arguments.group).name(arguments.name()).join()?;
     let lines = if arguments.listen { None } else { Some(input::lines()?) };
     let mut report = Report::new(arguments.json, arguments.quiet);
+    let mut reader = ReaderCheck::new();
     let (mut refused_datagrams, mut refused_frames) = (RefusedHosts::new(), RefusedHosts::new());
     while !stop() {
         let mut work = group.poll(POLL_LIMIT, |event| report.event(event));
@@ -41,6 +42,7 @@ pub(super) fn run(arguments: &JoinArgs) -> anyhow::Result<ExitCode> {
         if let Some(error) = report.failed.take() {
             return Err(error.into());
         }
+        reader.check()?;
         if report.has_left {
             warn("another member has taken this name");
             return Ok(ExitCode::from(UNANSWERED));

@@ -1,13 +1,14 @@
 //! `lanecast journal dump`.
 
 use super::arguments::JournalArgs;
+use crate::output::{ReaderCheck, standard_output};
 use crate::printable::{printable, printable_json};
 use crate::stop;
 use crate::table::utc;
 use lanecast_journal::{Reader, Record, Replay, ReplayEnd, ReplayPace, ReplayStep, Start};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     };
     let cursor = Reader::open(arguments.journal.directory())?.cursor(start)?;
     let mut replay = Replay::new(cursor, arguments.end(), arguments.pace()?);
-    let mut output = BufWriter::new(stdout().lock());
+    let (mut output, mut reader) = (BufWriter::new(standard_output()), ReaderCheck::new());
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
         match replay.step() {
@@ -86,10 +87,12 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
             }
             Ok(ReplayStep::Due(at)) => {
                 output.flush()?;
+                reader.check()?;
                 thread::sleep(at.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL));
             }
             Ok(ReplayStep::Waiting) if arguments.follow => {
                 output.flush()?;
+                reader.check()?;
                 replay.cursor().wait(CHECK_INTERVAL);
             }
             Ok(_) => break,

@@ -2,7 +2,7 @@
 //! their own, so that a quiet input does not keep Ctrl-C waiting.
 
 use super::frames::{Frames, Longest};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -34,7 +34,11 @@ pub(super) fn read(
     let input: Box<dyn Read + Send> = match path {
         Some(path) if path != Path::new("-") => {
             let opened = File::open(path);
-            Box::new(opened.with_context(|| format!("cannot open {}", path.display()))?)
+            let opened = opened.with_context(|| format!("cannot open {}", path.display()))?;
+            // A directory can be opened, and fails without its name at the first read.
+            let is_directory = opened.metadata().is_ok_and(|it| it.is_dir());
+            ensure!(!is_directory, "cannot read {}: it is a directory", path.display());
+            Box::new(opened)
         }
         _ => Box::new(io::stdin()),
     };

@@ -2,7 +2,7 @@
 
 use super::sub_args::SubArgs;
 use crate::content::{Form, Item, Printer};
-use crate::output::print_error;
+use crate::output::{ReaderCheck, print_error};
 use crate::table::{counted, rate};
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use std::time::Instant;
 pub(super) struct Received<'a> {
     arguments: &'a SubArgs,
     printer: Printer,
+    reader: ReaderCheck,
     count: u64,
     first: Option<Instant>,
     /// The last flush with new messages, and how many there were by then.
@@ -23,7 +24,8 @@ impl<'a> Received<'a> {
             false => arguments.form.printer(arguments.shared.kind, Form::Raw),
         };
         let printer = printer.with_stream(arguments.stream);
-        Self { arguments, printer, count: 0, first: None, flushed: None }
+        let reader = ReaderCheck::new();
+        Self { arguments, printer, reader, count: 0, first: None, flushed: None }
     }
 
     /// Messages until the end that --count asks for.
@@ -47,7 +49,13 @@ impl<'a> Received<'a> {
         self.first.get_or_insert_with(Instant::now);
     }
 
-    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+    /// Shows what has come, before a wait for more; fails if the reader has gone.
+    pub(super) fn show(&mut self) -> anyhow::Result<()> {
+        self.flush()?;
+        Ok(self.reader.check()?)
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
         if self.flushed.map_or(0, |(_, count)| count) < self.count {
             self.flushed = Some((Instant::now(), self.count));
         }

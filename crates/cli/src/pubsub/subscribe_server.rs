@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         let mut event = client.next(Some(Duration::ZERO))?;
         if event.is_none() {
             // Before it waits, what has come is shown.
-            received.flush()?;
+            received.show()?;
             event = client.next(Some(CHECK_INTERVAL))?;
         }
         if let Some(event) = event

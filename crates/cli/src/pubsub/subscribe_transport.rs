@@ -81,7 +81,7 @@ fn listen(
         let work = listener.poll(&mut feed)?;
         if work == 0 {
             listener.refused.tell(context);
-            listener.received.flush()?;
+            listener.received.show()?;
         }
         feed.wait(work);
     }
@@ -107,7 +107,7 @@ fn listen_to_copies(
         }
         if work == 0 {
             listener.refused.tell(context);
-            listener.received.flush()?;
+            listener.received.show()?;
         }
         feed.wait();
     }
@@ -142,7 +142,7 @@ fn listen_filtered(
         }
         if work == 0 {
             listener.refused.tell(context);
-            listener.received.flush()?;
+            listener.received.show()?;
             // At most so long: polls repeat requests that found no publisher listening.
             set.wait(Some(CHECK_INTERVAL))?;
         }

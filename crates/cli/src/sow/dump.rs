@@ -2,7 +2,7 @@
 
 use crate::content::KindArgs;
 use crate::filter::{Evaluator, parse};
-use crate::output::{print_error, warn};
+use crate::output::{print_error, standard_output, warn};
 use crate::printable::{printable, printable_json};
 use crate::table::{counted, grouped, utc};
 use lanecast_filter::message_type::SOH;
@@ -11,7 +11,7 @@ use lanecast_journal::Directory;
 use lanecast_sow::durable::{Dump, DumpedRecord};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         // As for a subscriber, a message that cannot be read matches no filter.
         dump.records.retain(|record| evaluator.truth(&record.message) == Ok(Ternary::True));
     }
-    let mut output = BufWriter::new(stdout().lock());
+    let mut output = BufWriter::new(standard_output());
     for record in &dump.records {
         let line = if arguments.json { json_line(&dump, record) } else { line(&dump, record) };
         writeln!(output, "{line}")?;

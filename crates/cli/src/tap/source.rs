@@ -64,12 +64,9 @@ pub(super) fn read_file(
         File::open(path).with_context(|| format!("cannot read {}", path.display()))?
     };
     let input = Input { file, stop: stop.clone(), reads: 0 };
-    let broken = |error: &dyn std::fmt::Debug| {
-        anyhow::anyhow!("{} is no whole pcap or pcapng file: {error:?}", path.display())
-    };
     let mut reader = match create_reader(BUFFER_BYTES, input) {
         Err(_) if stop() => return Ok(()),
-        reader => reader.map_err(|error| broken(&error))?,
+        reader => reader.map_err(|error| damage(path, &error))?,
     };
     let mut capacity = BUFFER_BYTES;
     let mut interfaces = Interfaces::default();
@@ -91,7 +88,7 @@ pub(super) fn read_file(
                 if !each(None)? {
                     return Ok(());
                 }
-                reader.refill().map_err(|error| broken(&error))?;
+                reader.refill().map_err(|error| damage(path, &error))?;
                 0
             }
             Err(PcapError::BufferTooSmall) if capacity < BUFFER_MAX => {
@@ -101,10 +98,23 @@ pub(super) fn read_file(
                 }
                 0
             }
-            Err(error) => return Err(broken(&error)),
+            Err(error) => return Err(damage(path, &error)),
         };
         reader.consume(used);
     }
+}
+
+/// What is wrong with a capture file, in words.
+fn damage<I>(path: &Path, error: &PcapError<I>) -> anyhow::Error {
+    let what = match error {
+        PcapError::ReadError => "cannot be read",
+        PcapError::Incomplete(_) | PcapError::UnexpectedEof => {
+            "is no whole pcap or pcapng file: it ends too early"
+        }
+        PcapError::HeaderNotRecognized => "is no pcap or pcapng file, as tcpdump writes them",
+        _ => "is damaged: what follows is no block of a pcap or pcapng file",
+    };
+    anyhow::anyhow!("{} {what}", path.display())
 }
 
 /// The interfaces of a capture file: how packets begin, and the unit of times.

@@ -149,6 +149,56 @@ fn a_reader_that_went_away_is_no_error_for_any_command() {
 }
 
 #[test]
+fn a_reader_that_goes_away_ends_commands_that_have_nothing_to_print() {
+    let stage = Stage::new();
+    let recorder = stage.start("record topic --to recording --count 1");
+    stage.run("pub topic --wait-subscribers 1 x").good();
+    recorder.finish().good();
+    for line in [
+        "sub topic",
+        "sub topic --filter /a=1",
+        "sub topic --failover",
+        "ls --watch 1000s",
+        "journal dump --follow recording",
+        "group join lunch --listen",
+    ] {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut command = stage.lanecast(line);
+        command.stdout(writer).stdin(std::process::Stdio::piped());
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        drop(command);
+        // Those that print something at once are past it.
+        if !line.starts_with("sub") {
+            let mut first = [0];
+            std::io::Read::read_exact(&mut reader, &mut first).unwrap();
+        }
+        drop(reader);
+        let status = wait_for(line, || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{line}");
+    }
+}
+
+#[test]
+fn an_unwritable_standard_output_is_named() {
+    let stage = Stage::new();
+    for line in ["config", "completions bash", "filter test /a=1 input", "perf jitter -j 1000"] {
+        stage.write("input", "{\"a\":1}\n");
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = stage.lanecast(line);
+        let output = command.stdout(full).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(err.contains("cannot write to standard output: No space left"), "{line}: {err}");
+    }
+}
+
+#[test]
+fn a_directory_is_no_file_of_messages() {
+    let stage = Stage::new();
+    let done = stage.run("pub topic --from-file .");
+    assert!(done.refused(1).contains("cannot read .: it is a directory"), "{}", done.err);
+}
+
+#[test]
 fn an_unwritable_standard_error_changes_no_exit_status() {
     let stage = Stage::new();
     // The first line says that there is no subscriber, the second how much was published, the last

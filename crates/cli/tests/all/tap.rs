@@ -235,7 +235,14 @@ fn filters_choose_by_kind_topic_session_and_address() {
         let shown = lines(&stage.run(&format!("tap --file all.pcap {filter}")));
         assert_eq!(shown.len(), count, "{filter}: {shown:#?}");
     }
-    stage.refuses(2, "tap", &[("--kind what", "not a kind"), ("--session x", "hexadecimal")]);
+    stage.refuses(
+        2,
+        "tap",
+        &[
+            ("--kind what", "not a kind of frame: choose of data, session, nak"),
+            ("--session x", "hexadecimal"),
+        ],
+    );
     stage.write("none.pcap", b"no capture at all");
     for file in ["none.pcap", "absent.pcap"] {
         let done = stage.run(&format!("tap --file {file}"));

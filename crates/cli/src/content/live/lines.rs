@@ -4,13 +4,13 @@ use super::arguments::WatchArgs;
 use super::change::{Change, ChangeKind, Update, read_update};
 use crate::content::fields;
 use crate::content::grid::Grid;
-use crate::output::print_error;
+use crate::output::{ReaderCheck, print_error, standard_output};
 use crate::printable::printable_json;
 use crate::stop;
 use lanecast_client::Client;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,12 +21,13 @@ pub(super) fn run(arguments: &WatchArgs, mut client: Client) -> anyhow::Result<E
     let stop = stop::flag()?;
     let mut grid = Grid::new(arguments.records.kind, &arguments.columns, std::iter::empty())?;
     let mut known = HashSet::new();
-    let mut output = BufWriter::new(stdout());
+    let (mut output, mut reader) = (BufWriter::new(standard_output()), ReaderCheck::new());
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 && !stop() {
         let mut event = client.next(Some(Duration::ZERO))?;
         if event.is_none() {
             output.flush()?;
+            reader.check()?;
             event = client.next(Some(CHECK_INTERVAL))?;
         }
         let Some(event) = event else { continue };
