@@ -2,8 +2,7 @@
 
 use crate::context::DomainArgs;
 use crate::output::{print, print_json, print_line};
-use crate::table::render;
-use lanecast::Size;
+use crate::table::{render, size};
 use lanecast_report::TextTable;
 use serde_json::json;
 use std::process::ExitCode;
@@ -45,7 +44,7 @@ pub(crate) fn run(arguments: &CleanArgs) -> anyhow::Result<ExitCode> {
         let mut table = TextTable::new(&["file", ">size", "verdict"]);
         for file in &files {
             let path = file.path.display().to_string();
-            table.row([path, Size(file.bytes).to_string(), verdict(&file.error)]);
+            table.row([path, size(file.bytes), verdict(&file.error)]);
         }
         print(&render(&table))?;
     }

@@ -18,6 +18,7 @@ mod filter;
 mod group;
 mod journal;
 mod ls;
+mod manual;
 mod output;
 mod perf;
 mod printable;
@@ -40,7 +41,6 @@ mod tap;
 mod top;
 mod watch;
 
-use anyhow::Context as _;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -150,7 +150,7 @@ enum Command {
     },
     /// Write the pages of the manual, one for each command, for `man ./lanecast-query.1`
     Man {
-        /// The directory that they are written into
+        /// The directory that they are written into; made if it does not exist
         #[arg(value_name = "DIRECTORY")]
         directory: std::path::PathBuf,
     },
@@ -222,8 +222,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { directory } => {
-            let written = clap_mangen::generate_to(Arguments::command(), &directory);
-            written.with_context(|| format!("cannot write into {}", directory.display()))?;
+            manual::write(Arguments::command(), &directory)?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -243,6 +242,21 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// The options of `perf sub` about delivery alone stand under the heading of transports.
+    #[test]
+    fn options_of_measurements_stand_under_no_heading_of_others() {
+        let all = Arguments::command();
+        let perf = all.find_subcommand("perf").expect("a command");
+        for command in perf.get_subcommands() {
+            for option in command.get_arguments() {
+                let heading = option.get_help_heading();
+                let is_of_delivery = ["order", "give_up_after"].contains(&option.get_id().as_str());
+                let expected = is_of_delivery.then_some("Transports");
+                assert_eq!(heading, expected, "{} {}", command.get_name(), option.get_id());
+            }
+        }
     }
 
     /// A command's own options stand under no heading, those of the connection under the server's:

@@ -6,6 +6,7 @@ use crate::context::DomainArgs;
 use crate::descriptors;
 use crate::output::{print_error, print_line};
 use crate::stop;
+use crate::table::counted;
 use anyhow::{Context, ensure};
 use lanecast::parse_duration;
 use lanecast_base::Agent;
@@ -107,8 +108,10 @@ pub(crate) fn run(arguments: &ResolveArgs) -> anyhow::Result<ExitCode> {
     }
     let counters = daemon.counters();
     print_error(&format!(
-        "resolver ended: {} clients, {} topics registered, {} facts told",
-        counters.connected, counters.registered, counters.sent
+        "resolver ended: {}, {} registered, {} told",
+        counted(counters.connected, "client"),
+        counted(counters.registered, "topic"),
+        counted(counters.sent, "fact")
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ mod which;
 
 use crate::context::WayArgs;
 use crate::output::{print, print_json, warn};
+use crate::table::counted;
 use anyhow::Context as _;
 use lanecast::persistence::STORE_VERSION;
 use lanecast::{StoreServer, parse_duration};
@@ -111,8 +112,8 @@ fn serve(arguments: &StoreArgs) -> anyhow::Result<ExitCode> {
         warn(&format!("store deregister has no permission until the next start: no key: {error}"));
     }
     if !arguments.quiet && !arguments.json {
-        let kept = store.streams().count();
-        print(&format!("store {} in {}, {kept} streams\n", store.name(), directory.display()))?;
+        let kept = counted(store.streams().count() as u64, "stream");
+        print(&format!("store {} in {}, {kept}\n", store.name(), directory.display()))?;
     }
     let (mut printed, mut report_at, mut is_full) = (Vec::new(), Instant::now(), false);
     let mut other_version = None;

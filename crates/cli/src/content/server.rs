@@ -73,7 +73,7 @@ pub(crate) struct ServerArgs {
     /// The content server [without a value: that of LANECAST_SERVER, or 127.0.0.1:9007];
     /// tcps://HOST:PORT is one that is only to be spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
-    #[arg(env = VARIABLE, value_parser = ServerAddress::from_str)]
+    #[arg(env = VARIABLE, value_parser = address)]
     server: Option<Option<ServerAddress>>,
 
     /// The client's name; two connected clients cannot share one
@@ -99,6 +99,13 @@ pub(crate) struct ServerArgs {
     /// The certificate's key, which only the file's owner can read
     #[arg(long, value_name = "FILE", requires = "certificate")]
     certificate_key: Option<PathBuf>,
+}
+
+/// The value of `--server`, which a message behind the option is taken for.
+fn address(text: &str) -> Result<ServerAddress, String> {
+    ServerAddress::from_str(text).map_err(|error| {
+        format!("{error}; without a value --server stands last, behind the topic and messages")
+    })
 }
 
 impl ServerArgs {

@@ -66,9 +66,6 @@ pub(crate) struct SubArgs {
     once: bool,
 
     #[command(flatten)]
-    delivery: DeliveryArgs,
-
-    #[command(flatten)]
     um: UmArgs,
 
     /// Print the result as one JSON object, and nothing else
@@ -83,6 +80,10 @@ pub(crate) struct SubArgs {
 
     #[command(flatten)]
     pub(crate) context: ContextArgs,
+
+    // Last: options that follow it would stand under its heading.
+    #[command(flatten)]
+    delivery: DeliveryArgs,
 }
 
 impl SubArgs {

@@ -77,7 +77,7 @@ fn it_says_where_it_listens_counts_and_ends_in_order() {
         daemon.signal(signal);
         let done = daemon.finish();
         assert_eq!(done.good().lines().count(), 1);
-        assert!(done.err.contains("resolver ended: 1 clients, 0 topics"), "{}", done.err);
+        assert!(done.err.contains("resolver ended: 1 client, 0 topics"), "{}", done.err);
         assert_eq!(stage.run("stat").good(), "no process has counters here\n");
     }
 }
