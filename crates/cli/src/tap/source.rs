@@ -104,7 +104,7 @@ pub(super) fn read_file(
     }
 }
 
-/// What is wrong with a capture file, in words.
+/// Fault of a capture file, in words.
 fn damage<I>(path: &Path, error: &PcapError<I>) -> anyhow::Error {
     let what = match error {
         PcapError::ReadError => "cannot be read",
