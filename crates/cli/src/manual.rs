@@ -13,7 +13,7 @@ const NOTES: &str = ".SH EXTRA\n";
 /// does not exist.
 pub(crate) fn write(command: Command, directory: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+        .with_context(|| format!("cannot write into {}", directory.display()))?;
     let mut command = command.disable_help_subcommand(true);
     command.build();
     write_all(&command, directory)
