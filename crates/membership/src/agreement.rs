@@ -191,12 +191,21 @@ impl Agreement {
     pub(crate) fn on_suspect(
         &mut self,
         now: Nanos,
-        member: MemberId,
-        why: Option<Departure>,
+        from: MemberId,
+        (member, why): (MemberId, Option<Departure>),
         out: &mut impl Outlet,
     ) {
+        let view = &self.rounds.current.view;
+        let is_stranger = !view.contains(member);
+        let is_ours = view.contains(from) || self.rounds.is_led_by(from);
         if member == self.me.id {
             self.next_heartbeat = now;
+        } else if why == Some(Departure::Unresponsive) && (is_stranger || !is_ours) {
+            // The rounds of others say nothing about this view. A stranger that leads a round which
+            // this member takes part in has come nearer than its accuser knows.
+            if is_ours && is_stranger && !self.rounds.is_led_by(member) {
+                self.liveness.leave_alone(now, member);
+            }
         } else if self.liveness.accuse(now, &self.rounds.current.view, member, why)
             && self.rounds.current.is_shown
             && let Some(peer) = self.liveness.peers.get_mut(member)

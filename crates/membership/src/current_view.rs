@@ -68,12 +68,16 @@ impl CurrentView {
         if !peer.depart(call.now, why) {
             return;
         }
-        if self.view.contains(id) {
+        let is_member = self.view.contains(id);
+        if is_member {
             call.delivery.peer_gone(id);
             if why != Departure::Left && self.is_shown && peer.tell(call.now) {
                 let info = peer.info.clone();
                 call.out.event(Event::Suspected(&info, why));
             }
+        }
+        // A stranger that does not answer is left alone by all of the view.
+        if is_member || why == Departure::Unresponsive {
             let (member, reason) = (id.0, why.number());
             sender.broadcast(&GroupFrame::Suspect { member, reason }, call.out);
         }

@@ -203,6 +203,14 @@ impl Liveness {
         peer.map(|peer| peer.suspected = Some(now)).is_some()
     }
 
+    /// A stranger did not answer in a round of another member of the view. All of them leave it
+    /// alone, or one after the other would hold up the group for it.
+    pub(crate) fn leave_alone(&mut self, now: Nanos, id: MemberId) {
+        if let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.is_live()) {
+            peer.depart(now, Departure::Unresponsive);
+        }
+    }
+
     /// Suspects members that are silent, and gives up those that do not refute it with a heartbeat.
     pub(crate) fn listen(&mut self, now: Nanos, view: &View) -> Silence {
         let quiet = QUIET_BEATS * self.heartbeat;

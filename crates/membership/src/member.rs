@@ -156,7 +156,7 @@ impl Member {
             }
             GroupFrame::Suspect { member, reason } => {
                 let why = Departure::from_number(reason);
-                agreement.on_suspect(now, MemberId(member), why, out);
+                agreement.on_suspect(now, from, (MemberId(member), why), out);
             }
             GroupFrame::Leave { all_leave } => agreement.on_leave(from, epoch, all_leave),
             round => {
@@ -347,6 +347,9 @@ fn on_round(
         }
         GroupFrame::Ready { ballot } => rounds.on_ready(call, from, ballot.into()),
         GroupFrame::Install { view, .. } => rounds.on_install(call, from, view.into()),
+        GroupFrame::Refuse { ballot, .. } if leads(from, ballot) => {
+            rounds.on_given_up(ballot.into());
+        }
         GroupFrame::Refuse { ballot, promised, epoch } => {
             rounds.on_refuse(call.now, ballot.into(), promised.into(), epoch);
         }

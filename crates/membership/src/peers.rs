@@ -9,9 +9,14 @@ use std::collections::BTreeSet;
 
 /// The most peers that are remembered, departed ones included.
 const PEERS_MAX: usize = 4_096;
-/// A peer that does not answer in rounds is left alone for a round's time at first, and for at most
-/// so many.
-const BAN_ROUNDS_MAX: Nanos = 4;
+/// A peer that does not answer in rounds is left alone for a round's time at first, and for twice
+/// as long each time, so many times.
+const BAN_DOUBLINGS_MAX: u32 = 6;
+/// The same for a peer that has been in a view with this member, until it has failed more often: it
+/// may be back at any time.
+const BAN_DOUBLINGS_KNOWN: u32 = 2;
+/// Further doublings that a peer is spared that has been in a view with this member.
+const SPARED_KNOWN: u32 = 6;
 /// Time for which frames of a member that is gone may still arrive by a detour.
 pub(crate) const DETOUR: Nanos = 500_000_000;
 
@@ -44,6 +49,8 @@ pub(crate) struct Peer {
     pub(crate) passed_over: Nanos,
     /// Rounds that it did not answer, since the last one that it did.
     failures: u32,
+    /// It has been in a view with this member.
+    was_in_view: bool,
 }
 
 impl Peer {
@@ -111,16 +118,20 @@ impl Peer {
         was_live
     }
 
+    /// Rounds for which it is left alone since it did not answer the last one.
+    fn ban_rounds(&self) -> Nanos {
+        let all = self.failures.saturating_sub(1);
+        let few = all.min(BAN_DOUBLINGS_KNOWN).max(all.saturating_sub(SPARED_KNOWN));
+        1 << if self.was_in_view { few } else { all }.min(BAN_DOUBLINGS_MAX)
+    }
+
     /// A heartbeat arrived: a peer that was taken for gone may be back.
     fn revive(&mut self, now: Nanos, round: Nanos) {
         let is_back = match self.departure {
             None | Some((Departure::Left, _)) => false,
             Some((Departure::Silent, _)) => true,
             Some((Departure::Crashed | Departure::Replaced, since)) => now >= since + DETOUR,
-            Some((Departure::Unresponsive, since)) => {
-                let rounds = 1 << self.failures.saturating_sub(1).min(8);
-                now >= since + round * BAN_ROUNDS_MAX.min(rounds)
-            }
+            Some((Departure::Unresponsive, since)) => now >= since + round * self.ban_rounds(),
         };
         if is_back {
             self.departure = None;
@@ -225,6 +236,7 @@ impl Peers {
                     told: None,
                     passed_over: 0,
                     failures: 0,
+                    was_in_view: false,
                 };
                 self.all.insert(at, peer);
                 !is_barred
@@ -237,6 +249,7 @@ impl Peers {
         self.hear(now, info.clone(), (view, MemberState::Member), false);
         if let Some(peer) = self.get_mut(info.id) {
             peer.failures = 0;
+            peer.was_in_view = true;
             // Guesses of this member's own count no more than the agreement, which has one member
             // of each name; a crash is no guess.
             let is_definite = |&(why, _): &_| matches!(why, Departure::Crashed | Departure::Left);

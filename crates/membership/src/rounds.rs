@@ -459,6 +459,23 @@ impl Rounds {
         self.hold_off = now + pause + self.settings.gather;
     }
 
+    /// Tells the participants of this member's round that no other one follows: they need not wait
+    /// for its end.
+    fn give_up(&mut self, ballot: Ballot, out: &mut impl Outlet) {
+        let (entry, promised, epoch) = (ballot.into(), self.promised.into(), self.ready_epoch());
+        self.sender.broadcast(&GroupFrame::Refuse { ballot: entry, promised, epoch }, out);
+    }
+
+    /// The leader of a round has given it up.
+    pub(crate) fn on_given_up(&mut self, ballot: Ballot) {
+        self.participation.take_if(|participation| participation.ballot == ballot);
+    }
+
+    /// Whether this member takes part in a round of that leader.
+    pub(crate) fn is_led_by(&self, leader: MemberId) -> bool {
+        self.participation.as_ref().is_some_and(|round| round.ballot.leader == leader)
+    }
+
     /// Gives up a round whose leader is gone or silent.
     pub(crate) fn follow(&mut self, call: &mut Call<'_, impl Outlet>) {
         self.fetch(call);
@@ -506,10 +523,13 @@ impl Rounds {
             one.info.id != self.me.id && peer.is_none_or(|peer| !peer.is_live())
         };
         if is_late || lead.participants().any(is_gone) {
+            let ballot = lead.ballot;
             self.lead = None;
             self.participation = None;
             if self.is_needed(call.liveness) && !call.liveness.has_successor(call.now) {
                 self.begin(call);
+            } else {
+                self.give_up(ballot, call.out);
             }
         } else if call.now >= lead.resend_at {
             lead.missing().filter(|id| *id != self.me.id).for_each(|id| call.out.probe(id));
@@ -547,9 +567,7 @@ impl Rounds {
         }
         if !self.is_needed(call.liveness) {
             self.needed_since = None;
-            if std::mem::take(&mut self.is_held) {
-                call.delivery.resume(call.now, call.out);
-            }
+            self.resume(call);
             return;
         }
         let since = *self.needed_since.get_or_insert(call.now);
@@ -559,9 +577,22 @@ impl Rounds {
             if call.now >= (since + self.settings.gather).max(self.hold_off) {
                 self.begin(call);
             }
-        } else if call.now >= since + 2 * self.settings.round_timeout {
+            return;
+        }
+        // Another is to begin, sooner or later: messages need not wait for that.
+        if self.ready.is_none() {
+            self.resume(call);
+        }
+        if call.now >= since + 2 * self.settings.round_timeout {
             self.needed_since = Some(call.now);
             call.liveness.pass_over(leader, call.now + 8 * self.settings.round_timeout);
+        }
+    }
+
+    /// The round is over, and the view as before: messages go on.
+    fn resume(&mut self, call: &mut Call<'_, impl Outlet>) {
+        if std::mem::take(&mut self.is_held) {
+            call.delivery.resume(call.now, call.out);
         }
     }
 

@@ -7,4 +7,5 @@ mod namesakes;
 mod room;
 mod rounds;
 mod silence;
+mod unheard;
 mod world;
