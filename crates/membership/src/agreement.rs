@@ -271,12 +271,12 @@ impl Agreement {
         if self.stage == Stage::Left {
             return;
         }
+        let may_lead = !self.is_leaving() && !self.liveness.has_successor(now);
         let (rounds, mut call) = self.rounds(now, delivery, out);
         rounds.follow(&mut call);
-        rounds.drive(&mut call);
+        rounds.drive(&mut call, may_lead);
         self.seek_or_leave(now, delivery, out);
         if self.stage != Stage::Left {
-            let may_lead = !self.is_leaving() && !self.liveness.has_successor(now);
             let (rounds, mut call) = self.rounds(now, delivery, out);
             rounds.consider(&mut call, may_lead);
         }

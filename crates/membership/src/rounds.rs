@@ -499,8 +499,9 @@ impl Rounds {
         }
     }
 
-    /// Repeats a leader's frames, and goes on without those that don't answer.
-    pub(crate) fn drive(&mut self, call: &mut Call<'_, impl Outlet>) {
+    /// Repeats a leader's frames, and goes on without those that don't answer: in another round, if
+    /// this member may lead one.
+    pub(crate) fn drive(&mut self, call: &mut Call<'_, impl Outlet>, may_lead: bool) {
         let is_late = self.is_late(call);
         if is_late && self.lead.as_ref().is_some_and(|lead| lead.missing().eq([self.me.id])) {
             // All others are ready. One of them leads next, without this member if need be.
@@ -526,7 +527,7 @@ impl Rounds {
             let ballot = lead.ballot;
             self.lead = None;
             self.participation = None;
-            if self.is_needed(call.liveness) && !call.liveness.has_successor(call.now) {
+            if may_lead && self.is_needed(call.liveness) {
                 self.begin(call);
             } else {
                 self.give_up(ballot, call.out);

@@ -137,6 +137,29 @@ fn a_leaver_without_a_stream_of_another_is_told_that_all_leave() {
 }
 
 #[test]
+fn a_leader_that_leaves_begins_no_other_round() {
+    let mut world = World::group(4);
+    let (leader, follower) = (world.coordinator(0), followers(&world)[0]);
+    let prepares = |world: &World| {
+        world.processes[leader].sent.get(&(GroupKind::Prepare as u8)).copied().unwrap_or_default()
+    };
+    let before = prepares(&world);
+    world.start();
+    assert!(world.run_until(world.now + SECOND, |world| prepares(world) > before));
+    let start = world.now;
+    leave(&mut world, leader);
+    let before = prepares(&world);
+    // The round fails: another member is to lead the next one.
+    world.end(follower);
+    let time = time_to_leave(&mut world, leader, start);
+    assert_eq!(prepares(&world), before, "it leads again");
+    assert!(time < 100 * MILLISECOND, "{time} ns");
+    assert!(world.processes[leader].member.was_agreed());
+    world.settle(SECOND);
+    world.check();
+}
+
+#[test]
 fn a_leaver_that_was_not_run_does_not_give_the_others_up() {
     let mut world = World::group(2);
     world.ends_are_told = false;
