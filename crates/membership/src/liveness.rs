@@ -300,7 +300,7 @@ impl Liveness {
         let is_gone = |member: &MemberInfo| {
             let peer = self.peers.get(member.id);
             member.id != self.me.id
-                && peer.is_none_or(|peer| !peer.is_staying() || self.is_stranger(view, peer))
+                && peer.is_none_or(|peer| !peer.is_staying() || !is_member(view, peer))
         };
         view.members.iter().any(is_gone) || self.strangers(view).next().is_some()
     }
@@ -322,16 +322,19 @@ impl Liveness {
 
     /// Whether a peer could be in the next view and is not in this one.
     fn is_stranger(&self, view: &View, peer: &Peer) -> bool {
-        let is_outside = !is_member(view, peer);
-        // Members of a coordinator that does not answer this member are left to it: two leaders
-        // that take the others from one another would go on for ever. Members of a coordinator that
-        // was not heard yet wait for it: a round without it would leave it out.
+        peer.is_staying() && !is_member(view, peer) && !self.is_taken(peer)
+    }
+
+    /// Whether a peer is in the view of a coordinator that this member does not hear, or that does
+    /// not answer it. Such peers are left to their coordinator: two leaders that take the others
+    /// from one another would go on for ever, and a round without one that was not heard yet would
+    /// leave it out.
+    fn is_taken(&self, peer: &Peer) -> bool {
         let coordinator = peer.view.coordinator;
-        let is_taken = || match self.peers.get(coordinator) {
-            Some(one) => one.is_banned() && one.view == peer.view,
-            None => coordinator != peer.info.id && coordinator != self.me.id,
-        };
-        peer.is_staying() && is_outside && !is_taken()
+        match self.peers.get(coordinator) {
+            Some(one) => !one.is_heard() && one.view.epoch <= peer.view.epoch,
+            None => coordinator != self.me.id,
+        }
     }
 
     /// The member that should lead the next round, as far as this one knows. `own`: whether this
@@ -344,7 +347,7 @@ impl Liveness {
             }
             let peer = self.peers.get(member.id);
             peer.is_some_and(|peer| {
-                peer.is_staying() && !self.is_stranger(view, peer) && now >= peer.passed_over
+                peer.is_staying() && is_member(view, peer) && now >= peer.passed_over
             })
         };
         let mine = view.members.iter().find(can_lead).map(|member| (is_seeking, member.id));
@@ -394,8 +397,8 @@ impl Liveness {
     pub(crate) fn participants(&self, view: &View) -> Vec<Participant> {
         let live = || self.peers.iter().filter(|peer| peer.is_live());
         let mut peers: Vec<&Peer> = live().filter(|peer| is_member(view, peer)).collect();
-        let is_staying_outside = |peer: &&Peer| !is_member(view, peer) && peer.is_staying();
-        let mut others: Vec<&Peer> = live().filter(is_staying_outside).collect();
+        let is_stranger = |peer: &&Peer| self.is_stranger(view, peer);
+        let mut others: Vec<&Peer> = live().filter(is_stranger).collect();
         // Established views before members that seek one.
         others.sort_by_key(|peer| (peer.view.epoch == 0, peer.view));
         for others in others.chunk_by(|one, other| one.view == other.view) {

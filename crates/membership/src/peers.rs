@@ -49,7 +49,7 @@ pub(crate) struct Peer {
     pub(crate) passed_over: Nanos,
     /// Rounds that it did not answer, since the last one that it did.
     failures: u32,
-    /// It has been in a view with this member.
+    /// Whether it has been in a view with this member.
     was_in_view: bool,
 }
 
@@ -93,9 +93,14 @@ impl Peer {
         is_news
     }
 
-    /// Whether it is left alone for now, as it does not answer in rounds.
-    pub(crate) fn is_banned(&self) -> bool {
-        matches!(self.departure, Some((Departure::Unresponsive, _)))
+    /// Whether it has been heard, and is not taken for silent, crashed or unresponsive. Others may
+    /// hear one that this member does not. One that left or was replaced leads no others any more.
+    pub(crate) fn is_heard(&self) -> bool {
+        let is_lost = match self.departure {
+            Some((why, _)) => !matches!(why, Departure::Left | Departure::Replaced),
+            None => false,
+        };
+        self.has_spoken && !is_lost
     }
 
     /// Whether it can be in the next view.
