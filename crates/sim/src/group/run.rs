@@ -110,6 +110,14 @@ pub fn run_namesakes(seed: u64) -> Result<GroupOutcome, Box<GroupFailure>> {
     run_scenario(GroupScenario::namesakes(seed), Tamper::None)
 }
 
+/// Runs the scenario of `seed` in which directions between processes are missing for a while.
+///
+/// # Errors
+/// The violation, with the scenario and the latest events.
+pub fn run_missing_links(seed: u64) -> Result<GroupOutcome, Box<GroupFailure>> {
+    run_scenario(GroupScenario::missing_links(seed), Tamper::None)
+}
+
 /// Runs a scenario, with a defect put in on purpose.
 ///
 /// # Errors

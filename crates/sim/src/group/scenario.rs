@@ -103,12 +103,36 @@ impl GroupScenario {
         scenario
     }
 
+    /// Draws a harsh scenario in which, besides, directions between processes are missing for a
+    /// while, many of them from the start: links appear late, or break one way.
+    pub fn missing_links(seed: u64) -> Self {
+        let mut scenario = Self::harsh(seed);
+        let mut rng = SimRng::new(seed ^ 0x6c69_6e6b);
+        let (count, span) = (scenario.places.len(), scenario.healed);
+        scenario.healed = span * rng.within(1..=4);
+        for _ in 0..rng.within(1..=2) {
+            let from = if rng.percent(50) { 0 } else { rng.up_to(scenario.healed) };
+            let until = (from + rng.spread(100 * MILLISECOND..=20 * SECOND)).min(scenario.healed);
+            for (one, other) in draw_directions(&mut rng, count) {
+                scenario.faults.push((from, GroupFault::Cut(one, other)));
+                scenario.faults.push((until, GroupFault::Mend(one, other)));
+            }
+        }
+        scenario.faults.sort_by_key(|(at, _)| *at);
+        scenario
+    }
+
+    /// Draws a scenario in which members may be missing.
+    fn harsh(seed: u64) -> Self {
+        let drawn = (0..).map(|more: u64| Self::draw(seed ^ more << 48));
+        let harsh = drawn.into_iter().find(|scenario| !scenario.is_gentle);
+        Self { seed, ..harsh.expect("most are") }
+    }
+
     /// Draws a scenario of members that restart by clocks that go back, stand still or are ahead,
     /// at times with two that live under one name.
     pub fn namesakes(seed: u64) -> Self {
-        let drawn = (0..).map(|more: u64| Self::draw(seed ^ more << 48));
-        let harsh = drawn.into_iter().find(|scenario| !scenario.is_gentle);
-        let mut scenario = Self { seed, ..harsh.expect("most are") };
+        let mut scenario = Self::harsh(seed);
         let mut rng = SimRng::new(seed ^ 0x6e61_6d65);
         let (count, span) = (scenario.places.len(), scenario.healed);
         for place in &mut scenario.places {
@@ -308,6 +332,24 @@ impl GroupScenario {
             }
         }
         self.faults.sort_by_key(|(at, _)| *at);
+    }
+}
+
+/// Directions that are missing together: one process hears no other, or is heard by none, or two do
+/// not hear each other, or any.
+fn draw_directions(rng: &mut SimRng, count: usize) -> Vec<(usize, usize)> {
+    let who = rng.within(0..=count as u64 - 1) as usize;
+    let other = (who + rng.within(1..=count as u64 - 1) as usize) % count;
+    let others = (0..count).filter(|&other| other != who);
+    match rng.within(0..=4) {
+        0..=1 => others.map(|other| (other, who)).collect(),
+        2 => others.map(|other| (who, other)).collect(),
+        3 => vec![(who, other), (other, who)],
+        _ => {
+            let odds = rng.within(10..=60) as u32;
+            let all = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+            all.filter(|(from, to)| from != to && rng.percent(odds)).collect()
+        }
     }
 }
 

@@ -34,6 +34,7 @@ fn groups_keep_every_promise_for_long() {
         let end = seeds.end.min(first + SLICE as u64);
         total.add(&run_all(first..end, run::run, GroupOutcome::add));
         total.add(&run_all(first..end, run::run_namesakes, GroupOutcome::add));
+        total.add(&run_all(first..end, run::run_missing_links, GroupOutcome::add));
         // Not `println!`, which the test harness shows only for failures.
         _ = writeln!(
             std::io::stderr(),
@@ -54,6 +55,14 @@ fn of_members_with_one_name_one_stays_whatever_its_clock() {
     if all {
         assert!(total.early > 300 && total.replaced > 100, "{total:?}");
     }
+}
+
+/// Views stay agreed on while members do not hear each other, and soon after the links are there
+/// all come together.
+#[test]
+fn members_whose_links_are_late_or_break_one_way_come_together() {
+    let total = run_all(seeds(0..1_000), run::run_missing_links, GroupOutcome::add);
+    println!("{total:?}");
 }
 
 #[test]
