@@ -26,6 +26,7 @@ mod member;
 mod outlet;
 mod participation;
 mod peers;
+mod ready_view;
 mod rounds;
 mod settings;
 mod view;

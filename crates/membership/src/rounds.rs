@@ -21,6 +21,7 @@ use crate::liveness::Liveness;
 use crate::outlet::Outlet;
 use crate::participation::{NextView, Participation};
 use crate::peers::Peer;
+use crate::ready_view::ReadyView;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
 use lanecast_wire::group::GroupFrame;
@@ -41,9 +42,7 @@ pub(crate) struct Rounds {
     /// The highest epoch that was heard of.
     pub(crate) highest_epoch: u64,
     /// The view that this member is ready for.
-    ready: Option<NextView>,
-    /// The highest epoch of a view that this member was ready for and has gone beyond.
-    given_up_epoch: u64,
+    ready: ReadyView,
     participation: Option<Participation>,
     lead: Option<Lead>,
     is_held: bool,
@@ -63,8 +62,7 @@ impl Rounds {
             me,
             promised: Ballot::NONE,
             highest_epoch: 0,
-            ready: None,
-            given_up_epoch: 0,
+            ready: ReadyView::default(),
             participation: None,
             lead: None,
             is_held: false,
@@ -77,12 +75,12 @@ impl Rounds {
 
     /// Whether this member takes part in a round, or may soon be in another view.
     pub(crate) const fn is_changing(&self) -> bool {
-        self.participation.is_some() || self.ready.is_some()
+        self.participation.is_some() || self.ready.next.is_some()
     }
 
     /// Ends all rounds, as this member does.
     pub(crate) fn stop(&mut self) {
-        (self.lead, self.participation, self.ready) = (None, None, None);
+        (self.lead, self.participation, self.ready.next) = (None, None, None);
     }
 
     /// This member was not run for so long: nor were its deadlines.
@@ -176,7 +174,7 @@ impl Rounds {
             return;
         };
         participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
-        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+        if self.ready.is_of(ballot) {
             self.answer_ready(call, ballot);
         } else if participation.cut.is_none() {
             self.answer_flushed(call, ballot);
@@ -207,18 +205,16 @@ impl Rounds {
 
     /// The highest epoch that this member is or was ready for.
     pub(crate) fn ready_epoch(&self) -> u64 {
-        let ready = self.ready.as_ref().map_or(0, |ready| ready.view.id.epoch);
-        ready.max(self.given_up_epoch).max(self.current.view.id.epoch)
+        self.ready.epoch().max(self.current.view.id.epoch)
     }
 
     /// The view that this member is ready for and will be in.
     pub(crate) fn next_view(&self) -> Option<&View> {
-        let view = self.ready.as_ref().map(|ready| &ready.view);
-        view.filter(|view| view.contains(self.me.id))
+        self.ready.with(self.me.id)
     }
 
     fn answer_flushed(&mut self, call: &mut Call<'_, impl Outlet>, ballot: Ballot) {
-        let ready = self.ready.as_ref();
+        let ready = self.ready.next.as_ref();
         let answer = Answer {
             view: self.current.view.id,
             rank: self.current.view.rank(self.me.id).unwrap_or_default(),
@@ -253,7 +249,7 @@ impl Rounds {
             return;
         };
         participation.deadline = call.now + 3 * self.settings.round_timeout / 2;
-        if self.ready.as_ref().is_some_and(|ready| ready.ballot == ballot) {
+        if self.ready.is_of(ballot) {
             self.answer_ready(call, ballot);
             return;
         }
@@ -265,9 +261,7 @@ impl Rounds {
             self.highest_epoch = self.highest_epoch.max(next.view.id.epoch);
             // The leader knows of no member that has installed the view of before, and goes beyond
             // its end of the streams. One that has may still come: it is a stranger then.
-            if let Some(ready) = self.ready.take() {
-                self.given_up_epoch = ready.view.id.epoch;
-            }
+            self.ready.give_up();
             call.delivery.pursue(call.now, &next.targets, &next.holders, call.out);
             participation.cut = Some(next);
         }
@@ -289,7 +283,7 @@ impl Rounds {
         let is_there = |next: &mut NextView| call.delivery.has_reached(&next.targets);
         if let Some(next) = participation.cut.take_if(is_there) {
             let ballot = participation.ballot;
-            self.ready = Some(next);
+            self.ready.next = Some(next);
             self.answer_ready(call, ballot);
         }
     }
@@ -317,7 +311,9 @@ impl Rounds {
         from: MemberId,
         view: ViewId,
     ) {
-        let Some(ready) = self.ready.as_ref().filter(|ready| ready.view.id == view) else { return };
+        let Some(ready) = self.ready.next.as_ref().filter(|ready| ready.view.id == view) else {
+            return;
+        };
         // In a later round, its leader decides what comes first: it counts on what it was told.
         let is_in_order = self.participation.as_ref().is_none_or(|participation| {
             participation.ballot == ready.ballot || participation.ballot.leader == from
@@ -329,7 +325,7 @@ impl Rounds {
 
     /// Installs the view that this member is ready for.
     fn install(&mut self, call: &mut Call<'_, impl Outlet>) {
-        let Some(next) = self.ready.take() else { return };
+        let Some(next) = self.ready.next.take() else { return };
         (self.participation, self.is_held, self.needed_since) = (None, false, None);
         self.lead = None;
         self.current.install(call, next);
@@ -338,7 +334,7 @@ impl Rounds {
 
     /// This member leaves: if the next view is ready without it, the last messages are delivered.
     pub(crate) fn install_last(&mut self, call: &mut Call<'_, impl Outlet>) {
-        if self.ready.as_ref().is_some_and(|ready| !ready.view.contains(self.me.id)) {
+        if self.ready.next.as_ref().is_some_and(|ready| !ready.view.contains(self.me.id)) {
             self.install(call);
         }
     }
@@ -349,8 +345,8 @@ impl Rounds {
         self.highest_epoch = epoch;
         let ballot = Ballot { round: self.promised.round + 1, leader: self.me.id };
         self.promised = ballot;
-        self.ready =
-            Some(NextView::alone(self.me.clone(), epoch, ballot, call.delivery.next_sequence()));
+        let first = call.delivery.next_sequence();
+        self.ready.next = Some(NextView::alone(self.me.clone(), epoch, ballot, first));
         self.install(call);
     }
 
@@ -581,7 +577,7 @@ impl Rounds {
             return;
         }
         // Another is to begin, sooner or later: messages need not wait for that.
-        if self.ready.is_none() {
+        if self.ready.next.is_none() {
             self.resume(call);
         }
         if call.now >= since + 2 * self.settings.round_timeout {
@@ -598,6 +594,6 @@ impl Rounds {
     }
 
     fn is_needed(&self, liveness: &Liveness) -> bool {
-        self.ready.is_some() || liveness.is_change_needed(&self.current.view)
+        self.ready.next.is_some() || liveness.is_change_needed(&self.current.view)
     }
 }
