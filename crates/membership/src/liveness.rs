@@ -7,7 +7,7 @@ use crate::lead::Participant;
 use crate::peers::{DETOUR, Peer, Peers};
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
-use lanecast_wire::group::views::MemberState;
+use lanecast_wire::group::views::{MemberState, ParticipantEntry};
 
 /// Shortest pause in which a member was not run that counts as one.
 const PAUSE: Nanos = 250_000_000;
@@ -413,6 +413,21 @@ impl Liveness {
         };
         let own = Participant::new(self.me.clone(), view.id, false);
         std::iter::once(own).chain(peers.into_iter().map(participant)).collect()
+    }
+
+    /// Whether a leader from outside, which does not know this member's view yet, would take this
+    /// member away from others that are in it. It will hear of the view, and of the others.
+    pub(crate) fn would_part(
+        &self,
+        view: &View,
+        leader: MemberId,
+        participants: &[ParticipantEntry],
+    ) -> bool {
+        let entry = |id: MemberId| participants.iter().find(|one| one.id.get() == id.0);
+        let is_known = entry(self.me.id).is_some_and(|own| ViewId::from(own.view) == view.id);
+        let stays = |id| self.peers.get(id).is_some_and(Peer::is_staying);
+        let is_left_behind = |member: &MemberInfo| stays(member.id) && entry(member.id).is_none();
+        !is_known && !view.contains(leader) && view.members.iter().any(is_left_behind)
     }
 
     /// Time of the next silence that is too long, and the time from which it is judged.

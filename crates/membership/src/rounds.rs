@@ -20,7 +20,6 @@ use crate::lead::{Answer, Lead, Participant, Resolution};
 use crate::liveness::Liveness;
 use crate::outlet::Outlet;
 use crate::participation::{NextView, Participation};
-use crate::peers::Peer;
 use crate::ready_view::ReadyView;
 use crate::settings::GroupSettings;
 use crate::view::{MemberId, MemberInfo, View, ViewId};
@@ -149,7 +148,8 @@ impl Rounds {
             }
             return;
         }
-        if ballot > self.promised && self.would_part(call.liveness, ballot.leader, participants) {
+        let view = &self.current.view;
+        if ballot > self.promised && call.liveness.would_part(view, ballot.leader, participants) {
             self.is_view_unknown = true;
             self.refuse(ballot, call.out);
             return;
@@ -179,22 +179,6 @@ impl Rounds {
         } else if participation.cut.is_none() {
             self.answer_flushed(call, ballot);
         }
-    }
-
-    /// Whether a leader from outside, which does not know this member's view yet, would take this
-    /// member away from others that are in it. It will hear of the view, and of the others.
-    fn would_part(
-        &self,
-        liveness: &Liveness,
-        leader: MemberId,
-        participants: &[ParticipantEntry],
-    ) -> bool {
-        let view = &self.current.view;
-        let entry = |id: MemberId| participants.iter().find(|one| one.id.get() == id.0);
-        let is_known = entry(self.me.id).is_some_and(|own| ViewId::from(own.view) == view.id);
-        let stays = |id| liveness.peers.get(id).is_some_and(Peer::is_staying);
-        let is_left_behind = |member: &MemberInfo| stays(member.id) && entry(member.id).is_none();
-        !is_known && !view.contains(leader) && view.members.iter().any(is_left_behind)
     }
 
     fn refuse(&mut self, ballot: Ballot, out: &mut impl Outlet) {
