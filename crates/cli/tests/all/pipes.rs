@@ -218,7 +218,7 @@ fn messages_that_were_not_received_set_the_exit_status() {
     let run = std::process::id() as u16;
     let group = format!("239.195.{}.{}:14390", run >> 8, run & 0xff);
     let network = format!(
-        "--transports tcp --set net.resolver_group={group} --set net.liveness=1500ms \
+        "--transports tcp --set net.resolver_group={group} --set net.liveness=6s \
          --set net.recovery=1s"
     );
     for way in ["", network.as_str()] {
