@@ -171,12 +171,15 @@ impl Scene {
     }
 
     /// Checks that members that went from the view `epoch` to the next one together delivered the
-    /// same messages in it. A busy machine may part them; returns the largest number that stayed
-    /// together.
+    /// same messages in it. A busy machine may part them, and keep some from that view; returns the
+    /// largest number that stayed together.
     pub(crate) fn check_same(&self, epoch: u64) -> Result<usize> {
         let mut together = BTreeMap::<_, Vec<_>>::new();
-        for seat in &self.seats {
-            let (ended, next) = seat.passage(epoch).context("the view has ended")?;
+        let was_there = |seat: &&Seat| seat.views().iter().any(|view| view.epoch == epoch);
+        for seat in self.seats.iter().filter(was_there) {
+            let ended = seat.passage(epoch);
+            let (ended, next) =
+                ended.context("the view has ended").with_context(|| self.story())?;
             together.entry(next).or_default().push((ended, &seat.name));
         }
         for (next, members) in &together {
