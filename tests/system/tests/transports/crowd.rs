@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Messages of each round, one in each datagram, and how many there are in a second.
 const MESSAGES: u64 = 200;
 const RATE: u64 = 200;
+/// The most heartbeats between two messages, by which the loss of the first would be noticed: after
+/// two round trips, which are 50 µs at least, then each after twice the time before.
+const HEARTBEATS_MAX: u64 = 6;
 /// A time in which nothing is sent but heartbeats.
 const IDLE: Duration = Duration::from_secs(2);
 /// The most memory of a process, and of its growth after the first round, in KiB.
@@ -120,8 +123,7 @@ impl Crowd {
 fn bounded(transport: &'static str) -> Result<()> {
     let mut crowd = Crowd::start(transport)?;
     let (count, copies) = (crowd.readers.len() as u64, crowd.copies());
-    // A datagram, and behind it up to three frames by which its loss would be noticed.
-    let most = 4 * MESSAGES * copies + 40 * count + 400;
+    let most = (1 + HEARTBEATS_MAX) * MESSAGES * copies + 40 * count + 400;
     let sent = crowd.round("read", 0)?;
     ensure!(sent.packets <= most, "{sent:?} for {MESSAGES} messages");
     let memory = crowd.readers.iter().map(Actor::memory).collect::<Result<Vec<_>>>()?;
