@@ -15,8 +15,8 @@ const LINE_BYTES: usize = 64;
 /// Laps of the ring before the first trial, and the most between two that cost little.
 const LAPS_MIN: u32 = 8;
 const LAPS_MAX: u32 = 1024;
-/// Rest after a trial, in times of the trial: a reader that looks at little of long messages passes
-/// a lap in a hundredth of the time in which it is flushed.
+/// Rest after a trial that was lost, in times of the trial: a reader that looks at little of long
+/// messages passes a lap in a fraction of the time in which it is flushed.
 const REST_SHARE: u32 = 128;
 /// Longest such rest: the line may have changed.
 const REST_MAX: Duration = Duration::from_secs(1);
