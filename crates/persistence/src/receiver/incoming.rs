@@ -555,12 +555,12 @@ impl Incoming {
         have_answered: impl Fn(&Members, u64) -> bool,
     ) -> bool {
         let run = self.log.ballot();
-        let Some(members) = self.offers.members_without(stores, run) else {
+        let Some(members) = self.offers.members_unheard(stores, run) else {
             self.unheard = None;
             return false;
         };
         let since = *self.unheard.get_or_insert(token);
-        self.offers.has_left(run) || have_answered(members, since + UNHEARD_QUESTIONS)
+        self.offers.has_left(stores, run) || have_answered(members, since + UNHEARD_QUESTIONS)
     }
 
     /// Whether the publisher's session has ended, and that was not told yet.

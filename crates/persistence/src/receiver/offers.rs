@@ -115,24 +115,34 @@ impl Offers {
         of.is_live || has_messages(of) || have_begun()
     }
 
-    /// Whether a store has seen the publisher of a run leave.
-    pub(super) fn has_left(&self, run: Ballot) -> bool {
+    /// Whether a store has seen the publisher of a run leave, and so many members of the run have,
+    /// or have not heard of it since they started, that it could not go on without one of them.
+    pub(super) fn has_left(&self, stores: &StoreGroups, run: Ballot) -> bool {
+        let is_gone = |offer: &StoreOffer| offer.state.log == run && !hears(offer);
         self.of_log(run).any(|offer| offer.has_left)
+            && self.members_without(stores, is_gone).is_some()
     }
 
-    /// The members, if so many of them have seen the publisher of a run leave, or have not heard of
-    /// it since they started, that it could not go on without one of them.
-    pub(super) fn members_without(&self, stores: &StoreGroups, run: Ballot) -> Option<&Members> {
+    /// The members, if so many of them hear no publisher of a run that it could not go on without
+    /// one of them. Some may be about to begin the run.
+    pub(super) fn members_unheard(&self, stores: &StoreGroups, run: Ballot) -> Option<&Members> {
+        self.members_without(stores, |offer| offer.state.log <= run && !hears(offer))
+    }
+
+    fn members_without(
+        &self,
+        stores: &StoreGroups,
+        is_gone: impl Fn(&StoreOffer) -> bool,
+    ) -> Option<&Members> {
         let is_gone = |name: &str, incarnation| {
-            let offer = self.of_member(stores, name, incarnation);
-            offer.is_some_and(|offer| offer.state.log == run && !may_get_more(offer, run))
+            self.of_member(stores, name, incarnation).is_some_and(&is_gone)
         };
         self.members().filter(|members| members.is_recovery_quorum(is_gone))
     }
 
     /// Whether a store may still get messages of a run.
     pub(super) fn may_grow(&self, run: Ballot) -> bool {
-        self.iter().any(|offer| may_get_more(offer, run))
+        self.of_log(run).any(hears)
     }
 }
 
@@ -141,8 +151,7 @@ fn has_messages(offer: &StoreOffer) -> bool {
     offer.state.runs.last().is_some_and(|run| offer.state.next > run.start)
 }
 
-/// Whether a store may still get messages of a run: it has heard its publisher, and not seen it
-/// leave.
-fn may_get_more(offer: &StoreOffer, run: Ballot) -> bool {
-    offer.state.log == run && offer.is_live && !offer.has_left
+/// Whether a store has heard the publisher of its run, and not seen it leave.
+const fn hears(offer: &StoreOffer) -> bool {
+    offer.is_live && !offer.has_left
 }

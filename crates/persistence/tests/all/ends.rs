@@ -3,9 +3,10 @@
 use crate::edges::{NOW, SESSION, store_at};
 use crate::parts::{MemoryLog, Outlet, TOPIC};
 use crate::receivers::{RUN, SOURCE, answer, answer_all, asking, offer, settings, told};
-use lanecast_persistence::{Receiver, Store};
+use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, Store, StoreGroups};
 use lanecast_wire::store::{
-    Ballot, Run, StoreAddress, StoreFrame, StoreOffer, StoreState, TimedRecordsWriter,
+    Ballot, Grouping, Members, Run, StoreAddress, StoreFrame, StoreOffer, StoreState,
+    TimedRecordsWriter,
 };
 
 /// Number of questions for streams, one for each store and time.
@@ -223,6 +224,40 @@ fn the_end_of_a_session_is_told_though_all_stores_started_after_it() {
     assert_eq!(goes_on(&mut rejoined, &new, 150, &mut now), [""; 0]);
     rejoined.on_cut_off(SESSION);
     assert_eq!(goes_on(&mut rejoined, &new, 70, &mut now), [""; 0]);
+}
+
+/// The run came to a quorum of its stores, and to too few for others to be sure that the rest never
+/// begins it.
+#[test]
+fn the_end_of_a_session_is_told_though_stores_have_not_begun_its_run() {
+    let groups = vec![vec!["a", "b", "c"], vec!["d"]];
+    let stores = StoreGroups::new(groups, GroupRule::Any).expect("groups");
+    let (mut receiver, mut out) = asking(ReceiverSettings::new(stores));
+    let mut now = NOW;
+    let names = ["a", "b", "c", "d"].map(|name| (name.to_owned(), 5)).to_vec();
+    let grouping =
+        Grouping { rule: GroupRule::Any, groups: vec![Some(0), Some(0), Some(0), Some(1)] };
+    let members = Members { groupings: vec![grouping], ..Members::without_groups(1, names) };
+    let before = replayed(0);
+    let before = StoreOffer { state: StoreState { members, ..before.state }, ..before };
+    let run = Run { ballot: Ballot { epoch: 4, session: SESSION + 1 }, start: 0 };
+    let runs = vec![RUN, run];
+    let state = StoreState { log: run.ballot, runs, next: 3, ..before.state.clone() };
+    let begun = StoreOffer { state, ..before.clone() };
+    let living = StoreOffer { is_live: true, ..begun.clone() };
+    let offers = [living.clone(), before.clone(), before.clone(), living];
+    pass(&mut receiver, &offers, &mut now, 4, &mut out);
+    assert_eq!(told(&out, "Message").len(), 3);
+    receiver.on_cut_off(run.ballot.session);
+    let left = StoreOffer { has_left: true, is_live: true, ..begun.clone() };
+    for (last, intervals) in [(&begun, 70), (&left, 20)] {
+        let offers = [begun.clone(), before.clone(), before.clone(), last.clone()];
+        pass(&mut receiver, &offers, &mut now, intervals, &mut out);
+        assert_eq!(told(&out, "Left"), [""; 0], "others may begin the run yet");
+    }
+    let offers = [begun, before.clone(), before, left];
+    pass(&mut receiver, &offers, &mut now, 50, &mut out);
+    assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
 }
 
 #[test]
