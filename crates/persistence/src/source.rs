@@ -110,7 +110,15 @@ impl Source {
 
     /// Whether messages may be sent.
     pub const fn is_registered(&self) -> bool {
-        matches!(self.phase, Phase::Registered(_))
+        self.registered_run().is_some()
+    }
+
+    /// The run that is registered.
+    pub const fn registered_run(&self) -> Option<Ballot> {
+        match &self.phase {
+            Phase::Registered(run) => Some(run.ballot),
+            _ => None,
+        }
     }
 
     /// The stores that hold the stream.

@@ -19,6 +19,7 @@ pub mod oracle;
 pub mod outcome;
 mod processes;
 mod receivers;
+mod registered_runs;
 pub mod scenario;
 mod sessions;
 mod standstill;

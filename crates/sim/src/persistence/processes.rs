@@ -8,6 +8,7 @@ use super::tamper::StoreTamper;
 use crate::rng::SimRng;
 use lanecast_persistence::{Source, SourceSettings, Store, StoreLog, StoreSettings};
 use lanecast_protocol::{MILLISECOND, Nanos};
+use lanecast_wire::store::Ballot;
 use std::ops::Range;
 
 /// A store and its disk.
@@ -126,6 +127,11 @@ impl PublisherProcess {
             is_superseded: false,
             has_own_list: scenario.has_lists(),
         }
+    }
+
+    /// The run that it has registered, unless another has superseded it.
+    pub(super) fn run(&self) -> Option<Ballot> {
+        self.source.as_ref().and_then(Source::registered_run)
     }
 
     /// A store's process has ended.

@@ -9,6 +9,7 @@ use super::oracle::Oracle;
 use super::outcome::StoreOutcome;
 use super::processes::PublisherProcess;
 use super::receivers::{Forgotten, ReceiverProcess};
+use super::registered_runs::RegisteredRuns;
 use super::scenario::StoreScenario;
 use super::sessions::Sessions;
 use super::standstill::Standstill;
@@ -32,6 +33,7 @@ pub struct World {
     names: Vec<String>,
     lists: StoreLists,
     oracle: Oracle,
+    runs: RegisteredRuns,
     outcome: StoreOutcome,
     is_quiet: bool,
 }
@@ -44,7 +46,7 @@ pub fn run(seed: u64) -> Result<StoreOutcome, Violation> {
     World::new(StoreScenario::draw(seed), StoreTamper::Nothing).run()
 }
 
-/// Runs a seed whose publishers and receivers name other stores in each life.
+/// The same where publishers and receivers name other stores in each life.
 ///
 /// # Errors
 /// If a promise is broken.
@@ -64,6 +66,7 @@ impl World {
             names: scenario.names(),
             lists: StoreLists::new(&scenario),
             oracle: Oracle::default(),
+            runs: RegisteredRuns::default(),
             outcome: StoreOutcome::default(),
             is_quiet: false,
             scenario,
@@ -378,19 +381,21 @@ impl World {
     }
 
     fn on_event(&mut self, index: usize, event: SourceEvent) -> Verdict {
+        let run = self.actors.publishers[index].run();
         match event {
             SourceEvent::Registered { next } => {
                 self.outcome.runs += 1;
                 let is_other = self.lists.on_registered(&self.actors.publishers[index].list);
                 self.outcome.other_lists += u64::from(is_other);
                 self.actors.publishers[index].start = next;
-                self.oracle.on_registered(next)?;
+                run.map_or(Ok(()), |run| self.runs.on_registered(run, next))?;
                 let session = self.actors.publishers[index].session;
                 let (oracle, outcome) = (&mut self.oracle, &mut self.outcome);
                 check_begun(&self.actors, session, next, oracle, outcome)?;
                 self.time.add_now(Event::Publish(index));
             }
             SourceEvent::Stable { next } => {
+                run.into_iter().for_each(|run| self.runs.on_stable(run, next));
                 let PublisherProcess { start, bodies, .. } = &self.actors.publishers[index];
                 for sequence in self.oracle.stable().min(next).max(*start)..next {
                     let body = bodies.get((sequence - start) as usize);
