@@ -11,6 +11,7 @@ mod offers;
 mod question_times;
 mod range;
 mod report;
+mod session_end;
 mod sessions;
 mod settings;
 mod strays;
@@ -142,7 +143,7 @@ impl Receiver {
     pub fn on_cut_off(&mut self, session: u64) {
         let source = self.sessions.source(session);
         if let Some((incoming, _)) = source.and_then(|source| self.streams.get_mut(&source)) {
-            incoming.on_cut_off();
+            incoming.session_end.on_cut_off();
         }
         self.sessions.on_cut_off(session);
     }
@@ -152,7 +153,7 @@ impl Receiver {
         if let Some(source) = self.sessions.source(session)
             && let Some((incoming, _)) = self.streams.get_mut(&source)
         {
-            incoming.on_left(self.token + 1);
+            incoming.session_end.on_left(self.token + 1);
             self.ask_soon();
         }
         self.sessions.on_left(session);
@@ -205,8 +206,7 @@ impl Receiver {
         let is_certain = self.is_certain();
         for (source, (incoming, report)) in &mut self.streams {
             if incoming.due() <= now {
-                let is_certain =
-                    is_certain && knows_all(&self.stores, incoming.offers.members(), 1);
+                let is_certain = is_certain && is_known(&self.stores, incoming);
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
@@ -268,7 +268,7 @@ impl Receiver {
         let (stores, groups) = (&self.stores, &self.settings.stores);
         let streams = self.streams.values().map(|(it, _)| it);
         let streams = streams.filter(|it| !is_empty(stores, groups, it));
-        self.waiting.tell(stores, groups, streams, self.has_all, out);
+        self.waiting.tell(stores, groups, streams, (self.has_all, self.token), out);
     }
 
     /// A frame of the store with this index, about the stream of `source`.
@@ -289,11 +289,9 @@ impl Receiver {
             StoreFrame::Offer(offer) => self.on_offer(store, source, offer, now, out),
             StoreFrame::Streams { incarnation, token, count } if *token <= self.token => {
                 let known = &mut self.stores[store];
-                let before = known.incarnation.replace(*incarnation);
-                if before.is_some_and(|before| before != *incarnation) {
-                    self.streams
-                        .values_mut()
-                        .for_each(|it| it.0.offers.on_wiped(store, *incarnation));
+                if known.incarnation.replace(*incarnation) != Some(*incarnation) {
+                    let streams = self.streams.values_mut();
+                    streams.for_each(|it| it.0.offers.on_incarnation(store, *incarnation));
                 }
                 // An offer was lost otherwise.
                 if *count == 0 || known.offered == (*token, *count) {
@@ -304,8 +302,7 @@ impl Receiver {
             StoreFrame::Fetched { log, from, first, next, records } => {
                 let is_certain = self.is_certain();
                 if let Some((incoming, _)) = self.streams.get_mut(&source) {
-                    let is_certain =
-                        is_certain && knows_all(&self.stores, incoming.offers.members(), 1);
+                    let is_certain = is_certain && is_known(&self.stores, incoming);
                     let (head, limits) = ((*log, *from, *first, *next), self.limits);
                     incoming.on_fetched(store, head, *records, limits, is_certain, now, out);
                     if *log > incoming.ballot() {
@@ -399,12 +396,13 @@ impl Receiver {
         for (session, told, source) in self.sessions.cut_off().filter_map(named).collect::<Vec<_>>()
         {
             let Some((incoming, _)) = self.streams.get_mut(&source) else { continue };
-            let by_members = |members: &Members, token| have_answered(&self.stores, members, token);
-            let has_left =
-                incoming.has_publisher_left(&self.settings.stores, self.token, by_members);
+            let answered = |name: &str, incarnation| {
+                member(&self.stores, name, incarnation).map_or(0, |it| self.stores[it].answered)
+            };
+            let has_left = incoming.has_publisher_left(&self.settings.stores, self.token, answered);
             if has_left && told.is_none_or(|next| incoming.next > next) {
                 self.sessions.on_end(session, incoming.next);
-                incoming.on_left(self.token + 1);
+                incoming.session_end.on_left(self.token + 1);
                 self.ask_soon();
             }
         }
@@ -423,9 +421,10 @@ impl Receiver {
             let has_answered = |it: &KnownStore| it.is_lost || it.answered >= token;
             is_certain && stores.iter().all(has_answered) && knows_all(stores, members, token)
         };
+        let is_awaited = |store: usize| stores[store].is_awaited();
         for (incoming, _) in self.streams.values_mut() {
-            incoming.give_up_gap(self.token, have_all_answered, out);
-            incoming.tell_left(by_members, out);
+            incoming.give_up_gap(self.token, is_awaited, have_all_answered, out);
+            incoming.tell_left(self.token + 1, is_awaited, by_members, out);
         }
     }
 
@@ -559,7 +558,7 @@ impl Receiver {
             incoming.on_live(number, body, self.limits, now, &mut &mut *out);
         }
         if stray.has_left() {
-            incoming.on_left(self.token + 1);
+            incoming.session_end.on_left(self.token + 1);
             self.ask_soon();
         }
     }
@@ -588,6 +587,13 @@ impl Receiver {
             out.event(ReceiverEvent::Acknowledged { source, next });
         }
     }
+}
+
+/// Whether enough members of a stream have answered that messages which none of them names are
+/// lost, and no store that was there before may bring them.
+fn is_known(stores: &[KnownStore], incoming: &Incoming) -> bool {
+    knows_all(stores, incoming.offers.members(), 1)
+        && !incoming.may_be_brought(|store| stores[store].is_awaited())
 }
 
 /// Whether no run of a stream has begun, as far as enough stores know.

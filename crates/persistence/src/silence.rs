@@ -30,6 +30,11 @@ impl Silence {
         self.unanswered = 0;
     }
 
+    /// Requests since the last answer.
+    pub(crate) const fn unanswered(&self) -> u64 {
+        self.unanswered
+    }
+
     /// Whether the store counts as lost, with requests that are repeated after `retry`. Requests
     /// that follow each other faster leave it the same time.
     pub(crate) const fn is_loss(&self, now: Nanos, retry: Nanos) -> bool {

@@ -4,6 +4,7 @@ use super::fetch::{Fetch, Patience};
 use super::followed_log::FollowedLog;
 use super::offers::Offers;
 use super::range::ReceiverStart;
+use super::session_end::SessionEnd;
 use super::settings::Limits;
 use crate::Nanos;
 use crate::early::EarlyMessages;
@@ -20,10 +21,6 @@ use lanecast_wire::store::{
 const GAP_QUESTIONS: u64 = 10;
 /// The same as long as a store has not seen the publisher leave: it may have been cut off from it.
 const GAP_QUESTIONS_MAX: u64 = 100;
-/// Questions after which a publisher is gone that its stores have not heard of since they started:
-/// one that lives repeats its requests to each of them all the time.
-const UNHEARD_QUESTIONS: u64 = 100;
-
 /// One stream.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
@@ -53,11 +50,7 @@ pub(super) struct Incoming {
     /// When to fetch again; `None` if nothing is missing.
     fetch_at: Option<Nanos>,
     is_recovering: bool,
-    /// The publisher's session has ended, and that was not told yet: the first question whose
-    /// answers tell whether anything of it is missing.
-    left: Option<u64>,
-    /// The question since which so few members have heard of the publisher that it may be gone.
-    unheard: Option<u64>,
+    pub(super) session_end: SessionEnd,
     /// `next` and what the stores have, while live messages wait for others of a publisher that has
     /// ended; and the question since which both are the same.
     gap: Option<((u64, u64), u64)>,
@@ -95,8 +88,7 @@ impl Incoming {
             patience: Patience::default(),
             fetch_at: None,
             is_recovering: false,
-            left: None,
-            unheard: None,
+            session_end: SessionEnd::default(),
             gap: None,
             stalled_at: None,
             end,
@@ -236,7 +228,7 @@ impl Incoming {
         (self.log, self.number) = (log, offer.number);
         self.find_run_end();
         self.cache.clear();
-        (self.live_next, self.left, self.unheard) = (0, None, None);
+        (self.live_next, self.session_end) = (0, SessionEnd::default());
         (self.fetch, self.stalled_at) = (None, None);
         // Messages in front of the end may have been discarded.
         self.has_ended &= self.next >= self.limit();
@@ -268,8 +260,7 @@ impl Incoming {
         let Some(sequence) = number.checked_sub(self.number).map(|number| start + number) else {
             return;
         };
-        // It lives: only this receiver's connection to it had ended.
-        self.left = None;
+        self.session_end.on_live();
         if sequence >= self.limit() {
             return;
         }
@@ -498,21 +489,23 @@ impl Incoming {
     pub(super) fn give_up_gap(
         &mut self,
         token: u64,
+        is_awaited: impl Fn(usize) -> bool + Copy,
         have_all_answered: impl Fn(Option<&Members>, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
-        if !self.has_begun || self.left.is_none() || !self.has_gap() {
+        if !self.has_ending() || !self.has_gap() {
             self.gap = None;
             return;
         }
-        let stored = self.offers.told().map(|state| self.log.shared(state)).max().unwrap_or(0);
+        let awaited = self.offers.told_by_store().filter(|(store, _)| is_awaited(*store));
+        let stored = awaited.map(|(_, state)| self.log.shared(state)).max().unwrap_or(0);
         let reached = (self.next, stored);
         let Some((_, since)) = self.gap.filter(|(before, _)| *before == reached) else {
             self.gap = Some((reached, token));
             return;
         };
         // A store that has them may only be away.
-        let may_grow = self.offers.may_grow(self.ballot());
+        let may_grow = self.offers.may_grow(self.ballot(), is_awaited);
         let questions = if may_grow { GAP_QUESTIONS_MAX } else { GAP_QUESTIONS };
         if stored > self.next || !have_all_answered(self.offers.members(), since + questions) {
             return;
@@ -534,52 +527,57 @@ impl Incoming {
         self.log.consumption(next)
     }
 
-    /// The publisher's session has ended: told when the answers to question `token` confirm that
-    /// nothing is missing.
-    pub(super) const fn on_left(&mut self, token: u64) {
-        self.left = Some(token);
-    }
-
-    /// The session goes on without this receiver: from now on the stores tell its end.
-    pub(super) const fn on_cut_off(&mut self) {
-        self.unheard = None;
-    }
-
-    /// Whether the session of the followed run has ended, by the answers to the question `token`
-    /// and those before: a store has seen its publisher leave, or none that started after its end
-    /// has heard of it for long.
+    /// Whether the stores tell that the session of the followed run has ended, by the answers to the
+    /// question `token` and those before. `answered` has the last question that a member has
+    /// answered.
     pub(super) fn has_publisher_left(
         &mut self,
         stores: &StoreGroups,
         token: u64,
-        have_answered: impl Fn(&Members, u64) -> bool,
+        answered: impl Fn(&str, u64) -> u64,
     ) -> bool {
-        let run = self.log.ballot();
-        let Some(members) = self.offers.members_unheard(stores, run) else {
-            self.unheard = None;
-            return false;
-        };
-        let since = *self.unheard.get_or_insert(token);
-        self.offers.has_left(stores, run) || have_answered(members, since + UNHEARD_QUESTIONS)
+        self.session_end.is_seen(&self.offers, stores, self.log.ballot(), token, answered)
     }
 
     /// Whether the publisher's session has ended, and that was not told yet.
     pub(super) const fn has_ending(&self) -> bool {
-        self.has_begun && self.left.is_some()
+        self.has_begun && self.session_end.asked().is_some()
     }
 
-    /// Tells that the session has ended, if enough stores have answered since, and none has more.
+    /// Whether the end of the session waits for answers to a question that was asked long before
+    /// question `token`.
+    pub(super) fn is_ending_late(&self, token: u64) -> Option<u64> {
+        let asked = self.session_end.asked().filter(|_| self.has_begun)?;
+        (token > asked + GAP_QUESTIONS).then_some(asked)
+    }
+
+    /// Tells that the session has ended, if enough stores have answered since, and none that is
+    /// there, or may soon come back, has more. `token` is the next question.
     pub(super) fn tell_left(
         &mut self,
+        token: u64,
+        is_awaited: impl Fn(usize) -> bool,
         have_answered: impl Fn(Option<&Members>, u64) -> bool,
         out: &mut dyn ReceiverOutlet,
     ) {
+        self.session_end.move_behind(self.next, token);
         let is_confirmed = |token| have_answered(self.offers.members(), token);
-        let is_due = self.has_begun && !self.is_recovering && self.left.is_some_and(is_confirmed);
-        if is_due && !self.is_behind() && !self.has_gap() {
-            (self.left, self.owes_left) = (None, false);
+        let is_due = self.has_begun
+            && !self.is_recovering
+            && self.session_end.asked().is_some_and(is_confirmed);
+        let has_more =
+            |(store, state): (usize, &StoreState)| is_awaited(store) && self.has_more(state);
+        if is_due && !self.offers.told_by_store().any(has_more) && !self.has_gap() {
+            self.session_end.on_told(self.next);
+            self.owes_left = false;
             out.event(ReceiverEvent::Left { source: self.source, next: self.next });
         }
+    }
+
+    /// Whether a store that is away, and may soon come back, has told of messages behind this place.
+    pub(super) fn may_be_brought(&self, is_awaited: impl Fn(usize) -> bool) -> bool {
+        let mut away = self.offers.away().filter(|(store, _)| is_awaited(*store));
+        away.any(|(_, state)| self.log.shared(state) > self.next)
     }
 
     /// Whether a store has more of the log that is followed, which may be the beginning of its own.

@@ -4,6 +4,10 @@ use crate::quorum::StoreGroups;
 use crate::silence::Silence;
 use lanecast_wire::store::Members;
 
+/// Questions without an answer after which a store is not waited for that alone has told of
+/// messages: too few others have them, so they were not stable.
+const UNANSWERED_MAX: u64 = 100;
+
 /// A store of a receiver, with what it has answered.
 #[derive(Clone, Debug)]
 pub(super) struct KnownStore {
@@ -28,6 +32,11 @@ impl KnownStore {
             silence: Silence::default(),
             is_lost: false,
         }
+    }
+
+    /// Whether the store is there, or may soon come back.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.silence.unanswered() <= UNANSWERED_MAX
     }
 
     /// Whether the store has answered question `token` or a later one, with the data of a member.

@@ -31,13 +31,10 @@ impl Offers {
         }
     }
 
-    /// A store has lost its data, and what it told of it is void.
-    pub(super) fn on_wiped(&mut self, store: usize, incarnation: u64) {
-        let is_other = |offer: &StoreOffer| offer.state.incarnation != incarnation;
-        if self.last[store].as_ref().is_some_and(is_other) {
-            self.last[store] = None;
-        }
-        self.recorded[store] = None;
+    /// A store has answered with this data: what it told of other data is void.
+    pub(super) fn on_incarnation(&mut self, store: usize, incarnation: u64) {
+        self.last[store].take_if(|offer| offer.state.incarnation != incarnation);
+        self.recorded[store].take_if(|state| state.incarnation != incarnation);
     }
 
     /// The offer of a store.
@@ -78,7 +75,17 @@ impl Offers {
 
     /// States of all stores that have told one, whether they are there or not.
     pub(super) fn told(&self) -> impl Iterator<Item = &StoreState> {
-        self.iter().map(|offer| &offer.state).chain(self.recorded.iter().flatten())
+        self.told_by_store().map(|(_, state)| state)
+    }
+
+    /// The same, with the indexes of the stores.
+    pub(super) fn told_by_store(&self) -> impl Iterator<Item = (usize, &StoreState)> {
+        self.by_store().map(|(store, offer)| (store, &offer.state)).chain(self.away())
+    }
+
+    /// States of the stores that are away, with their indexes.
+    pub(super) fn away(&self) -> impl Iterator<Item = (usize, &StoreState)> {
+        self.recorded.iter().enumerate().filter_map(|(store, it)| Some((store, it.as_ref()?)))
     }
 
     /// The offer of a member, if its store has the member's data.
@@ -120,29 +127,38 @@ impl Offers {
     pub(super) fn has_left(&self, stores: &StoreGroups, run: Ballot) -> bool {
         let is_gone = |offer: &StoreOffer| offer.state.log == run && !hears(offer);
         self.of_log(run).any(|offer| offer.has_left)
-            && self.members_without(stores, is_gone).is_some()
+            && self.is_without(stores, |_, _, offer| is_gone(offer))
     }
 
-    /// The members, if so many of them hear no publisher of a run that it could not go on without
-    /// one of them. Some may be about to begin the run.
-    pub(super) fn members_unheard(&self, stores: &StoreGroups, run: Ballot) -> Option<&Members> {
-        self.members_without(stores, |offer| offer.state.log <= run && !hears(offer))
-    }
-
-    fn members_without(
+    /// Whether so many members that count hear no publisher of a run that it could not go on
+    /// without one of them. Some may be about to begin the run.
+    pub(super) fn is_unheard(
         &self,
         stores: &StoreGroups,
-        is_gone: impl Fn(&StoreOffer) -> bool,
-    ) -> Option<&Members> {
-        let is_gone = |name: &str, incarnation| {
-            self.of_member(stores, name, incarnation).is_some_and(&is_gone)
-        };
-        self.members().filter(|members| members.is_recovery_quorum(is_gone))
+        run: Ballot,
+        counts: impl Fn(&str, u64) -> bool,
+    ) -> bool {
+        self.is_without(stores, |name, incarnation, offer| {
+            offer.state.log <= run && !hears(offer) && counts(name, incarnation)
+        })
     }
 
-    /// Whether a store may still get messages of a run.
-    pub(super) fn may_grow(&self, run: Ballot) -> bool {
-        self.of_log(run).any(hears)
+    fn is_without(
+        &self,
+        stores: &StoreGroups,
+        is_gone: impl Fn(&str, u64, &StoreOffer) -> bool,
+    ) -> bool {
+        let is_gone = |name: &str, incarnation| {
+            let offer = self.of_member(stores, name, incarnation);
+            offer.is_some_and(|offer| is_gone(name, incarnation, offer))
+        };
+        self.members().is_some_and(|members| members.is_recovery_quorum(is_gone))
+    }
+
+    /// Whether a store that counts may still get messages of a run.
+    pub(super) fn may_grow(&self, run: Ballot, counts: impl Fn(usize) -> bool) -> bool {
+        let mut offers = self.by_store().filter(|(store, _)| counts(*store));
+        offers.any(|(_, offer)| offer.state.log == run && hears(offer))
     }
 }
 

@@ -49,16 +49,15 @@ impl Sessions {
         self.strays.take(session)
     }
 
-    /// A stream goes on with another session.
+    /// A stream goes on with another session. The publisher of this one may still live, and begin a
+    /// later run: it goes on to be cut off.
     pub(super) fn leave(&mut self, session: u64) {
         self.streams.remove(&session);
-        self.cut_off.remove(&session);
     }
 
     /// Forgets a session that waits: its stream goes on with a later one.
     pub(super) fn forget(&mut self, session: u64) {
         self.strays.take(session);
-        self.cut_off.remove(&session);
     }
 
     /// No store keeps the messages of a session that waits: hands them out.

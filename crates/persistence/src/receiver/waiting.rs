@@ -1,7 +1,7 @@
 //! Stores that a receiver waits for, because too few others have answered.
 
 use super::incoming::Incoming;
-use super::known_store::{KnownStore, knows_all};
+use super::known_store::{KnownStore, have_answered, knows_all};
 use crate::outlet::ReceiverOutlet;
 use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
@@ -16,23 +16,24 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Tells the stores that `streams` wait for, if they are others than before. `has_all`: enough
-    /// stores have answered once.
+    /// stores have answered once; `token` is the last question.
     pub(super) fn tell<'a>(
         &mut self,
         stores: &[KnownStore],
         groups: &StoreGroups,
         streams: impl Iterator<Item = &'a Incoming> + Clone,
-        has_all: bool,
+        (has_all, token): (bool, u64),
         out: &mut dyn ReceiverOutlet,
     ) {
-        let streams = streams.filter(|it| is_waiting(stores, it));
+        let streams = streams.filter(|it| is_waiting(stores, it, token));
         let is_waiting = !has_all || streams.clone().next().is_some();
         // A store with other data than the member of its name answers, and does not count.
         let is_missing = |store: &&KnownStore| {
             let counts = |it: &Incoming| {
                 let members = it.offers.members();
                 let members = members.filter(|it| it.incarnation(&store.name).is_some());
-                members.is_none_or(|members| store.answers_as(members, it.seen))
+                let asked = it.is_ending_late(token).unwrap_or(it.seen);
+                members.is_none_or(|members| store.answers_as(members, asked))
             };
             store.answered == 0 || store.is_lost || !streams.clone().all(counts)
         };
@@ -51,9 +52,12 @@ impl Waiting {
 }
 
 /// Whether a stream cannot begin, or the end of its session not be told, before more stores answer.
-fn is_waiting(stores: &[KnownStore], incoming: &Incoming) -> bool {
+fn is_waiting(stores: &[KnownStore], incoming: &Incoming, token: u64) -> bool {
+    let members = incoming.offers.members();
+    let is_late = |asked| members.is_some_and(|members| !have_answered(stores, members, asked));
     !incoming.has_begun
-        || (incoming.has_ending() && !knows_all(stores, incoming.offers.members(), 1))
+        || (incoming.has_ending() && !knows_all(stores, members, 1))
+        || incoming.is_ending_late(token).is_some_and(is_late)
 }
 
 /// Members that the receiver does not name, in ascending order.

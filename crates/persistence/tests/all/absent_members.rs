@@ -3,7 +3,7 @@
 use crate::edges::{NOW, SESSION};
 use crate::ends::pass;
 use crate::parts::Outlet;
-use crate::receivers::{answer, asking, naming, offer_by, settings, token, told};
+use crate::receivers::{SOURCE, answer, asking, naming, offer_by, settings, token, told};
 use lanecast_persistence::Receiver;
 use lanecast_wire::store::{StoreFrame, StoreOffer, StoreState};
 
@@ -67,4 +67,50 @@ fn a_member_that_has_lost_its_data_is_not_waited_for() {
     let lost = "Lost { source: 7, first: 1, count: 1, why: NotStored }";
     assert_eq!(told(&out, "Lost"), [lost]);
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
+}
+
+/// Its host has gone, so nothing tells the end of its connection.
+#[test]
+fn a_member_that_answers_no_more_is_named_while_the_end_waits_for_it() {
+    let mut now = NOW;
+    let (mut receiver, mut out) = asking(naming(&["a", "b", "c"]));
+    answer(&mut receiver, 0, &member(1), now, &mut out);
+    pass_without(&mut receiver, &[1, 2], &mut now, 1, &mut out);
+    receiver.on_live(SESSION, 0, b"body", now, &mut out);
+    receiver.on_left(SESSION);
+    let before = told(&out, "Waiting").len();
+    pass_without(&mut receiver, &[1, 2], &mut now, 8, &mut out);
+    assert_eq!(told(&out, "Waiting").len(), before, "its answer may be on its way");
+    pass_without(&mut receiver, &[1, 2], &mut now, 6, &mut out);
+    assert_eq!(told(&out, "Waiting")[before..], [r#"Waiting { silent: ["a"] }"#]);
+    assert_eq!(told(&out, "Left"), [""; 0]);
+    pass(&mut receiver, &[member(1)], &mut now, 2, &mut out);
+    assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 1 }"]);
+}
+
+/// The answer with its data was lost on its way, and its offers were not.
+#[test]
+fn a_member_that_came_back_empty_brings_nothing_of_what_it_told_before() {
+    let mut now = NOW;
+    let (mut receiver, mut out) = asking(naming(&["a", "b", "c"]));
+    let of = |next| {
+        let offer = offer_by(&[("a", 5), ("b", 5), ("c", 5)], None);
+        StoreOffer { state: StoreState { next, ..offer.state }, ..offer }
+    };
+    (1..3).for_each(|store| answer(&mut receiver, store, &of(1), now, &mut out));
+    let offer = StoreOffer { token: token(&out), ..of(3) };
+    receiver.on_frame(0, SOURCE, &StoreFrame::Offer(offer), now, &mut out);
+    [0, 3].iter().for_each(|it| receiver.on_live(SESSION, *it, b"body", now, &mut out));
+    receiver.on_left(SESSION);
+    receiver.on_disconnected(0);
+    for _ in 0..15 {
+        now += settings().retry;
+        receiver.tick(now, &mut out);
+        let gone = StoreOffer { has_left: true, ..of(1) };
+        (1..3).for_each(|store| answer(&mut receiver, store, &gone, now, &mut out));
+        let streams = StoreFrame::Streams { incarnation: 9, token: token(&out), count: 0 };
+        receiver.on_frame(0, 0, &streams, now, &mut out);
+    }
+    let lost = "Lost { source: 7, first: 1, count: 2, why: NotStored }";
+    assert_eq!(told(&out, "Lost"), [lost]);
 }

@@ -260,6 +260,45 @@ fn the_end_of_a_session_is_told_though_stores_have_not_begun_its_run() {
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
 }
 
+/// Another one took the stream over for a while.
+#[test]
+fn the_end_of_a_session_is_told_that_came_back_with_a_later_run() {
+    let (mut receiver, mut out) = asking(settings());
+    let mut now = NOW;
+    let at = |epoch, session, next| {
+        let run = Run { ballot: Ballot { epoch, session }, start: 3 };
+        let state = StoreState { log: run.ballot, runs: vec![RUN, run], ..replayed(next).state };
+        StoreOffer { is_live: true, state, ..replayed(next) }
+    };
+    let first = StoreOffer { is_live: true, ..replayed(3) };
+    pass(&mut receiver, &vec![first; 3], &mut now, 2, &mut out);
+    receiver.on_cut_off(SESSION);
+    pass(&mut receiver, &vec![at(4, SESSION + 1, 3); 3], &mut now, 2, &mut out);
+    pass(&mut receiver, &vec![at(5, SESSION, 4); 3], &mut now, 2, &mut out);
+    let before = told(&out, "Left").len();
+    let gone = StoreOffer { has_left: true, ..at(5, SESSION, 4) };
+    pass(&mut receiver, &vec![gone; 3], &mut now, 4, &mut out);
+    assert_eq!(told(&out, "Left")[before..], ["Left { source: 7, next: 4 }"]);
+}
+
+/// One of them has started again, and answers no more; the third hears the publisher.
+#[test]
+fn stores_that_do_not_hear_a_publisher_have_to_answer_themselves() {
+    let (mut receiver, mut out) = asking(settings());
+    let mut now = NOW;
+    let (new, living) = (replayed(3), StoreOffer { is_live: true, ..replayed(3) });
+    pass(&mut receiver, &vec![living.clone(); 3], &mut now, 2, &mut out);
+    receiver.on_cut_off(SESSION);
+    pass(&mut receiver, &[new.clone(), living.clone(), living.clone()], &mut now, 2, &mut out);
+    for _ in 0..130 {
+        now += settings().retry;
+        receiver.tick(now, &mut out);
+        answer(&mut receiver, 1, &new, now, &mut out);
+        answer(&mut receiver, 2, &living, now, &mut out);
+    }
+    assert_eq!(told(&out, "Left"), [""; 0]);
+}
+
 #[test]
 fn a_store_tells_that_it_has_seen_a_session_end() {
     let mut store = store_at(0);

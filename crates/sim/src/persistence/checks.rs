@@ -6,18 +6,19 @@ use super::outcome::StoreOutcome;
 use super::scenario::StoreScenario;
 use crate::ensure;
 use crate::violation::Verdict;
+use lanecast_wire::store::Ballot;
 
-/// The run of a session goes on at `next`: its stores have kept the messages before, and all of
-/// them are stable now.
+/// A run goes on at `next`: its stores have kept the messages before, and all of them are stable
+/// now. Stores that have begun an earlier attempt of its session may have others.
 pub(super) fn check_begun(
     actors: &Actors,
-    session: u64,
+    run: Ballot,
     next: u64,
     oracle: &mut Oracle,
     outcome: &mut StoreOutcome,
 ) -> Verdict {
     for index in 0..actors.stores.len() {
-        let Some(state) = actors.state(index).filter(|state| state.log.session == session) else {
+        let Some(state) = actors.state(index).filter(|state| state.log == run) else {
             continue;
         };
         let kept = actors.stores[index].kept(state.first..next.min(state.next));

@@ -25,6 +25,8 @@ pub(super) enum Told {
     CaughtUp,
     Acknowledged { next: u64 },
     Unkept,
+    StoreLost { name: String },
+    StoreBack { name: String },
 }
 
 /// Frames and events of one call of a machine.
@@ -84,6 +86,8 @@ impl ReceiverOutlet for Collected {
             ReceiverEvent::Recovered { .. } => Told::CaughtUp,
             ReceiverEvent::Acknowledged { next, .. } => Told::Acknowledged { next },
             ReceiverEvent::Unkept { .. } | ReceiverEvent::UnkeptLost { .. } => Told::Unkept,
+            ReceiverEvent::StoreLost { store } => Told::StoreLost { name: store },
+            ReceiverEvent::StoreBack { store } => Told::StoreBack { name: store },
             _ => return,
         });
     }

@@ -43,6 +43,8 @@ pub(super) struct ReceiverProcess {
     acknowledged: u64,
     /// Messages that retention took before they were handed out.
     lost: Vec<u64>,
+    /// Stores that this life takes for lost, by their names.
+    lost_stores: BTreeSet<String>,
     /// Sessions that go on without this life.
     cut_off: BTreeSet<u64>,
     /// The end of a session was told last.
@@ -92,6 +94,7 @@ impl ReceiverProcess {
         self.life += 1;
         self.next = None;
         self.receiver = None;
+        self.lost_stores.clear();
         self.cut_off.clear();
     }
 
@@ -222,6 +225,8 @@ impl ReceiverProcess {
             }
             Told::Unkept => ensure!(receivers, "a registered publisher is taken for another"),
             Told::CaughtUp => outcome.caught_up += 1,
+            Told::StoreLost { name } => _ = self.lost_stores.insert(name),
+            Told::StoreBack { name } => _ = self.lost_stores.remove(&name),
         }
         Ok(())
     }
@@ -265,8 +270,8 @@ impl ReceiverProcess {
         Ok(())
     }
 
-    /// Message `first` is lost because it came to no store: those that are named, and there, do not
-    /// have it.
+    /// Message `first` is lost because it came to no store: those that are named, and there as far
+    /// as the receiver knows, do not have it.
     pub(super) fn check_not_stored(
         &self,
         first: u64,
@@ -276,7 +281,8 @@ impl ReceiverProcess {
         let session = self.receiver.as_ref().and_then(|it| it.session(SOURCE));
         for store in self.list.iter().flat_map(StoreList::stores) {
             let process = &stores[store];
-            let is_there = process.store.is_some() && process.cut_until <= now;
+            let is_known = !self.lost_stores.contains(&StoreScenario::store_name(store));
+            let is_there = is_known && process.store.is_some() && process.cut_until <= now;
             let state = process.store.as_ref().and_then(|it| it.state(TOPIC, SOURCE));
             let state = state.filter(|it| is_there && Some(it.log.session) == session);
             ensure!(

@@ -388,10 +388,11 @@ impl World {
                 let is_other = self.lists.on_registered(&self.actors.publishers[index].list);
                 self.outcome.other_lists += u64::from(is_other);
                 self.actors.publishers[index].start = next;
-                run.map_or(Ok(()), |run| self.runs.on_registered(run, next))?;
-                let session = self.actors.publishers[index].session;
                 let (oracle, outcome) = (&mut self.oracle, &mut self.outcome);
-                check_begun(&self.actors, session, next, oracle, outcome)?;
+                if let Some(run) = run {
+                    self.runs.on_registered(run, next)?;
+                    check_begun(&self.actors, run, next, oracle, outcome)?;
+                }
                 self.time.add_now(Event::Publish(index));
             }
             SourceEvent::Stable { next } => {
