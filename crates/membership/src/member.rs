@@ -312,6 +312,8 @@ impl Member {
     /// Leaves the group. The others deliver all messages of this member first; [`Event::Left`] is
     /// the end, in bounded time even if no other answers.
     pub fn leave(&mut self, now: Nanos, out: &mut impl Outlet) {
+        // Answers may lie unread since a pause of the program: a round has its time yet.
+        self.agreement.run(now, None);
         self.agreement.leave(now);
         self.agreement.advance(now, &mut self.delivery, out);
     }

@@ -47,7 +47,7 @@ pub(crate) struct Peer {
     told: Option<Nanos>,
     /// Others lead in its place until then.
     pub(crate) passed_over: Nanos,
-    /// Rounds that it did not answer, since the last one that it did.
+    /// Rounds that it did not answer since the last view with it.
     failures: u32,
     /// Whether it has been in a view with this member.
     was_in_view: bool,

@@ -446,9 +446,11 @@ impl Rounds {
         self.sender.broadcast(&GroupFrame::Refuse { ballot: entry, promised, epoch }, out);
     }
 
-    /// The leader of a round has given it up.
+    /// The leader of a round has given it up. It may begin another: its time starts anew.
     pub(crate) fn on_given_up(&mut self, ballot: Ballot) {
-        self.participation.take_if(|participation| participation.ballot == ballot);
+        if self.participation.take_if(|participation| participation.ballot == ballot).is_some() {
+            self.needed_since = None;
+        }
     }
 
     /// Whether this member takes part in a round of that leader.

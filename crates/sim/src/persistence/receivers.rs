@@ -199,20 +199,7 @@ impl ReceiverProcess {
                 outcome.lost_messages += count;
             }
             Told::Discarded { first, count } => {
-                // What was discarded may have been replaced already, in an earlier life.
-                let until = self.expected()?.min(first + count);
-                for sequence in self.began.max(first)..until {
-                    let body = self.handed_out.get(&sequence);
-                    ensure!(
-                        body.is_none_or(|body| !oracle.is_stable(sequence, body)),
-                        "message {sequence} is stable, and discarded"
-                    );
-                }
-                (self.next, self.has_left) = (Some(first), false);
-                // Their sequences begin anew: those that are stable in the end have to come again.
-                self.handed_out.split_off(&first);
-                self.consumed = self.consumed.min(first);
-                self.acknowledged = self.acknowledged.min(first);
+                self.on_discarded(first, count, oracle)?;
                 outcome.discarded += count;
             }
             Told::Acknowledged { next } => {
@@ -254,6 +241,25 @@ impl ReceiverProcess {
             oracle.on_left(last, next)?;
         }
         self.has_left = true;
+        Ok(())
+    }
+
+    /// Messages are discarded, which were never stable.
+    fn on_discarded(&mut self, first: u64, count: u64, oracle: &Oracle) -> Verdict {
+        // What was discarded may have been replaced already, in an earlier life.
+        let until = self.expected()?.min(first + count);
+        for sequence in self.began.max(first)..until {
+            let body = self.handed_out.get(&sequence);
+            ensure!(
+                body.is_none_or(|body| !oracle.is_stable(sequence, body)),
+                "message {sequence} is stable, and discarded"
+            );
+        }
+        (self.next, self.has_left) = (Some(first), false);
+        // Their sequences begin anew: those that are stable in the end have to come again.
+        self.handed_out.split_off(&first);
+        self.consumed = self.consumed.min(first);
+        self.acknowledged = self.acknowledged.min(first);
         Ok(())
     }
 

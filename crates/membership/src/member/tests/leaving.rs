@@ -172,6 +172,28 @@ fn a_leaver_that_was_not_run_does_not_give_the_others_up() {
     assert!(world.processes[0].member.was_agreed());
 }
 
+/// The answers of its round lie unread.
+#[test]
+fn a_leader_that_leaves_after_a_pause_accuses_none() {
+    let mut world = World::group(2);
+    world.ends_are_told = false;
+    let joiner = world.start();
+    let leads = |world: &World| {
+        world.processes[0].sent.contains_key(&(GroupKind::Prepare as u8))
+            && world.processes[joiner].sent.contains_key(&(GroupKind::Flushed as u8))
+    };
+    assert!(world.run_until(world.now + 2 * SECOND, leads), "it begins a round");
+    let before = world.processes[0].sent.get(&(GroupKind::Suspect as u8)).copied();
+    world.stop(0);
+    world.run_for(600 * MILLISECOND);
+    leave(&mut world, 0);
+    world.go_on(0);
+    let start = world.now;
+    time_to_leave(&mut world, 0, start);
+    assert_eq!(world.processes[0].sent.get(&(GroupKind::Suspect as u8)).copied(), before);
+    assert!(world.processes[0].member.was_agreed());
+}
+
 /// A member that is ready for its first view with another has no other in its own view yet.
 #[test]
 fn a_leaver_that_is_ready_for_a_view_waits_until_it_is_out_of_it() {
