@@ -41,20 +41,23 @@ impl<C: Transport + 'static> Claim for FilterableClaim<'_, C> {
     }
 
     #[inline]
-    fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        mut self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         self.publish_matching();
         let Self { room, matching, topic } = self;
-        if topic != TopicId::FIRST {
-            return Ok(Self { room: room.commit_and_claim_next(len)?, matching, topic });
-        }
-        matching.serve_sometimes();
-        // This message goes out before the wait for room, whatever the next one needs.
-        if len > matching.longest_message() {
-            room.commit();
-            return Err(ClaimError::TooLong { longest: matching.longest_message() });
-        }
-        let room = room.commit_and_claim_next(len)?;
-        matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))?;
+        // The wait for subscribers with a filter comes before the claim: a claim locks the session
+        // of the others, which would take the publisher for dead.
+        let room = room.commit_and_claim_next_after(len, || {
+            reserve()?;
+            if topic != TopicId::FIRST {
+                return Ok(());
+            }
+            matching.serve_sometimes();
+            matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))
+        })?;
         Ok(Self { room, matching, topic })
     }
 }

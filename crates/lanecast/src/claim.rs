@@ -29,6 +29,17 @@ impl Claim for AnyClaim<'_> {
     fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
         Ok(delegate_into!(self, Self => Self, claim => claim.commit_and_claim_next(len)?))
     }
+
+    #[inline(always)]
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
+        Ok(delegate_into!(self, Self => Self, claim => {
+            claim.commit_and_claim_next_after(len, reserve)?
+        }))
+    }
 }
 
 impl Deref for AnyClaim<'_> {

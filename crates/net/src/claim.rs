@@ -24,10 +24,22 @@ impl<'a> NetClaim<'a> {
 }
 
 impl NetClaim<'_> {
-    /// Publishes the message, and drives the session while the caller is `blocked` by something
-    /// else. The claim has no room until it is [renewed](Self::renew).
-    pub fn publish_and_wait(&mut self, blocked: impl FnMut() -> bool) {
+    /// Publishes the message, and calls `then`, during which the conductor may drive the session.
+    /// The claim has no room until it is [renewed](Self::renew).
+    ///
+    /// # Errors
+    /// Those of `then`.
+    #[inline]
+    pub fn publish_and_call(
+        &mut self,
+        then: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<(), ClaimError> {
         self.publish();
+        self.session.unlocked(then)
+    }
+
+    /// Drives the session of a published message while the caller is `blocked` by something else.
+    pub fn wait_while(&mut self, blocked: impl FnMut() -> bool) {
         self.session.drive_while_blocked(blocked);
     }
 
@@ -60,6 +72,17 @@ impl Claim for NetClaim<'_> {
     #[inline]
     fn commit_and_claim_next(mut self, len: usize) -> Result<Self, ClaimError> {
         self.publish();
+        self.renew(len)?;
+        Ok(self)
+    }
+
+    #[inline]
+    fn commit_and_claim_next_after(
+        mut self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
+        self.publish_and_call(reserve)?;
         self.renew(len)?;
         Ok(self)
     }

@@ -196,6 +196,26 @@ pub struct OwnerGuard<'a, T> {
     value: PhantomData<&'a mut T>,
 }
 
+impl<T> OwnerGuard<'_, T> {
+    /// Unlocks while `f` runs, for visitors, and locks again.
+    #[inline]
+    pub fn unlocked<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        struct LockAgain<'a, T>(&'a mut Owner<T>);
+
+        // In a drop, so that the guard holds the lock after a panic as well.
+        impl<T> Drop for LockAgain<'_, T> {
+            #[inline(always)]
+            fn drop(&mut self) {
+                std::mem::forget(self.0.lock());
+            }
+        }
+
+        self.owner.unlock();
+        let _again = LockAgain(self.owner);
+        f()
+    }
+}
+
 impl<T> Deref for OwnerGuard<'_, T> {
     type Target = T;
     #[inline(always)]

@@ -102,9 +102,14 @@ impl Claim for ShmClaim<'_> {
     }
 
     #[inline(always)]
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         let bytes = frame_bytes(u64::from(self.length));
         self.writer.ring().commit(self.at, self.topic.0, self.length, bytes);
+        reserve()?;
         Self::wait_new(self.writer, self.topic, len)
     }
 }

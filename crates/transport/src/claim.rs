@@ -16,7 +16,25 @@ pub trait Claim: DerefMut<Target = [u8]> + Sized {
     ///
     /// # Errors
     /// As for [`Publish::claim`](crate::Publish::claim); this message is published even so.
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError>;
+    #[inline(always)]
+    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+        self.commit_and_claim_next_after(len, || Ok(()))
+    }
+
+    /// As [`commit_and_claim_next`](Self::commit_and_claim_next), and calls `reserve` between the
+    /// two: for publishers over several sessions, whose next message needs room in each.
+    ///
+    /// `reserve` may wait. This session has no claim meanwhile, so it is served as at any time
+    /// between two messages.
+    ///
+    /// # Errors
+    /// As for [`Publish::claim`](crate::Publish::claim), and the errors of `reserve`, after which
+    /// no room is claimed; this message is published even so.
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError>;
 
     /// Returns the room, like dropping the claim.
     fn abort(self) {

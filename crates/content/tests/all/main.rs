@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program.
 
+mod blocked;
 mod direct;
 mod numbers;
 mod packing;

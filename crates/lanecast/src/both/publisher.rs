@@ -180,13 +180,18 @@ impl Claim for BothClaim<'_> {
         self.far.commit();
     }
 
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         let Self { mut near, mut far, longest } = self;
         near.copy_from_slice(&far);
         let mut next = near.commit_before_next();
+        far.publish_and_call(reserve)?;
         let fits = if len > longest { Err(ClaimError::TooLong { longest }) } else { Ok(()) };
         let mut room = fits;
-        far.publish_and_wait(|| {
+        far.wait_while(|| {
             if fits.is_ok() {
                 room = next.check_space(len);
             }

@@ -29,9 +29,14 @@ impl<C: Transport> Claim for StoreBackedClaim<'_, C> {
     }
 
     #[inline]
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         let Self { streams, topic, length } = self;
         streams.commit(topic, length);
+        reserve()?;
         streams.wait_for_room(topic, len)?;
         Ok(Self::new(streams, topic, len))
     }

@@ -45,6 +45,20 @@ fn entries_count_those_of_the_owner() {
 }
 
 #[test]
+fn an_owner_inside_lets_visitors_in_for_a_while() {
+    let (mut owner, visitor) = Biased::split(0);
+    let mut inside = owner.lock();
+    inside.unlocked(|| *visitor.try_lock().unwrap() += 1);
+    assert_eq!(*inside, 1);
+    assert!(visitor.try_lock().is_none());
+    catch_unwind(AssertUnwindSafe(|| inside.unlocked(|| panic!("outside")))).unwrap_err();
+    assert!(visitor.try_lock().is_none());
+    drop(inside);
+    *visitor.try_lock().unwrap() += 1;
+    assert_eq!(*owner.lock(), 2);
+}
+
+#[test]
 fn the_value_outlives_its_owner_and_a_panic_lets_others_in() {
     let (mut owner, visitor) = Biased::split(vec![1]);
     catch_unwind(AssertUnwindSafe(|| {

@@ -228,8 +228,13 @@ impl Claim for Blank<'_> {
         self.tape.write(&self);
     }
 
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         self.tape.write(&self);
+        reserve()?;
         Ok(Self { bytes: [0; LONGEST], len, ..self })
     }
 }

@@ -365,8 +365,13 @@ impl Claim for MemoryClaim<'_> {
         self.publisher.commit(self.bytes);
     }
 
-    fn commit_and_claim_next(self, len: usize) -> Result<Self, ClaimError> {
+    fn commit_and_claim_next_after(
+        self,
+        len: usize,
+        reserve: impl FnOnce() -> Result<(), ClaimError>,
+    ) -> Result<Self, ClaimError> {
         self.publisher.commit(self.bytes);
+        reserve()?;
         self.publisher.try_claim(len)
     }
 }
