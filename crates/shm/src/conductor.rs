@@ -102,13 +102,8 @@ impl Conductor {
         self.retry = None;
         self.join_sessions(&sessions, &subscribers, now);
         for subscription in &subscribers {
-            let topics = &subscription.request.topics;
-            if topics.refused() > 0 {
-                self.telemetry.error(&topics.refusal());
-                // A subscriber that sleeps looks for room when it is woken.
-                if topics.has_room() {
-                    subscription.signal().wake();
-                }
+            if subscription.awaits_room() {
+                self.telemetry.error(&subscription.request.topics.refusal());
             }
             let due = subscription.join_states().values().filter_map(|state| state.due()).min();
             self.retry = self.retry.into_iter().chain(due).min();

@@ -3,6 +3,7 @@
 //! Created by the conductor or by the in-process registry, on any thread; then owned and polled by
 //! the subscriber.
 
+use crate::awaited_room::AwaitedRoom;
 use crate::copied_run::CopiedRun;
 use crate::copy_buffer::CopyBuffer;
 use crate::error::JoinError;
@@ -43,6 +44,8 @@ pub(crate) struct JoinRequest {
     pub(crate) wait: WaitStrategy,
     /// Wakes the subscriber.
     pub(crate) signal: Arc<WakeSignal>,
+    /// Room for topics that find none.
+    pub(crate) room: Arc<AwaitedRoom>,
 }
 
 /// A joined session: its ring reader, and the streams of the wanted topics.
@@ -136,7 +139,7 @@ impl Image {
         let pid = publisher.as_ref().map_or_else(std::process::id, |publisher| publisher.pid());
         Self {
             reader: RingReader::join(segment, lease.index(), limits.longest_message),
-            streams: StreamTable::new(session, pid, request.topics.admission(), source),
+            streams: StreamTable::new(session, pid, request, source),
             release_every: limits.window_bytes / 8,
             publisher,
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),
@@ -344,8 +347,8 @@ impl Image {
         }
     }
 
-    /// Without a message: shows the cursor, and checks for the session's end, for new topics, and
-    /// for room for refused ones. Returns whether there are none.
+    /// Without a message: shows the cursor, and checks for the session's end and for new topics.
+    /// Returns whether there are none.
     #[inline]
     fn is_idle(&mut self) -> bool {
         self.reader.note_caught_up();
@@ -354,7 +357,6 @@ impl Image {
         }
         let topics = self.reader.memory().ring().topics.load(Ordering::Relaxed);
         topics as usize == self.streams.len()
-            && !self.streams.can_admit()
             && !self.reader.is_closed()
             && !self.is_publisher_gone()
             && !self.reader.is_evicted()
@@ -414,6 +416,11 @@ impl Image {
     #[inline]
     fn is_publisher_gone(&self) -> bool {
         self.publisher.as_ref().is_some_and(|publisher| publisher.is_gone())
+    }
+
+    /// Joins the topics that found no room before, as far as there is some now.
+    pub(crate) fn admit_refused(&mut self) {
+        self.streams.admit_refused(&self.reader);
     }
 
     pub(crate) const fn streams(&self) -> &StreamTable {

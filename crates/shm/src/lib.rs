@@ -50,6 +50,7 @@
 #![cfg_attr(loom, allow(dead_code, reason = "the models run without publishers and subscribers"))]
 
 mod arming;
+mod awaited_room;
 #[cfg(not(loom))]
 mod claim;
 #[cfg(not(loom))]

@@ -107,7 +107,7 @@ impl Member {
             if self.pending.insert(number) {
                 request.topics.refuse();
             }
-            self.subscription.await_room();
+            self.subscription.room().request_for_subscriber();
             return;
         }
         match Image::join_local(session, request) {
@@ -187,14 +187,7 @@ impl LocalSubscriber {
         Self { domain, subscription }
     }
 
-    /// Joins the sessions that waited for room in the selection.
-    #[cold]
-    pub(crate) fn join_awaited(&self) {
-        self.subscription.clear_awaited_room();
-        self.rejoin(&[]);
-    }
-
-    /// Joins `sessions` again.
+    /// Joins `sessions` again, and the sessions that wait for room or for a slot.
     pub(crate) fn rejoin(&self, sessions: &[u64]) {
         let Some(key) = &self.domain else { return };
         if let Some(domain) = domains().get_mut(key) {

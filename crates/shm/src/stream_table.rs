@@ -3,6 +3,8 @@
 //! Owned by an image. Topics and the end are noted first and reported later, by a poll's handler or
 //! by a run, so that a handler that panics and a run that is dropped lose no event.
 
+use crate::awaited_room::AwaitedRoom;
+use crate::image::JoinRequest;
 use crate::memory::Memory;
 use crate::numbered_stream::NumberedStream;
 use crate::ring_reader::{Next, RingReader};
@@ -12,6 +14,7 @@ use lanecast_base::sync::Ordering;
 use lanecast_transport::{
     AdmittedTopics, CloseReason, Event, Gap, LossReason, SessionId, Stream, TopicId,
 };
+use std::sync::Arc;
 
 /// Streams by topic number, and how far their lives have been reported.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct StreamTable {
     session: u64,
     pid: u32,
     wanted: AdmittedTopics,
+    /// Room for the refused topics.
+    room: Arc<AwaitedRoom>,
     /// Source in events: `shm:<session>` or `thread:<session>`.
     source: String,
 }
@@ -56,12 +61,7 @@ enum Stage {
 }
 
 impl StreamTable {
-    pub(crate) const fn new(
-        session: u64,
-        pid: u32,
-        wanted: AdmittedTopics,
-        source: String,
-    ) -> Self {
+    pub(crate) fn new(session: u64, pid: u32, request: &JoinRequest, source: String) -> Self {
         let progress = LifeProgress { stage: Stage::Joined, index: 0 };
         Self {
             streams: Vec::new(),
@@ -71,7 +71,8 @@ impl StreamTable {
             end: None,
             session,
             pid,
-            wanted,
+            wanted: request.topics.admission(),
+            room: Arc::clone(&request.room),
             source,
         }
     }
@@ -144,22 +145,20 @@ impl StreamTable {
                 Some(topic) if self.wanted.admit(&topic) => {
                     self.add(number, &topic, reader.first_number_max(number));
                 }
-                Some(_) => self.refused.push(number),
+                Some(_) => {
+                    self.refused.push(number);
+                    self.room.request();
+                }
                 None => {}
             }
         }
-        self.admit_refused(reader);
     }
 
-    /// Whether topics that found no room may find some now.
-    #[inline]
-    pub(crate) fn can_admit(&self) -> bool {
-        !self.refused.is_empty() && self.end.is_none() && self.wanted.selection().has_room()
-    }
-
-    /// Admits topics that found no room before, from the reader's next message on.
-    fn admit_refused(&mut self, reader: &RingReader<Segment>) {
-        if !self.can_admit() {
+    /// Admits topics that found no room before, from the reader's next message on. The others wait
+    /// on.
+    #[cold]
+    pub(crate) fn admit_refused(&mut self, reader: &RingReader<Segment>) {
+        if self.end.is_some() {
             return;
         }
         for number in core::mem::take(&mut self.refused) {
@@ -172,6 +171,9 @@ impl StreamTable {
                 }
                 _ => self.refused.push(number),
             }
+        }
+        if !self.refused.is_empty() {
+            self.room.request();
         }
     }
 

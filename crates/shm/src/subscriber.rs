@@ -90,7 +90,20 @@ impl Subscriber {
     fn take_images(&mut self, epoch: u32) {
         self.seen_epoch = epoch;
         self.images.append(&mut self.subscription.take());
+        if self.subscription.room().is_there() {
+            self.join_awaited();
+        }
         self.watch_images();
+    }
+
+    /// Joins the sessions and topics that found no room before. The next poll takes the sessions,
+    /// and tells of the topics.
+    #[cold]
+    #[inline(never)]
+    fn join_awaited(&mut self) {
+        self.subscription.room().withdraw();
+        self.local.rejoin(&[]);
+        self.images.iter_mut().for_each(Image::admit_refused);
     }
 
     /// Has all that wakes this subscriber make its descriptor readable, if there is one.
@@ -119,7 +132,9 @@ impl Subscriber {
             let fence = || wakeup.note_coverage(barrier::heavy_fence());
             arm_subscriber(event, announce, fence, || {
                 let is_awaited = self.signal.epoch() != self.seen_epoch;
-                is_awaited || self.images.iter().any(Image::has_news)
+                is_awaited
+                    || self.subscription.room().is_there()
+                    || self.images.iter().any(Image::has_news)
             });
         }
     }
@@ -158,6 +173,27 @@ impl Subscriber {
         if epoch != self.seen_epoch {
             self.take_images(epoch);
         }
+        let mut found = self.find_run(limit);
+        let finds_room = found.is_none() && self.subscription.room().is_there();
+        if finds_room {
+            found = self.find_after_room(limit);
+        }
+        if self.wakeup.is_some() {
+            self.update_wakeup(usize::from(found.is_some() || finds_room));
+        }
+        found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_after_room(&mut self, limit: usize) -> Option<(usize, Pending)> {
+        self.join_awaited();
+        self.find_run(limit)
+    }
+
+    /// Prepares a run of the next image with events, and removes images that have ended.
+    #[inline(always)]
+    fn find_run(&mut self, limit: usize) -> Option<(usize, Pending)> {
         let count = self.images.len();
         let first = if self.turn + 1 < count { self.turn + 1 } else { 0 };
         let (mut found, mut has_ended) = (None, false);
@@ -177,12 +213,6 @@ impl Subscriber {
                 *index -= before.filter(|image| image.streams().has_ended()).count();
             }
             self.remove_ended();
-        }
-        if found.is_none() && self.subscription.has_awaited_room() {
-            self.local.join_awaited();
-        }
-        if self.wakeup.is_some() {
-            self.update_wakeup(usize::from(found.is_some()));
         }
         found
     }
@@ -255,11 +285,12 @@ impl Subscribe for Subscriber {
             self.take_images(epoch);
         }
         let work = self.poll_from(limit, &mut handler);
-        if work == 0 && self.subscription.has_awaited_room() {
-            self.local.join_awaited();
+        let finds_room = work == 0 && self.subscription.room().is_there();
+        if finds_room {
+            self.join_awaited();
         }
         if self.wakeup.is_some() {
-            self.update_wakeup(work);
+            self.update_wakeup(work + usize::from(finds_room));
         }
         work
     }

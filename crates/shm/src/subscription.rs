@@ -3,11 +3,11 @@
 //! Shared by the subscriber, the conductor, and the publishers of the same process, which join
 //! sessions on their own threads.
 
+use crate::awaited_room::AwaitedRoom;
 use crate::image::{Image, JoinRequest};
 use crate::telemetry::Telemetry;
 use crate::wake_signal::WakeSignal;
 use lanecast_base::WaitStrategy;
-use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_transport::TopicSelection;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,8 +24,6 @@ pub(crate) struct Subscription {
     pub(crate) request: JoinRequest,
     pub(crate) telemetry: Arc<Telemetry>,
     pending: Mutex<PendingImages>,
-    /// Sessions of this process wait for room in the selection.
-    awaits_room: AtomicBool,
     /// Sessions in the directory that are settled, or to be retried.
     join_states: Mutex<HashMap<u64, JoinState>>,
 }
@@ -85,11 +83,12 @@ impl Subscription {
         wait: WaitStrategy,
         telemetry: Arc<Telemetry>,
     ) -> Self {
+        let signal = Arc::default();
+        let room = AwaitedRoom::new(&topics, &signal);
         Self {
-            request: JoinRequest { topics, except, wait, signal: Arc::default() },
+            request: JoinRequest { topics, except, wait, signal, room },
             telemetry,
             pending: Mutex::default(),
-            awaits_room: AtomicBool::new(false),
             join_states: Mutex::default(),
         }
     }
@@ -99,20 +98,15 @@ impl Subscription {
         &self.request.signal
     }
 
-    /// Notes that a session of this process waits for room in the selection.
-    pub(crate) fn await_room(&self) {
-        self.awaits_room.store(true, Ordering::Relaxed);
+    /// Room for topics that wait for it.
+    pub(crate) const fn room(&self) -> &Arc<AwaitedRoom> {
+        &self.request.room
     }
 
-    /// Whether sessions of this process wait for room, and there is some.
-    #[inline]
-    pub(crate) fn has_awaited_room(&self) -> bool {
-        self.awaits_room.load(Ordering::Relaxed) && self.request.topics.has_room()
-    }
-
-    /// Forgets that sessions wait for room: they are tried now.
-    pub(crate) fn clear_awaited_room(&self) {
-        self.awaits_room.store(false, Ordering::Relaxed);
+    /// Whether a topic waits for room: of a joined session, or of one that is not joined for it.
+    pub(crate) fn awaits_room(&self) -> bool {
+        self.room().is_awaited()
+            || self.join_states().values().any(|state| *state == JoinState::NoRoom)
     }
 
     /// Adds an image and wakes the subscriber; drops the image if the subscription is closed.

@@ -45,4 +45,4 @@ pub use shared::Shared;
 pub use stream::{SessionId, Stream, TopicId};
 pub use subscribe::{Subscribe, Transport};
 pub use topic_pattern::{InvalidPattern, TopicPattern};
-pub use topic_selection::{AdmittedTopics, TopicSelection};
+pub use topic_selection::{AdmittedTopics, RoomListener, TopicSelection};

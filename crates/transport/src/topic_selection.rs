@@ -3,9 +3,10 @@
 //! Shared by the subscriber and the threads that find topics for it.
 
 use crate::topic_pattern::TopicPattern;
-use lanecast_base::sync::{AtomicUsize, Ordering};
+use lanecast_base::sync::{AtomicUsize, Ordering, fence};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Topics that a subscriber wants: some by name, others by pattern. Clones share everything.
 ///
@@ -24,6 +25,15 @@ struct Selected {
     admitted: AtomicUsize,
     /// Topics that found no room.
     refused: AtomicUsize,
+    /// Told of room.
+    listeners: Mutex<Vec<Weak<dyn RoomListener>>>,
+}
+
+/// Learns of room in a [`TopicSelection`], on the threads that make some.
+pub trait RoomListener: fmt::Debug + Send + Sync {
+    /// Admitted topics have made room for others. Must not block, nor drop topics that are
+    /// admitted.
+    fn on_room(&self);
 }
 
 /// Topics of one session that a [`TopicSelection`] has admitted by pattern; they make room for
@@ -52,7 +62,9 @@ impl TopicSelection {
     fn new(names: &[&str], patterns: Vec<TopicPattern>, topics_max: usize) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();
         let (admitted, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { inner: Arc::new(Selected { names, patterns, topics_max, admitted, refused }) }
+        let listeners = Mutex::default();
+        let selected = Selected { names, patterns, topics_max, admitted, refused, listeners };
+        Self { inner: Arc::new(selected) }
     }
 
     /// Whether nothing can be selected.
@@ -111,6 +123,22 @@ impl TopicSelection {
         self.admitted() < self.topics_max()
     }
 
+    /// Has `listener` told of room from now on, as long as it lives. It may be told once too often;
+    /// it is told if its note that it waits comes before a [fence](Self::fence_before_look), and a
+    /// look at [`has_room`](Self::has_room) after that finds none.
+    pub fn tell_of_room(&self, listener: Weak<dyn RoomListener>) {
+        let mut listeners = self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|it| it.strong_count() > 0);
+        listeners.push(listener);
+    }
+
+    /// Orders a listener's note that it waits before its look for room.
+    pub fn fence_before_look(&self) {
+        // PAIRS(room): the note, fence, `admitted` here; `admitted`, fence, the note in the drop of
+        // `AdmittedTopics`.
+        fence(Ordering::SeqCst);
+    }
+
     /// That topics were refused, in words.
     pub fn refusal(&self) -> String {
         let patterns = self.patterns().iter().map(TopicPattern::text).collect::<Vec<_>>();
@@ -140,12 +168,13 @@ impl AdmittedTopics {
         if self.selection.has_name(topic) {
             return true;
         }
-        // Several sessions may be joined at once, each on a thread of its own.
-        let has_room = admitted.fetch_add(1, Ordering::Relaxed) < *topics_max;
+        // Several sessions may be joined at once, each on a thread of its own. Never one too many:
+        // a look at the same time would take it for admitted, and miss room.
+        let add = |count| (count < *topics_max).then_some(count + 1);
+        let has_room = admitted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
         if has_room {
             self.count += 1;
         } else {
-            admitted.fetch_sub(1, Ordering::Relaxed);
             refused.fetch_add(1, Ordering::Relaxed);
         }
         has_room
@@ -154,7 +183,18 @@ impl AdmittedTopics {
 
 impl Drop for AdmittedTopics {
     fn drop(&mut self) {
-        self.selection.inner.admitted.fetch_sub(self.count, Ordering::Relaxed);
+        if self.count == 0 {
+            return;
+        }
+        let selected = &*self.selection.inner;
+        selected.admitted.fetch_sub(self.count, Ordering::Relaxed);
+        // PAIRS(room): `admitted`, fence, the note of a listener here; the note, fence, `admitted`
+        // in `TopicSelection::fence_before_look`. A refusal is counted before it is noted.
+        fence(Ordering::SeqCst);
+        if selected.refused.load(Ordering::Relaxed) > 0 {
+            let listeners = selected.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_room());
+        }
     }
 }
 
@@ -177,5 +217,41 @@ mod tests {
         assert!(selection.selects("a.d") && !selection.takes("a.d"));
         let named = TopicSelection::of_names(&["x"]);
         assert!((0..9).all(|_| named.admission().admit("x")), "names are not limited");
+    }
+
+    #[derive(Debug, Default)]
+    struct Told(AtomicUsize);
+
+    impl RoomListener for Told {
+        fn on_room(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn listeners_are_told_of_room_after_a_refusal() {
+        let pattern = TopicPattern::wildcard("a.*").expect("a pattern");
+        let selection = TopicSelection::of_patterns(vec![pattern], 1);
+        let listeners = [Arc::new(Told::default()), Arc::new(Told::default())];
+        for listener in &listeners {
+            let weak: Weak<Told> = Arc::downgrade(listener);
+            selection.tell_of_room(weak);
+        }
+        let [first, second] = listeners;
+        let admit = |topic| {
+            let mut admitted = selection.admission();
+            let is_admitted = admitted.admit(topic);
+            (admitted, is_admitted)
+        };
+        let (admitted, is_admitted) = admit("a.1");
+        drop(admitted);
+        assert_eq!((is_admitted, first.0.load(Ordering::Relaxed)), (true, 0), "none was refused");
+        let (admitted, _) = admit("a.1");
+        let (refused, is_admitted) = admit("a.2");
+        drop(refused);
+        assert_eq!((is_admitted, first.0.load(Ordering::Relaxed)), (false, 0), "no room was made");
+        drop(second);
+        drop(admitted);
+        assert_eq!(first.0.load(Ordering::Relaxed), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Subscriptions by pattern that match more topics than they may have: those that found no room are
 //! joined when there is some.
 
+use lanecast_os::event::wait_readable;
 use lanecast_shm::{Domain, DomainSettings, Publisher, Subscriber, Visibility};
 use lanecast_transport::{
     Event, Publish, Subscribe, TopicId, TopicPattern, TopicSelection, Transport,
@@ -128,4 +129,132 @@ fn a_topic_that_found_no_room_is_joined_when_there_is_some() {
         assert_eq!(read(&mut subscriber, by_runs), ["left a.2", "left a.3"]);
         assert_eq!(subscriber.streams(), 0);
     }
+}
+
+/// Notes the events of one take.
+fn take(subscriber: &mut Subscriber, told: &mut Vec<String>) {
+    let run = subscriber.take(64);
+    told.extend((&run).into_iter().map(|event| word(&event)));
+}
+
+/// Sleeps on the descriptor and takes, until the last event is `until`.
+fn sleep(subscriber: &mut Subscriber, until: &str) {
+    let mut told = Vec::new();
+    while told.last().is_none_or(|word| word != until) {
+        let descriptor = subscriber.wakeup().expect("a descriptor");
+        let readable = wait_readable([descriptor], Some(PATIENCE));
+        assert_eq!(readable, [true], "asleep before {until}, after {told:?}");
+        take(subscriber, &mut told);
+    }
+}
+
+/// Takes until the descriptor is unreadable.
+fn exhaust(subscriber: &mut Subscriber) {
+    let start = Instant::now();
+    loop {
+        take(subscriber, &mut Vec::new());
+        let descriptor = subscriber.wakeup().expect("a descriptor");
+        if wait_readable([descriptor], Some(Duration::from_millis(20))) == [false] {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "it stays readable");
+    }
+}
+
+/// Room that the end of one session makes wakes a loop that sleeps on its descriptor, for a topic
+/// of another one.
+#[test]
+fn a_loop_of_runs_on_the_descriptor_joins_what_found_no_room() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Visibility::Process, directory.path());
+    for end_first in [false, true] {
+        let mut subscriber = domain.subscriber_of(&selection(2)).expect("a subscriber");
+        let mut sessions = ["a.1", "a.2"].map(|topic| domain.publisher(topic).expect("one"));
+        exhaust(&mut subscriber);
+        assert_eq!(subscriber.streams(), 2);
+        if end_first {
+            sessions.reverse();
+        }
+        let [mut stays, ends] = sessions;
+        stays.add_topic("a.3").expect("a topic");
+        exhaust(&mut subscriber);
+        drop(ends);
+        sleep(&mut subscriber, "joined a.3");
+    }
+}
+
+/// Room that is made elsewhere: a selection is shared with other subscribers.
+#[test]
+fn room_that_others_make_wakes_the_subscriber() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for visibility in [Visibility::Host, Visibility::Process] {
+        let (domain, topics) = (open(visibility, directory.path()), selection(2));
+        let mut elsewhere = topics.admission();
+        assert!(elsewhere.admit("a.9"));
+        let mut subscriber = domain.subscriber_of(&topics).expect("a subscriber");
+        let mut publisher = domain.publisher("a.1").expect("a publisher");
+        publisher.add_topic("a.2").expect("a topic");
+        exhaust(&mut subscriber);
+        assert_eq!((subscriber.streams(), topics.refused()), (1, 1));
+        drop(elsewhere);
+        sleep(&mut subscriber, "joined a.2");
+        // A session without room for any of its topics.
+        let mut elsewhere = topics.admission();
+        drop(publisher);
+        sleep(&mut subscriber, "left a.2");
+        exhaust(&mut subscriber);
+        assert!(elsewhere.admit("a.8") && elsewhere.admit("a.9"));
+        let _publisher = domain.publisher("a.1").expect("a publisher");
+        exhaust(&mut subscriber);
+        drop(elsewhere);
+        sleep(&mut subscriber, "joined a.1");
+    }
+}
+
+/// A subscriber whose every poll and take has a message still joins topics that found no room.
+#[test]
+fn a_busy_subscriber_joins_what_found_no_room() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Visibility::Process, directory.path());
+    for by_runs in [false, true] {
+        let mut subscriber = domain.subscriber_of(&selection(2)).expect("a subscriber");
+        let first = domain.publisher("a.1").expect("a publisher");
+        let mut second = domain.publisher("a.2").expect("a publisher");
+        let joined = read(&mut subscriber, by_runs);
+        assert_eq!(joined.len(), 2, "{joined:?}");
+        second.add_topic("a.3").expect("a topic");
+        send(&mut second, TopicId(0));
+        assert_eq!(read(&mut subscriber, by_runs), ["a.2 #0"]);
+        drop(first);
+        let mut told = Vec::new();
+        while told.last().is_none_or(|word| word != "joined a.3") {
+            assert!(told.len() < 100, "{told:?}");
+            let before = told.len();
+            send(&mut second, TopicId(0));
+            if by_runs {
+                take(&mut subscriber, &mut told);
+            } else {
+                subscriber.poll(1, |event| told.push(word(&event)));
+            }
+            assert!(told.len() > before, "an empty one");
+        }
+    }
+}
+
+/// A refusal of long ago, whose topic has gone since, wakes no subscriber.
+#[test]
+fn a_refusal_of_long_ago_wakes_no_subscriber() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let domain = open(Visibility::Host, directory.path());
+    let topics = selection(1);
+    let mut subscriber = domain.subscriber_of(&topics).expect("a subscriber");
+    let first = domain.publisher("a.1").expect("a publisher");
+    drop(domain.publisher("a.2").expect("a publisher"));
+    drop(first);
+    exhaust(&mut subscriber);
+    assert_eq!((subscriber.streams(), topics.refused()), (0, 1));
+    // Longer than from one scan of the directory to the next.
+    let descriptor = subscriber.wakeup().expect("a descriptor");
+    let readable = wait_readable([descriptor], Some(Duration::from_millis(1_500)));
+    assert_eq!(readable, [false], "nothing has changed");
 }
