@@ -41,6 +41,8 @@ pub(crate) struct Matching<C: Transport> {
     longest: usize,
     /// Room that a claim found and nothing was written to, as the length of one frame.
     reserved: usize,
+    /// The last claim was refused.
+    is_refused: bool,
     found: Vec<u32>,
     marks: Vec<U16>,
 }
@@ -80,6 +82,7 @@ impl<C: Transport> Matching<C> {
             unpublished: 0,
             next_number: 0,
             reserved: 0,
+            is_refused: false,
             found: Vec::new(),
             marks: Vec::new(),
         })
@@ -162,13 +165,28 @@ impl<C: Transport> Matching<C> {
         }
         let filters = self.filters.len();
         let frame = ContentFrame::message_len(filters, len);
-        if filters == 0 || frame <= self.reserved {
+        if filters == 0 {
+            self.settle();
+            return Ok(());
+        }
+        if frame <= self.reserved {
             return Ok(());
         }
         self.reserved = 0;
-        claim(&mut self.session, frame)?;
+        let claimed = claim(&mut self.session, frame);
+        self.is_refused = claimed.is_err();
+        claimed?;
         self.reserved = frame;
         Ok(())
+    }
+
+    /// Without filters no message needs room: takes back a refusal of before, whose descriptor
+    /// tells of room otherwise, which no claim would ever use.
+    #[inline]
+    fn settle(&mut self) {
+        if self.is_refused {
+            self.is_refused = self.session.try_claim(0).map(Claim::abort).is_err();
+        }
     }
 
     /// Checks that there is room for the frames of a batch, `bytes` of messages in all, with one
@@ -183,10 +201,13 @@ impl<C: Transport> Matching<C> {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
         if self.filters.len() == 0 {
+            self.settle();
             return Ok(());
         }
         let each = FRAME_OVERHEAD + ContentFrame::message_len(self.filters.len(), 0);
-        self.session.try_claim(frames * each + bytes).map(Claim::abort)
+        let claimed = self.session.try_claim(frames * each + bytes).map(Claim::abort);
+        self.is_refused = claimed.is_err();
+        claimed
     }
 
     /// The frame of the message `number`, if `body` matches any filter.
@@ -359,9 +380,13 @@ impl<C: Transport> Matching<C> {
             Ok(mut claim) => {
                 frame.write(&mut claim);
                 claim.commit();
+                self.is_refused = false;
                 true
             }
-            Err(error) => !matches!(error, ClaimError::BackPressured(_)),
+            Err(error) => {
+                self.is_refused = matches!(error, ClaimError::BackPressured(_));
+                !self.is_refused
+            }
         }
     }
 }

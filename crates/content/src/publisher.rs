@@ -113,6 +113,16 @@ impl<C: Transport> Publisher<C> {
         self.matching.serve_sometimes();
         self.matching.reserve(len, claim)
     }
+
+    /// Makes the descriptor of the session with every message unreadable, or wait for further
+    /// progress, if there is one: it may tell of room that a claim was refused before, and only a
+    /// claim there takes that back.
+    #[inline]
+    fn settle_all(&mut self, topic: TopicId, len: usize) {
+        if self.wakeup.is_some() {
+            let _ = self.all.try_claim_on(topic, len).map(Claim::abort);
+        }
+    }
 }
 
 impl<C: Transport + 'static> Publish for Publisher<C> {
@@ -130,7 +140,12 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         topic: TopicId,
         len: usize,
     ) -> Result<FilterableClaim<'_, C>, ClaimError> {
-        self.reserve(topic, len, |session, len| session.try_claim(len).map(Claim::abort))?;
+        let reserved =
+            self.reserve(topic, len, |session, len| session.try_claim(len).map(Claim::abort));
+        if let Err(refused) = reserved {
+            self.settle_all(topic, len);
+            return Err(refused);
+        }
         let room = self.all.try_claim_on(topic, len)?;
         Ok(FilterableClaim::new(room, &mut self.matching, topic))
     }
@@ -148,6 +163,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
 
     fn batch(&mut self) -> FilterableBatch<'_, C> {
         self.matching.serve_sometimes();
+        self.settle_all(TopicId::FIRST, 0);
         FilterableBatch::new(self.all.batch(), &mut self.matching)
     }
 

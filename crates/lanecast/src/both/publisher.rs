@@ -66,7 +66,15 @@ impl Publish for BothPublisher {
 
     fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<BothClaim<'_>, ClaimError> {
         let longest = self.check(len)?;
-        let near = self.near.try_claim_on(topic, len)?;
+        let near = match self.near.try_claim_on(topic, len) {
+            Ok(near) => near,
+            Err(refused) => {
+                if self.wakeup.is_open() {
+                    settle(&mut self.far, topic, len);
+                }
+                return Err(refused);
+            }
+        };
         let far = self.far.try_claim_on(topic, len)?;
         Ok(BothClaim { near, far, longest })
     }
@@ -79,6 +87,9 @@ impl Publish for BothPublisher {
     }
 
     fn batch(&mut self) -> BothBatch<'_> {
+        if self.wakeup.is_open() {
+            settle(&mut self.far, TopicId::FIRST, 0);
+        }
         let longest = self.longest_message();
         BothBatch { near: self.near.batch(), far: self.far.batch(), last: None, longest }
     }
@@ -157,6 +168,13 @@ impl Publish for BothPublisher {
         // Both are drained before either is closed: dropping them then closes them.
         self.drain(linger)
     }
+}
+
+/// Makes the network's descriptor unreadable, or wait for further progress: it may tell of room
+/// that a claim was refused before, and only a claim there takes that back.
+#[cold]
+fn settle(far: &mut net::Publisher, topic: TopicId, len: usize) {
+    let _ = far.try_claim_on(topic, len).map(Claim::abort);
 }
 
 /// A subscriber on the network, with an id that none in shared memory has.

@@ -9,6 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub(super) struct BothWakeup(Option<Epoll>);
 
 impl BothWakeup {
+    /// Whether the program asked for the descriptor.
+    pub(super) const fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The descriptor over those of both parts.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod failover_seeds;
 mod groups;
 mod messages;
 mod presets;
+mod room;
 mod tokio_loop;
 mod topics;
 mod ways;
