@@ -7,4 +7,5 @@ mod numbers;
 mod packing;
 mod runs;
 mod stage;
+mod suite;
 mod versions;

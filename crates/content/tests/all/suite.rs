@@ -1,0 +1,286 @@
+//! The conformance suite over publishers that serve filters and subscribers whose filter matches
+//! every message.
+//!
+//! Left out are the cases of several topics, of patterns and of sessions by number: a filter is one
+//! topic's, and the session of matching messages has a number of its own.
+
+use crate::stage::Stage;
+use lanecast::{
+    ClaimError, Completion, Error, Event, FilterablePublisher, FilteredSubscriber, Publish,
+    PublisherEvent, Run, SessionId, Subscribe, TopicId, TopicSelection, Transport,
+};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Matches every message.
+const FILTER: &str = "1 = 1";
+/// Longest wait of a publisher between two turns of the new subscribers.
+const TURN: Duration = Duration::from_millis(1);
+
+/// A new subscriber, which a publisher that waits for it drives until its owner does.
+type Place = Mutex<Option<Box<FilteredSubscriber>>>;
+
+/// A subscriber requests its filter when it is polled. The suite polls none while it waits for
+/// subscribers, so the stage's publishers do.
+#[derive(Clone, Default)]
+struct NewSubscribers(Arc<Mutex<Vec<Weak<Place>>>>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl NewSubscribers {
+    fn add(&self, subscriber: FilteredSubscriber) -> SuiteSubscriber {
+        let place = Arc::new(Mutex::new(Some(Box::new(subscriber))));
+        lock(&self.0).push(Arc::downgrade(&place));
+        SuiteSubscriber { place, own: None }
+    }
+
+    /// Has each request its filter. No event is lost by it: a dropped run consumes none.
+    fn drive(&self) {
+        lock(&self.0).retain(|place| {
+            let Some(place) = place.upgrade() else { return false };
+            let mut subscriber = lock(&place);
+            subscriber.as_mut().is_some_and(|subscriber| {
+                drop(subscriber.take(64));
+                true
+            })
+        });
+    }
+}
+
+/// Contexts whose publishers serve filters.
+struct Suite {
+    stage: Stage,
+    new: NewSubscribers,
+}
+
+impl Suite {
+    fn new(transports: &str) -> Box<Self> {
+        let stage = Stage::with(transports, &[("filter.message_type", "binary")]);
+        Box::new(Self { stage, new: NewSubscribers::default() })
+    }
+}
+
+impl Transport for Suite {
+    type Publisher = SuitePublisher;
+    type Subscriber = SuiteSubscriber;
+    type Error = Error;
+
+    fn name(&self) -> &'static str {
+        self.stage.publishers.name()
+    }
+
+    fn publisher(&self, topic: &str) -> Result<SuitePublisher, Error> {
+        let publisher = self.stage.publishers.topic(topic).filterable().publisher()?;
+        Ok(SuitePublisher { publisher, new: self.new.clone() })
+    }
+
+    fn subscriber(&self, topics: &[&str]) -> Result<SuiteSubscriber, Error> {
+        let [topic] = topics else { panic!("a filter is one topic's") };
+        let subscriber = self.stage.subscribers.topic(topic).filter(FILTER).subscriber()?;
+        Ok(self.new.add(subscriber))
+    }
+
+    fn subscriber_of(&self, _: &TopicSelection) -> Result<SuiteSubscriber, Error> {
+        panic!("a filter is one topic's")
+    }
+
+    fn subscriber_except(&self, _: &[&str], _: SessionId) -> Result<SuiteSubscriber, Error> {
+        panic!("the session of matching messages has another number")
+    }
+}
+
+/// A publisher that serves filters.
+struct SuitePublisher {
+    publisher: FilterablePublisher,
+    new: NewSubscribers,
+}
+
+impl Publish for SuitePublisher {
+    type Claim<'a> = <FilterablePublisher as Publish>::Claim<'a>;
+    type Batch<'a> = <FilterablePublisher as Publish>::Batch<'a>;
+    type TopicError = <FilterablePublisher as Publish>::TopicError;
+
+    fn add_topic(&mut self, name: &str) -> Result<TopicId, Self::TopicError> {
+        self.publisher.add_topic(name)
+    }
+
+    fn try_claim_on(&mut self, topic: TopicId, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
+        self.publisher.try_claim_on(topic, len)
+    }
+
+    fn claim_on(&mut self, topic: TopicId, len: usize) -> Result<Self::Claim<'_>, ClaimError> {
+        self.publisher.claim_on(topic, len)
+    }
+
+    fn batch(&mut self) -> Self::Batch<'_> {
+        self.publisher.batch()
+    }
+
+    fn pack(&mut self) {
+        self.publisher.pack();
+    }
+
+    fn send_packed(&mut self) {
+        self.publisher.send_packed();
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.publisher.wakeup()
+    }
+
+    fn session(&self) -> SessionId {
+        self.publisher.session()
+    }
+
+    fn source(&self) -> &str {
+        self.publisher.source()
+    }
+
+    fn longest_message(&self) -> usize {
+        self.publisher.longest_message()
+    }
+
+    fn subscribers(&self) -> usize {
+        self.publisher.subscribers()
+    }
+
+    fn wait_for_subscribers(&mut self, count: usize, timeout: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            if self.publisher.wait_for_subscribers(count, left.min(TURN)) || left.is_zero() {
+                return !left.is_zero();
+            }
+            self.new.drive();
+        }
+    }
+
+    fn poll_events(&mut self, handler: impl FnMut(PublisherEvent<'_>)) -> usize {
+        self.publisher.poll_events(handler)
+    }
+
+    fn drain(&mut self, timeout: Duration) -> Completion {
+        self.publisher.drain(timeout)
+    }
+
+    fn close(self, linger: Duration) -> Completion {
+        self.publisher.close(linger)
+    }
+}
+
+/// A subscriber with a filter, without the events that tell of the filter.
+struct SuiteSubscriber {
+    /// Holds the subscriber until its first use.
+    place: Arc<Place>,
+    own: Option<Box<FilteredSubscriber>>,
+}
+
+impl SuiteSubscriber {
+    fn own(&mut self) -> &mut FilteredSubscriber {
+        let place = &self.place;
+        self.own.get_or_insert_with(|| lock(place).take().expect("until its first use"))
+    }
+}
+
+fn is_of_stream(event: &Event<'_>) -> bool {
+    assert!(!matches!(event, Event::FilterInactive(_) | Event::FilterRefused(..)), "{event:?}");
+    !matches!(event, Event::FilterActive(_))
+}
+
+impl Subscribe for SuiteSubscriber {
+    type Run<'a> = SuiteRun<<FilteredSubscriber as Subscribe>::Run<'a>>;
+
+    fn poll<F: FnMut(Event<'_>)>(&mut self, limit: usize, mut handler: F) -> usize {
+        self.own().poll(limit, |event| {
+            if is_of_stream(&event) {
+                handler(event);
+            }
+        })
+    }
+
+    fn take(&mut self, limit: usize) -> Self::Run<'_> {
+        SuiteRun(self.own().take(limit))
+    }
+
+    fn wait_at_most(&mut self, work: usize, limit: Duration) {
+        self.own().wait_at_most(work, limit);
+    }
+
+    fn longest_wait(&self) -> Duration {
+        match &self.own {
+            Some(own) => own.longest_wait(),
+            None => lock(&self.place).as_ref().expect("until its first use").longest_wait(),
+        }
+    }
+
+    fn wakeup(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.own().wakeup()
+    }
+
+    fn streams(&self) -> usize {
+        match &self.own {
+            Some(own) => own.streams(),
+            None => lock(&self.place).as_ref().expect("until its first use").streams(),
+        }
+    }
+}
+
+/// A run without the events that tell of the filter.
+struct SuiteRun<R>(R);
+
+type Selection = for<'a, 'e> fn(&'a Event<'e>) -> bool;
+
+impl<R: Run> Run for SuiteRun<R> {
+    type Events<'r>
+        = std::iter::Filter<R::Events<'r>, Selection>
+    where
+        Self: 'r;
+
+    fn iter(&self) -> Self::Events<'_> {
+        self.0.iter().filter(is_of_stream as Selection)
+    }
+}
+
+macro_rules! suites {
+    ($($name:ident: $transports:literal,)*) => {
+        $(mod $name {
+            use super::*;
+            lanecast_conformance::conformance_tests! { @each Suite::new($transports) =>
+                order_is_kept the_shortest_and_the_longest_arrive
+                every_subscriber_sees_everything
+                late_subscribers_see_the_publisher_s_numbers
+                pending_messages_come_before_left
+                a_dropped_subscriber_holds_nobody_up a_panicking_handler_has_consumed_its_message
+                back_pressure_is_a_value a_blocked_publisher_goes_on
+                a_slow_subscriber_loses_nothing
+                draining_tells_whether_all_was_read closing_tells_whether_all_was_read
+                publishers_learn_who_came_and_went room_again_is_an_event
+                a_report_names_who_has_not_read_everything a_report_tells_who_left_early
+                a_dropped_claim_is_never_seen a_commit_claims_the_next
+                a_batch_becomes_visible_at_once a_dropped_batch_is_never_seen
+                a_batch_without_room_keeps_what_it_has a_message_that_cannot_be_is_refused
+                many_threads_share_a_publisher offers_and_claims_share_one_order
+                a_held_run_stays_whole_and_presses_back
+                only_yielded_events_are_read a_panic_in_a_run_keeps_the_rest
+                a_dropped_run_keeps_joined_and_left
+                a_wait_is_bounded a_waiting_subscriber_sees_the_farewell ping_and_pong
+                a_message_makes_the_descriptor_readable
+                two_loops_on_descriptors_answer_each_other
+                room_makes_the_publishers_descriptor_readable
+                a_publisher_on_the_descriptor_goes_on
+                a_subscriber_that_leaves_makes_room many_ends_share_one_loop
+                waits_and_the_descriptor_mix descriptors_come_and_go
+            }
+        })*
+    };
+}
+
+suites! {
+    threads: "threads",
+    shm: "shm",
+    ru: "ru",
+}
