@@ -81,6 +81,24 @@ pub use wakeups::{
     two_loops_on_descriptors_answer_each_other, waits_and_the_descriptor_mix,
 };
 
+/// Makes a test of each case that depends on how ends wait, and of a few others that come with
+/// them: for more ways of waiting over a transport whose other cases are tested in one way. The
+/// argument is as for [`conformance_tests!`].
+#[macro_export]
+macro_rules! waiting_tests {
+    ($stage:expr) => {
+        $crate::conformance_tests! { @each $stage =>
+            order_is_kept a_commit_claims_the_next
+            a_blocked_publisher_goes_on a_slow_subscriber_loses_nothing
+            draining_tells_whether_all_was_read closing_tells_whether_all_was_read
+            runs_carry_every_event_in_order a_held_run_stays_whole_and_presses_back
+            a_wait_is_bounded a_waiting_subscriber_sees_the_farewell ping_and_pong
+            two_loops_on_descriptors_answer_each_other a_publisher_on_the_descriptor_goes_on
+            waits_and_the_descriptor_mix
+        }
+    };
+}
+
 /// Makes a test of every case; the argument is a value that derefs to an unused transport.
 #[macro_export]
 macro_rules! conformance_tests {

@@ -45,6 +45,21 @@ impl Stage {
         })
     }
 
+    /// One context for all, between the threads of this process.
+    fn threads() -> Box<Self> {
+        let directory = TempDir::new_in("/dev/shm").expect("a directory");
+        let settings = [
+            ("transports", "shm".to_owned()),
+            ("shm.visibility", "process".into()),
+            ("shm.directory", directory.path().join("domain").display().to_string()),
+            ("shm.window", "64KiB".into()),
+        ];
+        let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
+        let publishers = builder.expect("settings").build().expect("a context");
+        let (subscribers, turn) = (vec![publishers.clone()], AtomicUsize::new(0));
+        Box::new(Self { publishers, subscribers, turn, _directory: directory })
+    }
+
     /// One context for all.
     fn one(transports: &str) -> Box<Self> {
         Self::new(transports, &[(transports, "near")])
@@ -81,15 +96,15 @@ impl Transport for Stage {
 }
 
 macro_rules! suites {
-    ($($name:ident: $stage:expr,)*) => {
+    ($tests:ident, $($name:ident: $stage:expr,)*) => {
         $(mod $name {
             use super::*;
-            lanecast_conformance::conformance_tests!($stage);
+            lanecast_conformance::$tests!($stage);
         })*
     };
 }
 
-suites! {
+suites! { conformance_tests,
     shm: Stage::one("shm"),
     ru: Stage::one("ru"),
     shm_and_ru: Stage::one("shm+ru"),
@@ -98,6 +113,13 @@ suites! {
     shm_and_tcp_from_both: Stage::new("shm+tcp", &[("tcp", "far"), ("shm+tcp", "near")]),
     // A publisher on the network alone is heard there, by subscribers that have both.
     ru_into_both: Stage::new("ru", &[("shm+ru", "near")]),
+}
+
+// The whole suite is run over these without the façade.
+suites! { waiting_tests,
+    threads: Stage::threads(),
+    rm: Stage::one("rm"),
+    tcp: Stage::one("tcp"),
 }
 
 /// Persistence over each transport: the stores, too, use the context's.
