@@ -39,7 +39,7 @@ fn acts() {
 fn act(transport: &impl Transport, role: &str, number: impl Fn(&str) -> u64) {
     match role {
         "publisher" => publish(transport, number("subscribers") as usize, number("count")),
-        "subscriber" => subscribe(transport, number("read"), number("streams")),
+        "subscriber" => subscribe(transport, number("read"), number("streams"), number("runs") > 0),
         "holder" => hold(transport),
         "run_holder" => hold_run(transport),
         other => panic!("no part is called {other}"),
@@ -64,39 +64,59 @@ fn publish(transport: &impl Transport, subscribers: usize, count: u64) {
 }
 
 /// Reads until `streams` have left or it is told to stop; if `read` is not 0, reads no more
-/// than so many messages.
-fn subscribe(transport: &impl Transport, read: u64, streams: u64) {
+/// than so many messages. By polls, or by runs that are held while their messages are checked.
+fn subscribe(transport: &impl Transport, read: u64, streams: u64, by_runs: bool) {
     let mut subscriber = transport.subscriber(&["t"]).expect("a subscriber");
     let stop = stop_on_input();
     println!("listening=1");
-    let (mut ledger, mut messages, mut left) = (Ledger::default(), 0, 0);
-    while !stop.load(Ordering::Relaxed) && (streams == 0 || left < streams) {
-        let limit = if read == 0 { 64 } else { usize::from(messages < read) };
-        let work = subscriber.poll(limit, |event| {
-            if let Err(what) = ledger.enter(&event) {
-                println!("broken={what}");
-                std::process::exit(1);
-            }
-            match event {
-                Event::Joined(stream) => {
-                    println!("source={}", stream.source);
-                    println!("joined={}", stream.session.0);
-                }
-                Event::Message(_) => messages += 1,
-                Event::Lost(gap) => println!("lost={}", gap.why.describe()),
-                Event::Left(stream, why) => {
-                    left += 1;
-                    let account = ledger.account(stream.session.0).expect("it had joined");
-                    println!("left={why}");
-                    println!("first={}", account.first.unwrap_or(0));
-                    println!("next={}", account.next);
-                }
-                _ => {}
-            }
-        });
+    let mut reader = Reader::default();
+    while !stop.load(Ordering::Relaxed) && (streams == 0 || reader.left < streams) {
+        let limit = if read == 0 { 64 } else { usize::from(reader.messages < read) };
+        let work = if by_runs {
+            let run = subscriber.take(limit);
+            let held: Vec<Event<'_>> = run.iter().collect();
+            held.iter().for_each(|event| reader.enter(event));
+            held.len()
+        } else {
+            subscriber.poll(limit, |event| reader.enter(&event))
+        };
         subscriber.wait(work);
     }
-    println!("messages={messages}");
+    println!("messages={}", reader.messages);
+}
+
+/// A subscriber's account, and what it has counted.
+#[derive(Default)]
+struct Reader {
+    ledger: Ledger,
+    messages: u64,
+    left: u64,
+}
+
+impl Reader {
+    /// Enters an event and tells of it; ends the process if something is wrong with it.
+    fn enter(&mut self, event: &Event<'_>) {
+        if let Err(what) = self.ledger.enter(event) {
+            println!("broken={what}");
+            std::process::exit(1);
+        }
+        match event {
+            Event::Joined(stream) => {
+                println!("source={}", stream.source);
+                println!("joined={}", stream.session.0);
+            }
+            Event::Message(_) => self.messages += 1,
+            Event::Lost(gap) => println!("lost={}", gap.why.describe()),
+            Event::Left(stream, why) => {
+                self.left += 1;
+                let account = self.ledger.account(stream.session.0).expect("it had joined");
+                println!("left={why}");
+                println!("first={}", account.first.unwrap_or(0));
+                println!("next={}", account.next);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Holds the first message in its handler until a line comes in, then says whether it is still

@@ -66,8 +66,10 @@ fn subscribers_die_at_any_instruction_and_nothing_is_missed() {
     });
     for round in 0..SUBSCRIBER_KILLS {
         // Killed while starting and joining, while reading, or while the publisher is blocked.
-        let part = if round % 3 == 2 { "subscriber read=3" } else { "subscriber" };
-        let mut victim = Child::start(&scene.path(), part);
+        // By turns in a poll, or in a take, with a run in hand, or as that is dropped.
+        let (read, runs) = (if round % 3 == 2 { 3 } else { 0 }, round / 3 % 2);
+        let part = format!("subscriber read={read} runs={runs}");
+        let mut victim = Child::start(&scene.path(), &part);
         victim.tells(if round % 3 == 0 { "began" } else { "joined" });
         dice.moment();
         victim.kill();
@@ -93,7 +95,8 @@ fn publishers_die_at_any_instruction_and_all_see_the_same() {
         // Killed while starting, while waiting for subscribers, while publishing, or while
         // blocked by a subscriber that does not read.
         let blocked = round % 4 == 3;
-        let slow_consumer = blocked.then(|| Child::start(&scene.path(), "subscriber read=3"));
+        let slow_part = format!("subscriber read=3 runs={}", round / 4 % 2);
+        let slow_consumer = blocked.then(|| Child::start(&scene.path(), &slow_part));
         let part = if blocked { "publisher subscribers=3" } else { "publisher subscribers=2" };
         let mut victim = Child::start(&scene.path(), part);
         let session = match round % 4 {
