@@ -1,5 +1,6 @@
 //! Wake-up time, from asleep on a descriptor to reading the message: lanecast's descriptors beside
-//! a bare eventfd and, between hosts, beside a bare socket, interleaved in one run.
+//! a bare eventfd and, between hosts, beside a bare socket, interleaved in one run. Then the CPU
+//! time of an idle publisher and subscriber, asleep on their descriptors.
 //!
 //! Run it: `cargo bench -p lanecast --bench wakeup`
 #![forbid(unsafe_code)]
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_micros(300);
 const LIMIT: Duration = Duration::from_secs(30);
 /// Longest sleep before a look whether the sender has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Length of the idle phase.
+const IDLE: Duration = Duration::from_secs(2);
 const TOPIC: &str = "wakeup";
 /// Word by which this program is the publisher of another.
 const PUBLISH: &str = "--publish";
@@ -173,6 +176,39 @@ fn over(path: &Path, (transports, visibility, publisher): Row) -> Result<u64, Fa
     }
 }
 
+/// CPU time that all threads of this process take while a publisher and a subscriber sleep on their
+/// descriptors, and wake-ups of their loop.
+fn idle(path: &Path, (transports, visibility, _): Row) -> Result<(Duration, usize), Failure> {
+    let context = open(path, transports, visibility)?;
+    let (mut publisher, mut subscriber) = (context.publisher(TOPIC)?, context.subscriber(TOPIC)?);
+    if !publisher.wait_for_subscribers(1, LIMIT) {
+        return Err("the subscriber did not join".into());
+    }
+    let mut set = WaitSet::new()?;
+    set.add(0, subscriber.wakeup()?)?;
+    set.add(1, publisher.wakeup()?)?;
+    while subscriber.poll(64, |_| {}) > 0 {}
+    let (start, before, mut wakeups) = (Instant::now(), cpu_time()?, 0);
+    while let Some(left) = IDLE.checked_sub(start.elapsed()) {
+        if !set.wait(Some(left))?.is_empty() {
+            wakeups += 1;
+            subscriber.poll(64, |_| {});
+        }
+    }
+    Ok((cpu_time()?.saturating_sub(before), wakeups))
+}
+
+/// CPU time that the threads of this process have taken so far.
+fn cpu_time() -> Result<Duration, Failure> {
+    let mut total = Duration::ZERO;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let stat = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let time = stat.split(' ').next().ok_or("the system counts no CPU time")?;
+        total += Duration::from_nanos(time.parse()?);
+    }
+    Ok(total)
+}
+
 /// Runs this program once more, as the publisher.
 fn publish_elsewhere(path: &Path) -> Result<(), Failure> {
     let status = Command::new(std::env::current_exe()?).arg(PUBLISH).arg(path).status()?;
@@ -201,9 +237,10 @@ fn main() -> Result<(), Failure> {
     }
     let directory = TempDir::new_in("/dev/shm")?;
     let path = directory.path().join("domain");
-    let rows: [(&str, Row, Option<Bare>); 4] = [
+    let rows: [(&str, Row, Option<Bare>); 5] = [
         ("threads", ("shm", "process", Publisher::Thread), None),
         ("shared memory", ("shm", "host", Publisher::Process), None),
+        ("rm", ("rm", "host", Publisher::Thread), Some(bare_udp)),
         ("ru", ("ru", "host", Publisher::Thread), Some(bare_udp)),
         ("tcp", ("tcp", "host", Publisher::Thread), Some(bare_tcp)),
     ];
@@ -223,7 +260,10 @@ fn main() -> Result<(), Failure> {
             let (socket, limit) = (microseconds(&sockets), self::ratio(&sockets, &eventfd));
             print!("; a bare socket {socket}, ratio {limit}");
         }
-        println!(", {PAIRS} pairs");
+        let (taken, wakeups) = idle(&path, row)?;
+        let share = 100.0 * taken.as_secs_f64() / IDLE.as_secs_f64();
+        print!(", {PAIRS} pairs; idle for {IDLE:?}: {wakeups} wake-ups, ");
+        println!("{} us of CPU time ({share:.2} %)", taken.as_micros());
     }
     Ok(())
 }
