@@ -54,7 +54,15 @@ impl<P: Publish> Shared<P> {
     /// # Errors
     /// See [`ClaimError`]; never `BackPressured`.
     pub fn send(&self, bytes: &[u8]) -> Result<(), ClaimError> {
-        self.lock().send(bytes)
+        self.send_on(TopicId::FIRST, bytes)
+    }
+
+    /// As [`send`](Self::send), on `topic`.
+    ///
+    /// # Errors
+    /// See [`ClaimError`]; never `BackPressured`.
+    pub fn send_on(&self, topic: TopicId, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.lock().send_on(topic, bytes)
     }
 
     /// As [`Publish::poll_events`]. The handler runs under the lock: it must not call this
