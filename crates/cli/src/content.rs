@@ -11,7 +11,7 @@ mod order;
 mod query;
 mod server;
 
-pub(crate) use form::{Form, FormArgs, Item, Printer, StreamArgs};
+pub(crate) use form::{Form, FormArgs, Item, Origin, Printer, StreamArgs};
 pub(crate) use kind::KindArgs;
 pub(crate) use lines::Lines;
 pub(crate) use live::{WatchArgs, run as watch};

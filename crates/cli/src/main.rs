@@ -39,6 +39,7 @@ mod table;
 mod tap;
 #[cfg(feature = "top")]
 mod top;
+mod utc;
 mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,15 +1,20 @@
 //! `lanecast pub` and `lanecast sub`: topics as pipes of a shell, over transports between programs
 //! or through a content server.
 
+mod durable_args;
 mod frames;
 mod input;
 mod pace;
+mod persistent_args;
+mod persistent_target;
 mod pub_args;
 mod publish;
 mod received;
 mod shared_args;
+mod store_news;
 mod sub_args;
 mod subscribe;
+mod subscribe_durable;
 mod subscribe_server;
 mod subscribe_transport;
 mod target;

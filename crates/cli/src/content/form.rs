@@ -42,7 +42,8 @@ pub(crate) struct FormArgs {
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_path)]
     columns: Vec<Path>,
 
-    /// With JSON, also what messages came by: command, topic, key, correlation
+    /// With JSON, also what messages came by: command, topic, key, correlation; from a publisher
+    /// also its address or id (source) and the message's number
     #[arg(long)]
     meta: bool,
 
@@ -78,13 +79,26 @@ pub(crate) struct Item {
     pub(crate) correlation: Option<String>,
     /// Why a record left.
     pub(crate) reason: Option<String>,
+    pub(crate) origin: Option<Origin>,
     pub(crate) body: Vec<u8>,
+}
+
+/// The stream of a message that came from its publisher, and its place there.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The publisher: its address, or its stable id.
+    pub(crate) source: String,
+    /// Number of the message in the stream.
+    pub(crate) number: u64,
+    /// Whether it came from a store, where stores may have it.
+    pub(crate) is_recovered: Option<bool>,
 }
 
 impl Item {
     /// One that came by nothing else.
     pub(crate) fn new(command: &'static str, topic: String, body: Vec<u8>) -> Self {
-        Self { command, topic, key: None, correlation: None, reason: None, body }
+        let (key, correlation, reason, origin) = (None, None, None, None);
+        Self { command, topic, key, correlation, reason, origin, body }
     }
 }
 
@@ -152,11 +166,18 @@ impl Printer {
     }
 
     /// Prints a message of `topic`, whose bytes may be changed, as [`print`](Self::print) does.
-    pub(crate) fn print_message(&mut self, topic: &str, body: &mut Vec<u8>) -> anyhow::Result<()> {
+    pub(crate) fn print_message(
+        &mut self,
+        topic: &str,
+        body: &mut Vec<u8>,
+        origin: impl FnOnce() -> Origin,
+    ) -> anyhow::Result<()> {
         if self.form == Form::Raw {
             return Ok(self.raw(topic, body)?);
         }
-        self.print(Item::new("p", topic.to_owned(), std::mem::take(body)))
+        let origin = self.has_meta.then(origin);
+        let body = std::mem::take(body);
+        self.print(Item { origin, ..Item::new("p", topic.to_owned(), body) })
     }
 
     /// Prints a message as it is, after its prefixes.
@@ -236,6 +257,11 @@ impl Printer {
             // A text, as it may be too great for a number of JSON.
             item.key.iter().for_each(|key| member("sow_key", quoted(&key.to_string())));
             item.reason.iter().for_each(|text| member("reason", quoted(text)));
+            if let Some(origin) = &item.origin {
+                member("source", quoted(&origin.source));
+                member("number", origin.number.to_string());
+                origin.is_recovered.iter().for_each(|it| member("recovered", it.to_string()));
+            }
             item.correlation.iter().for_each(|text| member("correlation_id", quoted(text)));
         }
         match fields::parse(self.kind.kind, &item.body) {

@@ -1,5 +1,6 @@
 //! Arguments of `lanecast pub`.
 
+use super::persistent_args::PersistentArgs;
 use super::shared_args::SharedArgs;
 use lanecast::parse_duration;
 use std::path::PathBuf;
@@ -12,16 +13,19 @@ use std::time::Duration;
     after_help = "Messages go to programs that subscribe, over the transports; with --server, or \
     LANECAST_SERVER set, to a content server.\n\
     Ends at the end of its input or on Ctrl-C, once every subscriber has read everything (or \
-    --linger has passed), or the server has taken everything.\n\
+    --linger has passed), or the server has taken everything. With --persistent it waits at its \
+    beginning until enough stores have accepted it, and at its end until they have everything on \
+    disk (or --linger has passed).\n\
     Errors number messages from 1 on; servers take no empty lines, which have no number there.\n\
     Examples:\n  \
     seq 1 1000000 | lanecast pub prices --wait-subscribers 1\n  \
     lanecast pub quotes --filterable --wait-subscribers 2 < quotes.json\n  \
+    lanecast pub orders --persistent 7 --stores a,b,c < orders.json\n  \
     lanecast pub orders '{\"id\":1,\"symbol\":\"IBM\",\"qty\":7000}' --server\n  \
     lanecast pub orders --delta '{\"id\":1,\"qty\":6500}' --server 10.0.0.1:9007\n\
     Exit status: 0 done, 1 error, 2 wrong arguments, \
     3 a subscriber that had joined did not read everything: the linger time was over, or it died, \
-    fell silent, was evicted or told of a loss."
+    fell silent, was evicted or told of a loss; with --persistent: not all messages were stable."
 )]
 pub(crate) struct PubArgs {
     /// The topic
@@ -48,6 +52,9 @@ pub(crate) struct PubArgs {
     // After the options without a heading: those that follow a heading stand under it.
     #[command(flatten)]
     pub(super) shared: SharedArgs,
+
+    #[command(flatten)]
+    pub(super) persistent: PersistentArgs,
 
     /// Publish deltas: messages with the key fields and the changed fields of a record
     #[arg(long, help_heading = "Content server")]
@@ -80,7 +87,8 @@ pub(crate) struct PubArgs {
     #[arg(long, value_name = "COUNT", help_heading = "Transports")]
     pub(super) wait_subscribers: Option<usize>,
 
-    /// Time to wait at the end until the subscribers have read everything [default: 5s]
+    /// Time to wait at the end until the subscribers have read everything, and stores have it on
+    /// disk [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     #[arg(help_heading = "Transports")]
     pub(super) linger: Option<Duration>,
@@ -109,6 +117,7 @@ impl PubArgs {
             return Some("--from-file cannot be used with messages as arguments".to_owned());
         }
         let of_transports = [
+            (self.persistent.source.is_some(), "--persistent"),
             (self.filterable, "--filterable"),
             (self.wait_subscribers.is_some(), "--wait-subscribers"),
             (self.linger.is_some(), "--linger"),
@@ -120,6 +129,12 @@ impl PubArgs {
             (self.lifetime.is_some(), "--lifetime"),
             (self.persisted, "--persisted"),
         ];
-        self.shared.misfit(of_transports, of_servers)
+        self.shared.misfit(of_transports, of_servers).or_else(|| self.persistent_misfit())
+    }
+
+    /// Why the arguments do not fit --persistent.
+    fn persistent_misfit(&self) -> Option<String> {
+        let is_both = self.persistent.source.is_some() && self.filterable;
+        is_both.then(|| "--persistent does not fit --filterable: stores keep all messages".into())
     }
 }

@@ -1,7 +1,7 @@
 //! Messages as `lanecast sub` prints and counts them.
 
 use super::sub_args::SubArgs;
-use crate::content::{Form, Item, Printer};
+use crate::content::{Form, Item, Origin, Printer};
 use crate::output::{ReaderCheck, print_error};
 use crate::table::{counted, rate};
 use std::time::Instant;
@@ -38,10 +38,15 @@ impl<'a> Received<'a> {
         self.printer.print(item)
     }
 
-    /// Prints a message that came by nothing else; its bytes may be changed.
-    pub(super) fn print_message(&mut self, topic: &str, body: &mut Vec<u8>) -> anyhow::Result<()> {
+    /// Prints a message of a publisher; its bytes may be changed.
+    pub(super) fn print_message(
+        &mut self,
+        topic: &str,
+        body: &mut Vec<u8>,
+        origin: impl FnOnce() -> Origin,
+    ) -> anyhow::Result<()> {
         self.counted();
-        self.printer.print_message(topic, body)
+        self.printer.print_message(topic, body, origin)
     }
 
     fn counted(&mut self) {
@@ -55,7 +60,8 @@ impl<'a> Received<'a> {
         Ok(self.reader.check()?)
     }
 
-    fn flush(&mut self) -> anyhow::Result<()> {
+    /// Passes on what has come.
+    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         if self.flushed.map_or(0, |(_, count)| count) < self.count {
             self.flushed = Some((Instant::now(), self.count));
         }

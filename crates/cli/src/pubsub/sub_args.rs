@@ -1,5 +1,6 @@
 //! Arguments of `lanecast sub`.
 
+use super::durable_args::DurableArgs;
 use super::shared_args::SharedArgs;
 use crate::content::{FormArgs, StreamArgs};
 use crate::delivery::DeliveryArgs;
@@ -18,14 +19,20 @@ use std::time::Duration;
     prices.us, and with prices.** also prices.eu.xetra; new ones join by themselves.\n\
     A server's topic such as ^orders, with one of * + ? ( ) [ ] { } | ^ $ \\ in it, is a regular \
     expression: all topics in whose names it is found.\n\
-    Runs until Ctrl-C, --count or --once.\n\
+    With --durable, what was missed comes first, from stores; what is printed is acknowledged to \
+    them, and does not come again. A program that is killed may print its last messages again: \
+    with --meta they are marked as recovered, and have the same number.\n\
+    Runs until Ctrl-C, --count, --once or --until.\n\
     Examples:\n  \
     lanecast sub prices --once\n  \
     lanecast sub 'prices.*' --meta\n  \
     lanecast sub orders -f \"/symbol = 'IBM' and /qty >= 5000\"\n  \
+    lanecast sub orders --durable 99 --stores a,b,c --json\n  \
+    lanecast sub orders --durable 98 --replay --from 1000 --until now\n  \
     lanecast sub orders --sow --delta --oof --server\n\
     Exit status: 0 done, 1 error, 2 wrong arguments, 3 messages were lost or may be, a publisher \
-    refused the filter, or with --once a stream ended otherwise than by its publisher's closing it."
+    refused the filter, with --once a stream ended otherwise than by its publisher's closing it, \
+    or with --durable printed messages were void or not acknowledged."
 )]
 pub(crate) struct SubArgs {
     /// The topics
@@ -46,6 +53,9 @@ pub(crate) struct SubArgs {
 
     #[command(flatten)]
     pub(super) stream: StreamArgs,
+
+    #[command(flatten)]
+    pub(super) durable: DurableArgs,
 
     /// First the records that are kept of the topic, then what changes about them
     #[arg(long, help_heading = "Content server")]
@@ -114,6 +124,7 @@ impl SubArgs {
         ];
         let [order, give_up_after] = self.delivery.options();
         let of_transports = [
+            (self.durable.session.is_some(), "--durable"),
             (self.once, "--once"),
             (self.exact, "--exact"),
             (self.failover, "--failover"),
@@ -125,6 +136,27 @@ impl SubArgs {
             .or_else(|| self.internal_topic())
             .or_else(|| self.filtered_delivery())
             .or_else(|| self.failover_misfit())
+            .or_else(|| self.durable_misfit())
+    }
+
+    /// Why the arguments do not fit --durable.
+    fn durable_misfit(&self) -> Option<String> {
+        let several = self.topics().len() > 1 || self.has_pattern();
+        let reason = match () {
+            () if self.durable.session.is_none() => return None,
+            () if several => "--durable is for one topic: each has sessions of its own",
+            () if self.filter.is_some() => "--durable does not fit --filter: stores keep all",
+            () if self.failover => "--durable does not fit --failover: stores fill the gaps",
+            () if self.once => {
+                "--durable does not fit --once, as streams outlive their publishers: end with \
+                 --until now, or --count"
+            }
+            () => {
+                let option = self.delivery.first_given()?;
+                return Some(format!("{option} does not fit --durable: stores fill the gaps"));
+            }
+        };
+        Some(reason.to_owned())
     }
 
     /// Why the arguments do not fit --failover.

@@ -1,7 +1,7 @@
 //! `lanecast sub`.
 
 use super::sub_args::SubArgs;
-use super::{subscribe_server, subscribe_transport};
+use super::{subscribe_durable, subscribe_server, subscribe_transport};
 use crate::output::wrong_arguments;
 use std::process::ExitCode;
 
@@ -10,8 +10,9 @@ pub(crate) fn run(arguments: &SubArgs) -> anyhow::Result<ExitCode> {
         return Ok(wrong_arguments(&words));
     }
     arguments.shared.warn_old_topic();
-    match arguments.shared.server.is_named() {
-        true => subscribe_server::run(arguments),
-        false => subscribe_transport::run(arguments),
+    match (arguments.durable.session, arguments.shared.server.is_named()) {
+        (Some(session), _) => subscribe_durable::run(arguments, session),
+        (None, true) => subscribe_server::run(arguments),
+        (None, false) => subscribe_transport::run(arguments),
     }
 }

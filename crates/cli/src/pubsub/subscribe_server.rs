@@ -63,7 +63,7 @@ fn subscribe(arguments: &SubArgs, client: &mut Client) -> Result<Topics, ClientE
 fn item(event: Event, topics: &Topics) -> Result<Option<Item>, ClientError> {
     let of = |command, message, reason| {
         let Message { topic, key, correlation, body, .. } = message;
-        Item { command, topic, key, correlation, reason, body }
+        Item { key, correlation, reason, ..Item::new(command, topic, body) }
     };
     Ok(match event {
         Event::Message(message) => Some(of("p", message, None)),

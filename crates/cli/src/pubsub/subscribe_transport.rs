@@ -3,6 +3,7 @@
 use super::received::Received;
 use super::sub_args::SubArgs;
 use super::target::CHECK_INTERVAL;
+use crate::content::Origin;
 use crate::output::{INCOMPLETE, print_error, warn};
 use crate::refused_hosts::RefusedHosts;
 use crate::table::{counted, grouped};
@@ -177,8 +178,11 @@ impl Listener<'_> {
                 let mut bytes = core::mem::take(&mut self.bytes);
                 // Printing may take long, and what is overwritten meanwhile is not to be printed.
                 if message.copy_into(&mut bytes).is_ok() {
-                    let topic = message.stream().topic.as_str();
-                    if let Err(error) = self.received.print_message(topic, &mut bytes) {
+                    let (stream, number) = (message.stream(), message.number());
+                    let source = || stream.source.clone();
+                    let origin = || Origin { source: source(), number, is_recovered: None };
+                    let received = &mut self.received;
+                    if let Err(error) = received.print_message(&stream.topic, &mut bytes, origin) {
                         self.failed.get_or_insert(error);
                     }
                 }

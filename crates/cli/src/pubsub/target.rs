@@ -1,12 +1,13 @@
 //! The receiving side of `lanecast pub`: subscribers over transports, or a content server.
 
 use super::frames::Longest;
+use super::persistent_target::PersistentTarget;
 use super::pub_args::PubArgs;
 use crate::content::connect;
 use crate::output::warn;
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
-use lanecast::FilterablePublisher;
+use lanecast::{Completion, FilterablePublisher};
 use lanecast::prelude::*;
 use lanecast_client::{AckLevel, Client, Publication};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(super) enum Target {
         publisher: Box<FilterablePublisher>,
         context: Box<Context>,
     },
+    /// Stores keep the messages.
+    Persistent(Box<PersistentTarget>),
     Server(Box<Client>),
 }
 
@@ -49,6 +52,10 @@ impl Target {
             return Ok(Self::Server(Box::new(connect(settings)?)));
         }
         let context = Box::new(shared.way.outward()?);
+        if let Some(source) = arguments.persistent.source {
+            let target = PersistentTarget::open(arguments, source, context, stop, refused)?;
+            return Ok(Self::Persistent(Box::new(target)));
+        }
         let wanted = arguments.wait_subscribers.unwrap_or(0);
         if arguments.filterable {
             let topic = context.topic(arguments.topic()).message_type(shared.kind.kind);
@@ -62,13 +69,16 @@ impl Target {
     }
 
     /// Does what is due while there is nothing to send: serves the filter requests of subscribers,
-    /// which sending serves too, and tells of programs with other keys.
+    /// which sending serves too, reads the answers of stores, and tells of programs with other keys.
     pub(super) fn idle(&mut self, refused: &mut RefusedHosts) {
         match self {
             Self::Transport { context, .. } => refused.tell(context),
             Self::Filterable { publisher, context } => {
                 publisher.serve_filters();
                 refused.tell(context);
+            }
+            Self::Persistent(target) => {
+                target.idle(refused);
             }
             Self::Server(_) => {}
         }
@@ -79,6 +89,7 @@ impl Target {
         match self {
             Self::Transport { publisher, .. } => of_window(publisher.longest_message()),
             Self::Filterable { publisher, .. } => of_window(publisher.longest_message()),
+            Self::Persistent(target) => target.longest(),
             Self::Server(_) => SERVER_LONGEST,
         }
     }
@@ -97,6 +108,7 @@ impl Target {
             Self::Filterable { publisher, .. } => {
                 send(&mut **publisher, TopicId::FIRST, message, stop)
             }
+            Self::Persistent(target) => target.send(message, stop),
             Self::Server(client) => {
                 client.publish_with(&Publication {
                     topic: arguments.topic(),
@@ -116,11 +128,12 @@ impl Target {
         match self {
             Self::Transport { publisher, .. } => Some(publisher.subscribers()),
             Self::Filterable { publisher, .. } => Some(publisher.subscribers()),
+            Self::Persistent(target) => Some(target.subscribers()),
             Self::Server(_) => None,
         }
     }
 
-    /// Waits until everything was read, or the server has it; says whether that is so.
+    /// Waits until everything was read, is stable, or the server has it; says whether that is so.
     pub(super) fn finish(self, arguments: &PubArgs) -> anyhow::Result<bool> {
         let linger = arguments.linger.unwrap_or(LINGER);
         match self {
@@ -137,6 +150,7 @@ impl Target {
                 }
                 Ok(drain(*publisher, linger))
             }
+            Self::Persistent(target) => Ok(target.finish(linger)),
             Self::Server(mut client) => {
                 client.flush()?;
                 Ok(true)
@@ -179,7 +193,11 @@ pub(crate) fn send(
 
 /// Waits until everything was read; warns of what was not, and says whether all was.
 pub(crate) fn drain(publisher: impl Publish, linger: Duration) -> bool {
-    let completion = publisher.close(linger);
+    report(&publisher.close(linger), linger)
+}
+
+/// Warns of subscribers that had not read everything after `linger`; returns whether all had.
+pub(super) fn report(completion: &Completion, linger: Duration) -> bool {
     if completion.timed_out() {
         warn(&format!("not every subscriber read everything in {linger:?}"));
     }

@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod domain;
+mod durable;
 mod failover;
 mod fanout;
 mod filters;
