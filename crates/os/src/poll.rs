@@ -1,6 +1,6 @@
 //! Sleeping until one of many descriptors can be read or written: ppoll(2).
 
-use crate::timespec;
+use crate::{socket, timespec};
 use core::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -86,9 +86,14 @@ impl<'fd> PollSet<'_, 'fd> {
 }
 
 /// Whether the other end of `descriptor` has gone: the readers of a pipe, the peer of a connection.
+/// Of TCP a peer that has only ended its sending counts as gone: it looks the same.
 pub fn is_abandoned(descriptor: BorrowedFd<'_>) -> bool {
-    // Broken descriptors are told without being asked for.
-    let mut entries = vec![Polled { fd: descriptor.as_raw_fd(), events: 0, revents: 0 }];
+    // Broken descriptors are told without being asked for, the end of a TCP peer is not: this side
+    // could still send. Of a pair of local sockets it would tell of one that still reads.
+    let domain = socket::get(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN);
+    let is_internet = domain.is_ok_and(|it| it == libc::AF_INET || it == libc::AF_INET6);
+    let events = if is_internet { libc::POLLRDHUP } else { 0 };
+    let mut entries = vec![Polled { fd: descriptor.as_raw_fd(), events, revents: 0 }];
     PollSet { entries: &mut entries, descriptors: PhantomData }.wait(Some(Duration::ZERO)) > 0
 }
 
@@ -127,6 +132,26 @@ mod tests {
         let bell = EventFd::new(true).unwrap();
         assert!(!is_abandoned(bell.as_fd()));
         assert!(!is_abandoned(std::fs::File::open("/dev/null").unwrap().as_fd()));
+    }
+
+    #[test]
+    fn a_connection_without_its_peer_is_abandoned() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut own, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut &peer, b"unread").unwrap();
+        own.peek(&mut [0]).unwrap();
+        assert!(!is_abandoned(own.as_fd()), "something to read is no reason");
+        drop(peer);
+        // The end comes over the loopback by and by: a read behind it returns nothing.
+        std::io::copy(&mut own, &mut std::io::sink()).unwrap();
+        assert!(is_abandoned(own.as_fd()));
+
+        let (own, peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!is_abandoned(own.as_fd()), "it still reads");
+        drop(peer);
+        assert!(is_abandoned(own.as_fd()));
     }
 
     #[test]
