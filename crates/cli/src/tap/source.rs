@@ -1,7 +1,7 @@
 //! Source of captured packets: an interface, or a capture file.
 
 use super::packet::Link;
-use crate::output::{print_error, warn};
+use crate::output::{ReaderCheck, print_error, warn};
 use anyhow::{Context, bail};
 use lanecast_os::interface::interfaces;
 use lanecast_os::packet_socket::{PacketSocket, ROOM_BYTES};
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// First capacity of a file's buffer; it grows to the longest block.
@@ -25,15 +26,42 @@ const WAIT: Duration = Duration::from_millis(100);
 /// A packet: the time in nanoseconds since 1970, how the packet begins, and its bytes.
 type Captured<'a> = (u64, Link, &'a [u8]);
 
-/// A file whose end is reached when `stop` is true, also while nothing comes through a pipe.
+/// The error of a file's last read: the parser keeps none.
+#[derive(Clone, Debug, Default)]
+struct ReadFailure(Arc<Mutex<Option<io::Error>>>);
+
+impl ReadFailure {
+    fn note(&self, error: io::Error) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    fn take(&self) -> Option<io::Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A file whose end is reached when `stop` is true, also while nothing comes through a pipe. A wait
+/// for it fails when the reader of standard output has gone.
 struct Input<S> {
     file: File,
     stop: S,
     reads: usize,
+    output: ReaderCheck,
+    failure: ReadFailure,
 }
 
 impl<S: Fn() -> bool> Read for Input<S> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read_some(bytes).map_err(|error| {
+            let kind = error.kind();
+            self.failure.note(error);
+            kind.into()
+        })
+    }
+}
+
+impl<S: Fn() -> bool> Input<S> {
+    fn read_some(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.reads += 1;
         // `create_reader` reads twice, and would wait for more with packets in its buffer.
         if self.reads == 2 {
@@ -46,6 +74,7 @@ impl<S: Fn() -> bool> Read for Input<S> {
             if set.wait(Some(WAIT)) > 0 && set.ready(index) {
                 return self.file.read(bytes);
             }
+            self.output.check()?;
         }
         Ok(0)
     }
@@ -63,10 +92,12 @@ pub(super) fn read_file(
     } else {
         File::open(path).with_context(|| format!("cannot read {}", path.display()))?
     };
-    let input = Input { file, stop: stop.clone(), reads: 0 };
+    let failure = ReadFailure::default();
+    let output = ReaderCheck::new();
+    let input = Input { file, stop: stop.clone(), reads: 0, output, failure: failure.clone() };
     let mut reader = match create_reader(BUFFER_BYTES, input) {
         Err(_) if stop() => return Ok(()),
-        reader => reader.map_err(|error| damage(path, &error))?,
+        reader => reader.map_err(|error| damage(path, &error, &failure))?,
     };
     let mut capacity = BUFFER_BYTES;
     let mut interfaces = Interfaces::default();
@@ -88,7 +119,7 @@ pub(super) fn read_file(
                 if !each(None)? {
                     return Ok(());
                 }
-                reader.refill().map_err(|error| damage(path, &error))?;
+                reader.refill().map_err(|error| damage(path, &error, &failure))?;
                 0
             }
             Err(PcapError::BufferTooSmall) if capacity < BUFFER_MAX => {
@@ -98,15 +129,24 @@ pub(super) fn read_file(
                 }
                 0
             }
-            Err(error) => return Err(damage(path, &error)),
+            Err(error) => return Err(damage(path, &error, &failure)),
         };
         reader.consume(used);
     }
 }
 
-/// Fault of a capture file, in words.
-fn damage<I>(path: &Path, error: &PcapError<I>) -> anyhow::Error {
+/// Fault of a capture file, in words; that of a read in the system's.
+fn damage<I>(path: &Path, error: &PcapError<I>, failure: &ReadFailure) -> anyhow::Error {
+    match failure.take() {
+        // The reader of the output has gone, not the capture.
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => return error.into(),
+        Some(error) => {
+            return anyhow::Error::new(error).context(format!("cannot read {}", path.display()));
+        }
+        None => {}
+    }
     let what = match error {
+        PcapError::Eof => "is empty: not even the header of a pcap or pcapng file is there",
         PcapError::ReadError => "cannot be read",
         PcapError::Incomplete(_) | PcapError::UnexpectedEof => {
             "is no whole pcap or pcapng file: it ends too early"

@@ -1,6 +1,6 @@
 //! `lanecast tap`: captures made here, read back by it, and by tshark with its dissector.
 
-use crate::run::{Done, Stage, wait_for};
+use crate::run::{BINARY, Done, Run, Stage, wait_for};
 use etherparse::PacketBuilder;
 use lanecast_wire::net::{
     AdvertEntry, BlockHeader, ChallengeBody, DataHeader, EchoBody, EjectBody, FrameWriter,
@@ -266,6 +266,38 @@ fn a_capture_that_is_cut_or_still_grows_shows_its_whole_frames() {
     run.signal("INT");
     assert_eq!(run.finish().good(), shown);
     assert_eq!(stage.run("tap --file seen.pcap").good(), shown);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_while_nothing_comes() {
+    let stage = Stage::new();
+    let mut pipeline = stage.command("bash");
+    let script = "set -o pipefail; \"$0\" tap --file - | head -n 1; echo ended with $?";
+    pipeline.args(["-c", script, BINARY]).stdin(Stdio::piped());
+    let mut pipeline = Run::start(pipeline);
+    pipeline.feed(capture());
+    // Its input stays open.
+    pipeline.until_out("ended with");
+    let out = pipeline.out();
+    assert!(out.lines().count() == 2 && out.ends_with("ended with 0\n"), "{out}");
+}
+
+#[test]
+fn a_capture_that_cannot_be_read_is_told_with_the_reason() {
+    let stage = Stage::new();
+    stage.write("empty.pcap", "");
+    stage.write("other.pcap", "a text of some length, and no capture at all");
+    std::fs::create_dir(stage.path("directory.pcap")).unwrap();
+    for (file, why) in [
+        ("empty.pcap", "empty.pcap is empty"),
+        ("other.pcap", "is no pcap or pcapng file"),
+        ("directory.pcap", "cannot read directory.pcap: Is a directory"),
+        ("-", "- is empty"),
+    ] {
+        let done = stage.run(&format!("tap --file {file}"));
+        let error = done.refused(1);
+        assert!(error.contains(why) && !error.contains("damaged"), "{error}");
+    }
 }
 
 #[test]
