@@ -86,7 +86,8 @@ pub(super) fn run(arguments: &DeregisterArgs) -> anyhow::Result<ExitCode> {
     let mut is_all_done = true;
     for source in sources {
         ensure!(!stop(), "interrupted: repeat the command, which ends what is left");
-        is_all_done &= arguments.end(&mut administrator, (&names, &keys), source, registration)?;
+        let ended = arguments.end(&mut administrator, (&names, &keys), source, registration, &stop);
+        is_all_done &= ended?;
     }
     Ok(ExitCode::from(u8::from(!is_all_done)))
 }
@@ -131,6 +132,7 @@ impl DeregisterArgs {
         (names, keys): (&[&str], &[u128]),
         source: u64,
         registration: Registration,
+        stop: &impl Fn() -> bool,
     ) -> anyhow::Result<bool> {
         let (topic, time) = (&self.topic, self.which.time);
         let answers = administrator.deregister(topic, source, registration, keys, time);
@@ -139,16 +141,9 @@ impl DeregisterArgs {
             Registration::Source => format!("source {source}"),
         };
         let mut is_done = true;
+        let is_interrupted = stop();
         for (name, answer) in names.iter().zip(answers) {
-            let failure = match answer {
-                Ok(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => continue,
-                Ok(DeregisterOutcome::NotPermitted) => {
-                    "does not permit it: give its directory with --data, or start it with \
-                     --permit-deregistration"
-                        .to_owned()
-                }
-                Err(none) => none.to_string(),
-            };
+            let Some(failure) = failure(answer, is_interrupted) else { continue };
             is_done = false;
             warn(&format!("store {name} {failure}"));
         }
@@ -157,5 +152,49 @@ impl DeregisterArgs {
             print(&format!("{subject} on {topic} has no registration any more\n"))?;
         }
         Ok(is_done)
+    }
+}
+
+/// Reason why a store may still have the registration, behind the store's name; `None` if it has
+/// not. An interruption ends the wait for answers.
+fn failure(
+    answer: Result<DeregisterOutcome, NoAnswer>,
+    is_interrupted: bool,
+) -> Option<String> {
+    match answer {
+        Ok(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => None,
+        Ok(DeregisterOutcome::NotPermitted) => Some(
+            "does not permit it: give its directory with --data, or start it with \
+             --permit-deregistration"
+                .to_owned(),
+        ),
+        Err(NoAnswer::TimedOut) if is_interrupted => Some(
+            "was asked, and this command was interrupted before the answer: whether the \
+             registration has ended is not known; repeat the command"
+                .to_owned(),
+        ),
+        Err(none) => Some(none.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_wait_for_an_answer_is_not_blamed_on_the_store() {
+        let words = |answer, is_interrupted| failure(answer, is_interrupted).unwrap_or_default();
+        let interrupted = words(Err(NoAnswer::TimedOut), true);
+        assert!(interrupted.contains("interrupted") && interrupted.contains("is not known"));
+        assert!(!interrupted.contains("in time"), "{interrupted}");
+        assert_eq!(words(Err(NoAnswer::TimedOut), false), "did not answer in time");
+        // Answers that came in front of the interruption count.
+        for is_interrupted in [false, true] {
+            assert_eq!(failure(Ok(DeregisterOutcome::Done), is_interrupted), None);
+            let refused = words(Ok(DeregisterOutcome::NotPermitted), is_interrupted);
+            assert!(refused.contains("--permit-deregistration"), "{refused}");
+            let other = words(Err(NoAnswer::OtherVersion(1)), is_interrupted);
+            assert!(other.contains("version 1"), "{other}");
+        }
     }
 }
