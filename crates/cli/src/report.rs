@@ -3,9 +3,8 @@
 use crate::output::print;
 use crate::table::width_or;
 use anyhow::{Context, bail};
-use lanecast_os::replace_file;
+use lanecast_os::rewrite_file;
 use lanecast_report::{Report, Since, Source};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -136,41 +135,7 @@ pub(crate) fn run(arguments: &ReportArgs) -> anyhow::Result<ExitCode> {
         let name = output.path.display();
         let text = output.form.render(&report, arguments.since.since());
         let text = text.with_context(|| format!("nothing to write into {name}"))?;
-        write(&output.path, &text).with_context(|| format!("{name} cannot be written"))?;
+        rewrite_file(&output.path, text.as_bytes()).with_context(|| format!("{name} cannot be written"))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a file as a whole: on a full disk its former content stays, and nothing else is left.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    match path.metadata() {
-        // The file that a symbolic link leads to, not the link.
-        Ok(it) if it.is_file() => {
-            replace_file(&path.canonicalize()?, text.as_bytes(), it.permissions().mode() & 0o777)
-        }
-        // A device, or a pipe.
-        Ok(_) => std::fs::write(path, text),
-        Err(_) => replace_file(path, text.as_bytes(), 0o666),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_takes_the_place_of_a_file_as_a_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
-        std::fs::write(path("old.html"), "old").unwrap();
-        std::fs::hard_link(path("old.html"), path("kept")).unwrap();
-        write(&path("old.html"), "new").unwrap();
-        write(&path("new.html"), "new").unwrap();
-        let text = |name: &str| std::fs::read_to_string(path(name)).unwrap();
-        // Written in place, the former content would be gone before the new one is there.
-        assert_eq!([text("old.html"), text("new.html"), text("kept")], ["new", "new", "old"]);
-        assert!(write(Path::new("/dev/full"), "x").is_err());
-        assert!(write(&path("none/x.html"), "x").is_err());
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
-    }
 }

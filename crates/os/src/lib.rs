@@ -48,7 +48,7 @@ pub use lock::{LockByte, is_locked};
 pub use mapping::{MapMode, Mapping};
 pub use mirrored_mapping::MirroredMapping;
 pub use pausing_listener::PausingListener;
-pub use replace::{replace_file, replacement_path};
+pub use replace::{replace_file, replacement_path, rewrite_file};
 
 use std::io;
 use std::time::Duration;

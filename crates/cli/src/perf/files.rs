@@ -2,11 +2,10 @@
 
 use crate::report::Form;
 use anyhow::{Context, bail};
-use lanecast_os::replace_file;
+use lanecast_os::rewrite_file;
 use lanecast_report::{Report, Since, Source};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Files for the result.
@@ -107,11 +106,8 @@ impl Files {
 impl Open {
     /// Replaces a regular file as a whole, so that a full disk leaves the old one.
     fn replace(&mut self, text: &str) -> anyhow::Result<()> {
-        let metadata = self.file.metadata()?;
-        if metadata.is_file() {
-            // The file that a symbolic link leads to, not the link.
-            let path = self.path.canonicalize()?;
-            replace_file(&path, text.as_bytes(), metadata.permissions().mode() & 0o777)?;
+        if self.file.metadata()?.is_file() {
+            rewrite_file(&self.path, text.as_bytes())?;
         } else {
             self.file.write_all(text.as_bytes())?;
         }
@@ -123,7 +119,9 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if self.is_new {
-            let _ = std::fs::remove_file(&self.path);
+            // Made where a symbolic link led to, which stays.
+            let made = self.path.canonicalize();
+            let _ = std::fs::remove_file(made.as_ref().unwrap_or(&self.path));
         }
     }
 }
@@ -150,6 +148,7 @@ fn form(path: &Path, times: Times) -> anyhow::Result<FileForm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     const LINE: &str = r#"{"schema":1,"kind":"jitter","ts_max_ns":9,"gaps":{"buckets":[[9,4]]}}"#;
 
@@ -186,6 +185,19 @@ mod tests {
         assert_eq!((text("kept").as_str(), text("old.jsonl")), ("old", format!("{LINE}\n")));
         assert!(path("link.jsonl").is_symlink());
         assert_eq!(path("old.jsonl").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_link_to_nothing_stays_and_leads_to_the_result() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::os::unix::fs::symlink("made.jsonl", path("link.jsonl")).unwrap();
+        let open = || Files::open(&[path("link.jsonl")], Times::One).unwrap();
+        drop(open());
+        assert!(path("link.jsonl").is_symlink() && !path("made.jsonl").exists());
+        open().write(&[LINE.to_owned()]).unwrap();
+        assert!(path("link.jsonl").is_symlink());
+        assert_eq!(std::fs::read_to_string(path("made.jsonl")).unwrap(), format!("{LINE}\n"));
     }
 
     #[test]
