@@ -131,7 +131,7 @@ pub(crate) fn run(arguments: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let pause = PauseSwitch::new(arguments.paused)?;
     let mut refused = RefusedHosts::new();
     let wanted = arguments.wait_subscribers;
-    wait_for_subscribers(&mut publisher, wanted, &stop, || refused.tell(&context));
+    wait_for_subscribers(&mut publisher, wanted, &stop, |_| refused.tell(&context));
     if !arguments.quiet {
         print_error(&format!("replaying {}{}", arguments.recording.display(), pause.hint()));
     }

@@ -3,7 +3,7 @@
 use super::frames::Longest;
 use super::pub_args::PubArgs;
 use super::store_news::{StoreNews, silent_words};
-use super::target::{CHECK_INTERVAL, report};
+use super::target::{CHECK_INTERVAL, report, tell_subscribers};
 use crate::output::warn;
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
@@ -68,6 +68,7 @@ impl PersistentTarget {
     pub(super) fn idle(&mut self, refused: &mut RefusedHosts) -> usize {
         let work = self.poll();
         self.news.tell_wait();
+        tell_subscribers(self.publisher.publisher(), self.news.is_quiet());
         refused.tell(&self.context);
         work
     }

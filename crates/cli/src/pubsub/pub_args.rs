@@ -16,6 +16,7 @@ use std::time::Duration;
     --linger has passed), or the server has taken everything. With --persistent it waits at its \
     beginning until enough stores have accepted it, and at its end until they have everything on \
     disk (or --linger has passed).\n\
+    Subscribers that come and go are told on standard error, with the reason.\n\
     Errors number messages from 1 on; servers take no empty lines, which have no number there.\n\
     Examples:\n  \
     seq 1 1000000 | lanecast pub prices --wait-subscribers 1\n  \

@@ -22,6 +22,10 @@ impl StoreNews {
         Self { is_quiet, silent: BTreeSet::new(), waiting: None }
     }
 
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     /// Notes a wait; the words are told if it lasts. `silent`: all stores that do not answer.
     pub(super) fn wait(&mut self, silent: Vec<String>, words: String) {
         self.silent = silent.into_iter().collect();

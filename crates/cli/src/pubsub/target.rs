@@ -4,7 +4,7 @@ use super::frames::Longest;
 use super::persistent_target::PersistentTarget;
 use super::pub_args::PubArgs;
 use crate::content::connect;
-use crate::output::warn;
+use crate::output::{print_error, warn};
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
 use lanecast::{Completion, FilterablePublisher};
@@ -60,21 +60,33 @@ impl Target {
         if arguments.filterable {
             let topic = context.topic(arguments.topic()).message_type(shared.kind.kind);
             let mut publisher = topic.filterable().publisher()?;
-            wait_for_subscribers(&mut publisher, wanted, stop, || refused.tell(&context));
+            wait_for_subscribers(&mut publisher, wanted, stop, |publisher| {
+                tell_subscribers(publisher, shared.quiet);
+                refused.tell(&context);
+            });
             return Ok(Self::Filterable { publisher: Box::new(publisher), context });
         }
         let mut publisher = context.publisher(arguments.topic())?;
-        wait_for_subscribers(&mut publisher, wanted, stop, || refused.tell(&context));
+        wait_for_subscribers(&mut publisher, wanted, stop, |publisher| {
+            tell_subscribers(publisher, shared.quiet);
+            refused.tell(&context);
+        });
         Ok(Self::Transport { publisher: Box::new(publisher), context })
     }
 
     /// Does what is due while there is nothing to send: serves the filter requests of subscribers,
-    /// which sending serves too, reads the answers of stores, and tells of programs with other keys.
-    pub(super) fn idle(&mut self, refused: &mut RefusedHosts) {
+    /// which sending serves too, reads the answers of stores, and tells of subscribers that come
+    /// and go, and of programs with other keys.
+    pub(super) fn idle(&mut self, arguments: &PubArgs, refused: &mut RefusedHosts) {
+        let is_quiet = arguments.shared.quiet;
         match self {
-            Self::Transport { context, .. } => refused.tell(context),
+            Self::Transport { publisher, context } => {
+                tell_subscribers(&mut **publisher, is_quiet);
+                refused.tell(context);
+            }
             Self::Filterable { publisher, context } => {
                 publisher.serve_filters();
+                tell_subscribers(&mut **publisher, is_quiet);
                 refused.tell(context);
             }
             Self::Persistent(target) => {
@@ -160,15 +172,31 @@ impl Target {
 }
 
 /// Waits until so many subscribers are there, or for the end; `idle` does what is due meanwhile.
-pub(crate) fn wait_for_subscribers(
-    publisher: &mut impl Publish,
+pub(crate) fn wait_for_subscribers<P: Publish>(
+    publisher: &mut P,
     wanted: usize,
     stop: &impl Fn() -> bool,
-    mut idle: impl FnMut(),
+    mut idle: impl FnMut(&mut P),
 ) {
     while !publisher.wait_for_subscribers(wanted, CHECK_INTERVAL) && !stop() {
-        idle();
+        idle(publisher);
     }
+}
+
+/// Tells of subscribers that have joined and left since the last call, unless the user wants quiet.
+pub(super) fn tell_subscribers(publisher: &mut impl Publish, is_quiet: bool) {
+    let note = |text: String| {
+        if !is_quiet {
+            print_error(&text);
+        }
+    };
+    publisher.poll_events(|event| match event {
+        PublisherEvent::SubscriberJoined(subscriber) => note(format!("{subscriber} joined")),
+        PublisherEvent::SubscriberLeft(subscriber, why) => {
+            note(format!("{subscriber} is gone: {why}"));
+        }
+        _ => {}
+    });
 }
 
 /// Sends, waiting for room, unless told to stop first; says whether it was sent.

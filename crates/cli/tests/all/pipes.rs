@@ -349,3 +349,40 @@ fn a_pattern_brings_the_topics_that_match() {
     assert_eq!(lines, ["prices.* star", "prices.eu 1.25"]);
     stage.refuses(2, "sub", &[("_group.a prices.*", "--exact")]);
 }
+
+#[test]
+fn messages_have_their_numbers_and_their_publisher_and_subscribers_are_told_of() {
+    let stage = Stage::new();
+    stage.write("lines", "{\"id\":1}\n{\"id\":2}\n");
+    let subscriber = stage.start("sub orders --json --count 5");
+    let rest = "--from-file lines --wait-subscribers 1";
+    stage.run(&format!("pub orders {rest}")).good();
+    let mut publisher = stage.start("pub orders");
+    publisher.until_err(" joined\n");
+    publisher.feed("{\"id\":3}\n{\"id\":4}\n");
+    subscriber.until_out("{\"id\":4}");
+    let killed = stage.start("sub orders");
+    killed.until_err("joined orders from ");
+    wait_for("the second one", || (publisher.err().matches(" joined\n").count() == 2).then_some(()));
+    killed.signal("KILL");
+    drop(killed);
+    publisher.until_err(" is gone: died\n");
+    publisher.feed("{\"id\":5}\n");
+    let received = subscriber.finish();
+    publisher.until_err(" is gone: left\n");
+    publisher.finish().good();
+
+    let text = received.good();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let numbers: Vec<_> = lines.iter().map(|line| line["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 0, 1, 2]);
+    let source = |line: &serde_json::Value| line["source"].as_str().unwrap().to_owned();
+    let sources: Vec<_> = lines.iter().map(source).collect();
+    assert_eq!([&sources[1], &sources[3], &sources[4]], [&sources[0], &sources[2], &sources[2]]);
+    assert_ne!(sources[0], sources[2]);
+    for source in sources {
+        assert!(received.err.contains(&format!("joined orders from {source} ")), "{received:?}");
+    }
+    assert!(lines.iter().all(|line| line.get("recovered").is_none()), "{text}");
+}
