@@ -10,10 +10,13 @@ mod live;
 mod order;
 mod query;
 mod server;
+mod sorter;
 
 pub(crate) use form::{Form, FormArgs, Item, Origin, Printer, StreamArgs};
 pub(crate) use kind::KindArgs;
 pub(crate) use lines::Lines;
+pub(crate) use order::{Orders, parse_orders};
 pub(crate) use live::{WatchArgs, run as watch};
 pub(crate) use query::{DeleteArgs, QueryArgs, delete, query};
 pub(crate) use server::{ServerArgs, connect, given, warn_old_topic};
+pub(crate) use sorter::Sorter;

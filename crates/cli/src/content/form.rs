@@ -80,6 +80,8 @@ pub(crate) struct Item {
     /// Why a record left.
     pub(crate) reason: Option<String>,
     pub(crate) origin: Option<Origin>,
+    /// Other members of the object that tells what it came by.
+    pub(crate) details: Vec<(&'static str, Value)>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -98,7 +100,8 @@ impl Item {
     /// One that came by nothing else.
     pub(crate) fn new(command: &'static str, topic: String, body: Vec<u8>) -> Self {
         let (key, correlation, reason, origin) = (None, None, None, None);
-        Self { command, topic, key, correlation, reason, origin, body }
+        let details = Vec::new();
+        Self { command, topic, key, correlation, reason, origin, details, body }
     }
 }
 
@@ -125,6 +128,11 @@ pub(crate) fn parse_path(text: &str) -> Result<Path, String> {
 }
 
 impl FormArgs {
+    /// Whether a form was wished for.
+    pub(crate) const fn is_chosen(&self) -> bool {
+        self.format.is_some() || !self.columns.is_empty() || self.meta || self.json
+    }
+
     /// A printer; without a wish for any other form, of `usual`.
     pub(crate) fn printer(&self, kind: KindArgs, usual: Form) -> Printer {
         self.printer_of(kind, usual, self.meta || self.json)
@@ -263,6 +271,7 @@ impl Printer {
                 origin.is_recovered.iter().for_each(|it| member("recovered", it.to_string()));
             }
             item.correlation.iter().for_each(|text| member("correlation_id", quoted(text)));
+            item.details.iter().for_each(|(name, value)| member(name, value.to_string()));
         }
         match fields::parse(self.kind.kind, &item.body) {
             Ok(fields) if self.has_meta => member("message", fields.json()),

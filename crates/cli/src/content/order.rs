@@ -14,7 +14,6 @@ pub(crate) struct Order {
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     pub(crate) text: String,
-    #[cfg_attr(not(feature = "top"), allow(dead_code, reason = "pictures are ordered by it"))]
     pub(crate) orders: Vec<Order>,
 }
 

@@ -1,15 +1,15 @@
 //! `lanecast sow dump`.
 
-use crate::content::KindArgs;
+use crate::content::{Form, FormArgs, Item, KindArgs, Orders, Sorter, parse_orders};
 use crate::filter::{Evaluator, parse};
 use crate::output::{print_error, standard_output, warn};
-use crate::printable::{printable, printable_json};
+use crate::printable::printable;
 use crate::table::{counted, grouped, utc};
 use lanecast_filter::message_type::SOH;
 use lanecast_filter::ternary::Ternary;
 use lanecast_journal::Directory;
 use lanecast_sow::durable::{Dump, DumpedRecord};
-use serde_json::json;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -17,23 +17,33 @@ use std::process::ExitCode;
 
 /// Arguments of `dump`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "A line has: topic, key, number of the topic's change, when it expires, \
+#[command(
+    override_usage = "lanecast sow dump <DIRECTORY> [TOPIC] [OPTIONS]",
+    after_help = "A line has: topic, key, number of the topic's change, when it expires, \
     the key that its publisher supplied, message. The byte 1 of fix and nvfix is shown as |.\n\
+    With --format, --columns or --json, records are printed as by lanecast query.\n\
     Nothing is changed, and a server may be at work there. Of a topic that an \
     earlier version wrote, and no checkpoint has named, only the number is known.\n\
     Examples:\n  \
     lanecast sow dump /var/lib/lanecast\n  \
-    lanecast sow dump --topic orders --json /var/lib/lanecast\n  \
-    lanecast sow dump -f \"/qty > 100\" /var/lib/lanecast\n\
-    Exit status: 0 done, 1 damaged, or an error.")]
+    lanecast sow dump /var/lib/lanecast orders --json\n  \
+    lanecast sow dump /var/lib/lanecast orders -f \"/qty > 100\" --order-by \"/qty DESC\"\n  \
+    lanecast sow dump /var/lib/lanecast orders --columns /id,/qty\n\
+    Exit status: 0 done, 1 damaged, or an error."
+)]
 pub(crate) struct DumpArgs {
     /// The directory of the records and their journal
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 
     /// Only records of this topic
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(value_name = "TOPIC")]
     topic: Option<String>,
+
+    /// The topic, as the previous version took it
+    #[arg(short = 't', long = "topic", value_name = "TOPIC", hide = true)]
+    #[arg(conflicts_with = "topic")]
+    old_topic: Option<String>,
 
     /// Only records whose messages match, such as "/symbol = 'IBM' and /qty >= 5000"
     #[arg(short, long, value_name = "FILTER")]
@@ -42,14 +52,20 @@ pub(crate) struct DumpArgs {
     #[command(flatten)]
     kind: KindArgs,
 
-    /// Print one JSON object on each line
-    #[arg(long)]
-    json: bool,
+    /// Sort by fields, such as "/price DESC, /id" [default: by topic and change]
+    #[arg(long, value_name = "FIELDS", value_parser = parse_orders)]
+    order_by: Option<Orders>,
+
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
     let mut dump = Dump::read(&Directory::new(&arguments.directory))?;
-    if let Some(topic) = &arguments.topic {
+    if arguments.old_topic.is_some() {
+        warn("-t TOPIC is now the argument behind the directory; -t goes with the next version");
+    }
+    if let Some(topic) = arguments.topic.as_ref().or(arguments.old_topic.as_ref()) {
         choose(&mut dump, topic);
     }
     if let Some(filter) = &arguments.filter {
@@ -57,12 +73,26 @@ pub(super) fn run(arguments: &DumpArgs) -> anyhow::Result<ExitCode> {
         // As for a subscriber, a message that cannot be read matches no filter.
         dump.records.retain(|record| evaluator.truth(&record.message) == Ok(Ternary::True));
     }
-    let mut output = BufWriter::new(standard_output());
-    for record in &dump.records {
-        let line = if arguments.json { json_line(&dump, record) } else { line(&dump, record) };
-        writeln!(output, "{line}")?;
+    if let Some(orders) = &arguments.order_by {
+        let mut sorter = Sorter::new(arguments.kind, orders.orders.clone())?;
+        let keyed = dump.records.into_iter().map(|it| (sorter.keys(&it.message), it));
+        let mut keyed: Vec<_> = keyed.collect();
+        keyed.sort_by(|(a, _), (b, _)| sorter.compare(a, b));
+        dump.records = keyed.into_iter().map(|(_, record)| record).collect();
     }
-    output.flush()?;
+    if arguments.form.is_chosen() {
+        let mut printer = arguments.form.printer(arguments.kind, Form::Raw);
+        for record in &dump.records {
+            printer.print(item(&dump, record))?;
+        }
+        printer.flush()?;
+    } else {
+        let mut output = BufWriter::new(standard_output());
+        for record in &dump.records {
+            writeln!(output, "{}", line(&dump, record))?;
+        }
+        output.flush()?;
+    }
     print_error(&format!(
         "{}; the journal was read up to its record {}, and a checkpoint has those up to {}",
         counted(dump.records.len() as u64, "record"),
@@ -107,18 +137,20 @@ fn line(dump: &Dump, record: &DumpedRecord) -> String {
     format!("{topic}  {key:>20}  {sequence:>8}  {expires}  {supplied}  {}", printable(&message))
 }
 
-fn json_line(dump: &Dump, record: &DumpedRecord) -> String {
-    let mut object = json!({
-        "topic": dump.names.get(&record.topic), "topic_number": record.topic,
-        "sow_key": record.key.to_string(), "sequence": record.sequence,
-        "expires_unix_ns": record.expires_ns, "supplied_key": record.name,
-    });
-    match str::from_utf8(&record.message) {
-        Ok(text) => object["body"] = text.into(),
-        Err(_) => {
-            let digits = record.message.iter().map(|byte| format!("{byte:02x}"));
-            object["body_hex"] = digits.collect::<String>().into();
-        }
+/// The record as `lanecast query` prints it, with what only the directory knows.
+fn item(dump: &Dump, record: &DumpedRecord) -> Item {
+    let mut details = vec![
+        ("topic_number", Value::from(record.topic)),
+        ("sequence", record.sequence.into()),
+        ("expires_unix_ns", record.expires_ns.into()),
+        ("supplied_key", record.name.as_str().into()),
+    ];
+    if str::from_utf8(&record.message).is_err() {
+        let digits = record.message.iter().map(|byte| format!("{byte:02x}"));
+        details.push(("body_hex", digits.collect::<String>().into()));
     }
-    printable_json(object.to_string())
+    let named = dump.names.get(&record.topic).cloned();
+    let topic = named.unwrap_or_else(|| name(dump, record.topic));
+    let key = Some(record.key.0);
+    Item { key, details, ..Item::new("sow", topic, record.message.clone()) }
 }

@@ -1,6 +1,6 @@
 //! `lanecast sow dump`: what lies in a directory, whole and damaged.
 
-use crate::run::Stage;
+use crate::run::{Run, Stage};
 use lanecast_filter::message_type::MessageType;
 use lanecast_journal::{Directory, Durability, JournalConfig};
 use lanecast_sow::durable::SowStore;
@@ -54,15 +54,16 @@ fn kept_records_are_printed_beside_their_owner() {
     }
     assert!(!text.contains('\u{1b}'), "{text:?}");
     assert!(done.err.starts_with("3 records; the journal was read up to its record 6"), "{done:?}");
-    let orders = json(&stage.run("sow dump --topic orders --json kept").good());
+    let orders = json(&stage.run("sow dump kept orders --json --type fix").good());
     assert_eq!(orders.len(), 2);
     assert_eq!((&orders[0]["topic"], &orders[0]["sequence"]), (&"orders".into(), &1.into()));
-    assert_eq!(orders[1]["body"], "11=b\u{1}55=\u{1b}[2J\u{1}");
+    assert_eq!((&orders[0]["command"], &orders[0]["expires_unix_ns"]), (&"sow".into(), &Value::Null));
+    assert_eq!(orders[1]["message"], serde_json::json!({"11": "b", "55": "\u{1b}[2J"}));
     let matching = json(&stage.run("sow dump --json --type fix -f /55='IBM' kept").good());
     assert_eq!(matching, orders[..1], "the blob cannot be read, and matches no filter");
-    let blobs = json(&stage.run("sow dump --topic blobs --json kept").good());
+    let blobs = json(&stage.run("sow dump kept blobs --json").good());
     assert_eq!((&blobs[0]["body_hex"], &blobs[0]["supplied_key"]), (&"ff00".into(), &"one".into()));
-    let none = stage.run("sow dump --topic none kept");
+    let none = stage.run("sow dump kept none");
     assert_eq!(none.good(), "");
     let told = "nothing is known of a topic none; there are ";
     let names = none.err.strip_prefix(told).and_then(|rest| rest.lines().next());
@@ -74,6 +75,32 @@ fn kept_records_are_printed_beside_their_owner() {
 }
 
 #[test]
+fn records_have_the_forms_and_the_order_of_a_query() {
+    let stage = Stage::new();
+    let _owner = fill(&stage, true);
+    let dump = |rest: &str| stage.run(&format!("sow dump kept orders --type fix {rest}")).good();
+    let table = dump("--columns /11,/55 -f /55='IBM'");
+    assert_eq!(table, "/11  /55\na    IBM\n");
+    assert_eq!(dump("--format raw -f /55='IBM'"), "11=a|55=IBM|\n");
+    assert_eq!(dump("--format json -f /55='IBM'"), "{\"11\":\"a\",\"55\":\"IBM\"}\n");
+    let order = |by: &str| {
+        let mut command = stage.lanecast("sow dump kept orders --type fix --json --order-by");
+        let records = json(&Run::start({
+            command.arg(by);
+            command
+        })
+        .finish()
+        .good());
+        records.iter().map(|it| it["message"]["11"].as_str().unwrap().to_owned()).collect::<String>()
+    };
+    assert_eq!([order("/11"), order("/11 DESC"), order("/55, /11")], ["ab", "ba", "ba"]);
+    let old = stage.run("sow dump kept -t orders --json --type fix");
+    assert!(old.err.contains("-t goes with the next version"), "{}", old.err);
+    assert_eq!(old.good(), dump("--json"));
+    stage.refuses(2, "sow dump kept", &[("orders -t orders", "cannot be used with")]);
+}
+
+#[test]
 fn a_topic_has_its_name_also_before_a_checkpoint() {
     let stage = Stage::new();
     drop(fill(&stage, false));
@@ -82,10 +109,10 @@ fn a_topic_has_its_name_also_before_a_checkpoint() {
         .iter()
         .all(|record| ["orders", "blobs"].map(Value::from).contains(&record["topic"]));
     assert!(records.len() == 3 && named, "{records:?}");
-    let none = stage.run("sow dump --topic none kept");
+    let none = stage.run("sow dump kept none");
     assert_eq!(none.good(), "");
     assert!(none.err.contains("orders") && none.err.contains("blobs"), "{}", none.err);
-    let orders = json(&stage.run("sow dump --json --topic orders kept").good());
+    let orders = json(&stage.run("sow dump --json kept orders").good());
     assert!(orders.len() == 2 && orders[0]["topic"] == "orders", "{orders:?}");
 }
 

@@ -3,8 +3,8 @@
 use crate::content::grid::{Column, Grid};
 use crate::content::kind::KindArgs;
 use crate::content::order::Order;
+use crate::content::sorter::{SortKey, Sorter};
 use lanecast_filter::path::Path;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -33,14 +33,6 @@ pub(super) struct Shown {
     keys: Vec<SortKey>,
 }
 
-/// A value in its order: numbers before texts, and nothing before both.
-#[derive(Clone, Debug, PartialEq)]
-enum SortKey {
-    Nothing,
-    Number(f64),
-    Text(String),
-}
-
 /// The records.
 #[derive(Debug)]
 pub(super) struct LiveTable {
@@ -48,8 +40,8 @@ pub(super) struct LiveTable {
     chosen: Vec<Path>,
     grid: Option<Grid>,
     orders: Vec<Order>,
-    /// Reads the fields in `orders`.
-    order_grid: Option<Grid>,
+    /// Sorts by `orders`.
+    sorter: Option<Sorter>,
     rows: HashMap<u64, Shown>,
     /// All keys, in the order of the rows as they were when they were last sorted.
     sorted: Vec<u64>,
@@ -71,7 +63,7 @@ impl LiveTable {
             chosen: columns,
             grid: None,
             orders,
-            order_grid: None,
+            sorter: None,
             rows: HashMap::new(),
             sorted: Vec::new(),
             is_sorted: true,
@@ -140,7 +132,7 @@ impl LiveTable {
     /// Sorts by these fields from now on.
     pub(super) fn sort_by(&mut self, orders: Vec<Order>) {
         self.orders = orders;
-        self.order_grid = None;
+        self.sorter = None;
         self.rows.values_mut().for_each(|row| row.keys.clear());
         self.is_sorted = false;
     }
@@ -167,23 +159,19 @@ impl LiveTable {
         if self.is_sorted {
             return Ok(());
         }
-        let grid = match &mut self.order_grid {
-            Some(grid) => grid,
-            none => {
-                let paths: Vec<Path> = self.orders.iter().map(|order| order.path.clone()).collect();
-                // Without fields to sort by, no cell is asked for either.
-                none.insert(Grid::new(self.kind, &paths, std::iter::empty())?)
-            }
+        let sorter = match &mut self.sorter {
+            Some(sorter) => sorter,
+            none => none.insert(Sorter::new(self.kind, self.orders.clone())?),
         };
         for row in self.rows.values_mut().filter(|row| row.keys.is_empty()) {
-            // One that cannot be read has nothing to be sorted by.
-            let cells = grid.cells(&row.body);
-            let cells = cells.unwrap_or_else(|_| vec![String::new(); self.orders.len()]);
-            row.keys = cells.into_iter().map(SortKey::from).collect();
+            row.keys = sorter.keys(&row.body);
         }
         self.sorted = self.rows.keys().copied().collect();
-        let (rows, orders) = (&self.rows, &self.orders);
-        self.sorted.sort_unstable_by(|a, b| compare(&rows[a], &rows[b], orders));
+        let rows = &self.rows;
+        self.sorted.sort_unstable_by(|a, b| {
+            let (a, b) = (&rows[a], &rows[b]);
+            sorter.compare(&a.keys, &b.keys).then(a.number.cmp(&b.number))
+        });
         self.is_sorted = true;
         Ok(())
     }
@@ -217,41 +205,6 @@ impl Counts {
     fn total(self) -> u64 {
         self.added + self.changed + self.removed
     }
-}
-
-impl From<String> for SortKey {
-    fn from(text: String) -> Self {
-        match text.parse() {
-            _ if text.is_empty() => Self::Nothing,
-            Ok(number) => Self::Number(number),
-            Err(_) => Self::Text(text),
-        }
-    }
-}
-
-impl SortKey {
-    fn order(&self, other: &Self) -> Ordering {
-        let rank = |key: &Self| match key {
-            Self::Nothing => 0,
-            Self::Number(_) => 1,
-            Self::Text(_) => 2,
-        };
-        match (self, other) {
-            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => rank(self).cmp(&rank(other)),
-        }
-    }
-}
-
-fn compare(a: &Shown, b: &Shown, orders: &[Order]) -> Ordering {
-    let keys = a.keys.iter().zip(&b.keys).zip(orders);
-    let mut differences = keys.map(|((a, b), order)| {
-        let difference = a.order(b);
-        if order.is_descending { difference.reverse() } else { difference }
-    });
-    let difference = differences.find(|difference| difference.is_ne());
-    difference.unwrap_or(Ordering::Equal).then(a.number.cmp(&b.number))
 }
 
 #[cfg(test)]
