@@ -43,6 +43,11 @@ fn changes_are_lines_where_no_terminal_is() {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let last = &objects[5];
     assert_eq!((&last["change"], &last["reason"]), (&"-".into(), &"deleted".into()));
+    assert_eq!((&last["command"], &last["topic"]), (&"oof".into(), &"orders".into()));
+    assert_eq!((&objects[0]["command"], &objects[6]["command"]), (&"sow".into(), &"p".into()));
+    let plain = stage.run(&format!("watch {way} --format json --count 1")).good();
+    let plain: Value = serde_json::from_str(&plain).unwrap();
+    assert!(plain.get("command").is_none() && plain["change"] == "+", "{plain}");
     assert_eq!((&objects[6]["change"], &objects[6]["message"]["id"]), (&"+".into(), &3.into()));
 }
 

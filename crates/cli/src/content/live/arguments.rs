@@ -47,7 +47,11 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "FORM", value_enum)]
     format: Option<Form>,
 
-    /// Short for --format json
+    /// With JSON, also what changes came by: command, topic, correlation
+    #[arg(long)]
+    meta: bool,
+
+    /// Short for --format json --meta
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
@@ -57,7 +61,11 @@ pub(crate) struct WatchArgs {
 
 impl WatchArgs {
     pub(super) fn is_json(&self) -> bool {
-        self.json || self.format == Some(Form::Json)
+        self.json || self.meta && self.format.is_none() || self.format == Some(Form::Json)
+    }
+
+    pub(super) fn has_meta(&self) -> bool {
+        self.json || self.meta
     }
 
     /// Whether changes are printed as lines, on a terminal too.

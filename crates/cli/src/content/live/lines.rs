@@ -74,14 +74,23 @@ fn shown(grid: &mut Grid, body: &[u8]) -> String {
 
 fn object(arguments: &WatchArgs, change: &Change) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
-    let message = fields::parse(arguments.records.kind.kind, &change.body);
-    let message = message
-        .map_or_else(|_| quoted(&String::from_utf8_lossy(&change.body)), |fields| fields.json());
-    let reason = change.reason.as_deref().map(|reason| format!(r#""reason":{},"#, quoted(reason)));
-    format!(
-        r#"{{"change":"{}","sow_key":"{}",{}"message":{message}}}"#,
-        sign(change.kind),
-        change.key,
-        reason.unwrap_or_default()
-    )
+    let mut members = vec![format!(r#""change":"{}""#, sign(change.kind))];
+    let mut member = |name: &str, json: String| members.push(format!("\"{name}\":{json}"));
+    if arguments.has_meta() {
+        member("command", quoted(change.command));
+        member("topic", quoted(arguments.records.topic()));
+    }
+    // A text, as it may be too great for a number of JSON.
+    member("sow_key", quoted(&change.key.to_string()));
+    change.reason.iter().for_each(|text| member("reason", quoted(text)));
+    let correlation = change.correlation.as_ref().filter(|_| arguments.has_meta());
+    correlation.into_iter().for_each(|text| member("correlation_id", quoted(text)));
+    match fields::parse(arguments.records.kind.kind, &change.body) {
+        Ok(fields) => member("message", fields.json()),
+        Err(error) => {
+            member("malformed", quoted(&error));
+            member("text", quoted(&String::from_utf8_lossy(&change.body)));
+        }
+    }
+    format!("{{{}}}", members.join(","))
 }
