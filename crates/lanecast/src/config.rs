@@ -24,6 +24,9 @@ pub struct Config {
     pub group_key_file: Option<PathBuf>,
     /// Settings of publishers whose messages are kept, and of durable subscribers.
     pub persistence: PersistenceSettings,
+    /// Address of the content server that the content commands of `lanecast` speak to, unless their
+    /// command line names another.
+    pub server: Option<String>,
     /// Application of Ultra Messaging files in XML; that of the throughput tools if none is named.
     pub um_application: Option<String>,
     /// Options of Ultra Messaging files without a counterpart, each with file and line.

@@ -13,8 +13,9 @@ const PATHS: [&str; 1] = ["shm.directory"];
 /// The environment variable that names a configuration file.
 pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
 const PREFIX: &str = "LANECAST_";
-/// Variables with this prefix for the content commands, which are not settings.
-const OTHERS: [&str; 2] = ["LANECAST_SERVER", "LANECAST_PASSWORD"];
+/// The variable with this prefix for the content commands that is no setting: files are for
+/// passwords, which other users may not read.
+const PASSWORD_VARIABLE: &str = "LANECAST_PASSWORD";
 
 /// Part of the error of a file that is not TOML, in programs that read no others.
 const HINT: &str = if cfg!(feature = "um") {
@@ -116,7 +117,7 @@ pub(crate) fn apply_variables(
     for (name, value) in variables {
         let name = name.to_string_lossy();
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
-        if name == FILE_VARIABLE || OTHERS.contains(&&*name) {
+        if name == FILE_VARIABLE || name == PASSWORD_VARIABLE {
             continue;
         }
         let key = rest.to_lowercase().replace("__", ".");

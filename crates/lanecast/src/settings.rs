@@ -20,7 +20,7 @@ use lanecast_net::OpenError;
 pub const SETTINGS: &[Setting] = &ALL;
 
 const PARTS: [&[Setting]; 7] = [
-    &[TRANSPORTS],
+    &[TRANSPORTS, SERVER],
     shm::SHM,
     net_accept::ACCEPT,
     net::NET,
@@ -144,6 +144,21 @@ const TRANSPORTS: Setting = Setting {
         Ok(())
     },
     get: |config| config.transports.to_string(),
+};
+
+const SERVER: Setting = Setting {
+    key: "server",
+    values: "HOST:PORT, tcps://HOST:PORT, or none",
+    about: "The content server of the commands query, watch and delete, and of pub and sub with \
+            --server, where the command line names none. Without one it is 127.0.0.1:9007.",
+    set: |config, text| {
+        if text.is_empty() {
+            return Err("the address is empty".to_owned());
+        }
+        config.server = value::optional(text, |text| Ok(text.to_owned()))?;
+        Ok(())
+    },
+    get: |config| value::or_none(config.server.as_ref()),
 };
 
 /// Number of settings in the parts of the table.

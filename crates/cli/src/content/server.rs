@@ -3,6 +3,7 @@
 use super::kind::KindArgs;
 use crate::output::warn;
 use anyhow::{Context as _, anyhow, bail};
+use lanecast::Context;
 use lanecast_client::{Client, ClientError, Identity, ServerAddress, Settings, Tls};
 use std::fs::File;
 use std::io::ErrorKind::ConnectionRefused;
@@ -70,8 +71,9 @@ pub(crate) fn warn_old_topic() {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Content server")]
 pub(crate) struct ServerArgs {
-    /// The content server [without a value: that of LANECAST_SERVER, or 127.0.0.1:9007];
-    /// tcps://HOST:PORT is one that is only to be spoken to with --ca
+    /// The content server [without a value: that of LANECAST_SERVER, of the configuration file
+    /// (server = "HOST:PORT"), or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only to be spoken
+    /// to with --ca
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     #[arg(env = VARIABLE, value_parser = address)]
     server: Option<Option<ServerAddress>>,
@@ -119,13 +121,18 @@ impl ServerArgs {
         self.server.get_or_insert(None);
     }
 
-    /// The server that was named, by the variable if not by the option.
+    /// The server that was named: by the option, else by the variable, else by the configuration
+    /// file.
     fn address(&self) -> anyhow::Result<ServerAddress> {
         if let Some(Some(server)) = &self.server {
             return Ok(server.clone());
         }
-        let text = std::env::var(VARIABLE).unwrap_or_else(|_| DEFAULT.into());
-        text.parse().with_context(|| VARIABLE)
+        if let Ok(text) = std::env::var(VARIABLE) {
+            return text.parse().with_context(|| VARIABLE);
+        }
+        let config = Context::builder().config()?;
+        let text = config.server.as_deref().unwrap_or(DEFAULT);
+        text.parse().with_context(|| format!("the setting server = {text:?}"))
     }
 
     /// The first given option, other than the server, that makes sense with a server only.

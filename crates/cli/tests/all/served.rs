@@ -288,6 +288,33 @@ fn old_names_and_the_old_topic_option_work_and_say_so() {
 }
 
 #[test]
+fn the_configuration_file_names_the_server() {
+    let stage = Stage::new();
+    let (server, at) = start(&stage);
+    stage.write("lanecast.toml", format!("server = \"{at}\"\n"));
+    let reader = stage.start("sub a --count 1 --quiet --server");
+    wait_for("the message", || {
+        stage.run("pub a hello --server").good();
+        (reader.out() == "hello\n").then_some(())
+    });
+    reader.finish().good();
+    let none = stage.run("query a");
+    assert!(none.refused(1).contains("keeps no records"), "{}", none.err);
+    // Without --server, transports stay what they were.
+    let published = stage.run("pub a hello");
+    published.good();
+    assert!(published.err.contains("0 subscribers"), "{}", published.err);
+    let named = stage.run("query a --server 127.0.0.1:1");
+    assert!(named.refused(1).contains("127.0.0.1:1"), "{}", named.err);
+    assert!(stage.run("config").good().contains(&format!("\nserver = \"{at}\"\n")));
+    stage.write("lanecast.toml", "server = \"nowhere\"\n");
+    let wrong = stage.run("query a");
+    assert!(wrong.refused(1).contains("the setting server = \"nowhere\""), "{}", wrong.err);
+    server.signal("TERM");
+    server.finish().good();
+}
+
+#[test]
 fn the_environment_names_the_server_of_both_sides() {
     let stage = Stage::new();
     let (server, at) = start(&stage);

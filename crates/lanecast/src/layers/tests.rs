@@ -31,12 +31,24 @@ fn a_file_sets_and_variables_set_over_it() {
     let mut config = apply("layers.toml", text).unwrap();
     assert_eq!(config.shm.window_bytes, 4 << 20);
     assert_eq!(config.shm.slow_consumer, SlowConsumerPolicy::EvictAfter(Duration::from_secs(2)));
-    let others =
-        ["LANECAST_CONFIG", "LANECAST_SERVER", "LANECAST_PASSWORD"].map(|name| (name, "x"));
+    let others = ["LANECAST_CONFIG", "LANECAST_PASSWORD"].map(|name| (name, "x"));
     let variables = [("LANECAST_SHM__WINDOW", "8MiB"), ("PATH", "/")].into_iter().chain(others);
     let variables = variables.map(|(name, value)| (name.into(), value.into()));
     apply_variables(&mut config, variables).unwrap();
     assert_eq!((config.shm.window_bytes, config.shm.subscribers_max), (8 << 20, 3));
+}
+
+#[test]
+fn the_content_server_is_a_setting_as_others() {
+    let text = "server = \"10.0.0.1:9007\"\n[shm]\nwindow = \"4MiB\"\n";
+    let mut config = apply("server.toml", text).unwrap();
+    assert_eq!(config.server.as_deref(), Some("10.0.0.1:9007"));
+    for (value, server) in [("10.0.0.2:9007", Some("10.0.0.2:9007")), ("none", None)] {
+        let variable = [("LANECAST_SERVER".into(), value.into())];
+        apply_variables(&mut config, variable.into_iter()).unwrap();
+        assert_eq!(config.server.as_deref(), server);
+    }
+    assert!(apply("server.toml", "server = \"\"\n").unwrap_err().contains("the address is empty"));
 }
 
 #[test]
@@ -286,6 +298,7 @@ fn the_written_file_reads_back_the_same() {
     settings::set(&mut config, "shm.visibility", "process", "test").unwrap();
     for (key, value) in [
         ("transports", "shm+rm"),
+        ("server", "tcps://10.0.0.1:9007"),
         ("net.interface", "10.0.0.0/8"),
         ("net.resolver_group", "none"),
         ("net.resolvers", "10.0.0.1:7331,[::1]:7332"),
