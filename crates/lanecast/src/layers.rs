@@ -13,8 +13,8 @@ const PATHS: [&str; 1] = ["shm.directory"];
 /// The environment variable that names a configuration file.
 pub(crate) const FILE_VARIABLE: &str = "LANECAST_CONFIG";
 const PREFIX: &str = "LANECAST_";
-/// The variable with this prefix for the content commands that is no setting: files are for
-/// passwords, which other users may not read.
+/// The variable with this prefix for the content commands that is no setting: a password does not
+/// belong into a configuration file.
 const PASSWORD_VARIABLE: &str = "LANECAST_PASSWORD";
 
 /// Part of the error of a file that is not TOML, in programs that read no others.

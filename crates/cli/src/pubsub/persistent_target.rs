@@ -51,7 +51,7 @@ impl PersistentTarget {
     }
 
     /// An error if another publisher goes on with the stream.
-    fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.is_superseded {
             return Err(SendRefusal::Superseded.into());
         }

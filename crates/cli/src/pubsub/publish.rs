@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &PubArgs) -> anyhow::Result<ExitCode> {
         warn(&format!("{} sent before the error", counted(sent, "message")));
     }
     published?;
-    target.idle(arguments, &mut refused);
+    // Another publisher that goes on is told of with what is not stable.
+    let _ = target.idle(arguments, &mut refused);
     let (seconds, readers) = (start.elapsed().as_secs_f64(), target.subscribers());
     let all_read = target.finish(arguments)?;
     if !arguments.shared.quiet {
@@ -71,13 +72,13 @@ fn publish(
     while !stop() && arguments.shared.count.is_none_or(|count| *sent < count) {
         if let Some(wait) = pace.as_ref().and_then(|pace| pace.wait(Instant::now())) {
             std::thread::sleep(wait.min(CHECK_INTERVAL));
-            target.idle(arguments, refused);
+            target.idle(arguments, refused)?;
             continue;
         }
         let mut message = match input.recv_timeout(CHECK_INTERVAL) {
             Ok(message) => message.map_err(|error| numbered(*sent + 1, error.into()))?,
             Err(RecvTimeoutError::Timeout) => {
-                target.idle(arguments, refused);
+                target.idle(arguments, refused)?;
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => break,
@@ -98,7 +99,7 @@ fn publish(
         }
         *sent += 1;
         if sent.is_multiple_of(IDLE_INTERVAL) {
-            target.idle(arguments, refused);
+            target.idle(arguments, refused)?;
         }
         if let Some(pace) = &mut pace {
             pace.sent(Instant::now());

@@ -77,7 +77,14 @@ impl Target {
     /// Does what is due while there is nothing to send: serves the filter requests of subscribers,
     /// which sending serves too, reads the answers of stores, and tells of subscribers that come
     /// and go, and of programs with other keys.
-    pub(super) fn idle(&mut self, arguments: &PubArgs, refused: &mut RefusedHosts) {
+    ///
+    /// # Errors
+    /// If another publisher goes on with the stream.
+    pub(super) fn idle(
+        &mut self,
+        arguments: &PubArgs,
+        refused: &mut RefusedHosts,
+    ) -> anyhow::Result<()> {
         let is_quiet = arguments.shared.quiet;
         match self {
             Self::Transport { publisher, context } => {
@@ -91,9 +98,11 @@ impl Target {
             }
             Self::Persistent(target) => {
                 target.idle(refused);
+                return target.check();
             }
             Self::Server(_) => {}
         }
+        Ok(())
     }
 
     pub(super) fn longest(&self) -> Longest {
