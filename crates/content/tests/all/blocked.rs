@@ -1,13 +1,16 @@
 //! A publisher that waits for a subscriber with a filter serves those without one.
 
 use crate::stage::{Stage, until};
-use lanecast::{Claim, ClaimError, Event, Publish, Subscribe};
+use lanecast::{Claim, Event, Publish, Subscribe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-/// A message that matches, of which few fill a window.
-fn long() -> Vec<u8> {
-    format!("38=1\u{1}58={}\u{1}", "x".repeat(1_500)).into_bytes()
-}
+/// Messages of the chain: several windows.
+const COUNT: usize = 100;
+/// A publisher that sends nothing for so long, after all was read, waits for room.
+const STILL: Duration = Duration::from_millis(200);
 
 /// Polls once; returns the number of messages.
 fn read(subscriber: &mut impl Subscribe) -> usize {
@@ -34,49 +37,46 @@ fn a_blocked_publisher_serves_those_without_a_filter(stage: &Stage) {
         read(&mut witness);
         filtered.active_streams() == 1 && publisher.subscribers() == 2
     });
-    let body = long();
-    let (mut sent, mut came) = (0, 0);
-    until("the window of matching messages is full", || match publisher.try_send(&body) {
-        Ok(()) => {
-            sent += 1;
-            false
+    let body = format!("38=1\u{1}58={}\u{1}", "x".repeat(1_500)).into_bytes();
+    let sent = Arc::new(AtomicUsize::new(0));
+    // Not scoped: a failure of this thread drops the subscribers that the writer waits for.
+    let writer = thread::spawn({
+        let sent = Arc::clone(&sent);
+        move || {
+            let mut claim = publisher.claim(body.len()).expect("room");
+            for number in 1..=COUNT {
+                claim.copy_from_slice(&body);
+                sent.store(number, Ordering::Relaxed);
+                claim = claim.commit_and_claim_next(body.len()).expect("room");
+            }
+            claim.abort();
+            publisher
         }
-        Err(ClaimError::BackPressured(_)) => {
-            // It is full for this one only once this one has read everything.
-            came += read(&mut witness);
-            came == sent && publisher.try_send(&body).inspect(|()| sent += 1).is_err()
+    });
+    let (mut came, mut moved) = (0, Instant::now());
+    until("the publisher waits", || {
+        let more = read(&mut witness);
+        came += more;
+        if more > 0 || came < sent.load(Ordering::Relaxed) {
+            moved = Instant::now();
         }
-        Err(other) => panic!("{other}"),
+        moved.elapsed() > STILL
     });
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            // There is room for a short one still.
-            let mut claim = publisher.try_claim(5).expect("room");
-            claim.copy_from_slice(b"38=0\x01");
-            let mut claim = claim.commit_and_claim_next(body.len()).expect("room");
-            claim.copy_from_slice(&body);
-            claim.commit();
-        });
-        until("the short one has come: the publisher waits", || {
-            came += read(&mut witness);
-            came == sent + 1
-        });
-        let mut newcomer = stage.subscribers.subscriber("market").expect("a subscriber");
-        until("the newcomer has joined", || {
-            read(&mut newcomer);
-            read(&mut witness);
-            newcomer.streams() == 1
-        });
-        assert!(!writer.is_finished(), "nothing was read");
-        let mut came = 0;
-        until("all matching messages", || {
-            came += read(&mut filtered);
-            read(&mut newcomer);
-            read(&mut witness);
-            came == sent + 1
-        });
-        writer.join().expect("the writer");
+    let mut newcomer = stage.subscribers.subscriber("market").expect("a subscriber");
+    until("the newcomer has joined", || {
+        read(&mut newcomer);
+        read(&mut witness);
+        newcomer.streams() == 1
     });
+    assert!(!writer.is_finished(), "nothing was read");
+    let mut came = 0;
+    until("all matching messages", || {
+        came += read(&mut filtered);
+        read(&mut newcomer);
+        read(&mut witness);
+        came == COUNT
+    });
+    drop(writer.join().expect("the writer"));
 }
 
 #[test]
