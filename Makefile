@@ -51,6 +51,7 @@ house: cargo linters ## The checks that compile nothing of lanecast: formatting,
 
 bench: cargo ## Micro-benchmarks
 	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
+	cargo bench --locked -p lanecast --bench patterns
 
 rivals: cargo ## Figures side by side with other messaging libraries
 	bash bench/rivals/run.sh

@@ -126,6 +126,7 @@ build_queues() {
 build_network() {
   local own=lanecast
   asked_for --peers-only "$@" && own=
+  [[ $peers == *,uring,* ]] && own+=,uring
   if [[ $peers == *,zmq,* ]]; then
     build -p rivals-network --features "$own,zmq" && return
     echo "ØMQ is left out: its sources need a C++ compiler (apt-get install g++)" >&2
@@ -225,14 +226,14 @@ if asked_for --stores "$@"; then
   fi
   exec "$folder/rivals-stores" "$@"
 fi
-all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh
+all=aeron,iceoryx2,zmq,unix,pipe,lmax,disruptor,rtrb,crossbeam,kanal,std,tokio,udp,tcp,nats,zenoh,xdp,uring
 peers=$(value_of --peers "$all" "$@")
 default=rate
 asked_for --threads "$@" && default=queue
 asked_for --network "$@" && default=oneway
 rows=$(value_of --rows "$default" "$@")
 threads='^(queue|pop|batch|multicast|diamond|mpmc|pingpong|pingpong-park|pipe)$'
-hosts='^([a-z]+-pingpong|idle|oneway|fanout3|loss-oneway)$'
+hosts='^([a-z]+-pingpong|idle|oneway|xdp-oneway|fanout3|loss-oneway)$'
 packages=(-p rivals)
 java=no
 if tr ',' '\n' <<<"$rows" | grep -v '^$' | grep -qvE "$threads|$hosts"; then

@@ -17,8 +17,12 @@ use rivals_kit::{Load, publish, receive};
 use end::{End, Intake, Outlet, sleeps};
 use peers::datagram::Datagrams;
 use peers::packed::{Packed, Way};
+use peers::ringed::{Contents, Ringed};
 use peers::socket::Pair;
 use peers::stream::Stream;
+#[cfg(feature = "uring")]
+use peers::uring::Uring;
+use peers::xdp::Xdp;
 use place::{Place, Role};
 
 /// Plays a role with a peer; prints the line of those that measure.
@@ -34,8 +38,14 @@ pub fn run(peer: &str, load: &Load, place: &Place) -> Result<()> {
         }
         "udp-packed" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Several)?),
         "udp-gso" => play(load, place, Packed::new(Pair::unicast(place, block)?, Way::Segments)?),
+        "udp-xdp" => play(load, place, Ringed::new(Xdp::new(place)?, Contents::Message)),
+        "udp-packed-xdp" => play(load, place, Ringed::new(Xdp::new(place)?, Contents::Packed)),
+        #[cfg(feature = "uring")]
+        "udp-uring" => play(load, place, Ringed::new(Uring::new(place)?, Contents::Message)),
+        #[cfg(feature = "uring")]
+        "udp-packed-uring" => play(load, place, Ringed::new(Uring::new(place)?, Contents::Packed)),
         #[cfg(feature = "lanecast")]
-        "lanecast-ru" | "lanecast-rm" | "lanecast-tcp" | "lanecast-ru-fec" | "lanecast-rm-fec" => {
+        own if own.starts_with("lanecast-") => {
             play(load, place, peers::lanecast::end(peer, load, place)?)
         }
         "multicast" | "multicast-block" => {

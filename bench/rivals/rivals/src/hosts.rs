@@ -66,6 +66,8 @@ impl Hosts {
         let rows = rows.iter().copied().filter(|row| row.is_between_hosts());
         for row in rows {
             ensure!(!(loopback && row.is_lossy()), "{row} loses nothing over --loopback");
+            let has_no_frames = loopback && row.needs_ethernet();
+            ensure!(!has_no_frames, "{row} needs a card or a namespace: leave --loopback out");
             let plan = Plan::of(row);
             if loopback || networks.iter().any(|(other, _)| *other == plan) {
                 continue;

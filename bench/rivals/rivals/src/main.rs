@@ -174,7 +174,7 @@ fn add_processes(
             Peer::Lmax | Peer::Disruptor | Peer::Rtrb | Peer::Crossbeam => (),
             Peer::Kanal | Peer::Std | Peer::Tokio => (),
             // And these between hosts only.
-            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh => (),
+            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh | Peer::Xdp | Peer::Uring => (),
         }
     }
     Ok(())
@@ -195,7 +195,7 @@ fn add_threads(found: &mut Present, (built, java): (&Path, &Path), options: &Opt
             Peer::Lmax => add_all(found, "lmax", lmax::all(java)),
             // These hand over between processes or hosts only.
             Peer::Aeron | Peer::Iceoryx2 | Peer::Pipe => (),
-            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh => (),
+            Peer::Udp | Peer::Tcp | Peer::Nats | Peer::Zenoh | Peer::Xdp | Peer::Uring => (),
             peer => {
                 let own = cases.extract_if(.., |case| case.is_of(*peer)).collect();
                 add_all(found, &peer.name(), Ok(own));
@@ -213,7 +213,9 @@ fn add_hosts(found: &mut Present, built: &Path, options: &Options) -> Result<()>
     }
     for peer in &options.peers {
         let ends = match peer {
-            Peer::Udp | Peer::Tcp | Peer::Zmq => ends("rivals-network", None),
+            Peer::Udp | Peer::Tcp | Peer::Zmq | Peer::Xdp | Peer::Uring => {
+                ends("rivals-network", None)
+            }
             Peer::Nats => ends("rivals-network", Some(built.join("nats-server"))),
             Peer::Aeron => ends("rivals-aeron", None),
             Peer::Zenoh => ends("rivals-zenoh", None),

@@ -55,6 +55,10 @@ pub enum Peer {
     Nats,
     /// Zenoh, peer to peer over TCP (Rust)
     Zenoh,
+    /// Frames past the kernel's stack (AF_XDP), between hosts
+    Xdp,
+    /// UDP by io_uring, between hosts
+    Uring,
 }
 
 impl Peer {
@@ -95,7 +99,7 @@ pub struct Options {
     #[arg(long, value_enum, value_delimiter = ',',
           default_values = ["aeron", "iceoryx2", "zmq", "unix", "pipe", "lmax", "disruptor",
                             "rtrb", "crossbeam", "kanal", "std", "tokio", "udp", "tcp", "nats",
-                            "zenoh"])]
+                            "zenoh", "xdp", "uring"])]
     pub peers: Vec<Peer>,
     /// Rows between threads, in place of those between processes
     #[arg(long)]
@@ -191,10 +195,10 @@ impl Options {
         self.by_extent(smoke, full, full).to_vec()
     }
 
-    /// Without root nothing can be lost on purpose.
+    /// Without root nothing can be lost on purpose, nor pass the kernel's stack by.
     fn network_rows(&self) -> Vec<Row> {
         let mut rows = Row::all(Between::Hosts);
-        rows.retain(|row| !(self.loopback && row.is_lossy()));
+        rows.retain(|row| !(self.loopback && (row.is_lossy() || row.needs_ethernet())));
         let smoke = [Row::UdpPingpong, Row::TcpPingpong, Row::Oneway];
         rows.retain(|row| !self.smoke || smoke.contains(row));
         rows
@@ -215,6 +219,7 @@ impl Options {
             Row::Bare | Row::Wake => (&[100], &[100]),
             row if row.is_round_trip() => return vec![24],
             Row::Oneway => (&[24, 1000], &[24, 1000, 8000]),
+            Row::XdpOneway => (&[24], &[24, 1000]),
             Row::Fanout3 => (&[24, 1000], &[24, 1000]),
             Row::LossOneway => return vec![1000],
             _ => (&[THREAD_SIZE], &[THREAD_SIZE]),

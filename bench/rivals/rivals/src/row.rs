@@ -43,13 +43,17 @@ pub enum Row {
     RmPingpong,
     /// The same over streams
     TcpPingpong,
+    /// As udp-pingpong, past the kernel's stack and by io_uring beside plain sockets
+    XdpPingpong,
     /// There and back at 10,000/s, sleeping each time
     BlockPingpong,
     /// There and back after a second of silence, and at 50,000/s
     Idle,
     /// Between hosts, one way, flat out
     Oneway,
-    /// The same to three subscribers on hosts of their own
+    /// As oneway, past the kernel's stack and by io_uring beside plain sockets
+    XdpOneway,
+    /// Flat out to three subscribers on hosts of their own
     Fanout3,
     /// There and back while packets are lost at random, both ways
     LossPingpong,
@@ -105,12 +109,18 @@ impl Row {
 
     /// Whether messages go there and back, between hosts.
     pub fn is_round_trip(self) -> bool {
-        self.is_between_hosts() && !matches!(self, Row::Oneway | Row::Fanout3 | Row::LossOneway)
+        let one_way = matches!(self, Row::Oneway | Row::XdpOneway | Row::Fanout3 | Row::LossOneway);
+        self.is_between_hosts() && !one_way
     }
 
     /// Whether packets are lost on purpose.
     pub fn is_lossy(self) -> bool {
         matches!(self, Row::LossPingpong | Row::LossOneway)
+    }
+
+    /// Whether it works over an interface of Ethernet only.
+    pub fn needs_ethernet(self) -> bool {
+        matches!(self, Row::XdpPingpong | Row::XdpOneway)
     }
 
     /// All rows of one kind.
@@ -134,7 +144,7 @@ mod tests {
     #[test]
     fn every_row_is_somewhere_and_has_its_name() {
         let all = [Between::Processes, Between::Threads, Between::Hosts].map(Row::all);
-        assert_eq!(all.each_ref().map(Vec::len), [6, 9, 9]);
+        assert_eq!(all.each_ref().map(Vec::len), [6, 9, 11]);
         for row in all.concat() {
             assert_eq!(Row::from_str(&row.to_string(), false), Ok(row));
         }

@@ -11,8 +11,10 @@
 
 /// Bytes of a datagram that a network of 1500 bytes carries whole.
 pub const DATAGRAM: usize = 1472;
-const NUMBER: usize = 8;
-const LENGTH: usize = 2;
+/// Bytes of the number at its beginning.
+pub const NUMBER: usize = 8;
+/// Bytes of the length of an item.
+pub const LENGTH: usize = 2;
 const GOES_ON: u16 = 1 << 15;
 const WAS_BEGUN: u16 = 1 << 14;
 /// The longest piece.

@@ -7,9 +7,13 @@ pub mod frames;
 pub mod lanecast;
 pub mod nats;
 pub mod packed;
+pub mod ringed;
 pub mod socket;
 pub mod stream;
 pub mod transport;
+#[cfg(feature = "uring")]
+pub mod uring;
+pub mod xdp;
 #[cfg(feature = "zmq")]
 pub mod zmq;
 
@@ -46,13 +50,17 @@ impl fmt::Display for Case {
 const ONE_WAY: &[&str] = &["oneway", "loss-oneway"];
 const TO_GROUP: &[&str] = &["oneway", "fanout3", "loss-oneway"];
 const ASLEEP: &[&str] = &["block-pingpong"];
+const PAST_CALLS: &[&str] = &["xdp-pingpong"];
+const PAST_CALLS_ONE_WAY: &[&str] = &["xdp-oneway"];
 
 #[cfg(feature = "lanecast")]
 const OWN_UDP: &[&str] = &[
     "udp-pingpong",
+    "xdp-pingpong",
     "block-pingpong",
     "idle",
     "oneway",
+    "xdp-oneway",
     "fanout3",
     "loss-pingpong",
     "loss-oneway",
@@ -62,6 +70,8 @@ const OWN_MULTICAST: &[&str] =
     &["rm-pingpong", "block-pingpong", "idle", "oneway", "fanout3", "loss-pingpong", "loss-oneway"];
 #[cfg(feature = "lanecast")]
 const OWN_PARITY: &[&str] = &["loss-pingpong", "loss-oneway"];
+#[cfg(feature = "lanecast")]
+const OWN_XDP: &[&str] = &["xdp-pingpong", "xdp-oneway"];
 #[cfg(feature = "lanecast")]
 const OWN_TCP: &[&str] = &[
     "tcp-pingpong",
@@ -94,6 +104,11 @@ const fn raw(family: &'static str, name: &'static str, rows: &'static [&'static 
     Case { peer, name, version: of_kernel, family, floor: true, yields: false, rows }
 }
 
+/// UDP by another way than a system call for each datagram or batch.
+const fn past_calls(peer: &'static str, name: &'static str, rows: &'static [&'static str]) -> Case {
+    Case { peer, ..raw("udp", name, rows) }
+}
+
 #[cfg(feature = "lanecast")]
 const fn own(family: &'static str, name: &'static str, rows: &'static [&'static str]) -> Case {
     let version = of_kernel;
@@ -111,12 +126,24 @@ pub const CASES: &[Case] = &[
     #[cfg(feature = "lanecast")]
     own("multicast", "lanecast-rm-fec", OWN_PARITY),
     #[cfg(feature = "lanecast")]
+    own("udp", "lanecast-ru-key", &["udp-pingpong", "oneway"]),
+    #[cfg(feature = "lanecast")]
+    own("multicast", "lanecast-rm-key", &["rm-pingpong", "oneway"]),
+    #[cfg(feature = "lanecast")]
+    own("udp", "lanecast-ru-xdp", OWN_XDP),
+    #[cfg(feature = "lanecast")]
     own("tcp", "lanecast-tcp", OWN_TCP),
-    raw("udp", "udp", &["udp-pingpong", "idle", "loss-pingpong"]),
+    raw("udp", "udp", &["udp-pingpong", "xdp-pingpong", "idle", "loss-pingpong"]),
     raw("udp", "udp-block", ASLEEP),
     raw("udp", "udp-each", ONE_WAY),
-    raw("udp", "udp-packed", ONE_WAY),
-    raw("udp", "udp-gso", ONE_WAY),
+    raw("udp", "udp-packed", &["oneway", "xdp-oneway", "loss-oneway"]),
+    raw("udp", "udp-gso", &["oneway", "xdp-oneway", "loss-oneway"]),
+    past_calls("xdp", "udp-xdp", PAST_CALLS),
+    past_calls("xdp", "udp-packed-xdp", PAST_CALLS_ONE_WAY),
+    #[cfg(feature = "uring")]
+    past_calls("uring", "udp-uring", PAST_CALLS),
+    #[cfg(feature = "uring")]
+    past_calls("uring", "udp-packed-uring", PAST_CALLS_ONE_WAY),
     raw("multicast", "multicast", &["rm-pingpong", "idle", "loss-pingpong"]),
     raw("multicast", "multicast-block", ASLEEP),
     raw("multicast", "multicast-packed", TO_GROUP),

@@ -15,9 +15,11 @@ pub fn headline(row: Row) -> &'static str {
         Row::UdpPingpong => "udp-pingpong: there and back to one address, both ends spin",
         Row::RmPingpong => "rm-pingpong: there and back over two groups, through a bridge",
         Row::TcpPingpong => "tcp-pingpong: there and back over streams",
+        Row::XdpPingpong => "xdp-pingpong: there and back past the kernel's stack, and by sockets",
         Row::BlockPingpong => "block-pingpong: there and back, both ends sleep each time",
         Row::Idle => "idle: there and back after a second of silence, and without any",
         Row::Oneway => "oneway: 1 publisher, 1 subscriber, flat out",
+        Row::XdpOneway => "xdp-oneway: flat out past the kernel's stack, and by sockets",
         Row::Fanout3 => "fanout3: 1 publisher, 3 subscribers that share a CPU; slowest counts",
         Row::LossPingpong => "loss-pingpong: there and back while both hosts lose what comes in",
         _ => "loss-oneway: 1 publisher, 1 subscriber, while both hosts lose what comes in",
@@ -96,8 +98,8 @@ pub fn rates(outcomes: &[Outcome]) -> String {
 
 type Pick = fn(&Measurement) -> Option<f64>;
 
-/// Every side beside the floors of its family, and lanecast beside every peer, repetition by
-/// repetition.
+/// Every side beside the floors of its family, and beside the one that it varies, and lanecast
+/// beside every peer, repetition by repetition.
 fn ratios(outcomes: &[Outcome], picks: &[(&str, Pick)]) -> String {
     let head: Vec<&str> = ["size", "loss", "asked /s", "side", "to"]
         .into_iter()
@@ -125,14 +127,19 @@ fn ratios(outcomes: &[Outcome], picks: &[(&str, Pick)]) -> String {
 
 /// Which sides stand beside which.
 fn pairs(outcome: &Outcome) -> impl Iterator<Item = (&SideRuns, &SideRuns)> {
-    outcome.sides.iter().filter(|runs| !runs.standing.floor).flat_map(|runs| {
+    outcome.sides.iter().flat_map(|runs| {
         outcome.sides.iter().filter_map(move |other| {
             let (one, two) = (&runs.standing, &other.standing);
-            let is_floor = two.floor && one.family == two.family;
+            let is_floor = !one.floor && two.floor && one.family == two.family;
             let is_peer = one.own && !two.own && !two.floor;
-            (is_floor || is_peer).then_some((runs, other))
+            (is_floor || is_peer || varies(&runs.side, &other.side)).then_some((runs, other))
         })
     })
+}
+
+/// Whether a side is another one with an option, which its name adds: `lanecast-ru-key`.
+fn varies(side: &str, other: &str) -> bool {
+    side.strip_prefix(other).is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// The first columns of every table.
@@ -227,6 +234,30 @@ mod tests {
             ("lanecast-tcp", "tcp-batched"),
             ("lanecast-tcp", "zmq"),
             ("zmq", "tcp-batched"),
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn sides_with_an_option_stand_beside_those_without() {
+        let outcome = Outcome {
+            cell: Cell::alone(Row::XdpPingpong),
+            sides: vec![
+                side("lanecast-ru", true, false, "udp"),
+                side("lanecast-ru-xdp", true, false, "udp"),
+                side("udp", false, true, "udp"),
+                side("udp-uring", false, true, "udp"),
+            ],
+        };
+        let names: Vec<_> =
+            pairs(&outcome).map(|(one, two)| (one.side.as_str(), two.side.as_str())).collect();
+        let expected = [
+            ("lanecast-ru", "udp"),
+            ("lanecast-ru", "udp-uring"),
+            ("lanecast-ru-xdp", "lanecast-ru"),
+            ("lanecast-ru-xdp", "udp"),
+            ("lanecast-ru-xdp", "udp-uring"),
+            ("udp-uring", "udp"),
         ];
         assert_eq!(names, expected);
     }
