@@ -109,9 +109,9 @@ struct Run {
     joined: usize,
     messages: usize,
     lost: u64,
-    /// From opening the subscriber.
+    /// Time from opening the subscriber.
     all_joined: Option<Duration>,
-    /// From then on.
+    /// Time from then on.
     all_received: Option<Duration>,
     /// Longest time without a message on a topic with one each millisecond, meanwhile.
     silence: Duration,
