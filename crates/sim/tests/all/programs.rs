@@ -64,8 +64,10 @@ pub(crate) struct Work {
     /// Frames of all receivers, and the NAKs among them.
     pub(crate) receivers: u64,
     pub(crate) naks: u64,
-    /// Duty cycles of all actors.
-    pub(crate) turns: u64,
+    /// Duty cycles of all resolvers, sources and receivers.
+    pub(crate) resolver_turns: u64,
+    pub(crate) source_turns: u64,
+    pub(crate) receiver_turns: u64,
 }
 
 impl Work {
@@ -78,7 +80,9 @@ impl Work {
             control: self.control - then.control,
             receivers: self.receivers - then.receivers,
             naks: self.naks - then.naks,
-            turns: self.turns - then.turns,
+            resolver_turns: self.resolver_turns - then.resolver_turns,
+            source_turns: self.source_turns - then.source_turns,
+            receiver_turns: self.receiver_turns - then.receiver_turns,
         }
     }
 }
@@ -148,6 +152,8 @@ struct Actor {
     role: Role,
     inbox: VecDeque<(usize, Rc<[u8]>)>,
     timer: Option<Nanos>,
+    /// Duty cycles so far.
+    turns: u64,
 }
 
 /// The programs of one host.
@@ -201,7 +207,7 @@ impl Programs {
 
     fn add(&mut self, role: Role) {
         let actor = self.actors.len();
-        self.actors.push(Actor { role, inbox: VecDeque::new(), timer: None });
+        self.actors.push(Actor { role, inbox: VecDeque::new(), timer: None, turns: 0 });
         self.wake(actor, self.now);
     }
 
@@ -254,10 +260,20 @@ impl Programs {
         program * self.shape.sources..(program + 1) * self.shape.sources
     }
 
+    /// Duty cycles of each source so far.
+    pub(crate) fn source_turns(&self) -> Vec<u64> {
+        let sources = self.source_at(0)..self.reader_at(0);
+        self.actors[sources].iter().map(|actor| actor.turns).collect()
+    }
+
+    /// The source whose topics a receiver has.
+    pub(crate) const fn source_of(&self, receiver: usize) -> usize {
+        (receiver * 7 + 1) % self.shape.all_sources()
+    }
+
     /// The topics of a receiver: those of a source that no other receiver has.
     fn wanted(&self, receiver: usize) -> Vec<String> {
-        let source = (receiver * 7 + 1) % self.shape.all_sources();
-        topics(source, self.shape.topics).collect()
+        topics(self.source_of(receiver), self.shape.topics).collect()
     }
 
     const fn source_at(&self, number: usize) -> usize {
@@ -350,7 +366,12 @@ impl Programs {
     }
 
     fn act(&mut self, actor: usize) {
-        self.work.turns += 1;
+        self.actors[actor].turns += 1;
+        match self.actors[actor].role {
+            Role::Resolver(_) => self.work.resolver_turns += 1,
+            Role::Source(_) => self.work.source_turns += 1,
+            Role::Reader(_) => self.work.receiver_turns += 1,
+        }
         let inbox = std::mem::take(&mut self.actors[actor].inbox);
         let due = match self.actors[actor].role {
             Role::Resolver(_) => self.resolve(actor, inbox),
