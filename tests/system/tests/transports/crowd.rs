@@ -23,6 +23,11 @@ const RATE: u64 = 200;
 const HEARTBEATS_MAX: u64 = 6;
 /// A time in which nothing is sent but heartbeats.
 const IDLE: Duration = Duration::from_secs(2);
+/// The most CPU time of the publisher: for each packet that its host sends, for each second that it
+/// waits for its next message, and for its start. Generous: a packet takes some 20 µs unoptimised.
+const PACKET_TIME: Duration = Duration::from_micros(100);
+const SECOND_TIME: Duration = Duration::from_millis(100);
+const START_TIME: Duration = Duration::from_millis(200);
 /// The most memory of a process, and of its growth after the first round, in KiB.
 const MEMORY_MAX: u64 = 64 << 10;
 const GROWTH_MAX: u64 = 8 << 10;
@@ -54,6 +59,9 @@ impl Crowd {
         // each subscriber that is asked how far it is.
         let most = 40 * count * (1 + began.elapsed().as_secs()) + 400;
         ensure!(sent.packets <= most, "{sent:?} until all had joined");
+        let worked = crowd.source.cpu_time()?;
+        let most = START_TIME + working_time(sent, began.elapsed());
+        ensure!(worked <= most, "the publisher took {worked:?} until all had joined");
         Ok(crowd)
     }
 
@@ -93,6 +101,7 @@ impl Crowd {
     /// Sends a round, which all but `late` read; returns what that cost.
     fn round(&mut self, what: &str, late: usize) -> Result<Sent> {
         let (began, before) = (Instant::now(), self.sent()?);
+        let worked = self.source.cpu_time()?;
         self.source.say(&format!("send {MESSAGES}"))?;
         self.source.tells_within("reached", PATIENCE)?;
         self.read += MESSAGES;
@@ -101,6 +110,9 @@ impl Crowd {
         }
         let sent = self.sent()?.since(before);
         self.tell(what, began, sent)?;
+        let (worked, most) =
+            (self.source.cpu_time()? - worked, working_time(sent, began.elapsed()));
+        ensure!(worked <= most, "the publisher took {worked:?} of {most:?} to be {what}");
         Ok(sent)
     }
 
@@ -120,6 +132,12 @@ impl Crowd {
     }
 }
 
+/// The most CPU time of the publisher for so many packets in such a time.
+fn working_time(sent: Sent, time: Duration) -> Duration {
+    let seconds = u32::try_from(1 + time.as_secs()).unwrap_or(u32::MAX);
+    PACKET_TIME * u32::try_from(sent.packets).unwrap_or(u32::MAX) + SECOND_TIME * seconds
+}
+
 fn bounded(transport: &'static str) -> Result<()> {
     let mut crowd = Crowd::start(transport)?;
     let (count, copies) = (crowd.readers.len() as u64, crowd.copies());
@@ -136,7 +154,7 @@ fn bounded(transport: &'static str) -> Result<()> {
     ensure!(sent.packets <= 20 * (copies + 20) * (1 + began.elapsed().as_secs()), "{sent:?}");
     ensure!(worked <= began.elapsed() * count as u32 / 50, "idle subscribers took {worked:?}");
 
-    let (began, before) = (Instant::now(), crowd.sent()?);
+    let (began, before, worked) = (Instant::now(), crowd.sent()?, crowd.source.cpu_time()?);
     crowd.net.cut(0)?;
     for reader in &mut crowd.readers {
         reader.tells_within("left", PATIENCE)?;
@@ -149,6 +167,8 @@ fn bounded(transport: &'static str) -> Result<()> {
     crowd.tell("cut and joined again", began, sent)?;
     let seconds = 1 + began.elapsed().as_secs();
     ensure!(sent.packets <= 40 * count + 20 * (copies + 20) * seconds, "{sent:?} in {seconds} s");
+    let worked = crowd.source.cpu_time()? - worked;
+    ensure!(worked <= working_time(sent, began.elapsed()), "the publisher took {worked:?}");
     crowd.round("read again", 0)?;
 
     // The first one loses nine of ten datagrams; the others are neither late nor asked.
