@@ -115,9 +115,15 @@ impl CacheFlush {
     /// Takes the time of a lap into account.
     fn decide(&mut self, took: Duration) {
         if (self.lap_bytes as f64) < took.as_nanos() as f64 * BYTES_PER_NANO_MIN {
-            let rest = if self.is_on { LAPS_MIN } else { self.rest };
-            (self.is_on, self.laps, self.rest) = (false, 0, rest);
-            self.rested = Duration::ZERO;
+            if self.is_on {
+                self.rest = LAPS_MIN;
+            }
+            // A trial that it breaks off begins anew, after its rest; a rest goes on.
+            if self.is_on || self.laps > self.rest {
+                (self.is_on, self.laps, self.rested) = (false, 0, Duration::ZERO);
+            }
+            // A pause is rest as well: else bursts shorter than the rest would see no trial again.
+            self.rested += took;
             // The laps of a trial that it breaks off say nothing about a later one.
             (self.fastest, self.trial) = ([Duration::MAX; 2], Duration::ZERO);
             return;

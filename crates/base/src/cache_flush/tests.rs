@@ -44,6 +44,32 @@ fn a_trial_takes_a_small_share_of_the_time() {
     assert!(flush.is_on());
 }
 
+/// Bursts that are shorter than the rest after a trial that was lost.
+#[test]
+fn bursts_are_tried_again_after_a_lost_trial() {
+    let mut flush = CacheFlush::with_laps(LAP_BYTES);
+    read(&mut flush, LAPS_MIN + 2 * LAPS_TIMED + LAPS_SETTLING, 320, 400);
+    assert!(!flush.is_on() && flush.rest_time > Duration::from_millis(100), "lost");
+    let mut laps_on = 0;
+    for _ in 0..100 {
+        read(&mut flush, 1, 10_000, 10_000);
+        laps_on += read(&mut flush, 20, 800, 400);
+    }
+    assert!(laps_on > 100, "{laps_on} of 2,000 laps over a line that has become slow");
+}
+
+/// The same over a fast line: pauses make trials no more frequent than their rest does.
+#[test]
+fn bursts_over_a_fast_line_try_it_seldom() {
+    let mut flush = CacheFlush::with_laps(LAP_BYTES);
+    let mut laps_on = 0;
+    for _ in 0..1_000 {
+        read(&mut flush, 1, 3_000, 3_000);
+        laps_on += read(&mut flush, 20, 320, 400);
+    }
+    assert!((9..700).contains(&laps_on), "{laps_on} of 20,000 laps");
+}
+
 #[test]
 fn a_gain_too_small_to_be_sure_of_leaves_it_off() {
     let mut flush = CacheFlush::with_laps(LAP_BYTES);
