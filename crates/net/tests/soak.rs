@@ -1,12 +1,21 @@
 //! Publishers and subscribers between hosts over hours, in short: some stay, others come and go,
-//! and datagrams are lost, while memory, descriptors and threads must stay what they were. A
-//! program by itself: it measures its own process.
+//! and datagrams are lost, while memory, descriptors and threads must stay what they were. Half of
+//! them have everything on: keys that change, TLS, and parity. Half of the subscribers select by
+//! pattern. A program by itself: it measures its own process.
 //!
 //! `SOAK_SECONDS` sets its time; else it takes a few seconds, or half an hour with `LONG_TESTS=1`.
 
-use lanecast_net::{NetSettings, Network, Publisher, Subscriber, TransportKind};
-use lanecast_transport::{Event, Publish, Subscribe};
+#[expect(dead_code, reason = "it also makes what other crates' tests need")]
+#[path = "../../tls/tests/all/certificates.rs"]
+mod certificates;
+
+use certificates::Certificates;
+use lanecast_net::{
+    NetSettings, NetTransport, Network, Publisher, Subscriber, TlsSettings, TransportKind,
+};
+use lanecast_transport::{Event, Publish, Subscribe, TopicPattern, TopicSelection, Transport};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that is waited for here.
@@ -19,6 +28,11 @@ const LOSS: u32 = 10;
 /// The window of each publisher, and the rounds until all of it has been used.
 const WINDOW_BYTES: usize = 256 << 10;
 const WARM_ROUNDS: u64 = 12;
+/// Least time between two changes of keys, twice that between two looks at their file.
+const KEY_TIME: Duration = Duration::from_secs(1);
+/// Keys in the file before and after the one that seals: programs that are late to read it open
+/// what the others seal, and the other way round.
+const KEYS_BESIDE: u64 = 3;
 /// The most growth after the first third of the time.
 const GROWTH_MAX_KIB: u64 = 8 << 10;
 /// Descriptors of connections that have not closed yet.
@@ -59,8 +73,15 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(network: &Network) -> Self {
-        let subscriber = network.subscriber(&["prices"]).expect("a subscriber");
+    fn open(network: &Network, is_by_pattern: bool) -> Self {
+        let selection = if is_by_pattern {
+            let pattern = TopicPattern::wildcard("pri*s").expect("a pattern");
+            TopicSelection::of_patterns(vec![pattern], TopicSelection::TOPICS_MAX)
+        } else {
+            TopicSelection::of_names(&["prices"])
+        };
+        let transport = NetTransport::new(network.clone(), TransportKind::Ru);
+        let subscriber = transport.subscriber_of(&selection).expect("a subscriber");
         Self { subscriber, read: 0 }
     }
 
@@ -77,21 +98,71 @@ impl Reader {
     }
 }
 
+/// Keys and certificates of networks.
+struct Secrets {
+    files: Certificates,
+    /// Changes of keys so far, and the time of the last one.
+    changes: u64,
+    changed: Instant,
+}
+
+impl Secrets {
+    fn new() -> Self {
+        let secrets = Self { files: Certificates::new(), changes: 0, changed: Instant::now() };
+        secrets.files.issue("end", "127.0.0.1", 2100);
+        secrets.write_keys();
+        secrets
+    }
+
+    /// The key that seals, those that will, and those that did.
+    fn write_keys(&self) {
+        let now = KEYS_BESIDE + self.changes;
+        let all = (now..=now + KEYS_BESIDE).chain(now - KEYS_BESIDE..now);
+        let lines: Vec<_> = all.map(|number| format!("{number:064x}")).collect();
+        self.files.write("new", &lines.join("\n"));
+        std::fs::rename(self.files.path("new"), self.key_file()).expect("renamed");
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.files.path("keys")
+    }
+
+    /// Changes the key that seals, if programs have had the time to read of the last change.
+    fn change_keys(&mut self) {
+        if self.changed.elapsed() >= KEY_TIME {
+            (self.changes, self.changed) = (self.changes + 1, Instant::now());
+            self.write_keys();
+        }
+    }
+
+    fn tls(&self) -> TlsSettings {
+        let [certificate, key, authorities] =
+            ["end.pem", "end.key", "ca.pem"].map(|name| Some(self.files.path(name)));
+        TlsSettings { certificate, key, authorities, name: None }
+    }
+}
+
 /// Two networks: in one the caller receives, in the other two receive threads.
 struct Soak {
     networks: [Network; 2],
     readers: Vec<Reader>,
     publishers: Vec<Publisher>,
+    secrets: Option<Secrets>,
+    /// Datagrams rebuilt from parity for subscribers that have gone.
+    rebuilt: u64,
 }
 
 impl Soak {
-    fn start() -> Self {
+    fn start(port: u16, secrets: Option<Secrets>) -> Self {
         let run = std::process::id() as u16;
         let address = [239, 195, (run >> 8) as u8, run as u8];
         let open = |receive_threads| {
             Network::open(NetSettings {
-                group: SocketAddr::from((address, 22_000)),
-                resolver_group: Some(SocketAddr::from((address, 22_001))),
+                group: SocketAddr::from((address, port)),
+                resolver_group: Some(SocketAddr::from((address, port + 1))),
+                key_file: secrets.as_ref().map(Secrets::key_file),
+                tls: secrets.as_ref().map(Secrets::tls).unwrap_or_default(),
+                fec: secrets.is_some().then_some((4, 1)),
                 receive_threads,
                 artificial_loss: LOSS,
                 window_bytes: WINDOW_BYTES,
@@ -100,8 +171,9 @@ impl Soak {
             .expect("a network")
         };
         let networks = [open(0), open(2)];
-        let readers = networks.iter().map(Reader::open).collect();
-        let mut soak = Self { networks, readers, publishers: Vec::new() };
+        let readers = [false, true].map(|way| Reader::open(&networks[usize::from(way)], way));
+        let (readers, publishers) = (readers.into(), Vec::new());
+        let mut soak = Self { networks, readers, publishers, secrets, rebuilt: 0 };
         for kind in TransportKind::ALL {
             soak.publish(0, kind);
         }
@@ -147,8 +219,9 @@ impl Soak {
     fn round(&mut self, number: u64) {
         let (network, kind) = (number as usize % 2, TransportKind::ALL[number as usize % 3]);
         self.publish(network, kind);
-        let guest = Reader::open(&self.networks[1 - network]);
+        let guest = Reader::open(&self.networks[1 - network], number % 4 < 2);
         self.readers.push(guest);
+        self.secrets.iter_mut().for_each(Secrets::change_keys);
         self.until_met();
         for _ in 0..MESSAGES {
             for at in 0..self.publishers.len() {
@@ -165,17 +238,22 @@ impl Soak {
             assert_eq!(std::mem::take(&mut reader.read), all);
             assert_eq!(reader.subscriber.counters().missing, 0);
         }
-        drop((self.publishers.pop(), self.readers.pop()));
+        let mut guest = self.readers.pop().expect("the guest");
+        self.rebuilt += guest.subscriber.counters().received.rebuilt;
+        drop((self.publishers.pop(), guest));
         self.until_met();
     }
 }
 
 #[test]
 fn memory_descriptors_and_threads_stay_what_they_were() {
-    let (mut soak, start, duration) = (Soak::start(), Instant::now(), duration());
+    let mut plain = Soak::start(22_000, None);
+    let mut secret = Soak::start(22_002, Some(Secrets::new()));
+    let (start, duration) = (Instant::now(), duration());
     let (mut rounds, mut warm, mut samples) = (0, None, 0);
     while start.elapsed() < duration || rounds < 2 * WARM_ROUNDS {
-        soak.round(rounds);
+        plain.round(rounds);
+        secret.round(rounds);
         rounds += 1;
         if start.elapsed() >= samples * duration / 20 {
             println!("{rounds} rounds after {:?}: {:?}", start.elapsed(), Usage::now());
@@ -186,7 +264,12 @@ fn memory_descriptors_and_threads_stay_what_they_were() {
         }
     }
     let (warm, end) = (warm.expect("it was warm"), Usage::now());
+    let changes = secret.secrets.map_or(0, |secrets| secrets.changes);
+    let rebuilt = secret.rebuilt;
     println!("{rounds} rounds: {warm:?} after a third, {end:?} at the end");
+    println!("{changes} changes of keys, {rebuilt} datagrams rebuilt from parity");
+    assert!(changes > 0 && rebuilt > 0, "{changes} changes, {rebuilt} rebuilt");
+    assert_eq!(plain.rebuilt, 0, "without parity");
     assert!(end.resident_kib <= warm.resident_kib + GROWTH_MAX_KIB, "{warm:?}, then {end:?}");
     assert!(end.descriptors <= warm.descriptors + CLOSING_MAX, "{warm:?}, then {end:?}");
     assert!(end.threads <= warm.threads, "{warm:?}, then {end:?}");
