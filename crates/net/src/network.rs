@@ -219,6 +219,7 @@ impl Network {
             late_join: settings.late_join,
             liveness: nanos(settings.liveness),
             heartbeat: nanos(settings.heartbeat),
+            keep_warm: settings.keep_warm.map(nanos),
             data_rate: settings.data_rate,
             repair_share: settings.repair_share,
             link_rate: LINK_RATE,

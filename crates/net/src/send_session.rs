@@ -372,13 +372,18 @@ impl SendSession {
             self.batching.stop();
         }
         self.status.is_batching.store(false, Ordering::Relaxed);
+        // The caches to keep warm are those of the owner's CPU; and a stand-in that is inside every
+        // 100 µs would hold up the message that the frames are for.
+        self.sender.suspend_warming(!self.background);
         self.flush();
         let handshakes = match &self.transport {
             SendTransport::Udp(..) => None,
             SendTransport::Tcp(tcp) => tcp.next_deadline(),
         };
         let due = self.sender.next_deadline().into_iter().chain(handshakes);
-        due.chain([self.counter_file.due()]).min().unwrap_or(Nanos::MAX)
+        let due = due.chain([self.counter_file.due()]).min().unwrap_or(Nanos::MAX);
+        self.sender.suspend_warming(false);
+        due
     }
 
     /// One turn: reads control frames, runs timers, sends what may be sent.

@@ -33,6 +33,9 @@ const PEER_NAMES_MAX: usize = 16;
 /// The longest DNS name with its port, in bytes.
 const PEER_NAME_BYTES: usize = 253 + 6;
 
+/// Shortest interval of keep-warm frames: it bounds the traffic of a silent session.
+const KEEP_WARM_MIN: Duration = Duration::from_micros(20);
+
 /// Settings of a network: one interface, and the sessions on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetSettings {
@@ -100,6 +103,13 @@ pub struct NetSettings {
     pub liveness: Duration,
     /// Longest interval between two heartbeats.
     pub heartbeat: Duration,
+    /// Interval of frames that keep the way of a publisher's messages warm in silence, from 20 µs
+    /// to the heartbeat's: one receiver in turn, or the group, gets a short heartbeat, so that the
+    /// first message after a pause does not find cold caches. The thread that sends messages sends
+    /// them: with [`ThreadingMode::Caller`] the program's, while it
+    /// [polls](lanecast_transport::Publish::poll_events) the publisher's events. `None`: heartbeats
+    /// only.
+    pub keep_warm: Option<Duration>,
     /// Limit of a publisher's data rate, in bytes per second; `None`: no limit.
     pub data_rate: Option<u64>,
     /// Share of the rate that repairs may take, in percent.
@@ -246,6 +256,7 @@ impl Default for NetSettings {
             delivery: DeliverySettings::default(),
             liveness: Duration::from_secs(5),
             heartbeat: Duration::from_millis(100),
+            keep_warm: None,
             data_rate: None,
             repair_share: 25,
             fec: None,
@@ -406,6 +417,10 @@ impl NetSettings {
                 "net.heartbeat",
                 "take at most a third of net.liveness, or one lost heartbeat looks like a death",
             );
+        }
+        let is_warming = KEEP_WARM_MIN..=self.heartbeat;
+        if self.keep_warm.is_some_and(|interval| !is_warming.contains(&interval)) {
+            return refuse("net.keep_warm", "take 20us to net.heartbeat, or none");
         }
         if self.recovery < Duration::from_millis(1) {
             return refuse("net.recovery", "take 1ms or more, or nothing is ever repaired");

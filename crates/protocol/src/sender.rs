@@ -18,6 +18,7 @@ mod error;
 mod handshake;
 mod heartbeat_timer;
 mod heartbeats;
+mod keep_warm;
 mod layout;
 mod missing;
 mod open_block;
@@ -69,7 +70,7 @@ impl Sender {
         Self {
             handshake: Handshake::new(session.settings.seed, now),
             repairs: Repairs::new(&session, now),
-            heartbeats: Heartbeats::default(),
+            heartbeats: Heartbeats::new(session.settings.keep_warm),
             scheduler: Scheduler::new(session.settings.data_rate, now),
             session,
         }
@@ -400,6 +401,12 @@ impl Sender {
     /// Requests a status from all receivers, at most once per two round trips.
     pub fn probe(&mut self, now: Nanos) {
         self.heartbeats.probe(&mut self.session, now);
+    }
+
+    /// Sends no frames that keep the way warm until this is taken back: for a thread whose caches
+    /// are not those of the thread that sends messages.
+    pub const fn suspend_warming(&mut self, is_suspended: bool) {
+        self.heartbeats.suspend_warming(is_suspended);
     }
 
     /// Publishes nothing more. Published messages are still sent and repaired, and the end is

@@ -7,6 +7,7 @@ use crate::delivery::DeliveryArgs;
 use anyhow::bail;
 use lanecast_base::{Size, WaitStrategy};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Settings of the context. Settings not given come from the configuration files, the environment,
 /// or the defaults.
@@ -56,6 +57,10 @@ pub(crate) struct ContextArgs {
     /// Whether extra threads receive: receive threads, or in memory those of a second context.
     #[arg(skip)]
     pub(crate) receives_apart: bool,
+
+    /// Interval of the frames that keep the way of messages warm.
+    #[arg(skip)]
+    pub(crate) keep_warm: Option<Duration>,
 
     /// Stores that keep the messages.
     #[arg(skip)]

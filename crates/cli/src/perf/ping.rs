@@ -107,6 +107,7 @@ impl PingArgs {
             sender: places.sender,
             receiver: places.receiver,
             linger: Duration::from_millis(self.linger_ms),
+            polls_publisher: self.both.keep_warm.is_some(),
             setup,
         }
     }

@@ -55,6 +55,7 @@ pub(super) fn settings<C: Transport>(
         place,
         once: false,
         linger: LINGER,
+        polls_publisher: both.keep_warm.is_some(),
         setup: opened.setup(opened.subscriber_wait, raise),
     }
 }

@@ -6,12 +6,13 @@ use super::persistence::PersistenceArgs;
 use super::priority::PriorityArgs;
 use crate::output::{print, print_error};
 use anyhow::bail;
-use lanecast_base::{WaitStrategy, format_duration};
+use lanecast_base::{WaitStrategy, format_duration, parse_duration};
 use lanecast_measure::ping::{Notice, Topics};
 use lanecast_measure::report;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Arguments of both sides.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,12 @@ pub(crate) struct RoundTripArgs {
     /// Waiting: '' as configured (see --wait), f busily
     #[arg(short = 's', long, value_name = "METHOD", default_value = "", hide_default_value = true)]
     pub(super) spin_method: SpinMethod,
+
+    /// Keep the way of messages warm in silence, over rm, ru and tcp: the interval of the frames
+    /// that do it, such as 100us (net.keep_warm). The thread of a pong, or of a ping with
+    /// --one-thread, sends them while it waits busily
+    #[arg(long, value_name = "INTERVAL", value_parser = parse_duration)]
+    pub(super) keep_warm: Option<Duration>,
 
     /// One more configuration file, applied after those of -c
     #[arg(short = 'x', long, value_name = "FILE")]
@@ -134,6 +141,7 @@ impl RoundTripArgs {
         }
         context.config.extend(self.xml_config.clone());
         context.receives_apart = self.receive_thread == ReceiveThread::Own;
+        context.keep_warm = self.keep_warm;
         context.set_persistence(&self.persistence, id)?;
         Ok(context)
     }

@@ -18,7 +18,7 @@ use anyhow::bail;
 use endpoint_pair::EndpointPair;
 use lanecast::Config;
 use lanecast::shm::Domain;
-use lanecast_base::Size;
+use lanecast_base::{Size, format_duration};
 use lanecast_net as net;
 use store_backed::StoreBackedWork;
 
@@ -56,6 +56,10 @@ fn config(arguments: &ContextArgs) -> anyhow::Result<Config> {
     }
     if let Some(io) = &arguments.io {
         builder = builder.set_from("--io", "net.io", io)?;
+    }
+    if let Some(interval) = arguments.keep_warm {
+        let text = format_duration(interval);
+        builder = builder.set_from("--keep-warm", "net.keep_warm", &text)?;
     }
     if let Some(window) = arguments.window {
         builder = builder.set("shm.window", window)?.set("net.window", window)?;

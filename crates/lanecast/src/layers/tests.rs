@@ -317,6 +317,7 @@ fn the_written_file_reads_back_the_same() {
         ("net.data_rate", "100MiB"),
         ("net.io", "xdp"),
         ("net.busy_poll", "50us"),
+        ("net.keep_warm", "100us"),
         ("net.threading", "split"),
         ("net.receive_threads", "2"),
         ("net.cpus", "0,1,2,3"),

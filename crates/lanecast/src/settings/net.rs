@@ -354,6 +354,20 @@ pub(super) const NET: &[Setting] = &[
         get: |config| format_duration(config.net.heartbeat),
     },
     Setting {
+        key: "net.keep_warm",
+        values: "20us to net.heartbeat, or none",
+        about: "How often a silent publisher sends a short frame that keeps the caches on the \
+                way of its messages warm, here and at receivers that spin; to the group, or to \
+                one receiver in turn, and only while there are subscribers. 100us are 10,000 \
+                frames of some 100 bytes a second. The thread that sends messages sends them: \
+                with net.threading = caller while the program polls the publisher's events.",
+        set: |config, text| {
+            config.net.keep_warm = optional(text, duration)?;
+            Ok(())
+        },
+        get: |config| or_none(config.net.keep_warm.map(format_duration).as_ref()),
+    },
+    Setting {
         key: "net.data_rate",
         values: "bytes a second, such as 100MiB, or none",
         about: "The highest rate of a publisher to all its subscribers together. Set it below \

@@ -48,6 +48,14 @@ impl<P: Publish> MessageSender<P> {
         }
     }
 
+    /// Handles the publisher's pending events.
+    pub(super) fn poll_events(&mut self) {
+        match self {
+            Self::InPlace(publisher) => publisher.poll_events(|_| {}),
+            Self::Copying(publisher, _) => publisher.lock().poll_events(|_| {}),
+        };
+    }
+
     /// Whether there is a subscriber.
     pub(super) fn has_subscriber(&self) -> bool {
         match self {

@@ -128,6 +128,10 @@ impl<P: Publish, S: Subscribe> Loop<'_, '_, P, S> {
         if work > 0 || self.sender.latest > self.replies.latest() {
             self.subscriber.wait(work);
         } else {
+            // Not while an answer is on its way: that would find it later.
+            if self.settings.polls_publisher {
+                self.sender.poll_events();
+            }
             spin(PAUSES);
         }
     }

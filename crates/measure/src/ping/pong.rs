@@ -38,6 +38,9 @@ pub struct PongSettings {
     pub once: bool,
     /// Time limit at the end for pings to read everything.
     pub linger: Duration,
+    /// Whether the thread polls its publisher's events while nothing comes, so that a publisher
+    /// that keeps its way warm does it there.
+    pub polls_publisher: bool,
     /// Conditions known before the run.
     pub setup: Setup,
 }
@@ -106,6 +109,9 @@ pub fn pong<C: Transport>(
             && responder.streams.iter().all(|s| s.is_over)
         {
             break;
+        }
+        if work == 0 && settings.polls_publisher {
+            responder.outlet.poll_events();
         }
         match responder.has_settled {
             true => subscriber.wait(work),

@@ -132,6 +132,10 @@ impl<'a, P: Publish> Sender<'a, P> {
         }
     }
 
+    pub(super) fn poll_events(&mut self) {
+        self.outlet.poll_events();
+    }
+
     pub(super) fn wait_for_subscriber(&mut self, timeout: Duration) -> bool {
         self.outlet.wait_for_subscriber(timeout)
     }

@@ -65,6 +65,9 @@ pub struct Settings {
     /// Time limit for missing answers after each part, and for the pong to read everything at the
     /// end.
     pub linger: Duration,
+    /// Whether the one thread polls its publisher's events while nothing is due, so that a
+    /// publisher that keeps its way warm does it there.
+    pub polls_publisher: bool,
     /// Conditions known before the run.
     pub setup: Setup,
 }

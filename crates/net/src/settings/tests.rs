@@ -29,3 +29,17 @@ fn an_interface_that_is_too_narrow_is_refused() {
         }
     }
 }
+
+#[test]
+fn frames_that_keep_the_way_warm_are_neither_a_flood_nor_rarer_than_heartbeats() {
+    let heartbeat = NetSettings::default().heartbeat;
+    let check = |keep_warm| NetSettings { keep_warm, ..NetSettings::default() }.check();
+    for interval in [None, Some(Duration::from_micros(20)), Some(heartbeat)] {
+        check(interval).expect("a valid interval");
+    }
+    let beyond = [Duration::ZERO, Duration::from_micros(19), heartbeat + Duration::from_nanos(1)];
+    for interval in beyond {
+        let refused = check(Some(interval)).expect_err("out of bounds");
+        assert!(matches!(refused, OpenError::Setting { what: "net.keep_warm", .. }), "{refused}");
+    }
+}

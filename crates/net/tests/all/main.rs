@@ -10,6 +10,7 @@ mod groups;
 mod handshakes;
 mod interruptions;
 mod jumbo;
+mod keep_warm;
 mod leaving;
 mod packing;
 mod panics;

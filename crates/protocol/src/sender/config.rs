@@ -61,6 +61,9 @@ pub struct SenderSettings {
     pub liveness: Nanos,
     /// Longest time between two heartbeats.
     pub heartbeat: Nanos,
+    /// Time between two frames that keep the way to receivers warm in silence; `None`: there are
+    /// none but heartbeats.
+    pub keep_warm: Option<Nanos>,
     /// Limit of the data rate, in bytes per second.
     pub data_rate: Option<u64>,
     /// Rate of repairs, in percent of `data_rate` (without one: of `link_rate`), in addition to it.
@@ -92,6 +95,7 @@ impl Default for SenderSettings {
             late_join: false,
             liveness: SECOND,
             heartbeat: 100 * MILLISECOND,
+            keep_warm: None,
             data_rate: None,
             repair_share: 20,
             link_rate: 1_250_000_000,

@@ -2,6 +2,7 @@
 //! and announce the end.
 
 use super::config::Distribution;
+use super::keep_warm::KeepWarm;
 use super::receiver_state::{Peer, ReceiverState};
 use super::session::Session;
 use crate::Nanos;
@@ -13,7 +14,7 @@ use lanecast_wire::net::{Kind, SessionBody, TopicHead, flag};
 const CLOSE_ANNOUNCEMENTS: u32 = 4;
 
 /// State of the heartbeats.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Heartbeats {
     /// Time of the last request for a status.
     probed_at: Option<Nanos>,
@@ -21,9 +22,20 @@ pub(super) struct Heartbeats {
     close_announcements: u32,
     /// Topic from which the next Session frame to the group reports positions.
     next_report: usize,
+    keep_warm: KeepWarm,
 }
 
 impl Heartbeats {
+    pub(super) const fn new(keep_warm: Option<Nanos>) -> Self {
+        let keep_warm = KeepWarm::new(keep_warm);
+        Self { probed_at: None, close_announcements: 0, next_report: 0, keep_warm }
+    }
+
+    /// Sends no frames that keep the way warm until this is taken back.
+    pub(super) const fn suspend_warming(&mut self, is_suspended: bool) {
+        self.keep_warm.is_suspended = is_suspended;
+    }
+
     /// Sends the heartbeats that are due.
     pub(super) fn send_due(&mut self, session: &mut Session, now: Nanos) {
         if self.is_over(session) {
@@ -51,6 +63,9 @@ impl Heartbeats {
                 }
             }
         }
+        if self.keep_warm.is_due(session, now) {
+            self.send_warming(session);
+        }
         // Counted in rounds: each may be lost as a whole.
         if session.closed && any {
             self.close_announcements = self.close_announcements.saturating_add(1);
@@ -64,7 +79,28 @@ impl Heartbeats {
         } else {
             session.receivers.iter().map(|known| known.heartbeat.due).min()
         };
-        due.filter(|_| !self.is_over(session))
+        let due = due.filter(|_| !self.is_over(session));
+        due.into_iter().chain(self.keep_warm.due(session)).min()
+    }
+
+    /// Sends a Session frame that says nothing new, as short as there are.
+    fn send_warming(&mut self, session: &mut Session) {
+        let (to, sequence, skipped) = match session.settings.distribution {
+            Distribution::Multicast(group) => {
+                if session.control.front().is_some() {
+                    return;
+                }
+                (Peer::Address(group), session.sent, 0)
+            }
+            Distribution::Unicast | Distribution::Stream => {
+                let Some(at) = self.keep_warm.next_receiver(session) else { return };
+                let known = &session.receivers[at];
+                (known.peer, known.cursor, known.skipped)
+            }
+        };
+        let (frame, _) = session_frame(session, 0, (sequence, skipped), std::iter::empty());
+        session.send_control(to, frame);
+        session.counters.session_frames += 1;
     }
 
     /// Whether the end was announced often enough, all receivers have left or died, and the dead
@@ -142,24 +178,8 @@ impl Heartbeats {
         let next = receiver.map_or(self.next_report, |at| session.receivers[at].next_report);
         let mut from = if closing || left == 0 { 0 } else { next % left };
         loop {
-            let mut reported = 0;
-            // Lets receivers give up what is overwritten without asking for it.
-            let retained = sequence.wrapping_sub(session.packetizer.window.oldest());
-            let frame = session.frame((Kind::Session, flags), sequence, |writer| {
-                let receivers = (session.receiver_count() as u32).into();
-                let body = SessionBody { receivers, reserved: 0.into() };
-                let retained = retained.min(u64::from(u32::MAX)) as u32;
-                if !writer.add_data_header(skipped, retained) || !writer.add(&body) {
-                    return;
-                }
-                while reported < left {
-                    let topic = topics[(from + reported) % topics.len()];
-                    if !writer.add(&topic_head(session, topic)) {
-                        break;
-                    }
-                    reported += 1;
-                }
-            });
+            let turn = (0..left).map(|step| topics[(from + step) % topics.len()]);
+            let (frame, reported) = session_frame(session, flags, (sequence, skipped), turn);
             session.send_control(to, frame);
             session.counters.session_frames += 1;
             (left, from) = (left - reported, from + reported);
@@ -172,6 +192,33 @@ impl Heartbeats {
             Some(at) => session.receivers[at].next_report = from,
         }
     }
+}
+
+/// A Session frame with as many of the topics as fit, and their number.
+fn session_frame(
+    session: &Session,
+    flags: u16,
+    (sequence, skipped): (u64, u32),
+    topics: impl Iterator<Item = u32>,
+) -> (Vec<u8>, usize) {
+    let mut reported = 0;
+    // Lets receivers give up what is overwritten without asking for it.
+    let retained = sequence.wrapping_sub(session.packetizer.window.oldest());
+    let frame = session.frame((Kind::Session, flags), sequence, |writer| {
+        let receivers = (session.receiver_count() as u32).into();
+        let body = SessionBody { receivers, reserved: 0.into() };
+        let retained = retained.min(u64::from(u32::MAX)) as u32;
+        if !writer.add_data_header(skipped, retained) || !writer.add(&body) {
+            return;
+        }
+        for topic in topics {
+            if !writer.add(&topic_head(session, topic)) {
+                break;
+            }
+            reported += 1;
+        }
+    });
+    (frame, reported)
 }
 
 fn topic_head(session: &Session, topic: u32) -> TopicHead {

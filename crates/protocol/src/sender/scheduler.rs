@@ -91,6 +91,7 @@ impl Scheduler {
     /// Accounts for a run that was sent to the group.
     pub(super) fn sent_to_group(&mut self, session: &mut Session, now: Nanos, run: &Run) {
         session.sent = run.end();
+        session.data_sent_at = now;
         // Data is a heartbeat by itself; the next one asks whether the tail has arrived.
         session.group_heartbeat = session.first_heartbeat(now);
         parity::sent_to_group(session, now, run);
@@ -116,6 +117,7 @@ impl Scheduler {
         }
         // The furthest of all receivers: slower ones do not take it back.
         session.sent = later(session.sent, run.end());
+        session.data_sent_at = now;
         self.count(session, run);
     }
 

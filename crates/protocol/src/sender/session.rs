@@ -62,6 +62,8 @@ pub(super) struct Session {
     group_limit: Option<u64>,
     /// A message was refused for want of room since `consumed` last changed.
     pub(super) was_refused: bool,
+    /// Time at which new data was sent last.
+    pub(super) data_sent_at: Nanos,
     /// Heartbeats to the group; unicast receivers have timers of their own.
     pub(super) group_heartbeat: HeartbeatTimer,
     /// Longest round trip that a receiver has reported.
@@ -112,6 +114,7 @@ impl Session {
             consumed: None,
             group_limit: None,
             was_refused: false,
+            data_sent_at: now,
             group_heartbeat: HeartbeatTimer::new(now, settings.heartbeat),
             round_trip: None,
             closed: false,
@@ -152,6 +155,17 @@ impl Session {
                 if !self.connections.push(number, &frame) {
                     self.counters.control_dropped += 1;
                 }
+            }
+        }
+    }
+
+    /// Whether no control frame waits where one to the receiver would have to.
+    pub(super) fn has_room_at_once(&mut self, at: usize) -> bool {
+        match self.receivers[at].peer {
+            Peer::Address(_) => self.control.front().is_none(),
+            Peer::Connection(number) => {
+                let connection = self.connections.get(number);
+                connection.is_some_and(|connection| connection.rest().is_empty())
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod joining;
+mod keep_warm;
 mod outages;
 mod parity;
 mod repairing;

@@ -206,3 +206,26 @@ fn one_receiver_that_asks_for_everything_again_disturbs_no_other() {
         assert!(asking <= 4 * DATAGRAMS, "{asking} NAKs");
     }
 }
+
+/// Frames that keep the way warm do not grow with the number of receivers, and disturb none.
+#[test]
+fn frames_that_keep_the_way_warm_are_as_many_for_a_crowd_as_for_one() {
+    const SILENCE: Nanos = SECOND / 2;
+    const INTERVAL: Nanos = MILLISECOND;
+    for is_group in [false, true] {
+        let mut scenario = crowd(is_group);
+        scenario.sender.keep_warm = Some(INTERVAL);
+        let mut world = World::new(scenario);
+        let count = world.subscribers.len() as u64;
+        let whole = |world: &World| world.publisher.has_said_all() && all_whole(world);
+        let read = phase(&mut world, "read", whole);
+        assert!(read.repairs == 0 && read.naks == 0, "{read:?}");
+        let until = world.fabric.now + SILENCE;
+        let idle = phase(&mut world, "idle", |world| world.fabric.now >= until);
+        // Heartbeats at growing intervals, to a group once for all; and answers to Status.
+        let usual = 16 * if is_group { 1 } else { count } + 12 * count;
+        let warming = SILENCE / INTERVAL;
+        assert!(idle.control > warming * 9 / 10, "{idle:?}");
+        assert!(idle.control <= warming + usual && idle.data + idle.naks == 0, "{idle:?}");
+    }
+}

@@ -68,6 +68,7 @@ fn a_ping_tells_its_options() {
         sender: Pinning { cpu: Some(4), choice: PinChoice::Given },
         receiver: Pinning { cpu: Some(12), choice: PinChoice::Given },
         linger: Duration::from_secs(1),
+        polls_publisher: false,
         setup: setup(),
     };
     assert_eq!(
@@ -114,6 +115,7 @@ fn a_pong_tells_its_options_and_counts() {
         place: ANYWHERE,
         once: true,
         linger: Duration::ZERO,
+        polls_publisher: false,
         setup: setup(),
     };
     assert_eq!(

@@ -26,6 +26,7 @@ pub(crate) fn pinging(size: usize, messages: u64, threads: Threads) -> Settings 
         sender: NOWHERE,
         receiver: NOWHERE,
         linger: Duration::from_secs(10),
+        polls_publisher: false,
         setup: setup(),
     }
 }
@@ -38,6 +39,7 @@ fn ponging(generic: bool) -> PongSettings {
         place: NOWHERE,
         once: true,
         linger,
+        polls_publisher: false,
         setup: setup(),
     }
 }
