@@ -182,6 +182,10 @@ impl TcpTransport {
                 Ok(None) | Err(_) => {}
             }
         }
+        // Never asked for their greeting from now on: their bytes would end every sleep.
+        if self.is_connected() {
+            self.strangers.clear();
+        }
         Ok(())
     }
 
@@ -406,6 +410,7 @@ impl GroupTransport for TcpTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::Ipv4Addr;
     use std::os::fd::OwnedFd;
 
@@ -452,6 +457,30 @@ mod tests {
             }
         }
         let _stranger = TcpStream::connect(address).unwrap();
+        let (start, limit) = (Instant::now(), Duration::from_millis(20));
+        first.wait(limit);
+        assert!(start.elapsed() >= limit, "woken after {:?}", start.elapsed());
+    }
+
+    #[test]
+    fn strangers_that_do_not_greet_end_no_sleep_of_a_whole_cluster() {
+        let (listener, address) = listening();
+        let mut first = TcpTransport::listening(vec![address; 2], 0, listener);
+        let mut stranger = TcpStream::connect(address).unwrap();
+        let start = Instant::now();
+        while first.strangers.is_empty() {
+            assert!(start.elapsed() < PATIENCE, "the stranger is not accepted");
+            first.poll(10, &mut |_| ()).unwrap();
+        }
+        let mut second = TcpStream::connect(address).unwrap();
+        second.write_all(&GREETING).unwrap();
+        second.write_all(&1_u32.to_le_bytes()).unwrap();
+        while first.members() != Some(2) {
+            assert!(start.elapsed() < PATIENCE, "the member does not get in");
+            first.poll(10, &mut |_| ()).unwrap();
+        }
+        // Its greeting comes too late. Refused by now, perhaps.
+        let _ = stranger.write_all(b"!");
         let (start, limit) = (Instant::now(), Duration::from_millis(20));
         first.wait(limit);
         assert!(start.elapsed() >= limit, "woken after {:?}", start.elapsed());
