@@ -479,7 +479,7 @@ mod tests {
             assert!(start.elapsed() < PATIENCE, "the member does not get in");
             first.poll(10, &mut |_| ()).unwrap();
         }
-        // Its greeting comes too late. Refused by now, perhaps.
+        // A greeting that comes too late, and may be refused by now.
         let _ = stranger.write_all(b"!");
         let (start, limit) = (Instant::now(), Duration::from_millis(20));
         first.wait(limit);

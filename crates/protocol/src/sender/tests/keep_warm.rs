@@ -72,7 +72,7 @@ fn receivers_get_one_in_turn_and_only_those_with_topics() {
     for receiver in 1..=4 {
         hear(&mut sender, SILENCE, address(receiver as u16), &leave(receiver));
     }
-    assert_eq!(silence(&mut sender, SILENCE, 2 * SILENCE), [], "nobody subscribes");
+    assert_eq!(silence(&mut sender, SILENCE, 2 * SILENCE), [], "no receiver is left");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_connection_gets_them_unless_it_is_full() {
         now += INTERVAL;
         sender.on_time(now);
     }
-    // Those of the heartbeat, and one that waits.
+    // Frames of the heartbeat, and one that waits.
     let more = sender.counters().session_frames - before;
     assert!(more <= 4, "{more} frames on a connection that takes nothing");
 }
