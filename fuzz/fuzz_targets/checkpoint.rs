@@ -3,16 +3,17 @@
 #![no_main]
 
 use lanecast_persistence::{Store, StoreSettings};
-use lanecast_wire::store::{LogRecord, StreamCheckpoint, StreamPositions};
+use lanecast_wire::store::{CHECKPOINT_VERSION, LogRecord, StreamCheckpoint, StreamPositions};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut store = Store::new(StoreSettings::default(), 9);
     let (mut rest, mut streams, mut again) = (bytes, 0_u32, Vec::new());
-    while let Some((stream, behind)) = StreamCheckpoint::read(rest) {
+    while let Some((stream, behind)) = StreamCheckpoint::read(rest, CHECKPOINT_VERSION) {
         again.clear();
         stream.write(&mut again);
-        assert_eq!(StreamCheckpoint::read(&again), Some((stream.clone(), [].as_slice())));
+        let read = StreamCheckpoint::read(&again, CHECKPOINT_VERSION);
+        assert_eq!(read, Some((stream.clone(), [].as_slice())));
         let next = stream.copied.unwrap_or(stream.next);
         if store.restore(stream).is_ok() {
             let record = LogRecord::Message { stream: streams, sequence: next, body: b"next" };

@@ -41,7 +41,7 @@ pub use quorum::{GroupsError, StoreGroups};
 pub use receiver::{Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart};
 pub use receiver_event::{DurableLoss, PersistentMessage, ReceiverEvent};
 pub use source::{Pacing, SendRefusal, Source, SourceSettings};
-pub use store::{ReplayError, Store, StoreSettings, StreamSummary};
+pub use store::{ReplayError, Store, StoreSettings, StreamSummary, UnconsumedBounds};
 
 /// Nanoseconds since an arbitrary moment, the same for all calls of one machine.
 pub type Nanos = u64;

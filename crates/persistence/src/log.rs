@@ -23,6 +23,10 @@ pub trait StoreLog {
     /// is to be asked for again.
     fn first_since(&self, stream: u32, unix_ns: u64) -> Option<u64>;
 
+    /// Bytes of the messages of `stream` from sequence `from` on, as the log keeps them, to about
+    /// 64 KiB.
+    fn bytes_from(&self, stream: u32, from: u64) -> u64;
+
     /// Time of the next record, in nanoseconds since 1970.
     fn unix_ns(&self) -> u64;
 

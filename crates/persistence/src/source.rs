@@ -449,6 +449,7 @@ impl Source {
                     log: run.log,
                     start: run.start,
                     number: 0,
+                    is_receiver_paced: self.settings.pacing == Pacing::Receivers,
                     donor,
                     members: self.membership.members().clone(),
                     runs: run.runs.clone(),

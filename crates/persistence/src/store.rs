@@ -5,10 +5,12 @@
 
 pub(crate) mod copying;
 mod durable;
+mod fetched;
 mod receivers;
 mod replay_error;
 mod settings;
 mod stream;
+mod unconsumed_room;
 
 use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
@@ -16,14 +18,15 @@ use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length};
 use lanecast_wire::store::{
     Ballot, DeregisterOutcome, LogRecord, Registration, StoreAddress, StoreFrame, StoreOffer,
-    StoreState, StreamCheckpoint, TimedRecordsWriter,
+    StoreState, StreamCheckpoint,
 };
+use fetched::answer;
 pub use replay_error::ReplayError;
-pub use settings::StoreSettings;
+pub use settings::{StoreSettings, UnconsumedBounds};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use stream::Stream;
 pub use stream::StreamSummary;
+use unconsumed_room::UnconsumedRoom;
 
 /// A store: keeps the messages of many streams.
 ///
@@ -115,7 +118,8 @@ impl Store {
     fn add_stream(&mut self, topic: &str, source: u64) -> usize {
         let index = self.streams.len();
         let number = u32::try_from(index).expect("fewer streams than the settings allow");
-        self.streams.push(Stream::new(number, topic, source));
+        let room = UnconsumedRoom::new(self.settings.unconsumed.of(topic));
+        self.streams.push(Stream::new(number, topic, source, room));
         self.by_name.insert((topic.to_owned(), source), index);
         index
     }
@@ -282,11 +286,22 @@ impl Store {
                     stream.promise(*ballot, log)?;
                 }
             }
-            StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs } => {
+            StoreFrame::Begin {
+                ballot,
+                log: chosen,
+                start,
+                number,
+                is_receiver_paced,
+                donor,
+                members,
+                runs,
+            } => {
                 stream.owes_state_to = Some(client);
                 if stream.awaits(*ballot, now) {
                     let (members, runs) = (members.clone(), runs.clone());
-                    let run = NewRun { ballot: *ballot, number: *number, members, runs };
+                    let (number, is_receiver_paced) = (*number, *is_receiver_paced);
+                    let ballot = *ballot;
+                    let run = NewRun { ballot, number, is_receiver_paced, members, runs };
                     self.take_over(index, run, *chosen, *start, donor, log)?;
                     self.copy(index, now, log, out)?;
                 }
@@ -320,10 +335,15 @@ impl Store {
             StoreFrame::Consumed { receiver, consumption } => {
                 stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
                 stream.receivers.owe(*receiver, client);
+                self.go_on(index, now, log, out)?;
             }
             StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
             StoreFrame::Fetch { from, until, limit } => {
-                self.fetch(index, client, *from..*until, *limit, log, out);
+                let limit = (*limit as usize).min(self.settings.longest_frame);
+                let reply = |frame: &StoreFrame<'_>| {
+                    out.reply(client, &stream.topic, stream.source, frame);
+                };
+                answer(stream, *from..*until, limit, log, reply);
             }
             StoreFrame::Fetched { log: of, from, first, next, records } => {
                 // Another answer is one to an earlier request, and would look like a gap.
@@ -338,6 +358,25 @@ impl Store {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Goes on with a stream that took no more messages, when receivers have consumed some.
+    fn go_on(
+        &mut self,
+        index: usize,
+        now: Nanos,
+        log: &mut impl StoreLog,
+        out: &mut dyn StoreOutlet,
+    ) -> Result<(), LogFull> {
+        let stream = &mut self.streams[index];
+        if !stream.has_refused() || stream.is_held() {
+            return Ok(());
+        }
+        stream.append_early(log)?;
+        // The publisher keeps what is not stable.
+        stream.want_at = now;
+        self.want(index, now, out);
         Ok(())
     }
 
@@ -416,39 +455,10 @@ impl Store {
         Ok(())
     }
 
-    /// Answers with durable messages.
-    fn fetch(
-        &self,
-        index: usize,
-        client: u64,
-        Range { start: from, end }: Range<u64>,
-        limit: u32,
-        log: &impl StoreLog,
-        out: &mut dyn StoreOutlet,
-    ) {
-        let stream = &self.streams[index];
-        let (first, next) = (from.max(stream.first), stream.durable.next());
-        let limit = (limit as usize).min(self.settings.longest_frame);
-        let mut writer = TimedRecordsWriter::default();
-        let until = next.min(end);
-        if first < until {
-            log.read(stream.number, first, &mut |sequence, unix_ns, body| {
-                let fits = writer.is_empty() || writer.len() + body.len() <= limit;
-                if sequence >= until || !fits {
-                    return false;
-                }
-                writer.add(unix_ns, body);
-                true
-            });
-        }
-        let frame =
-            StoreFrame::Fetched { log: stream.log, from, first, next, records: writer.records() };
-        out.reply(client, &stream.topic, stream.source, &frame);
-    }
-
     fn want(&mut self, index: usize, now: Nanos, out: &mut dyn StoreOutlet) {
         let stream = &mut self.streams[index];
-        if stream.want_at > now || stream.copying.is_some() {
+        // Messages sent again find no room before receivers have come further.
+        if stream.want_at > now || stream.copying.is_some() || stream.is_held() {
             return;
         }
         (stream.want_at, stream.resends) = (now + self.settings.retry, 0);
@@ -508,6 +518,7 @@ impl Store {
             let _ = self.streams[index].void_copies(log);
             let _ = self.copy(index, now, log, out);
             let _ = self.streams[index].append_early(log);
+            let _ = self.go_on(index, now, log, out);
             if !self.streams[index].early.is_empty() {
                 self.want(index, now, out);
             }

@@ -15,8 +15,8 @@ use lanecast_journal::{
 };
 use lanecast_persistence::{Store, StoreSettings};
 use lanecast_wire::store::{
-    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, LogRecord, StreamCheckpoint,
-    StreamPositions,
+    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CHECKPOINT_VERSION_READ, CheckpointHeader, LogRecord,
+    StreamCheckpoint, StreamPositions,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -154,7 +154,8 @@ impl Replica {
         let mut replica = Self::new(identity);
         let mut rest = body;
         for _ in 0..header.streams.get() {
-            let (stream, behind) = StreamCheckpoint::read(rest).ok_or("a stream is damaged")?;
+            let (stream, behind) =
+                StreamCheckpoint::read(rest, header.version.get()).ok_or("a stream is damaged")?;
             let (positions, behind) = StreamPositions::read(behind).ok_or("an index is damaged")?;
             replica.machine.restore(stream).map_err(|_| "a stream is there twice")?;
             replica.catalog.streams.push(crate::index::StreamIndex::new(positions));
@@ -269,7 +270,7 @@ fn read_header(bytes: &[u8], length: u64) -> Result<(CheckpointHeader, &[u8]), &
     if header.magic != CHECKPOINT_MAGIC {
         return Err("it is none");
     }
-    if header.version.get() != CHECKPOINT_VERSION {
+    if !(CHECKPOINT_VERSION_READ..=CHECKPOINT_VERSION).contains(&header.version.get()) {
         return Err("it is of another version");
     }
     let is_whole = header.crc.get() == crc32c::crc32c(header.covered())

@@ -158,6 +158,11 @@ impl<S: Storage> JournalLog<S> {
         self.catalog.streams.get(stream as usize)
     }
 
+    /// Bytes of the journal's records since it began.
+    pub(crate) const fn journal_bytes(&self) -> u64 {
+        self.catalog.journal_bytes
+    }
+
     /// Position of the last record.
     pub(crate) const fn appended(&self) -> u64 {
         self.appended
@@ -417,6 +422,10 @@ impl<S: Storage> StoreLog for JournalLog<S> {
 
     fn persisted(&self) -> u64 {
         self.journal.last_sequence(Durability::Persisted)
+    }
+
+    fn bytes_from(&self, stream: u32, from: u64) -> u64 {
+        self.index(stream).map_or(0, |index| index.bytes_from(from))
     }
 
     fn unix_ns(&self) -> u64 {

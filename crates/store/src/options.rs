@@ -2,7 +2,7 @@
 
 use lanecast_journal::{JournalConfig, Retention};
 use lanecast_persistence::{
-    GroupRule, ReceiverSettings, SourceSettings, StoreGroups, StoreSettings,
+    GroupRule, ReceiverSettings, SourceSettings, StoreGroups, StoreSettings, UnconsumedBounds,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,7 +29,8 @@ pub struct StoreOptions {
     /// Bytes of journal between two checkpoints: a store that starts again reads about so much.
     /// Default 64 MiB; at most an eighth of the limit of `retention`.
     pub checkpoint_bytes: u64,
-    /// Limits of the messages that are kept. Takes the place of `journal.retention`.
+    /// Limits of the messages that are kept. Takes the place of `journal.retention` and
+    /// `settings.unconsumed`.
     pub retention: StoreRetention,
     /// Every client may end registrations, not only those with the key in the store's directory:
     /// see [`read_administration_key`](crate::read_administration_key). Default no.
@@ -50,8 +51,10 @@ pub struct StoreRetention {
     /// Age of messages. Default none.
     pub age: Option<Duration>,
     /// Bytes of a stream's messages that are kept beyond the limits because a registered receiver
-    /// has not consumed them. More than a receiver-paced publisher may send ahead. 0: the oldest
-    /// are given up, consumed or not. Default 64 MiB.
+    /// has not consumed them; of all streams, half of `bytes`. Of a source-paced stream the oldest
+    /// are given up beyond that. A receiver-paced one is not given up: at its bound the store takes
+    /// no more of its messages, so that its publisher stops until receivers have consumed some.
+    /// 0: the oldest are given up, consumed or not. Default 64 MiB.
     pub unconsumed_bytes: u64,
     /// Limits of single topics, in addition.
     pub topics: Vec<TopicRetention>,
@@ -85,6 +88,23 @@ impl StoreOptions {
     pub(crate) fn journal_config(&self) -> JournalConfig {
         let StoreRetention { bytes, age, .. } = self.retention;
         JournalConfig { retention: Retention { bytes, age }, ..self.journal.clone() }
+    }
+
+    /// Bounds of the protocol: those of retention, if there are limits at all.
+    pub(crate) fn store_settings(&self) -> StoreSettings {
+        let StoreRetention { bytes, age, unconsumed_bytes, topics } = &self.retention;
+        let has_limits = bytes.is_some() || age.is_some();
+        let bound = |limited: bool, bytes: u64| (limited && bytes > 0).then_some(bytes);
+        let of_topic = |it: &TopicRetention| {
+            let limited = has_limits || it.bytes.is_some() || it.age.is_some();
+            let bytes = it.unconsumed_bytes.unwrap_or(*unconsumed_bytes);
+            (it.topic.clone(), bound(limited, bytes))
+        };
+        let unconsumed = UnconsumedBounds {
+            bytes: bound(has_limits, *unconsumed_bytes),
+            topics: topics.iter().map(of_topic).collect(),
+        };
+        StoreSettings { unconsumed, ..self.settings.clone() }
     }
 
     /// Bytes between two checkpoints: retention waits for two of them.

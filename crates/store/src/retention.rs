@@ -2,13 +2,21 @@
 //!
 //! The journal removes whole segments, oldest first. Before its oldest one goes, the messages in it
 //! are given up, which their streams tell; but those that a registered receiver has not consumed
-//! are written again at the end, so that one slow topic does not hold the segments of all. Two
-//! bounds keep the disk bounded: a stream keeps so many bytes of unconsumed messages, and for each
-//! segment that goes at most half of one is written again, those of the streams with the least to
-//! move. All of it happens a step at a time on the server's thread.
+//! are written again at the end, so that one slow topic does not hold the segments of all.
+//!
+//! Of a source-paced stream so many bytes are kept; of all streams, half of the limit: beyond that
+//! messages of source-paced streams are given up, the streams with the most first. A receiver-paced
+//! stream loses nothing that is not consumed: at its bound the store takes no more messages, so
+//! that its publisher stops.
+//!
+//! A segment that was moved by more than half is followed by the next one only when others have
+//! written as much as was moved beyond that: so each turn of the journal frees more than it writes.
+//! The journal is longer than its limit by half of what has to be kept at most, or twice as long as
+//! that. All of it happens a step at a time on the server's thread.
 
 use crate::log::JournalLog;
 use crate::options::{StoreRetention, TopicRetention};
+use core::cmp::Reverse;
 use core::ops::Range;
 use lanecast_journal::Storage;
 use lanecast_persistence::{LogFull, Store, StoreLog};
@@ -17,19 +25,27 @@ use std::time::Duration;
 
 /// Bytes that are moved in one step, about: the server has other work.
 const STEP: u64 = 1 << 20;
+/// Bytes that a record takes in the journal beside its body, about.
+const RECORD_OVERHEAD: u64 = 64;
+/// Time between two looks at a segment whose messages may not be moved yet.
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Retention in progress. The server owns it.
 #[derive(Debug)]
 pub(crate) struct RetentionTask {
     settings: StoreRetention,
-    /// The most bytes that are moved for each segment.
-    moved_max: u64,
+    /// Bytes that may be moved for each segment, whatever others write.
+    moved_free: u64,
     /// The cut that is being made, and the bytes that were moved for it.
     cut: (u64, u64),
     /// The cut that is made when the journal is durable up to a position.
     made: Option<(u64, u64)>,
     /// The last cut that was made. Its segment goes when the checkpoints do not need it either.
     released: u64,
+    /// Length of the journal, since it began, from which on messages may be moved again.
+    move_at: u64,
+    /// Time of the next look at a cut for which nothing may be moved yet.
+    look_at: u64,
     given_up: u64,
 }
 
@@ -42,14 +58,26 @@ struct Candidate {
     first: u64,
     /// Sequence from which on messages are kept, since they are not consumed.
     kept: u64,
+    /// Bytes of those.
+    kept_bytes: u64,
     /// Sequence of the first message that is not consumed.
     consumed: u64,
+    /// Nothing that is not consumed may be given up.
+    is_held: bool,
 }
 
 impl RetentionTask {
     pub(crate) fn new(settings: StoreRetention, segment_bytes: u64) -> Self {
-        let moved_max = segment_bytes / 2;
-        Self { settings, moved_max, cut: (0, 0), made: None, released: 0, given_up: 0 }
+        Self {
+            settings,
+            moved_free: segment_bytes / 2,
+            cut: (0, 0),
+            made: None,
+            released: 0,
+            move_at: 0,
+            look_at: 0,
+            given_up: 0,
+        }
     }
 
     /// Messages that were given up although a registered receiver had not consumed them.
@@ -82,11 +110,19 @@ impl RetentionTask {
         }
         if self.cut.0 != cut {
             self.cut = (cut, 0);
+            self.look_at = 0;
         }
+        let may_move = self.cut.1 > 0 || log.journal_bytes() >= self.move_at;
+        if !may_move && unix_ns < self.look_at {
+            return Ok(false);
+        }
+        self.look_at = unix_ns.saturating_add(LOOK_AGAIN_NS);
         let moved = self.cut.1;
-        let is_more = self.vacate(cut, machine, log)?;
+        let is_more = self.vacate(cut, may_move, machine, log)?;
         if !is_more {
             self.made = Some((cut, log.appended()));
+            let beyond = self.cut.1.saturating_sub(self.moved_free);
+            self.move_at = log.journal_bytes() + beyond;
         }
         Ok(is_more && self.cut.1 > moved)
     }
@@ -103,14 +139,21 @@ impl RetentionTask {
             let number = u32::try_from(number).ok()?;
             let limit = self.topic(stream.topic).and_then(|it| it.unconsumed_bytes);
             let limit = limit.unwrap_or(self.settings.unconsumed_bytes);
-            let bound = log.index(number)?.first_within(limit);
+            let index = log.index(number)?;
+            let is_held = stream.is_receiver_paced && limit > 0;
+            let bound = if is_held { 0 } else { index.first_within(limit) };
+            let kept = stream.consumed.max(bound);
+            let count = stream.next.saturating_sub(kept);
+            let bytes = if count == 0 { 0 } else { index.bytes_from(kept) };
             Some(Candidate {
                 number,
                 topic: stream.topic.to_owned(),
                 source: stream.source,
                 first: stream.first,
-                kept: stream.consumed.max(bound),
+                kept,
+                kept_bytes: bytes,
                 consumed: stream.consumed,
+                is_held,
             })
         });
         candidate.collect()
@@ -144,46 +187,44 @@ impl RetentionTask {
     fn vacate<S: Storage>(
         &mut self,
         cut: u64,
+        may_move: bool,
         machine: &mut Store,
         log: &mut JournalLog<S>,
     ) -> Result<bool, LogFull> {
-        let mut to_move: Vec<(u64, Candidate, Vec<Range<u64>>)> = Vec::new();
-        for it in self.candidates(machine, log) {
+        let mut candidates = self.candidates(machine, log);
+        // The streams with the most first: they are slow at the cost of all.
+        candidates.sort_by_key(|it| Reverse(it.kept_bytes));
+        let kept: u64 = candidates.iter().map(|it| it.kept_bytes).sum();
+        let mut excess = kept.saturating_sub(self.kept_max());
+        let mut left_in_step = STEP;
+        for mut it in candidates {
             let Some(index) = log.index(it.number) else { continue };
             let before: Vec<Range<u64>> = index.before(cut).collect();
             let Some(end) = before.last().map(|range| range.end) else { continue };
+            if excess > 0 && !it.is_held {
+                let bytes = |from| index.bytes_from(from);
+                excess = excess.saturating_sub(bytes(it.kept).saturating_sub(bytes(end)));
+                it.kept = it.kept.max(end);
+            }
             self.trim(&it, end.min(it.kept), machine, log)?;
-            let left = |range: &Range<u64>| range.start.max(it.kept)..range.end;
-            let left: Vec<Range<u64>> =
-                before.iter().map(left).filter(|it| !it.is_empty()).collect();
-            if let Some(index) = log.index(it.number).filter(|_| !left.is_empty()) {
-                let bytes = |it: &Range<u64>| {
-                    index.bytes_from(it.start).saturating_sub(index.bytes_from(it.end))
-                };
-                to_move.push((left.iter().map(bytes).sum(), it, left));
-            }
-        }
-        // Those with the least to move first: the others are slow at the cost of all.
-        to_move.sort_by_key(|(bytes, ..)| *bytes);
-        let mut left_in_step = STEP;
-        for (bytes, it, ranges) in to_move {
-            let Some(end) = ranges.last().map(|range| range.end) else { continue };
-            if self.cut.1 + bytes > self.moved_max {
-                self.trim(&it, end, machine, log)?;
-                continue;
-            }
-            for range in ranges {
+            let left = before.into_iter().map(|range| range.start.max(it.kept)..range.end);
+            for range in left.filter(|it| may_move && !it.is_empty()) {
+                if left_in_step == 0 {
+                    return Ok(true);
+                }
                 let moved = move_on(&it, range, left_in_step, log)?;
                 self.cut.1 += moved;
                 left_in_step = left_in_step.saturating_sub(moved);
-            }
-            if left_in_step == 0 {
-                return Ok(true);
             }
         }
         let streams = 0..u32::try_from(machine.summaries().count()).unwrap_or(u32::MAX);
         let is_before = |number| log.index(number).is_some_and(|index| index.is_before(cut));
         Ok(streams.into_iter().any(is_before))
+    }
+
+    /// Most bytes that are kept beyond the limits, of all streams.
+    fn kept_max(&self) -> u64 {
+        self.settings.bytes.map_or(u64::MAX, |bytes| bytes / 2)
     }
 
     /// Gives up the messages of a stream before `first`.
@@ -213,7 +254,7 @@ fn move_on<S: Storage>(
     log.read_whole(it.number, range.start, &mut |sequence, unix_ns, body| {
         let is_wanted = sequence < range.end && bytes < limit;
         if is_wanted {
-            bytes += body.len() as u64;
+            bytes += body.len() as u64 + RECORD_OVERHEAD;
             messages.push((sequence, unix_ns, body.to_vec()));
         }
         is_wanted

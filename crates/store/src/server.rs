@@ -144,7 +144,7 @@ impl<T: Transport + Clone> StoreServer<T> {
         let journal_config = options.journal_config();
         let segment_bytes = journal_config.segment_bytes;
         let interval = options.checkpoint_interval();
-        let mut settings = options.settings;
+        let mut settings = options.store_settings();
         let topics_max = settings.streams_max;
         // Copies of other stores have to fit into a frame of this transport.
         let replies =

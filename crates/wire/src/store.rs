@@ -27,8 +27,8 @@ pub use administration::{
     DEREGISTER_PROOF, DeregisterOutcome, Registration, StorePage, StreamReport,
 };
 pub use checkpoint::{
-    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CheckpointHeader, Span, SpanMark, StreamCheckpoint,
-    StreamPositions,
+    CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CHECKPOINT_VERSION_READ, CheckpointHeader, Span,
+    SpanMark, StreamCheckpoint, StreamPositions,
 };
 pub use frame::{StoreFrame, StoreFrameError};
 pub use lists::{Records, RecordsWriter, TimedRecords, TimedRecordsWriter};
@@ -41,7 +41,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 /// The version of the frames.
-pub const STORE_VERSION: u8 = 3;
+pub const STORE_VERSION: u8 = 4;
 /// Bytes of a frame's header, without the topic's name.
 pub const STORE_HEADER: usize = size_of::<StoreHeader>();
 /// The most stores of a stream.

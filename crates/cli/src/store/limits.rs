@@ -16,7 +16,7 @@ pub(super) struct LimitArgs {
     keep_age: Option<Duration>,
 
     /// Bytes for each publisher that are kept in spite of limits since a registered subscriber has
-    /// not consumed them [default: 64MiB]
+    /// not consumed them; a receiver-paced publisher stops there [default: 64MiB]
     #[arg(long, value_name = "BYTES")]
     keep_unconsumed: Option<Size>,
 

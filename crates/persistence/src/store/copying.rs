@@ -57,6 +57,7 @@ impl Copying {
 pub(super) struct NewRun {
     pub(super) ballot: Ballot,
     pub(super) number: u64,
+    pub(super) is_receiver_paced: bool,
     pub(super) members: Members,
     /// The runs in its log, itself last.
     pub(super) runs: Vec<Run>,

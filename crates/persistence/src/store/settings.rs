@@ -1,6 +1,7 @@
 //! Settings of a store: bounds and times.
 
 use crate::Nanos;
+use std::collections::BTreeMap;
 
 /// Settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +16,32 @@ pub struct StoreSettings {
     pub retry: Nanos,
     /// Longest frame of messages for others, unless a message alone is longer.
     pub longest_frame: usize,
+    /// Bounds of what receiver-paced streams hold.
+    pub unconsumed: UnconsumedBounds,
+}
+
+/// Most bytes of a receiver-paced stream's messages that a registered receiver has not consumed: at
+/// the bound a store takes no more of them, so that they are not stable, and the publisher stops.
+/// The store's retention removes none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnconsumedBounds {
+    /// Bound of topics that are not named. `None`: no bound, for stores without limits and those
+    /// that give up messages consumed or not.
+    pub bytes: Option<u64>,
+    /// Topics with bounds of their own.
+    pub topics: BTreeMap<String, Option<u64>>,
+}
+
+impl UnconsumedBounds {
+    /// Bound of a topic.
+    pub fn of(&self, topic: &str) -> Option<u64> {
+        self.topics.get(topic).copied().unwrap_or(self.bytes)
+    }
 }
 
 impl Default for StoreSettings {
-    /// 10,000 streams, 4 MiB of early messages and 1,000 receivers for each, requests every 100 ms.
+    /// 10,000 streams, 4 MiB of early messages and 1,000 receivers for each, requests every 100 ms,
+    /// no bound of what is not consumed.
     fn default() -> Self {
         Self {
             streams_max: 10_000,
@@ -26,6 +49,7 @@ impl Default for StoreSettings {
             receivers_max: 1_000,
             retry: 100_000_000,
             longest_frame: 128 << 10,
+            unconsumed: UnconsumedBounds::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::copying::{Copying, NewRun};
 use super::durable::DurableTrail;
 use super::receivers::Receivers;
 use super::replay_error::ReplayError;
+use super::unconsumed_room::UnconsumedRoom;
 use crate::Nanos;
 use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
@@ -39,6 +40,9 @@ pub(super) struct Stream {
     /// Frames of the answer to the last request for missing messages that brought some.
     pub(super) resends: usize,
     pub(super) receivers: Receivers,
+    /// Registered receivers hold the publisher back: what they have not consumed is kept.
+    pub(super) is_receiver_paced: bool,
+    room: UnconsumedRoom,
     /// The publisher has said that its run is registered. Until then a message of its session could
     /// belong to a later attempt to begin, with another start.
     pub(super) is_live: bool,
@@ -85,6 +89,8 @@ pub struct StreamSummary<'a> {
     pub consumed: u64,
     /// Messages are being copied from another store.
     pub is_copying: bool,
+    /// Registered receivers hold the publisher back: what they have not consumed is kept.
+    pub is_receiver_paced: bool,
 }
 
 impl Stream {
@@ -102,10 +108,11 @@ impl Stream {
             next: self.durable.next(),
             consumed: self.consumed(),
             is_copying: self.copying.is_some() || self.has_void_copies(),
+            is_receiver_paced: self.is_receiver_paced,
         }
     }
 
-    pub(super) fn new(number: u32, topic: &str, source: u64) -> Self {
+    pub(super) fn new(number: u32, topic: &str, source: u64, room: UnconsumedRoom) -> Self {
         Self {
             number,
             topic: topic.to_owned(),
@@ -124,6 +131,8 @@ impl Stream {
             want_at: 0,
             resends: 0,
             receivers: Receivers::default(),
+            is_receiver_paced: false,
+            room,
             is_live: false,
             has_left: false,
             told_consumed: 0,
@@ -199,10 +208,25 @@ impl Stream {
         number.checked_sub(self.first_number)?.checked_add(start)
     }
 
-    /// Appends a message that is next.
+    /// Appends a message that is next. A receiver-paced stream that holds as much as it may for its
+    /// receivers has no room: the message is not stable, and its publisher stops.
     pub(super) fn append(&mut self, body: &[u8], log: &mut impl StoreLog) -> Result<(), LogFull> {
+        if self.is_receiver_paced {
+            let unconsumed = self.reported()..self.next;
+            self.room.take(self.number, body.len(), unconsumed, log)?;
+        }
         let (stream, sequence) = (self.number, self.next);
         self.append_next(&LogRecord::Message { stream, sequence, body }, log)
+    }
+
+    /// Whether the stream took no more messages before its receivers had come further.
+    pub(super) const fn has_refused(&self) -> bool {
+        self.room.refused_at().is_some()
+    }
+
+    /// Whether it takes none now.
+    pub(super) fn is_held(&self) -> bool {
+        self.room.refused_at().is_some_and(|consumed| consumed == self.reported())
     }
 
     /// Appends the record of the message that is next. Behind the last sequence there is none: its
@@ -343,7 +367,13 @@ impl Stream {
         first: u64,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
-        let NewRun { ballot, number, members, mut runs } = run;
+        let NewRun { ballot, number, is_receiver_paced, members, mut runs } = run;
+        if is_receiver_paced != self.is_receiver_paced {
+            let stream = self.number;
+            log.append(&LogRecord::Paced { stream, is_by_receivers: is_receiver_paced })?;
+            self.is_receiver_paced = is_receiver_paced;
+        }
+        self.room.forget();
         runs.drain(..runs.len().saturating_sub(RUNS_MAX));
         let record = LogRecord::Began {
             stream: self.number,
@@ -461,6 +491,7 @@ impl Stream {
             next: self.next,
             copied: self.copied,
             number: self.first_number,
+            is_receiver_paced: self.is_receiver_paced,
             members: self.members.clone(),
             runs: self.runs.clone(),
             receivers: self.receivers.durable().collect(),
@@ -472,6 +503,7 @@ impl Stream {
         let StreamCheckpoint { promised, log, first, next, copied, number, .. } = checkpoint;
         (self.promised, self.log, self.first, self.next) = (promised, log, first, next);
         (self.copied, self.first_number) = (copied, number);
+        self.is_receiver_paced = checkpoint.is_receiver_paced;
         (self.members, self.runs) = (checkpoint.members, checkpoint.runs);
         self.receivers.on_changed();
         for (receiver, consumption) in checkpoint.receivers {
@@ -519,6 +551,7 @@ impl Stream {
                 self.receivers.restore(*receiver, *consumption);
             }
             LogRecord::Detached { receiver, .. } => self.receivers.remove(*receiver),
+            LogRecord::Paced { is_by_receivers, .. } => self.is_receiver_paced = *is_by_receivers,
             // It is where it was in the stream, and further on in the log.
             LogRecord::Moved { .. } => {}
         }

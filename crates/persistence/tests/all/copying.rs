@@ -104,7 +104,17 @@ fn begin_at(store: &mut Store, now: u64, log: &mut MemoryLog, out: &mut Outlet) 
     let (members, start) = (Members::without_groups(1, vec![("a".to_owned(), 5)]), 10);
     let runs = vec![Run { ballot: CHOSEN, start: 0 }, Run { ballot: NEW, start }];
     let (ballot, chosen, number, donor) = (NEW, CHOSEN, 0, "b");
-    let frame = StoreFrame::Begin { ballot, log: chosen, start, number, donor, members, runs };
+    let (log_of, is_receiver_paced) = (chosen, false);
+    let frame = StoreFrame::Begin {
+        ballot,
+        log: log_of,
+        start,
+        number,
+        is_receiver_paced,
+        donor,
+        members,
+        runs,
+    };
     store.on_frame(ADDRESS, &frame, now, log, out);
 }
 

@@ -1,12 +1,12 @@
 //! The last sequences, answers without messages, sessions that end before a store has named them.
 
-use crate::parts::{MemoryLog, Outlet, TOPIC};
+use crate::parts::{MemoryLog, Outlet, TOPIC, store_with};
 use lanecast_persistence::{
     GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, SendRefusal, Source,
     SourceEvent, SourceSettings, Store, StoreGroups, StoreSettings,
 };
 use lanecast_wire::store::{
-    Ballot, Consumption, DeregisterOutcome, LogRecord, Members, RecordsWriter, Registration, Run,
+    Ballot, Consumption, DeregisterOutcome, Members, RecordsWriter, Registration, Run,
     STORE_NUMBER_MAX, StoreAddress, StoreFrame, StoreKind, StoreOffer, StoreState, TimedRecords,
     TimedRecordsWriter,
 };
@@ -24,19 +24,7 @@ fn three_stores() -> StoreGroups {
 
 /// A store that holds a stream whose next sequence is `start`.
 pub(crate) fn store_at(start: u64) -> Store {
-    let mut store = Store::new(StoreSettings::default(), 5);
-    let members = Members::without_groups(1, vec![("a".to_owned(), 5)]);
-    let ballot = Ballot { epoch: 3, session: 9 };
-    let runs = vec![Run { ballot, start }];
-    let records = [
-        LogRecord::Stream { stream: 0, topic: TOPIC, source: 7 },
-        LogRecord::Promised { stream: 0, ballot },
-        LogRecord::Began { stream: 0, number: 0, first: start, members, runs },
-    ];
-    for record in &records {
-        store.replay(record).expect("records that follow from each other");
-    }
-    store
+    store_with(StoreSettings::default(), start)
 }
 
 /// Carries frames between a publisher and its store until both are silent.

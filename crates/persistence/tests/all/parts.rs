@@ -1,9 +1,10 @@
 //! A log in memory, and outlets that keep frames as bytes: each frame is written and read again.
 
 use lanecast_persistence::{
-    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog, StoreOutlet,
+    LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog,
+    StoreOutlet, StoreSettings,
 };
-use lanecast_wire::store::{LogRecord, StoreAddress, StoreFrame};
+use lanecast_wire::store::{Ballot, LogRecord, Members, Run, StoreAddress, StoreFrame};
 use std::collections::BTreeMap;
 
 pub(crate) const TOPIC: &str = "orders";
@@ -55,6 +56,15 @@ impl StoreLog for MemoryLog {
         Some(unix_ns)
     }
 
+    fn bytes_from(&self, stream: u32, from: u64) -> u64 {
+        let mut bytes = 0;
+        self.read(stream, from, &mut |_, _, body| {
+            bytes += body.len() as u64;
+            true
+        });
+        bytes
+    }
+
     fn unix_ns(&self) -> u64 {
         self.unix_ns
     }
@@ -79,6 +89,23 @@ impl StoreLog for MemoryLog {
         let mut messages = messages.range(from..);
         let _ = messages.all(|(sequence, (unix_ns, body))| visit(*sequence, *unix_ns, body));
     }
+}
+
+/// A store with these settings that holds a stream whose next sequence is `start`.
+pub(crate) fn store_with(settings: StoreSettings, start: u64) -> Store {
+    let mut store = Store::new(settings, 5);
+    let members = Members::without_groups(1, vec![("a".to_owned(), 5)]);
+    let ballot = Ballot { epoch: 3, session: 9 };
+    let runs = vec![Run { ballot, start }];
+    let records = [
+        LogRecord::Stream { stream: 0, topic: TOPIC, source: 7 },
+        LogRecord::Promised { stream: 0, ballot },
+        LogRecord::Began { stream: 0, number: 0, first: start, members, runs },
+    ];
+    for record in &records {
+        store.replay(record).expect("records that follow from each other");
+    }
+    store
 }
 
 /// Frames and events of calls.

@@ -21,7 +21,7 @@ pub(super) struct Actors {
 impl Actors {
     /// The stores and receivers of a scenario: none has started.
     pub(super) fn new(scenario: &StoreScenario, rng: &mut SimRng) -> Self {
-        let store = |_| StoreProcess::new(scenario.pending_max, rng.any());
+        let store = |_| StoreProcess::new(scenario, rng.any());
         Self {
             stores: scenario.names().into_iter().map(store).collect(),
             publishers: Vec::new(),

@@ -134,6 +134,11 @@ impl StoreLog for SimLog {
         Some(later.next().map_or(end, |((_, sequence), _)| *sequence))
     }
 
+    fn bytes_from(&self, stream: u32, from: u64) -> u64 {
+        let messages = self.messages.range((stream, from)..=(stream, u64::MAX));
+        messages.map(|(_, index)| self.records[*index].len() as u64).sum()
+    }
+
     fn unix_ns(&self) -> u64 {
         self.records.len() as u64
     }

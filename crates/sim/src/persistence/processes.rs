@@ -6,7 +6,9 @@ use super::scenario::StoreScenario;
 use super::store_list::StoreList;
 use super::tamper::StoreTamper;
 use crate::rng::SimRng;
-use lanecast_persistence::{Source, SourceSettings, Store, StoreLog, StoreSettings};
+use lanecast_persistence::{
+    Pacing, Source, SourceSettings, Store, StoreLog, StoreSettings, UnconsumedBounds,
+};
 use lanecast_protocol::{MILLISECOND, Nanos};
 use lanecast_wire::store::Ballot;
 use std::ops::Range;
@@ -21,18 +23,24 @@ pub(super) struct StoreProcess {
     pub(super) is_synchronizing: bool,
     /// Nothing reaches it, and nothing leaves it, until then.
     pub(super) cut_until: Nanos,
+    /// Bytes that it holds for the receivers of a receiver-paced stream.
+    unconsumed: Option<u64>,
+    /// Receivers of the run.
+    receivers: usize,
 }
 
 impl StoreProcess {
     /// A store that has not started, with an empty disk.
-    pub(super) fn new(pending_max: usize, incarnation: u64) -> Self {
+    pub(super) fn new(scenario: &StoreScenario, incarnation: u64) -> Self {
         Self {
             store: None,
-            log: SimLog::new(pending_max),
+            log: SimLog::new(scenario.pending_max),
             incarnation,
             life: 0,
             is_synchronizing: false,
             cut_until: 0,
+            unconsumed: scenario.unconsumed,
+            receivers: scenario.receivers,
         }
     }
 
@@ -44,8 +52,21 @@ impl StoreProcess {
             receivers_max: 10,
             retry: 15 * MILLISECOND,
             longest_frame: 400,
+            unconsumed: UnconsumedBounds { bytes: self.unconsumed, ..UnconsumedBounds::default() },
         };
         self.log.restore(Store::new(settings, self.incarnation))
+    }
+
+    /// Sequence up to which retention gives up messages, if it could those before `first`. A
+    /// receiver-paced stream keeps what is not consumed; a store that was replaced does not know
+    /// all receivers, and waits for them here.
+    pub(super) fn trimmed(&self, first: u64) -> u64 {
+        let Some(store) = self.store.as_ref().filter(|_| self.unconsumed.is_some()) else {
+            return first;
+        };
+        let knows_all = store.receivers(0, 0).count() == self.receivers;
+        let stream = store.summaries().next().filter(|it| knows_all && it.is_receiver_paced);
+        stream.map_or(0, |stream| stream.consumed.min(first))
     }
 
     /// Whether its disk has members of the stream, whatever happens.
@@ -115,6 +136,7 @@ impl PublisherProcess {
             flight_bytes: 4_096,
             retry: 20 * MILLISECOND,
             longest_frame: 200,
+            pacing: if scenario.unconsumed.is_some() { Pacing::Receivers } else { Pacing::Source },
             ..SourceSettings::new(list.groups())
         };
         let source = Some(Source::new(settings, session, epoch, now));

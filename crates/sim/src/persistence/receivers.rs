@@ -49,6 +49,8 @@ pub(super) struct ReceiverProcess {
     cut_off: BTreeSet<u64>,
     /// The end of a session was told last.
     has_left: bool,
+    /// Stores hold what it has not consumed.
+    is_held: bool,
 }
 
 impl ReceiverProcess {
@@ -76,6 +78,7 @@ impl ReceiverProcess {
             ..ReceiverSettings::new(list.groups())
         };
         self.list = Some(list);
+        self.is_held = scenario.unconsumed.is_some();
         self.cut_off.clear();
         self.receiver = Some(Receiver::new(settings, id, now));
         true
@@ -269,6 +272,11 @@ impl ReceiverProcess {
         ensure!(
             first == next && (first + count <= trimmed || forget),
             "{first}..{} are lost, and retention took those before {trimmed}",
+            first + count
+        );
+        ensure!(
+            !self.is_held || forget,
+            "{first}..{} are lost, and a receiver that paces the publisher had not consumed them",
             first + count
         );
         self.lost.extend(first..first + count);

@@ -42,6 +42,8 @@ pub struct StoreScenario {
     /// Stores beside those of the groups; with some, each publisher and receiver has a list of
     /// stores of its own.
     pub spares: usize,
+    /// Receivers pace the publishers, and each store holds so many bytes for them.
+    pub unconsumed: Option<u64>,
 }
 
 impl StoreScenario {
@@ -67,6 +69,7 @@ impl StoreScenario {
             may_fork: rng.percent(30),
             receivers: rng.pick(&[0, 1, 1, 2]),
             spares: 0,
+            unconsumed: None,
         };
         // Answers come later than questions are repeated.
         let is_slow = rng.percent(15);
@@ -80,6 +83,13 @@ impl StoreScenario {
         let scenario = Self::draw(seed);
         let spares = 1 + seed as usize % 3;
         Self { may_wipe: false, faults: 4 + scenario.faults, spares, ..scenario }
+    }
+
+    /// The same with receivers that pace the publishers, at stores that hold little for them.
+    pub fn draw_paced(seed: u64) -> Self {
+        let scenario = Self::draw(seed);
+        let unconsumed = Some([200, 1_000, 5_000][seed as usize % 3]);
+        Self { receivers: scenario.receivers.max(1), unconsumed, ..scenario }
     }
 
     /// Whether each publisher and receiver has a list of stores of its own.

@@ -534,7 +534,7 @@ impl World {
 
     /// Retention gives up the older half of what is stable.
     fn trim(&mut self, index: usize) {
-        let first = self.oracle.stable() / 2;
+        let first = self.actors.stores[index].trimmed(self.oracle.stable() / 2);
         self.trimmed = self.trimmed.max(first);
         self.outcome.trims += 1;
         let life = self.actors.stores[index].life;

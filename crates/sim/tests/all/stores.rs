@@ -43,6 +43,20 @@ fn what_was_stable_is_kept_whatever_stores_are_named() {
     }
 }
 
+/// Stores hold little, so that publishers stop and go on.
+#[test]
+fn what_receivers_that_pace_have_not_consumed_is_kept() {
+    let usual = 0..300;
+    let seeds = seeds(usual.clone());
+    let all = seeds == usual;
+    let run = |seed| World::new(StoreScenario::draw_paced(seed), StoreTamper::Nothing).run();
+    let total = run_all(seeds, run, StoreOutcome::add);
+    println!("{total:?}");
+    if all {
+        assert!(total.handed_out > 10_000 && total.trims > 20, "{total:?}");
+    }
+}
+
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn what_was_stable_is_kept_for_long() {

@@ -82,7 +82,7 @@ impl Keeper {
     /// Lets retention do what is due by now.
     fn retain(&mut self) {
         let deadline = Instant::now() + LONG;
-        loop {
+        let waits = loop {
             assert!(Instant::now() < deadline, "retention does not end");
             let last = self.log.appended();
             while self.log.persisted() < last {
@@ -91,13 +91,17 @@ impl Keeper {
             }
             self.task.step(&mut self.machine, &mut self.log, 0).expect("room");
             self.log.commit();
-            if self.log.retention_due().is_none() {
-                break;
+            // More is moved when others have written as much.
+            let waits = self.task.move_at > self.log.journal_bytes();
+            if self.log.retention_due().is_none() || waits && self.task.made.is_none() {
+                break waits;
             }
             std::thread::yield_now();
-        }
-        // A file that is being made or removed is counted at most once.
-        while self.file_bytes() > FILES_MAX {
+        };
+        // A file that is being made or removed is counted at most once. While more has to wait, the
+        // journal is longer by half of what is kept at most, which is half of the limit.
+        let most = FILES_MAX + if waits { LIMIT / 4 } else { 0 };
+        while self.file_bytes() > most {
             let bytes = self.file_bytes();
             assert!(Instant::now() < deadline, "{bytes} bytes on disk");
             std::thread::yield_now();
@@ -200,6 +204,76 @@ fn too_much_that_is_not_consumed_is_given_up_and_counted() {
     keeper.check(1);
 }
 
+/// As many unconsumed messages as nearly fill a segment, of a stream that its receivers pace or
+/// not; then other topics write several turns of the journal.
+fn keep_a_segment(is_by_receivers: bool) -> Keeper {
+    let settings = StoreRetention { unconsumed_bytes: SEGMENT, ..StoreRetention::default() };
+    let mut keeper = Keeper::new(settings, &["orders", "quotes"]);
+    keeper.add(&LogRecord::Paced { stream: 0, is_by_receivers });
+    keeper.consume(0, 0);
+    (0..100).for_each(|_| keeper.send(0));
+    for _ in 0..60 {
+        (0..100).for_each(|_| keeper.send(1));
+        keeper.retain();
+    }
+    assert!(keeper.first(1) > 4_000, "{}", keeper.first(1));
+    keeper.check(0);
+    keeper.check(1);
+    keeper
+}
+
+#[test]
+fn unconsumed_messages_of_a_whole_segment_are_moved_on() {
+    for is_by_receivers in [true, false] {
+        let keeper = keep_a_segment(is_by_receivers);
+        assert_eq!((keeper.first(0), keeper.task.given_up()), (0, 0), "paced: {is_by_receivers}");
+    }
+}
+
+#[test]
+fn a_receiver_paced_stream_loses_nothing_beyond_its_bound() {
+    // The store takes no more of it at the bound; what it took before is kept all the same.
+    let settings = StoreRetention { unconsumed_bytes: 10_000, ..StoreRetention::default() };
+    let mut keeper = Keeper::new(settings, &["orders", "quotes"]);
+    keeper.add(&LogRecord::Paced { stream: 0, is_by_receivers: true });
+    keeper.consume(0, 0);
+    (0..200).for_each(|_| keeper.send(0));
+    for round in 0..40 {
+        (0..100).for_each(|_| keeper.send(1));
+        keeper.retain();
+        if round == 20 {
+            keeper.consume(0, 150);
+        }
+    }
+    assert_eq!(keeper.task.given_up(), 0);
+    assert!((1..=150).contains(&keeper.first(0)), "{}", keeper.first(0));
+    keeper.check(0);
+    keeper.check(1);
+}
+
+#[test]
+fn source_paced_streams_share_half_of_the_limit() {
+    let settings = StoreRetention {
+        bytes: Some(LIMIT),
+        unconsumed_bytes: 150_000,
+        ..StoreRetention::default()
+    };
+    let mut keeper = Keeper::new(settings, &["orders", "alarms", "quotes"]);
+    keeper.consume(0, 0);
+    keeper.consume(1, 0);
+    (0..230).for_each(|_| keeper.send(0));
+    (0..200).for_each(|_| keeper.send(1));
+    for _ in 0..60 {
+        (0..100).for_each(|_| keeper.send(2));
+        keeper.retain();
+    }
+    let kept = [0, 1].map(|stream| keeper.next[stream as usize] - keeper.first(stream));
+    let bytes = (kept[0] + kept[1]) * (BODY as u64 + 69);
+    assert!(keeper.task.given_up() > 0 && kept[0] < 230, "{kept:?}");
+    assert!((LIMIT / 4..LIMIT / 2 + SEGMENT).contains(&bytes), "{kept:?}: {bytes}");
+    (0..3).for_each(|stream| keeper.check(stream));
+}
+
 #[test]
 fn a_topic_has_limits_of_its_own() {
     let topic =
@@ -293,8 +367,16 @@ fn a_stream_that_is_copied_is_waited_for_without_haste() {
     let start = keeper.next[0] + 100;
     let members = Members::without_groups(1, vec![("a".into(), 7)]);
     let runs = vec![RUN, Run { ballot, start }];
-    let begin =
-        StoreFrame::Begin { ballot, log: RUN.ballot, start, number: 0, donor: "b", members, runs };
+    let begin = StoreFrame::Begin {
+        ballot,
+        log: RUN.ballot,
+        start,
+        number: 0,
+        is_receiver_paced: false,
+        donor: "b",
+        members,
+        runs,
+    };
     let address = StoreAddress { client: 2, source: 9, topic: "orders" };
     for frame in [StoreFrame::Open { ballot }, begin] {
         keeper.machine.on_frame(address, &frame, 0, &mut keeper.log, &mut Unread);

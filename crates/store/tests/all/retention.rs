@@ -3,7 +3,8 @@
 use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
-    DurableOptions, DurableSubscriber, PersistentPublisher, ReceiverEvent, StoreOptions,
+    DurableOptions, DurableSubscriber, Pacing, PersistentOptions, PersistentPublisher,
+    ReceiverEvent, SourceEvent, StoreOptions,
 };
 use std::time::Instant;
 
@@ -110,4 +111,64 @@ fn a_store_within_its_limit_tells_which_messages_are_lost() {
     let ends = (lost.first().map(|it| it.0), lost.last().map(|it| it.1));
     let is_whole = lost.windows(2).all(|pair| pair[0].1 == pair[1].0);
     assert!(is_whole && ends == (Some(100), Some(first)), "lost 100..{first}: {others:?}");
+}
+
+#[test]
+fn a_receiver_that_paces_its_publisher_loses_nothing() {
+    let mut stores = Stores::new(0);
+    let mut options = options();
+    options.retention.unconsumed_bytes = 100_000;
+    stores.add(options);
+    let mut options = PersistentOptions::new(stores.groups());
+    (options.settings.pacing, options.settings.flight_messages) = (Pacing::Receivers, 500);
+    let open = |topic, source, options: &PersistentOptions| {
+        let opened = PersistentPublisher::open(&stores.domain, topic, source, options.clone());
+        opened.expect("a publisher")
+    };
+    let mut publisher = open("orders", 7, &options);
+    options.settings.pacing = Pacing::Source;
+    let mut other = open("quotes", 8, &options);
+    let subscriber = |stores: &Stores| {
+        let options = DurableOptions::new(stores.groups());
+        let opened = DurableSubscriber::open(stores.domain.clone(), "orders", 1, options);
+        opened.expect("a subscriber")
+    };
+    let mut away = subscriber(&stores);
+    send(&mut stores, &mut publisher, 10);
+    read_until(&mut stores, Some(&mut publisher), &mut away, 10);
+    until(&mut stores, &mut publisher, "acknowledged", |_, _| {
+        away.poll(256, |_| {});
+        away.is_acknowledged()
+    });
+    drop(away);
+    // The publisher stops when the store holds as much as it may.
+    let mut events = Vec::new();
+    let mut is_full = false;
+    let deadline = Instant::now() + TIMEOUT;
+    while !is_full {
+        assert!(Instant::now() < deadline, "it never stops: {}", publisher.next());
+        let _ = publisher.try_send(&publisher.next().to_le_bytes());
+        publisher.poll(|event| {
+            is_full |= matches!(event, SourceEvent::FlightSize { is_exceeded: true, .. })
+                && stores.next(7)[0].is_some_and(|next| next > 1_000);
+            events.push(event);
+        });
+        stores.poll();
+    }
+    let held = stores.next(7)[0].expect("a stream");
+    assert!((1_000..2_000).contains(&held), "{held}");
+    // Several turns of the journal.
+    for _ in 0..10 {
+        send(&mut stores, &mut other, 3_000);
+        until_stable(&mut stores, &mut other);
+        publisher.poll(|event| events.push(event));
+    }
+    let end = publisher.next();
+    assert!(end > held, "the last ones are not stable");
+    let mut back = subscriber(&stores);
+    let (first, others) = read_until(&mut stores, Some(&mut publisher), &mut back, end);
+    assert!(first <= 10 && !others.iter().any(|it| it.starts_with("lost")), "{others:?}");
+    until_stable(&mut stores, &mut publisher);
+    let is_forced = |it: &SourceEvent| matches!(it, SourceEvent::Reclaimed { is_forced: true, .. });
+    assert!(!events.iter().any(is_forced), "{events:?}");
 }

@@ -3,11 +3,11 @@
 //! ```text
 //! 0    CheckpointHeader
 //! 64   for each stream, in the order of their numbers:
-//!        StreamEntry, the topic, members, runs, ConsumedBody for each receiver
+//!        StreamEntry, PacingEntry, the topic, members, runs, ConsumedBody for each receiver
 //!        IndexEntry, and for each span SpanEntry and its MarkEntry
 //! ```
 
-use super::lists::{BallotEntry, add_runs, bounded, runs};
+use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
 use super::offer::ConsumedBody;
 use super::{Ballot, Consumption, Members, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
@@ -16,7 +16,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 /// The first bytes of a checkpoint.
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANECHKP";
 /// The version of the layout.
-pub const CHECKPOINT_VERSION: u32 = 1;
+pub const CHECKPOINT_VERSION: u32 = 2;
+/// The oldest version that is read: its entries tell no pacing.
+pub const CHECKPOINT_VERSION_READ: u32 = 1;
 
 /// No sequence.
 const NONE: u64 = u64::MAX;
@@ -70,6 +72,14 @@ pub(super) struct StreamEntry {
     pub(super) topic: U32,
 }
 
+/// Stands in checkpoints from version 2 on.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct PacingEntry {
+    pub(super) is_receiver_paced: u8,
+    pub(super) reserved: [u8; 7],
+}
+
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct IndexEntry {
@@ -118,6 +128,8 @@ pub struct StreamCheckpoint<'a> {
     pub copied: Option<u64>,
     /// Number of the current run's first message on its topic.
     pub number: u64,
+    /// Registered receivers hold the publisher back.
+    pub is_receiver_paced: bool,
     /// The stores that hold the stream.
     pub members: Members,
     /// The runs in the log.
@@ -180,6 +192,8 @@ impl StreamCheckpoint<'_> {
             topic: (self.topic.len() as u32).into(),
         };
         bytes.extend(entry.as_bytes());
+        let is_receiver_paced = self.is_receiver_paced.into();
+        bytes.extend(PacingEntry { is_receiver_paced, reserved: [0; 7] }.as_bytes());
         bytes.extend(self.topic.as_bytes());
         self.members.write(bytes);
         add_runs(&self.runs, bytes);
@@ -188,9 +202,17 @@ impl StreamCheckpoint<'_> {
         }
     }
 
-    /// Reads an entry from the front of `bytes`, which may come from anywhere; and the rest.
-    pub fn read(bytes: &[u8]) -> Option<(StreamCheckpoint<'_>, &[u8])> {
+    /// Reads an entry of a checkpoint of `version` from the front of `bytes`, which may come from
+    /// anywhere; and the rest.
+    pub fn read(bytes: &[u8], version: u32) -> Option<(StreamCheckpoint<'_>, &[u8])> {
         let (entry, rest) = StreamEntry::read_from_prefix(bytes).ok()?;
+        let (is_receiver_paced, rest) = match version {
+            ..=1 => (false, rest),
+            _ => {
+                let (pacing, rest) = PacingEntry::read_from_prefix(rest).ok()?;
+                (flag(pacing.is_receiver_paced)?, rest)
+            }
+        };
         let (topic, rest) = rest.split_at_checked(entry.topic.get() as usize)?;
         let (members, rest) = Members::read(rest)?;
         let (runs, mut rest) = runs(rest)?;
@@ -222,6 +244,7 @@ impl StreamCheckpoint<'_> {
             next: bounded(entry.next)?,
             copied,
             number: bounded(entry.number)?,
+            is_receiver_paced,
             members,
             runs,
             receivers,
@@ -307,10 +330,6 @@ impl Span {
         let is_span = first < end && begins && ends && ascend;
         is_span.then_some((Self { first, end, is_moved, marks }, rest))
     }
-}
-
-fn flag(byte: u8) -> Option<bool> {
-    (byte <= 1).then_some(byte == 1)
 }
 
 const _: () = {

@@ -4,7 +4,7 @@ use super::administration::{
     ChallengeBody, DEREGISTER_PROOF, DeregisterBody, DeregisteredBody, InspectBody, add_challenge,
     add_deregister, add_deregistered, add_inspect,
 };
-use super::lists::{BallotEntry, add_name, add_runs, bounded, name, runs};
+use super::lists::{BallotEntry, add_name, add_runs, bounded, flag, name, runs};
 use super::offer::{AttachBody, ConsumedBody, StreamsBody};
 use super::{
     Ballot, Consumption, DeregisterOutcome, Members, Records, Registration, Run, STORE_VERSION,
@@ -53,6 +53,8 @@ pub enum StoreFrame<'a> {
         start: u64,
         /// Number of that message on its topic.
         number: u64,
+        /// Registered receivers hold the publisher back: what they have not consumed is kept.
+        is_receiver_paced: bool,
         /// The store that has the log.
         donor: &'a str,
         /// The stores that hold the stream.
@@ -220,6 +222,8 @@ pub(super) struct BeginBody {
     pub(super) log: BallotEntry,
     pub(super) start: U64,
     pub(super) number: U64,
+    pub(super) is_receiver_paced: u8,
+    pub(super) reserved: [u8; 7],
 }
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
@@ -395,7 +399,10 @@ impl<'a> StoreFrame<'a> {
             return None;
         }
         let (log, number) = (head.log.ballot()?, bounded(head.number)?);
-        Some((Self::Begin { ballot, log, start, number, donor, members, runs }, rest))
+        let is_receiver_paced = flag(head.is_receiver_paced)?;
+        let frame =
+            Self::Begin { ballot, log, start, number, is_receiver_paced, donor, members, runs };
+        Some((frame, rest))
     }
 
     fn state(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
@@ -478,10 +485,12 @@ impl<'a> StoreFrame<'a> {
                 frame.extend(count.to_le_bytes());
             }
             Self::Open { ballot } => frame.extend(BallotEntry::from(*ballot).as_bytes()),
-            Self::Begin { ballot, log, start, number, donor, members, runs } => {
+            Self::Begin { ballot, log, start, number, is_receiver_paced, donor, members, runs } => {
                 let (ballot, log) = ((*ballot).into(), (*log).into());
                 let (start, number) = ((*start).into(), (*number).into());
-                frame.extend(BeginBody { ballot, log, start, number }.as_bytes());
+                let (is_receiver_paced, reserved) = ((*is_receiver_paced).into(), [0; 7]);
+                let body = BeginBody { ballot, log, start, number, is_receiver_paced, reserved };
+                frame.extend(body.as_bytes());
                 add_name(donor, frame);
                 members.write(frame);
                 add_runs(runs, frame);

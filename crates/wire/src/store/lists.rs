@@ -26,6 +26,15 @@ impl BallotEntry {
     }
 }
 
+/// A byte that is 0 or 1.
+pub(super) const fn flag(byte: u8) -> Option<bool> {
+    match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 /// A sequence, number or epoch; `None` if it is too large.
 pub(super) fn bounded(number: U64) -> Option<u64> {
     Some(number.get()).filter(|number| *number <= STORE_NUMBER_MAX)

@@ -4,7 +4,7 @@ use super::administration::{
     ChallengeBody, DeregisterBody, DeregisteredBody, InspectBody, InspectedBody, ReceiverEntry,
     ReportEntry,
 };
-use super::checkpoint::{IndexEntry, MarkEntry, SpanEntry, StreamEntry};
+use super::checkpoint::{IndexEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
 use super::offer::{AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, StreamsBody};
@@ -43,7 +43,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(BallotEntry: epoch, session);
     same!(RunEntry: ballot, start);
     same!(Position: ballot, sequence);
-    same!(BeginBody: ballot, log, start, number);
+    same!(BeginBody: ballot, log, start, number, is_receiver_paced, reserved);
     same!(StateBody: incarnation, promised, log, first, next, consumed);
     same!(StableBody: position, consumed);
     same!(AttachBody: receiver, token, since_unix_ns, until_unix_ns);
@@ -61,6 +61,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(CheckpointHeader: magic, version, streams, incarnation, position, record_crc, reserved,
         journal_bytes, length, body_crc, crc);
     same!(StreamEntry: source, promised, log, first, next, copied, number, receivers, topic);
+    same!(PacingEntry: is_receiver_paced, reserved);
     same!(IndexEntry: bytes, spans, is_open, reserved);
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);

@@ -1,6 +1,6 @@
 //! Records of a store's log, as its journal keeps them.
 
-use super::lists::{BallotEntry, add_runs, bounded, runs};
+use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
 use super::offer::ConsumedBody;
 use super::{Ballot, Consumption, Members, Run};
 use zerocopy::little_endian::{U32, U64};
@@ -108,6 +108,13 @@ pub enum LogRecord<'a> {
         /// Bytes of the message.
         body: &'a [u8],
     },
+    /// Pacing of the publisher from the next run on; a log without such a record is source-paced.
+    Paced {
+        /// The stream.
+        stream: u32,
+        /// Registered receivers hold the publisher back.
+        is_by_receivers: bool,
+    },
 }
 
 /// A record of a message, as readers of messages see it.
@@ -162,6 +169,7 @@ mod kind {
     pub(super) const MOVED_WITHOUT_TIME: u8 = 10;
     pub(super) const MOVED: u8 = 11;
     pub(super) const COPIED: u8 = 12;
+    pub(super) const PACED: u8 = 13;
 }
 
 impl<'a> LogRecord<'a> {
@@ -178,7 +186,8 @@ impl<'a> LogRecord<'a> {
             | Self::Trimmed { stream, .. }
             | Self::Consumed { stream, .. }
             | Self::Detached { stream, .. }
-            | Self::Moved { stream, .. } => *stream,
+            | Self::Moved { stream, .. }
+            | Self::Paced { stream, .. } => *stream,
         }
     }
 
@@ -241,6 +250,10 @@ impl<'a> LogRecord<'a> {
             kind::DETACHED => {
                 let (receiver, rest) = U64::read_from_prefix(rest).ok()?;
                 (Self::Detached { stream, receiver: receiver.get() }, rest)
+            }
+            kind::PACED => {
+                let (byte, rest) = rest.split_first()?;
+                (Self::Paced { stream, is_by_receivers: flag(*byte)? }, rest)
             }
             _ => return None,
         };
@@ -310,6 +323,10 @@ impl<'a> LogRecord<'a> {
             Self::Detached { receiver, .. } => {
                 head(kind::DETACHED);
                 bytes.extend(receiver.to_le_bytes());
+            }
+            Self::Paced { is_by_receivers, .. } => {
+                head(kind::PACED);
+                bytes.push((*is_by_receivers).into());
             }
         }
         &[]

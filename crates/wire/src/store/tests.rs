@@ -50,6 +50,7 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
             log,
             start: 5,
             number: 0,
+            is_receiver_paced: true,
             donor: "a",
             members: members.clone(),
             runs,
@@ -228,6 +229,7 @@ fn lists_that_lie_are_refused() {
         log: Ballot::ZERO,
         start: 6,
         number: 0,
+        is_receiver_paced: false,
         donor: "a",
         members: members(),
         runs: runs(),
@@ -256,6 +258,7 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Detached { stream, receiver: 11 },
         LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
         LogRecord::Copied { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
+        LogRecord::Paced { stream, is_by_receivers: true },
     ];
     let mut bytes = Vec::new();
     for record in records {
@@ -300,6 +303,7 @@ fn stream() -> StreamCheckpoint<'static> {
         next: 30,
         copied: Some(7),
         number: 4,
+        is_receiver_paced: true,
         members: members(),
         runs: runs(),
         receivers: vec![(11, consumption()), (12, Consumption::NONE)],
@@ -327,15 +331,21 @@ fn entries_of_a_checkpoint_are_read_as_they_were_written() {
     stream().write(&mut bytes);
     let behind = bytes.len();
     positions().write(&mut bytes);
-    let (read, rest) = StreamCheckpoint::read(&bytes).expect("an entry");
+    let (read, rest) = StreamCheckpoint::read(&bytes, CHECKPOINT_VERSION).expect("an entry");
     assert_eq!((read, rest.len()), (stream(), bytes.len() - behind));
     assert_eq!(StreamPositions::read(rest), Some((positions(), [].as_slice())));
     for cut in 0..behind {
-        assert_eq!(StreamCheckpoint::read(&bytes[..cut]), None, "cut at {cut}");
+        assert_eq!(StreamCheckpoint::read(&bytes[..cut], CHECKPOINT_VERSION), None, "cut at {cut}");
     }
     for cut in behind..bytes.len() {
         assert_eq!(StreamPositions::read(&bytes[behind..cut]), None, "cut at {cut}");
     }
+    // Version 1 had no pacing behind the fixed part.
+    bytes.truncate(behind);
+    bytes.drain(80..88);
+    let (read, rest) = StreamCheckpoint::read(&bytes, 1).expect("an entry");
+    let expected = StreamCheckpoint { is_receiver_paced: false, ..stream() };
+    assert_eq!((read, rest.len()), (expected, 0));
 }
 
 #[test]
@@ -356,13 +366,13 @@ fn entries_of_a_checkpoint_that_lie_are_refused() {
     let mut bytes = Vec::new();
     let twice = vec![(11, consumption()), (11, consumption())];
     StreamCheckpoint { receivers: twice, ..stream() }.write(&mut bytes);
-    assert_eq!(StreamCheckpoint::read(&bytes), None, "a receiver twice");
+    assert_eq!(StreamCheckpoint::read(&bytes, CHECKPOINT_VERSION), None, "a receiver twice");
     // Counts of more than there is.
     for at in [72, 76] {
         let mut bytes = Vec::new();
         stream().write(&mut bytes);
         bytes[at..at + 4].fill(0xff);
-        assert_eq!(StreamCheckpoint::read(&bytes), None);
+        assert_eq!(StreamCheckpoint::read(&bytes, CHECKPOINT_VERSION), None);
     }
 }
 
