@@ -8,6 +8,7 @@ mod followed_log;
 mod incoming;
 mod known_store;
 mod offers;
+mod position;
 mod question_times;
 mod range;
 mod report;
@@ -24,6 +25,7 @@ use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
 use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
 use lanecast_wire::store::{Ballot, Consumption, Members, StoreFrame, StoreOffer};
+use position::position;
 use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
 use report::Report;
@@ -183,6 +185,19 @@ impl Receiver {
         }
     }
 
+    /// Reports what was consumed of a stream to the stores now, in place of the next tick that is
+    /// due: gives the frame to `send`, with the index of each store that does not know.
+    pub fn report(&mut self, source: u64, now: Nanos, send: impl FnMut(usize, &StoreFrame<'_>)) {
+        let Some((incoming, report)) = self.streams.get_mut(&source) else { return };
+        if report.unsent() == 0 {
+            return;
+        }
+        let consumption = incoming.consumption(report.consumed);
+        report.at = now + self.settings.retry;
+        report.send(self.id, consumption, send);
+        self.due = self.due.min(report.at);
+    }
+
     /// Whether enough stores know of all that was consumed.
     pub fn is_acknowledged(&self) -> bool {
         self.streams.values().all(|(_, report)| report.at == Nanos::MAX)
@@ -211,12 +226,8 @@ impl Receiver {
             }
             if now >= report.at {
                 let consumption = incoming.consumption(report.consumed);
-                report.sent = Some(consumption);
                 report.at = now + self.settings.retry;
-                for store in (0..self.stores.len()).filter(|store| !report.knows(*store)) {
-                    let frame = StoreFrame::Consumed { receiver: self.id, consumption };
-                    out.request(store, *source, &frame);
-                }
+                report.send(self.id, consumption, |store, it| out.request(store, *source, it));
             }
         }
         self.tell_waiting(out);
@@ -375,7 +386,8 @@ impl Receiver {
     /// A store has answered a question: streams can begin, and sessions be told apart.
     fn on_answered(&mut self, now: Nanos, out: &mut dyn ReceiverOutlet) {
         let waiting = self.streams.iter().filter(|(_, (it, _))| !it.has_begun);
-        let ready = waiting.filter_map(|(source, (it, _))| Some((*source, self.position(it)?)));
+        let position = |it: &Incoming| position(&self.stores, &self.settings.stores, it);
+        let ready = waiting.filter_map(|(source, (it, _))| Some((*source, position(it)?)));
         for (source, consumption) in ready.collect::<Vec<_>>() {
             self.begin(source, consumption, now, out);
         }
@@ -480,40 +492,6 @@ impl Receiver {
         let is_followed = incoming.has_begun && run == incoming.ballot();
         let is_latest = incoming.offers.latest().is_some_and(|best| best.state.log == run);
         is_followed && is_latest && have_answered(&self.stores, members, token.max(incoming.seen))
-    }
-
-    /// The receiver's position in a stream, if enough of its stores have answered.
-    fn position(&self, incoming: &Incoming) -> Option<Option<Consumption>> {
-        let members = incoming.offers.members()?;
-        let answered = |name: &str, incarnation| {
-            let store = member(&self.stores, name, incarnation)?;
-            (self.stores[store].answered >= incoming.seen).then_some(store)
-        };
-        let is_member = |name: &str, incarnation| answered(name, incarnation).is_some();
-        // Registrations are not copied: a store that joined later may lack those of receivers that
-        // were away, until it has one.
-        let has_kept = |name: &str, incarnation| {
-            let offer = answered(name, incarnation).map(|store| incoming.offers.of(store));
-            let is_registered = offer.flatten().is_some_and(|it| it.consumption.is_some());
-            offer.is_some() && (is_registered || !members.may_have_joined_late(name))
-        };
-        // Data that is gone for good is not waited for: its store answers with other data, or is
-        // no member any more.
-        let is_silent = |(name, _): &(String, u64)| {
-            let store = self.settings.stores.index(name);
-            store.is_none_or(|store| self.stores[store].answered < incoming.seen)
-        };
-        let is_decided = members.is_recovery_quorum(is_member)
-            && (members.is_recovery_quorum(has_kept) || !members.stores.iter().any(is_silent));
-        if !incoming.offers.has_run() || !is_decided {
-            return None;
-        }
-        let known = incoming.offers.iter().filter_map(|offer| offer.consumption);
-        let furthest = known.fold(None, |best: Option<Consumption>, it| match best {
-            Some(best) if !it.is_after(&best) => Some(best),
-            _ => Some(it),
-        });
-        Some(furthest)
     }
 
     fn begin(

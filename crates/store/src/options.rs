@@ -162,8 +162,14 @@ pub enum Acknowledgement {
     OnReturn,
     /// When the program says so: [`DurableSubscriber::acknowledge`](crate::DurableSubscriber).
     Explicit,
-    /// When it is received, before its handler is called: a program that dies inside the handler
-    /// loses the message.
+    /// When it is received: reported to the stores before its handler is called, one report for
+    /// all messages of a poll. A program that dies inside the handler does not get the message
+    /// again: it loses that, and the others of the same poll that it was not handed yet. These are
+    /// at most the poll's `limit` of live messages, or the messages in as many answers of stores,
+    /// of up to 128 KiB each. A poll with limit 1 loses one live message.
+    ///
+    /// Reports are not waited for. If none reaches a store, since all of them or this host fail at
+    /// the same moment, messages come again as with [`OnReturn`](Self::OnReturn).
     OnReception,
 }
 

@@ -114,6 +114,15 @@ impl<P: Publish, F: FnMut(ReceiverEvent<'_>)> ReceiverOutlet for Outbox<'_, P, F
     }
 }
 
+/// The first of the events that wait, while its handler is called.
+struct HandedOut<'a>(&'a mut HeldEvents);
+
+impl Drop for HandedOut<'_> {
+    fn drop(&mut self) {
+        self.0.advance(1);
+    }
+}
+
 impl<P: Publish, F> Outbox<'_, P, F> {
     #[inline]
     fn consume(&mut self, next: Option<(u64, u64)>) {
@@ -181,7 +190,13 @@ impl<T: Transport> DurableSubscriber<T> {
     /// One answer of a store holds many messages, so that more than `limit` can be handed out.
     /// Their bytes are valid inside the handler's call. If the handler panics, the messages of this
     /// poll do not count as consumed.
+    ///
+    /// With [`Acknowledgement::OnReception`] the messages of a poll are copied, and reported before
+    /// the handler is called for the first of them.
     pub fn poll(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
+        if self.acknowledgement == Acknowledgement::OnReception {
+            return self.poll_reported(limit, handler);
+        }
         let mut work = 0;
         while work < limit && self.held.len() > 0 {
             let next = self.held.position_after(0);
@@ -223,18 +238,40 @@ impl<T: Transport> DurableSubscriber<T> {
     /// ```
     pub fn take(&mut self, limit: usize) -> DurableRun<'_> {
         if self.held.len() == 0 {
-            let mut held = std::mem::take(&mut self.held);
-            // The drop of the run says what was consumed.
-            let acknowledgement = match self.acknowledgement {
-                Acknowledgement::OnReturn => Acknowledgement::Explicit,
-                other => other,
-            };
-            self.poll_feed(limit, acknowledgement, |event| held.push(event));
-            self.held = held;
+            self.hold(limit);
         }
         let (now, consumes) = (self.now(), self.acknowledgement == Acknowledgement::OnReturn);
         let receiver = consumes.then_some(&mut self.machine);
         DurableRun::new(&mut self.held, receiver, now, limit)
+    }
+
+    /// Hands out events of which the messages are reported, and counts each before its handler is
+    /// called, also if that panics.
+    fn poll_reported(&mut self, limit: usize, mut handler: impl FnMut(ReceiverEvent<'_>)) -> usize {
+        let mut work = 0;
+        if self.held.len() == 0 {
+            work = self.hold(limit);
+        }
+        while self.held.len() > 0 {
+            work += 1;
+            let handed = HandedOut(&mut self.held);
+            handed.0.get(0).into_iter().for_each(&mut handler);
+        }
+        work
+    }
+
+    /// Reads as [`poll`](Self::poll) does, and keeps copies of the events; returns the amount of
+    /// work.
+    fn hold(&mut self, limit: usize) -> usize {
+        let mut held = std::mem::take(&mut self.held);
+        // The drop of a run says what was consumed.
+        let acknowledgement = match self.acknowledgement {
+            Acknowledgement::OnReturn => Acknowledgement::Explicit,
+            other => other,
+        };
+        let work = self.poll_feed(limit, acknowledgement, |event| held.push(event));
+        self.held = held;
+        work
     }
 
     fn note_consumed(&mut self, next: Option<(u64, u64)>) {
@@ -306,6 +343,10 @@ impl<T: Transport> DurableSubscriber<T> {
         }
         for (source, next) in self.consumed.drain(..) {
             self.machine.consumed(source, next, now);
+            if acknowledgement == Acknowledgement::OnReception {
+                let send = |store, frame: &StoreFrame<'_>| self.links.send(store, source, frame);
+                self.machine.report(source, now, send);
+            }
         }
         if self.was_evicted {
             self.resubscribe();

@@ -1,7 +1,7 @@
 //! Reports of a receiver's consumption, and what the stores know of it.
 
 use crate::Nanos;
-use lanecast_wire::store::Consumption;
+use lanecast_wire::store::{Consumption, StoreFrame};
 
 /// Reports of one stream's consumption.
 #[derive(Clone, Debug)]
@@ -32,6 +32,19 @@ impl Report {
         if self.sent.is_some_and(|sent| sent.next > next) {
             self.sent = None;
         }
+    }
+
+    /// The stores are told this: gives `send` the frame, for each store that does not know it.
+    pub(super) fn send(
+        &mut self,
+        receiver: u64,
+        consumption: Consumption,
+        mut send: impl FnMut(usize, &StoreFrame<'_>),
+    ) {
+        self.sent = Some(consumption);
+        let frame = StoreFrame::Consumed { receiver, consumption };
+        let stores = (0..self.acknowledged.len()).filter(|store| !self.knows(*store));
+        stores.for_each(|store| send(store, &frame));
     }
 
     /// Whether a store knows of what was sent.

@@ -55,9 +55,11 @@ impl Receivers {
         self.by_id.contains_key(&receiver)
     }
 
-    /// A receiver's position, as far as that is durable.
+    /// A receiver's position, durable or not: a program that starts again at once gets nothing of
+    /// what it has reported.
     pub(super) fn consumption(&self, receiver: u64) -> Option<Consumption> {
-        self.by_id.get(&receiver)?.durable
+        let it = self.by_id.get(&receiver)?;
+        it.pending.back().map(|(_, report)| *report).or(it.durable)
     }
 
     /// Whether `consumption` is further than what is written.

@@ -168,6 +168,51 @@ fn a_program_says_itself_what_it_has_consumed() {
     assert_eq!(new.sequences, sequences(7, 100..105));
 }
 
+/// A handler that panics, in a subscriber that is dropped then, stands for a program that dies.
+#[test]
+fn messages_that_are_acknowledged_on_reception_do_not_come_again() {
+    for (acknowledgement, is_repeated) in
+        [(Acknowledgement::OnReception, false), (Acknowledgement::OnReturn, true)]
+    {
+        let mut stores = Stores::new(1);
+        let mut publisher = stores.open(7);
+        let change = |options: &mut DurableOptions| options.acknowledgement = acknowledgement;
+        let mut reader = Reader::with(&stores, 99, change);
+        // Registered, and known to the store: what it consumes is reported at a later poll.
+        send(&mut stores, &mut publisher, 5);
+        let publisher_of = Some(&mut publisher);
+        until_read(&mut stores, publisher_of, &mut reader, "five messages", |reader| {
+            reader.sequences.len() == 5 && reader.subscriber.is_acknowledged()
+        });
+        send(&mut stores, &mut publisher, 5);
+        let (mut last, deadline) = (None, Instant::now() + TIMEOUT);
+        while last.is_none() {
+            assert!(Instant::now() < deadline, "no message comes");
+            let poll = std::panic::AssertUnwindSafe(|| {
+                reader.subscriber.poll(1, |event| {
+                    if let ReceiverEvent::Message(message) = event {
+                        last = Some(message.sequence());
+                        // Without the words and the trace of a panic that is one.
+                        std::panic::resume_unwind(Box::new("the program dies"));
+                    }
+                })
+            });
+            assert_eq!(std::panic::catch_unwind(poll).is_err(), last.is_some());
+            publisher.poll(|_| {});
+            stores.poll();
+        }
+        assert_eq!(last, Some(5));
+        drop(reader);
+        let mut reader = Reader::with(&stores, 99, change);
+        let publisher_of = Some(&mut publisher);
+        until_read(&mut stores, publisher_of, &mut reader, "the rest", |reader| {
+            reader.sequences.last() == Some(&(7, 9))
+        });
+        let first = if is_repeated { 5 } else { 6 };
+        assert_eq!(reader.sequences, sequences(7, first..10), "{acknowledgement:?}");
+    }
+}
+
 #[test]
 fn receivers_hold_a_publisher_back_until_they_have_consumed() {
     let mut stores = Stores::new(3);
