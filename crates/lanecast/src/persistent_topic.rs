@@ -142,6 +142,7 @@ pub struct DurableTopic<'a> {
     start: ReceiverStart,
     is_replay: bool,
     end: ReceiverEnd,
+    is_non_blocking: bool,
     acknowledgement: Acknowledgement,
 }
 
@@ -160,6 +161,7 @@ impl<'a> DurableTopic<'a> {
             start: ReceiverStart::Oldest,
             is_replay: false,
             end: ReceiverEnd::Never,
+            is_non_blocking: false,
             acknowledgement: Acknowledgement::OnReturn,
         }
     }
@@ -228,6 +230,15 @@ impl<'a> DurableTopic<'a> {
         self
     }
 
+    /// Does not hold a receiver-paced publisher back. The stores keep this subscriber's position,
+    /// and messages for it as for subscribers of a source-paced publisher; when it was too slow or
+    /// away for too long, it is told which are gone
+    /// ([`ReceiverEvent::Lost`](crate::persistence::ReceiverEvent::Lost)).
+    pub const fn non_blocking(mut self) -> Self {
+        self.is_non_blocking = true;
+        self
+    }
+
     /// When a message counts as consumed. By default when its handler returns.
     pub const fn acknowledgement(mut self, acknowledgement: Acknowledgement) -> Self {
         self.acknowledgement = acknowledgement;
@@ -244,6 +255,7 @@ impl<'a> DurableTopic<'a> {
         let settings = &mut options.settings;
         (settings.start, settings.cache_bytes, settings.retry) = (self.start, cache_bytes, retry);
         (settings.is_replay, settings.end) = (self.is_replay, self.end);
+        settings.is_non_blocking = self.is_non_blocking;
         options.acknowledgement = self.acknowledgement;
         let Self { transports, topic, session, .. } = self;
         DurableSubscriber::open(transports.clone(), topic, session, options).map_err(not_opened)

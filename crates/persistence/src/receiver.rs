@@ -24,7 +24,7 @@ use crate::quorum::StoreGroups;
 use crate::receiver_event::ReceiverEvent;
 use incoming::Incoming;
 use known_store::{KnownStore, have_answered, knows_all, last_answered, member};
-use lanecast_wire::store::{Ballot, Consumption, Members, StoreFrame, StoreOffer};
+use lanecast_wire::store::{Ballot, Consumption, Members, Registered, StoreFrame, StoreOffer};
 use position::position;
 use question_times::QuestionTimes;
 pub use range::{ReceiverEnd, ReceiverStart};
@@ -194,7 +194,8 @@ impl Receiver {
         }
         let consumption = incoming.consumption(report.consumed);
         report.at = now + self.settings.retry;
-        report.send(self.id, consumption, send);
+        let (receiver, is_non_blocking) = (self.id, self.settings.is_non_blocking);
+        report.send(Registered { is_non_blocking, ..Registered::new(receiver, consumption) }, send);
         self.due = self.due.min(report.at);
     }
 
@@ -225,9 +226,12 @@ impl Receiver {
                 incoming.fetch(self.limits, is_certain, now, out);
             }
             if now >= report.at {
+                let (receiver, is_non_blocking) = (self.id, self.settings.is_non_blocking);
                 let consumption = incoming.consumption(report.consumed);
                 report.at = now + self.settings.retry;
-                report.send(self.id, consumption, |store, it| out.request(store, *source, it));
+                let registered =
+                    Registered { is_non_blocking, ..Registered::new(receiver, consumption) };
+                report.send(registered, |store, it| out.request(store, *source, it));
             }
         }
         self.tell_waiting(out);
@@ -375,9 +379,13 @@ impl Receiver {
         } else {
             incoming.compare(store, is_decided, now);
             // A store that lost its data, or was away, learns how far this receiver has come.
-            if report.knows_less(offer.consumption) && report.at == Nanos::MAX {
+            let knows_less = report.knows_less(offer.consumption) || offer.is_expired;
+            if knows_less && report.at == Nanos::MAX {
                 report.acknowledged[store] = None;
                 report.at = now;
+            }
+            if report.expires(incoming.offers.is_expired(&self.settings.stores)) {
+                out.event(ReceiverEvent::Expired { source });
             }
         }
         self.join(source, now, out);
@@ -511,6 +519,9 @@ impl Receiver {
         let stores = &self.settings.stores;
         incoming.find_end(stores, out);
         incoming.begin(stores, consumption, (start, first_live), now, out);
+        if report.expires(incoming.offers.is_expired(stores)) {
+            out.event(ReceiverEvent::Expired { source });
+        }
         // Registers, even if nothing is consumed yet: a publisher may have to wait for it.
         (report.consumed, report.told) = (incoming.next, incoming.next);
         report.at = now;

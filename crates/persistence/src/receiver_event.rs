@@ -72,6 +72,7 @@ impl ReceiverEvent<'_> {
             Self::Left { source, next } => ReceiverEvent::Left { source, next },
             Self::Ended { source, next } => ReceiverEvent::Ended { source, next },
             Self::Acknowledged { source, next } => ReceiverEvent::Acknowledged { source, next },
+            Self::Expired { source } => ReceiverEvent::Expired { source },
             Self::UnkeptLost { session, first, count } => {
                 ReceiverEvent::UnkeptLost { session, first, count }
             }
@@ -183,6 +184,13 @@ pub enum ReceiverEvent<'a> {
         source: u64,
         /// Sequence of the first message that may come again.
         next: u64,
+    },
+    /// This receiver was away for longer than registrations live at its stores: they kept its
+    /// position and nothing else for it. From here on it counts again; messages that are gone are
+    /// told as lost.
+    Expired {
+        /// The publisher's stable id.
+        source: u64,
     },
     /// A message of a publisher whose messages no store keeps, as it comes.
     Unkept {

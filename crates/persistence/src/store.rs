@@ -6,6 +6,7 @@
 pub(crate) mod copying;
 mod durable;
 mod fetched;
+mod lifetimes;
 mod receivers;
 mod replay_error;
 mod settings;
@@ -16,11 +17,12 @@ use crate::Nanos;
 use crate::log::{LogFull, StoreLog};
 use crate::outlet::StoreOutlet;
 use copying::{Copying, NewRun, TAKE_OVER_PAUSE, common_length};
+use fetched::answer;
 use lanecast_wire::store::{
-    Ballot, DeregisterOutcome, LogRecord, Registration, StoreAddress, StoreFrame, StoreOffer,
+    Ballot, DeregisterOutcome, LogRecord, ReceiverReport, Registration, StoreAddress, StoreFrame,
     StoreState, StreamCheckpoint,
 };
-use fetched::answer;
+use lifetimes::Lifetimes;
 pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,7 @@ pub struct Store {
     by_session: BTreeMap<u64, usize>,
     /// Streams with records that are not durable yet, or an answer that waits for them.
     unsettled: BTreeSet<usize>,
+    lifetimes: Lifetimes,
 }
 
 impl Store {
@@ -49,6 +52,7 @@ impl Store {
     /// with it.
     pub fn new(settings: StoreSettings, incarnation: u64) -> Self {
         Self {
+            lifetimes: Lifetimes::new(settings.receiver_lifetime),
             settings,
             incarnation,
             streams: Vec::new(),
@@ -105,6 +109,11 @@ impl Store {
         }
         self.streams[index].restore(checkpoint);
         Ok(())
+    }
+
+    /// After the replay: the store was down for so long, and could not hear of receivers.
+    pub fn resume(&mut self, downtime_ns: u64) {
+        self.streams.iter_mut().for_each(|stream| stream.receivers.shift_heard(downtime_ns));
     }
 
     /// A stream's run has begun: its session takes the place of the one `before`.
@@ -222,7 +231,7 @@ impl Store {
 
     /// Offers a receiver the streams of its topic.
     fn offer(
-        &self,
+        &mut self,
         address: StoreAddress<'_>,
         (receiver, token): (u64, u64),
         (since_unix_ns, until_unix_ns): (u64, u64),
@@ -231,7 +240,9 @@ impl Store {
     ) {
         let persisted = log.persisted();
         let name = |source| (address.topic.to_owned(), source);
-        let streams = || self.by_name.range(name(0)..=name(u64::MAX)).map(|(_, at)| *at);
+        let named = self.by_name.range(name(0)..=name(u64::MAX));
+        let indexes: Vec<usize> = named.map(|(_, at)| *at).collect();
+        let streams = || indexes.iter().copied();
         // Only what is durable may be told: the receiver asks again.
         if streams().any(|index| self.streams[index].changed_at > persisted) {
             return;
@@ -242,18 +253,9 @@ impl Store {
         };
         let Some(ranges) = streams().map(range).collect::<Option<Vec<_>>>() else { return };
         for (index, (since, until)) in streams().zip(ranges) {
-            let stream = &self.streams[index];
-            let offer = StoreOffer {
-                token,
-                is_live: stream.is_live,
-                // Messages that came before its end may not be on disk yet.
-                has_left: stream.has_left && stream.durable.is_settled(),
-                consumption: stream.receivers.consumption(receiver),
-                number: stream.first_number,
-                since,
-                until,
-                state: stream.state(self.incarnation),
-            };
+            let stream = &mut self.streams[index];
+            stream.receivers.hear(receiver, self.lifetimes.heard(log));
+            let offer = stream.offer((receiver, token), (since, until), self.incarnation);
             let frame = StoreFrame::Offer(offer);
             out.reply(address.client, address.topic, stream.source, &frame);
         }
@@ -332,9 +334,10 @@ impl Store {
                 stream.owes_state_to = Some(client);
                 stream.reconfigure(members, log)?;
             }
-            StoreFrame::Consumed { receiver, consumption } => {
-                stream.consume(*receiver, *consumption, self.settings.receivers_max, log)?;
-                stream.receivers.owe(*receiver, client);
+            StoreFrame::Consumed(report) => {
+                let heard = self.lifetimes.heard(log);
+                stream.consume(report, heard, self.settings.receivers_max, log)?;
+                stream.receivers.owe(report.receiver, client);
                 self.go_on(index, now, log, out)?;
             }
             StoreFrame::Detach { receiver } => stream.detach(*receiver, log)?,
@@ -514,6 +517,7 @@ impl Store {
         log: &mut impl StoreLog,
         out: &mut dyn StoreOutlet,
     ) -> Nanos {
+        let _ = self.lifetimes.tend(&mut self.streams, log);
         for index in 0..self.streams.len() {
             let _ = self.streams[index].void_copies(log);
             let _ = self.copy(index, now, log, out);
@@ -573,13 +577,12 @@ impl Store {
         self.settle(index, log, out);
     }
 
-    /// Receivers of a stream from the id `from` on, each with the sequence of the first message
-    /// that it has not consumed.
-    pub fn receivers(&self, stream: u32, from: u64) -> impl Iterator<Item = (u64, u64)> {
+    /// Receivers of a stream from the id `from` on.
+    pub fn receivers(&self, stream: u32, from: u64) -> impl Iterator<Item = ReceiverReport> {
         let stream = self.streams.get(stream as usize);
         stream
             .into_iter()
-            .flat_map(move |it| it.receivers.positions(from, &it.runs, it.durable.next()))
+            .flat_map(move |it| it.receivers.reports(from, &it.runs, it.durable.next()))
     }
 }
 

@@ -99,8 +99,8 @@ impl Administration {
             report.receivers.extend(receivers.by_ref().take(fit));
             room = room.saturating_sub(report.receivers.len() * StreamReport::RECEIVER);
             page.reports.push(report);
-            if let Some((next, _)) = receivers.next() {
-                (page.next_stream, page.next_receiver) = (summary.number, next);
+            if let Some(next) = receivers.next() {
+                (page.next_stream, page.next_receiver) = (summary.number, next.receiver);
                 return page;
             }
             from = 0;

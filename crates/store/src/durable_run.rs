@@ -106,7 +106,7 @@ mod tests {
         fn request(&mut self, _: usize, _: u64, frame: &StoreFrame<'_>) {
             match frame {
                 StoreFrame::Attach { token, .. } => self.token = *token,
-                StoreFrame::Consumed { consumption, .. } => self.reported.push(consumption.next),
+                StoreFrame::Consumed(report) => self.reported.push(report.consumption.next),
                 _ => {}
             }
         }
@@ -138,8 +138,17 @@ mod tests {
         };
         let (token, is_live, has_left, consumption, number) = (out.token, true, false, None, 0);
         let (since, until) = (0, STORE_NUMBER_MAX);
-        let offer =
-            StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
+        let offer = StoreOffer {
+            token,
+            is_live,
+            has_left,
+            consumption,
+            is_expired: false,
+            number,
+            since,
+            until,
+            state,
+        };
         receiver.on_frame(0, SOURCE, &StoreFrame::Offer(offer), now, out);
         let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
         receiver.on_frame(0, 0, &streams, now, out);

@@ -59,7 +59,9 @@ pub use lanecast_persistence::{
     ReceiverSettings, ReceiverStart, SendRefusal, SourceEvent, SourceSettings, StoreGroups,
     StoreSettings, StreamSummary,
 };
-pub use lanecast_wire::store::{DeregisterOutcome, Registration, STORE_VERSION, StreamReport};
+pub use lanecast_wire::store::{
+    DeregisterOutcome, ReceiverReport, Registration, STORE_VERSION, StreamReport,
+};
 pub use name::NameError;
 pub use options::{
     Acknowledgement, DurableOptions, PersistentOptions, StoreOptions, StoreRetention,

@@ -60,10 +60,10 @@ struct Candidate {
     kept: u64,
     /// Bytes of those.
     kept_bytes: u64,
-    /// Sequence of the first message that is not consumed.
+    /// Sequence of the first message that a receiver has not consumed.
     consumed: u64,
-    /// Nothing that is not consumed may be given up.
-    is_held: bool,
+    /// Sequence of the first message that must not be given up; none for the largest number.
+    held: u64,
 }
 
 impl RetentionTask {
@@ -141,8 +141,9 @@ impl RetentionTask {
             let limit = limit.unwrap_or(self.settings.unconsumed_bytes);
             let index = log.index(number)?;
             let is_held = stream.is_receiver_paced && limit > 0;
-            let bound = if is_held { 0 } else { index.first_within(limit) };
-            let kept = stream.consumed.max(bound);
+            let held = if is_held { stream.consumed } else { u64::MAX };
+            // Receivers that hold nothing back have no more than those of a source-paced stream.
+            let kept = stream.consumed_by_all.max(index.first_within(limit)).min(held);
             let count = stream.next.saturating_sub(kept);
             let bytes = if count == 0 { 0 } else { index.bytes_from(kept) };
             Some(Candidate {
@@ -152,8 +153,8 @@ impl RetentionTask {
                 first: stream.first,
                 kept,
                 kept_bytes: bytes,
-                consumed: stream.consumed,
-                is_held,
+                consumed: stream.consumed_by_all,
+                held,
             })
         });
         candidate.collect()
@@ -201,10 +202,10 @@ impl RetentionTask {
             let Some(index) = log.index(it.number) else { continue };
             let before: Vec<Range<u64>> = index.before(cut).collect();
             let Some(end) = before.last().map(|range| range.end) else { continue };
-            if excess > 0 && !it.is_held {
-                let bytes = |from| index.bytes_from(from);
-                excess = excess.saturating_sub(bytes(it.kept).saturating_sub(bytes(end)));
-                it.kept = it.kept.max(end);
+            if excess > 0 {
+                let (kept, bytes) = (it.kept.max(end).min(it.held), |from| index.bytes_from(from));
+                excess = excess.saturating_sub(bytes(it.kept).saturating_sub(bytes(kept)));
+                it.kept = kept;
             }
             self.trim(&it, end.min(it.kept), machine, log)?;
             let left = before.into_iter().map(|range| range.start.max(it.kept)..range.end);

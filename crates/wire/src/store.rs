@@ -24,7 +24,7 @@ mod state;
 mod tests;
 
 pub use administration::{
-    DEREGISTER_PROOF, DeregisterOutcome, Registration, StorePage, StreamReport,
+    DEREGISTER_PROOF, DeregisterOutcome, ReceiverReport, Registration, StorePage, StreamReport,
 };
 pub use checkpoint::{
     CHECKPOINT_MAGIC, CHECKPOINT_VERSION, CHECKPOINT_VERSION_READ, CheckpointHeader, Span,
@@ -213,6 +213,31 @@ impl Consumption {
     /// Whether this is further than `other`.
     pub fn is_after(&self, other: &Self) -> bool {
         (self.run.ballot, self.next) > (other.run.ballot, other.next)
+    }
+}
+
+/// A receiver that is registered with a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The receiver's stable id.
+    pub receiver: u64,
+    /// Position after the last consumed message.
+    pub consumption: Consumption,
+    /// The receiver does not hold a receiver-paced publisher back.
+    pub is_non_blocking: bool,
+    /// The receiver was away for longer than registrations live: nothing is kept for it but its
+    /// position, until it comes back. Not told in frames.
+    pub is_expired: bool,
+    /// Time at which the store last heard of it, in nanoseconds since 1970; 0 if that is not known.
+    /// Not told in frames.
+    pub heard_unix_ns: u64,
+}
+
+impl Registered {
+    /// A receiver that holds publishers back and has come so far.
+    pub const fn new(receiver: u64, consumption: Consumption) -> Self {
+        let (is_non_blocking, is_expired, heard_unix_ns) = (false, false, 0);
+        Self { receiver, consumption, is_non_blocking, is_expired, heard_unix_ns }
     }
 }
 

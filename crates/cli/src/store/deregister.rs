@@ -6,7 +6,8 @@ use crate::printable::printable;
 use anyhow::{Context as _, bail, ensure};
 use lanecast::StoreAdministrator;
 use lanecast::persistence::{
-    DeregisterOutcome, NoAnswer, Registration, StoreInspection, read_administration_key,
+    DeregisterOutcome, NoAnswer, ReceiverReport, Registration, StoreInspection,
+    read_administration_key,
 };
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -119,8 +120,8 @@ impl DeregisterArgs {
         let streams = stores.iter().flat_map(|store| &store.streams);
         let streams = streams.filter(|it| it.topic == self.topic);
         let streams = streams.filter(|it| self.source.is_none_or(|source| source == it.source));
-        let has = |receivers: &[(u64, u64)]| {
-            self.receiver.is_none_or(|id| receivers.iter().any(|(it, _)| *it == id))
+        let has = |receivers: &[ReceiverReport]| {
+            self.receiver.is_none_or(|id| receivers.iter().any(|it| it.receiver == id))
         };
         streams.filter(|it| has(&it.receivers)).map(|it| it.source).collect()
     }

@@ -20,6 +20,11 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "BYTES")]
     keep_unconsumed: Option<Size>,
 
+    /// Time after which a registered subscriber that is away holds up no publisher any more, and
+    /// nothing but its position is kept for it [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    receiver_lifetime: Option<Duration>,
+
     /// A limit of one topic, for each of its publishers: bytes, an age, or both; may be repeated
     #[arg(long, value_name = "TOPIC=BYTES[,AGE]", value_parser = topic)]
     keep_topic: Vec<TopicRetention>,
@@ -29,6 +34,8 @@ impl LimitArgs {
     /// Options of a store with these limits.
     pub(super) fn options(&self) -> StoreOptions {
         let mut options = StoreOptions::default();
+        let nanos = |it: Duration| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX);
+        options.settings.receiver_lifetime = self.receiver_lifetime.map(nanos);
         let retention = &mut options.retention;
         retention.bytes = self.keep.map(|size| size.0);
         retention.age = self.keep_age;

@@ -18,7 +18,9 @@ use std::process::ExitCode;
     The first table has a line for each stream and store: behind counts the messages that another \
     store has and this one lacks. The second one tells for each stream how many of its stores \
     answered, whether these make a quorum, and what is stable. The third one has the receivers: \
-    lag counts the messages that a receiver has not consumed.\n\
+    lag counts the messages that a receiver has not consumed, blocking tells whether it holds a \
+    receiver-paced publisher back; expired ones were away for longer than --receiver-lifetime of \
+    the store.\n\
     Example: lanecast store ls a b c\n\
     Exit status: 0 all stores answered; 1 one did not, or an error; 2 wrong arguments.")]
 pub(crate) struct LsArgs {
@@ -129,15 +131,22 @@ fn quorums(survey: &Survey<'_>) -> TextTable {
 }
 
 fn receivers(survey: &Survey<'_>) -> TextTable {
-    let mut table = TextTable::new(&["topic", ">source", ">receiver", ">position", ">lag"]);
+    let columns = ["topic", ">source", ">receiver", ">position", ">lag", "blocking"];
+    let mut table = TextTable::new(&columns);
     for stream in &survey.streams {
-        for (receiver, position) in stream.receivers() {
+        for it in stream.receivers() {
             table.row([
                 printable(stream.topic()),
                 stream.source().to_string(),
-                receiver.to_string(),
-                grouped(position),
-                grouped(stream.furthest() - position.min(stream.furthest())),
+                it.receiver.to_string(),
+                grouped(it.next),
+                grouped(stream.furthest() - it.next.min(stream.furthest())),
+                match (it.is_expired, it.is_non_blocking) {
+                    (true, _) => "expired",
+                    (_, true) => "no",
+                    _ => "yes",
+                }
+                .to_owned(),
             ]);
         }
     }
@@ -166,9 +175,12 @@ fn stream_json(stream: &StreamSurvey<'_>) -> Value {
             "epoch": report.run.epoch, "session": format!("{:016x}", report.run.session),
         })
     });
-    let receivers = stream.receivers().into_iter().map(|(receiver, position)| {
-        let lag = stream.furthest() - position.min(stream.furthest());
-        json!({"receiver": receiver, "position": position, "lag": lag})
+    let receivers = stream.receivers().map(|it| {
+        let lag = stream.furthest() - it.next.min(stream.furthest());
+        json!({
+            "receiver": it.receiver, "position": it.next, "lag": lag,
+            "is_non_blocking": it.is_non_blocking, "is_expired": it.is_expired,
+        })
     });
     json!({
         "topic": stream.topic(), "source": stream.source(),

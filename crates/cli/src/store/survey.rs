@@ -1,7 +1,9 @@
 //! The same streams at several stores, side by side.
 
 use lanecast::PersistenceSettings;
-use lanecast::persistence::{GroupRule, StoreGroups, StoreInspection, StreamReport};
+use lanecast::persistence::{
+    GroupRule, ReceiverReport, StoreGroups, StoreInspection, StreamReport,
+};
 use lanecast_wire::store::Members;
 use std::collections::BTreeMap;
 
@@ -114,14 +116,20 @@ impl<'a> StreamSurvey<'a> {
         self.reports.iter().map(|(_, report)| report.run).max().unwrap_or(self.latest.run)
     }
 
-    /// Registered receivers, with the furthest position that a store knows of each.
-    pub(super) fn receivers(&self) -> BTreeMap<u64, u64> {
-        let mut receivers = BTreeMap::new();
-        for (receiver, next) in self.reports.iter().flat_map(|(_, report)| &report.receivers) {
-            let position = receivers.entry(*receiver).or_insert(*next);
-            *position = (*next).max(*position);
+    /// Registered receivers, each with the furthest position that a store knows, in the order of
+    /// their ids.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = ReceiverReport> {
+        let mut receivers: BTreeMap<u64, ReceiverReport> = BTreeMap::new();
+        for it in self.reports.iter().flat_map(|(_, report)| &report.receivers) {
+            let furthest = receivers.entry(it.receiver).or_insert(*it);
+            // One that a store has heard of lately is not away.
+            let is_expired = it.is_expired && furthest.is_expired;
+            if it.next > furthest.next {
+                *furthest = *it;
+            }
+            furthest.is_expired = is_expired;
         }
-        receivers
+        receivers.into_values()
     }
 
     /// State of the stream at a store.

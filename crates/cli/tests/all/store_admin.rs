@@ -55,7 +55,10 @@ fn stores_are_listed_with_their_quorums_and_a_lost_receiver_is_deregistered() {
     let stream = &look["streams"][0];
     assert_eq!((&stream["topic"], &stream["source"]), (&"orders".into(), &7.into()), "{look}");
     assert_eq!((&stream["has_quorum"], &stream["stable"]), (&true.into(), &20.into()), "{look}");
-    let receiver = serde_json::json!([{"receiver": 99, "position": 0, "lag": 20}]);
+    let receiver = serde_json::json!([
+        {"receiver": 99, "position": 0, "lag": 20, "is_non_blocking": false,
+         "is_expired": false}
+    ]);
     assert_eq!(stream["receivers"], receiver, "{look}");
     let report = &stream["reports"][0];
     assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes > 180), "{look}");

@@ -104,6 +104,15 @@ impl Offers {
         self.told().any(|state| !state.runs.is_empty())
     }
 
+    /// Whether the receiver counts no longer, since it was away for too long: so many members say
+    /// so that they decide.
+    pub(super) fn is_expired(&self, stores: &StoreGroups) -> bool {
+        let is_expired = |name: &str, incarnation| {
+            self.of_member(stores, name, incarnation).is_some_and(|offer| offer.is_expired)
+        };
+        self.members().is_some_and(|members| members.is_write_quorum(is_expired))
+    }
+
     /// Whether the publisher of a run has registered it.
     pub(super) fn is_live(&self, run: Ballot) -> bool {
         self.of_log(run).any(|offer| offer.is_live)

@@ -1,7 +1,7 @@
 //! Reports of a receiver's consumption, and what the stores know of it.
 
 use crate::Nanos;
-use lanecast_wire::store::{Consumption, StoreFrame};
+use lanecast_wire::store::{Consumption, Registered, StoreFrame};
 
 /// Reports of one stream's consumption.
 #[derive(Clone, Debug)]
@@ -16,12 +16,14 @@ pub(super) struct Report {
     pub(super) told: u64,
     /// When to tell the stores.
     pub(super) at: Nanos,
+    /// The stores count the receiver no longer, and that was told.
+    is_expired: bool,
 }
 
 impl Report {
     pub(super) fn new(consumed: u64, stores: usize) -> Self {
         let acknowledged = vec![None; stores];
-        Self { consumed, sent: None, acknowledged, told: 0, at: Nanos::MAX }
+        Self { consumed, sent: None, acknowledged, told: 0, at: Nanos::MAX, is_expired: false }
     }
 
     /// The messages from `next` on are no part of the stream: they count as not consumed.
@@ -37,14 +39,19 @@ impl Report {
     /// The stores are told this: gives `send` the frame, for each store that does not know it.
     pub(super) fn send(
         &mut self,
-        receiver: u64,
-        consumption: Consumption,
+        registered: Registered,
         mut send: impl FnMut(usize, &StoreFrame<'_>),
     ) {
-        self.sent = Some(consumption);
-        let frame = StoreFrame::Consumed { receiver, consumption };
+        self.sent = Some(registered.consumption);
+        let frame = StoreFrame::Consumed(registered);
         let stores = (0..self.acknowledged.len()).filter(|store| !self.knows(*store));
         stores.for_each(|store| send(store, &frame));
+    }
+
+    /// Whether it is news that the stores count the receiver no longer.
+    pub(super) fn expires(&mut self, is_expired: bool) -> bool {
+        let was_expired = std::mem::replace(&mut self.is_expired, is_expired);
+        is_expired && !was_expired
     }
 
     /// Whether a store knows of what was sent.

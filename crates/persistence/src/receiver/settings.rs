@@ -17,6 +17,9 @@ pub struct ReceiverSettings {
     pub is_replay: bool,
     /// End of streams.
     pub end: ReceiverEnd,
+    /// This receiver does not hold a receiver-paced publisher back: the stores keep its position,
+    /// and it is told which messages are gone when it was too slow.
+    pub is_non_blocking: bool,
     /// Most bytes of live messages of a stream that wait for those in front of them.
     pub cache_bytes: usize,
     /// Most bytes of messages in one answer of a store.
@@ -36,6 +39,7 @@ impl ReceiverSettings {
             start: ReceiverStart::Oldest,
             is_replay: false,
             end: ReceiverEnd::Never,
+            is_non_blocking: false,
             cache_bytes: 4 << 20,
             fetch_bytes: 128 << 10,
             retry: 200_000_000,

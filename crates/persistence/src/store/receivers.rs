@@ -1,7 +1,7 @@
 //! Receivers that are registered with a store, and how far they have consumed a stream.
 
 use super::copying::consumed_length;
-use lanecast_wire::store::{Consumption, Run};
+use lanecast_wire::store::{Consumption, ReceiverReport, Registered, Run};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -13,11 +13,13 @@ pub(super) struct Receivers {
     slowest: Slowest,
     /// The same by reports that are not durable yet.
     slowest_reported: Slowest,
+    /// That of all receivers, also of those that hold no publisher back.
+    slowest_of_all: Slowest,
 }
 
-/// Sequence of the first message that a receiver has not consumed, the largest number if there is
-/// no receiver; `None` until it is asked for after a change. Follows from the receivers and the
-/// runs, so it is no part of the state.
+/// Sequence of the first message that a receiver which holds a publisher back has not consumed, the
+/// largest number if there is no such receiver; `None` until it is asked for after a change.
+/// Follows from the receivers and the runs, so it is no part of the state.
 #[derive(Clone, Default)]
 struct Slowest(Cell<Option<u64>>);
 
@@ -44,6 +46,39 @@ struct Receiver {
     pending: VecDeque<(u64, Consumption)>,
     /// The client that waits for an answer.
     owed_to: Option<u64>,
+    /// It does not hold a receiver-paced publisher back.
+    is_non_blocking: bool,
+    /// It was away for longer than registrations live.
+    is_expired: bool,
+    /// Time at which it was heard of; 0 if that is not known.
+    heard_unix_ns: u64,
+    /// The same in the last record.
+    written_unix_ns: u64,
+}
+
+impl Receiver {
+    const fn new(registered: &Registered) -> Self {
+        let Registered { is_non_blocking, is_expired, heard_unix_ns, .. } = *registered;
+        Self {
+            durable: None,
+            pending: VecDeque::new(),
+            owed_to: None,
+            is_non_blocking,
+            is_expired,
+            heard_unix_ns,
+            written_unix_ns: heard_unix_ns,
+        }
+    }
+
+    /// Whether it holds a receiver-paced publisher back.
+    const fn is_blocking(&self) -> bool {
+        !self.is_non_blocking && !self.is_expired
+    }
+
+    /// The last position that it has reported, durable or not.
+    fn last(&self) -> Option<Consumption> {
+        self.pending.back().map(|(_, report)| *report).or(self.durable)
+    }
 }
 
 impl Receivers {
@@ -58,21 +93,81 @@ impl Receivers {
     /// A receiver's position, durable or not: a program that starts again at once gets nothing of
     /// what it has reported.
     pub(super) fn consumption(&self, receiver: u64) -> Option<Consumption> {
-        let it = self.by_id.get(&receiver)?;
-        it.pending.back().map(|(_, report)| *report).or(it.durable)
+        self.by_id.get(&receiver)?.last()
     }
 
-    /// Whether `consumption` is further than what is written.
-    pub(super) fn is_news(&self, receiver: u64, consumption: &Consumption) -> bool {
-        let known = self.by_id.get(&receiver);
-        let last = known.and_then(|it| it.pending.back().map(|(_, it)| *it).or(it.durable));
-        last.is_none_or(|last| consumption.is_after(&last))
+    /// The record that a report of this time asks for: `None` if it is neither further than what is
+    /// written nor registers the receiver anew.
+    pub(super) fn news(&mut self, report: &Registered, unix_ns: u64) -> Option<Registered> {
+        let report = Registered { is_expired: false, heard_unix_ns: unix_ns, ..*report };
+        let Some(known) = self.by_id.get_mut(&report.receiver) else { return Some(report) };
+        known.heard_unix_ns = unix_ns;
+        let last = known.last().filter(|last| !report.consumption.is_after(last));
+        let is_same = known.is_non_blocking == report.is_non_blocking && !known.is_expired;
+        match last {
+            Some(_) if is_same => None,
+            Some(consumption) => Some(Registered { consumption, ..report }),
+            None => Some(report),
+        }
+    }
+
+    /// A receiver was heard of at this time.
+    pub(super) fn hear(&mut self, receiver: u64, unix_ns: u64) {
+        if let Some(it) = self.by_id.get_mut(&receiver) {
+            it.heard_unix_ns = unix_ns;
+        }
+    }
+
+    /// The store was down for so long: nothing could be heard.
+    pub(super) fn shift_heard(&mut self, downtime_ns: u64) {
+        for it in self.by_id.values_mut().filter(|it| it.heard_unix_ns > 0) {
+            it.heard_unix_ns = it.heard_unix_ns.saturating_add(downtime_ns);
+        }
+    }
+
+    /// Records that are due by the time: of receivers that were away for longer than `lifetime`,
+    /// and of others that have not been written for an eighth of it.
+    pub(super) fn due(&mut self, unix_ns: u64, lifetime: u64) -> Vec<Registered> {
+        let mut due = Vec::new();
+        for (receiver, it) in &mut self.by_id {
+            let Some(consumption) = it.last().filter(|_| !it.is_expired) else { continue };
+            if it.heard_unix_ns == 0 {
+                it.heard_unix_ns = unix_ns;
+            }
+            let heard_unix_ns = it.heard_unix_ns;
+            let is_expired = unix_ns.saturating_sub(heard_unix_ns) > lifetime;
+            if is_expired || heard_unix_ns.saturating_sub(it.written_unix_ns) > lifetime / 8 {
+                let (receiver, is_non_blocking) = (*receiver, it.is_non_blocking);
+                let record = Registered {
+                    receiver,
+                    consumption,
+                    is_non_blocking,
+                    is_expired,
+                    heard_unix_ns,
+                };
+                due.push(record);
+            }
+        }
+        due
+    }
+
+    /// Whether a receiver was away for longer than registrations live.
+    pub(super) fn is_expired(&self, receiver: u64) -> bool {
+        self.by_id.get(&receiver).is_some_and(|it| it.is_expired)
+    }
+
+    /// The receiver that was away for longest, of those that have expired.
+    pub(super) fn longest_away(&self) -> Option<u64> {
+        let expired = self.by_id.iter().filter(|(_, it)| it.is_expired);
+        expired.min_by_key(|(_, it)| it.heard_unix_ns).map(|(receiver, _)| *receiver)
     }
 
     /// A report was written at `position`.
-    pub(super) fn on_written(&mut self, receiver: u64, consumption: Consumption, position: u64) {
-        let new = || Receiver { durable: None, pending: VecDeque::new(), owed_to: None };
-        self.by_id.entry(receiver).or_insert_with(new).pending.push_back((position, consumption));
+    pub(super) fn on_written(&mut self, report: Registered, position: u64) {
+        let it = self.by_id.entry(report.receiver).or_insert_with(|| Receiver::new(&report));
+        (it.is_non_blocking, it.is_expired) = (report.is_non_blocking, report.is_expired);
+        it.written_unix_ns = report.heard_unix_ns;
+        it.pending.push_back((position, report.consumption));
         self.on_changed();
     }
 
@@ -80,6 +175,7 @@ impl Receivers {
     pub(super) fn on_changed(&mut self) {
         self.slowest.0.set(None);
         self.slowest_reported.0.set(None);
+        self.slowest_of_all.0.set(None);
     }
 
     /// The client waits for an answer.
@@ -90,9 +186,10 @@ impl Receivers {
     }
 
     /// A durable report, when the log is read again.
-    pub(super) fn restore(&mut self, receiver: u64, consumption: Consumption) {
-        let durable = Some(consumption);
-        self.by_id.insert(receiver, Receiver { durable, pending: VecDeque::new(), owed_to: None });
+    pub(super) fn restore(&mut self, registered: Registered) {
+        let durable = Some(registered.consumption);
+        let restored = Receiver { durable, ..Receiver::new(&registered) };
+        self.by_id.insert(registered.receiver, restored);
         self.on_changed();
     }
 
@@ -103,21 +200,30 @@ impl Receivers {
 
     /// Receivers from the id `from` on, each with the sequence of the first message before `next`
     /// that it has not consumed.
-    pub(super) fn positions(
+    pub(super) fn reports(
         &self,
         from: u64,
         runs: &[Run],
         next: u64,
-    ) -> impl Iterator<Item = (u64, u64)> {
-        let position = move |it: &Receiver| {
-            it.durable.map_or(0, |durable| consumed_length(&durable, runs, next)).min(next)
-        };
-        self.by_id.range(from..).map(move |(id, it)| (*id, position(it)))
+    ) -> impl Iterator<Item = ReceiverReport> {
+        self.by_id.range(from..).map(move |(id, it)| {
+            let consumed = it.durable.map_or(0, |it| consumed_length(&it, runs, next)).min(next);
+            let (is_non_blocking, is_expired) = (it.is_non_blocking, it.is_expired);
+            ReceiverReport { receiver: *id, next: consumed, is_non_blocking, is_expired }
+        })
     }
 
-    /// The receivers, and how far each has come, as far as that is durable.
-    pub(super) fn durable(&self) -> impl Iterator<Item = (u64, Consumption)> {
-        self.by_id.iter().filter_map(|(receiver, it)| Some((*receiver, it.durable?)))
+    /// The receivers, as far as they are durable.
+    pub(super) fn durable(&self) -> impl Iterator<Item = Registered> {
+        self.by_id.iter().filter_map(|(receiver, it)| {
+            Some(Registered {
+                receiver: *receiver,
+                consumption: it.durable?,
+                is_non_blocking: it.is_non_blocking,
+                is_expired: it.is_expired,
+                heard_unix_ns: it.written_unix_ns,
+            })
+        })
     }
 
     pub(super) fn remove(&mut self, receiver: u64) {
@@ -158,20 +264,26 @@ impl Receivers {
         self.by_id.values().all(|it| it.pending.is_empty() && it.owed_to.is_none())
     }
 
-    /// Sequence of the first message before `next` that a receiver has not consumed. Looks at the
-    /// receivers only after a change.
+    /// Sequence of the first message before `next` that a receiver has not consumed, of those that
+    /// hold a publisher back. Looks at the receivers only after a change.
     pub(super) fn consumed(&self, runs: &[Run], next: u64) -> u64 {
-        let positions = || self.positions(0, runs, u64::MAX).map(|(_, consumed)| consumed);
-        self.slowest.get(|| positions().min()).min(next)
+        let is_blocking = |it: &ReceiverReport| !it.is_non_blocking && !it.is_expired;
+        let blocking = || self.reports(0, runs, u64::MAX).filter(is_blocking);
+        self.slowest.get(|| blocking().map(|it| it.next).min()).min(next)
     }
 
-    /// The same by what the receivers have reported, durable or not.
+    /// The same of all receivers that have not expired.
+    pub(super) fn consumed_by_all(&self, runs: &[Run], next: u64) -> u64 {
+        let all = || self.reports(0, runs, u64::MAX).filter(|it| !it.is_expired);
+        self.slowest_of_all.get(|| all().map(|it| it.next).min()).min(next)
+    }
+
+    /// As [`consumed`](Self::consumed), by what the receivers have reported, durable or not.
     pub(super) fn reported(&self, runs: &[Run], next: u64) -> u64 {
-        let position = |it: &Receiver| {
-            let last = it.pending.back().map(|(_, report)| *report).or(it.durable);
-            last.map_or(0, |last| consumed_length(&last, runs, u64::MAX))
-        };
-        self.slowest_reported.get(|| self.by_id.values().map(position).min()).min(next)
+        let blocking = || self.by_id.values().filter(|it| it.is_blocking());
+        let position =
+            |it: &Receiver| it.last().map_or(0, |last| consumed_length(&last, runs, u64::MAX));
+        self.slowest_reported.get(|| blocking().map(position).min()).min(next)
     }
 }
 
@@ -183,25 +295,40 @@ mod tests {
     #[test]
     fn the_slowest_receiver_is_known_after_every_change() {
         let run = |epoch, start| Run { ballot: Ballot { epoch, session: epoch }, start };
-        let at = |next| Consumption { run: run(1, 0), next };
+        let at = |receiver, next| {
+            let consumption = Consumption { run: run(1, 0), next };
+            let is_non_blocking = receiver == 9;
+            Registered { is_non_blocking, ..Registered::new(receiver, consumption) }
+        };
         let (mut runs, mut receivers) = (vec![run(1, 0)], Receivers::default());
         assert_eq!(receivers.consumed(&runs, 50), 50, "there is none");
-        receivers.on_written(7, at(10), 1);
+        receivers.on_written(at(7, 10), 1);
         assert_eq!(receivers.consumed(&runs, 50), 0, "not durable yet");
         assert_eq!(receivers.reported(&runs, 50), 10);
         assert_eq!(receivers.reported(&runs, 5), 5, "no more than there is");
         receivers.advance(1, |_, _, _| {});
         assert_eq!(receivers.consumed(&runs, 50), 10);
         assert_eq!(receivers.consumed(&runs, 5), 5, "no more than there is");
-        receivers.restore(8, at(4));
+        receivers.restore(at(8, 4));
         assert_eq!(receivers.consumed(&runs, 50), 4);
-        receivers.on_written(8, at(20), 2);
+        receivers.on_written(at(8, 20), 2);
         receivers.advance(2, |_, _, _| {});
         assert_eq!(receivers.consumed(&runs, 50), 10);
         // A later run replaced the messages from 6 on.
         runs.push(run(2, 6));
         receivers.on_changed();
         assert_eq!(receivers.consumed(&runs, 50), 6);
+        // One that holds nothing back, until it says otherwise.
+        receivers.restore(at(9, 2));
+        assert_eq!((receivers.consumed(&runs, 50), receivers.reported(&runs, 50)), (6, 6));
+        assert_eq!(receivers.consumed_by_all(&runs, 50), 2);
+        assert_eq!(receivers.news(&at(9, 1), 0), None);
+        let blocking = Registered { is_non_blocking: false, ..at(9, 1) };
+        let news = Registered { is_non_blocking: false, ..at(9, 2) };
+        assert_eq!(receivers.news(&blocking, 0), Some(news), "where it had come to");
+        receivers.on_written(news, 3);
+        assert_eq!((receivers.consumed(&runs, 50), receivers.reported(&runs, 50)), (2, 2));
+        receivers.remove(9);
         receivers.remove(7);
         receivers.remove(8);
         assert_eq!(receivers.consumed(&runs, 50), 50);

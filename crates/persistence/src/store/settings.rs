@@ -16,6 +16,9 @@ pub struct StoreSettings {
     pub retry: Nanos,
     /// Longest frame of messages for others, unless a message alone is longer.
     pub longest_frame: usize,
+    /// Nanoseconds after which a registered receiver that is away counts no longer: nothing but its
+    /// position is kept for it, until it comes back. `None`: registrations live for good.
+    pub receiver_lifetime: Option<u64>,
     /// Bounds of what receiver-paced streams hold.
     pub unconsumed: UnconsumedBounds,
 }
@@ -41,7 +44,7 @@ impl UnconsumedBounds {
 
 impl Default for StoreSettings {
     /// 10,000 streams, 4 MiB of early messages and 1,000 receivers for each, requests every 100 ms,
-    /// no bound of what is not consumed.
+    /// no bound of what is not consumed, and registrations that live for good.
     fn default() -> Self {
         Self {
             streams_max: 10_000,
@@ -49,6 +52,7 @@ impl Default for StoreSettings {
             receivers_max: 1_000,
             retry: 100_000_000,
             longest_frame: 128 << 10,
+            receiver_lifetime: None,
             unconsumed: UnconsumedBounds::default(),
         }
     }

@@ -10,8 +10,8 @@ use crate::early::EarlyMessages;
 use crate::log::{LogFull, StoreLog};
 use crate::source::RESENDS_MAX;
 use lanecast_wire::store::{
-    Ballot, Consumption, LogRecord, Members, RUNS_MAX, Records, Registration, Run,
-    STORE_NUMBER_MAX, StoreState, StreamCheckpoint, TimedRecords,
+    Ballot, LogRecord, Members, RUNS_MAX, Records, Registered, Registration, Run, STORE_NUMBER_MAX,
+    StoreOffer, StoreState, StreamCheckpoint, TimedRecords,
 };
 
 /// A publisher's messages on one topic, and the runs that are known of it.
@@ -84,9 +84,11 @@ pub struct StreamSummary<'a> {
     pub first: u64,
     /// Sequence after the last message that is on disk.
     pub next: u64,
-    /// Sequence of the first message that a registered receiver has not consumed; `next` if there
-    /// is none.
+    /// Sequence of the first message that a registered receiver has not consumed, of those that
+    /// hold a receiver-paced publisher back; `next` if there is none.
     pub consumed: u64,
+    /// The same of all registered receivers that have not expired.
+    pub consumed_by_all: u64,
     /// Messages are being copied from another store.
     pub is_copying: bool,
     /// Registered receivers hold the publisher back: what they have not consumed is kept.
@@ -107,6 +109,7 @@ impl Stream {
             first: self.first.min(self.durable.next()),
             next: self.durable.next(),
             consumed: self.consumed(),
+            consumed_by_all: self.receivers.consumed_by_all(&self.runs, self.durable.next()),
             is_copying: self.copying.is_some() || self.has_void_copies(),
             is_receiver_paced: self.is_receiver_paced,
         }
@@ -174,7 +177,29 @@ impl Stream {
         }
     }
 
-    /// Sequence of the first durable message that a registered receiver has not consumed.
+    /// The stream, offered to a receiver.
+    pub(super) fn offer(
+        &self,
+        (receiver, token): (u64, u64),
+        (since, until): (u64, u64),
+        incarnation: u64,
+    ) -> StoreOffer {
+        StoreOffer {
+            token,
+            is_live: self.is_live,
+            // Messages that came before its end may not be on disk yet.
+            has_left: self.has_left && self.durable.is_settled(),
+            consumption: self.receivers.consumption(receiver),
+            is_expired: self.receivers.is_expired(receiver),
+            number: self.first_number,
+            since,
+            until,
+            state: self.state(incarnation),
+        }
+    }
+
+    /// Sequence of the first durable message that a registered receiver has not consumed, of those
+    /// that hold a publisher back.
     pub(super) fn consumed(&self) -> u64 {
         self.receivers.consumed(&self.runs, self.durable.next())
     }
@@ -430,19 +455,28 @@ impl Stream {
         }
     }
 
-    /// Writes how far a receiver has come, if that is news and there is room for it.
+    /// Writes how far a receiver has come, if that is news and there is room for it: one that has
+    /// expired gives way to it.
     pub(super) fn consume(
         &mut self,
-        receiver: u64,
-        consumption: Consumption,
+        report: &Registered,
+        heard_unix_ns: u64,
         receivers_max: usize,
         log: &mut impl StoreLog,
     ) -> Result<(), LogFull> {
-        let has_room = self.receivers.is_known(receiver) || self.receivers.len() < receivers_max;
-        if has_room && self.receivers.is_news(receiver, &consumption) {
+        let is_known = self.receivers.is_known(report.receiver);
+        if !is_known
+            && self.receivers.len() >= receivers_max
+            && let Some(expired) = self.receivers.longest_away()
+        {
+            self.detach(expired, log)?;
+        }
+        let has_room = is_known || self.receivers.len() < receivers_max;
+        let news = self.receivers.news(report, heard_unix_ns);
+        if let Some(registered) = news.filter(|_| has_room) {
             let stream = self.number;
-            let position = log.append(&LogRecord::Consumed { stream, receiver, consumption })?;
-            self.receivers.on_written(receiver, consumption, position);
+            let position = log.append(&LogRecord::Consumed { stream, registered })?;
+            self.receivers.on_written(registered, position);
         }
         Ok(())
     }
@@ -506,8 +540,8 @@ impl Stream {
         self.is_receiver_paced = checkpoint.is_receiver_paced;
         (self.members, self.runs) = (checkpoint.members, checkpoint.runs);
         self.receivers.on_changed();
-        for (receiver, consumption) in checkpoint.receivers {
-            self.receivers.restore(receiver, consumption);
+        for registered in checkpoint.receivers {
+            self.receivers.restore(registered);
         }
         self.durable.restart(next);
     }
@@ -547,9 +581,7 @@ impl Stream {
                     self.next = self.next.max(*first);
                 }
             },
-            LogRecord::Consumed { receiver, consumption, .. } => {
-                self.receivers.restore(*receiver, *consumption);
-            }
+            LogRecord::Consumed { registered, .. } => self.receivers.restore(*registered),
             LogRecord::Detached { receiver, .. } => self.receivers.remove(*receiver),
             LogRecord::Paced { is_by_receivers, .. } => self.is_receiver_paced = *is_by_receivers,
             // It is where it was in the stream, and further on in the log.

@@ -1,8 +1,8 @@
 //! Messages that a store gets from others: from a store that answers late or not at all, and from a
 //! publisher that goes on behind the last sequence.
 
-use crate::edges::{NOW, SESSION, store_at};
-use crate::parts::{MemoryLog, Outlet, TOPIC};
+use crate::edges::{NOW, SESSION};
+use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
 use lanecast_persistence::{Store, StoreLog, StoreSettings};
 use lanecast_wire::store::{
     Ballot, LogRecord, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,

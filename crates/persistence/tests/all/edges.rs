@@ -1,6 +1,6 @@
 //! The last sequences, answers without messages, sessions that end before a store has named them.
 
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_with};
+use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at};
 use lanecast_persistence::{
     GroupRule, Receiver, ReceiverEnd, ReceiverSettings, ReceiverStart, SendRefusal, Source,
     SourceEvent, SourceSettings, Store, StoreGroups, StoreSettings,
@@ -20,11 +20,6 @@ pub(crate) fn groups() -> StoreGroups {
 
 fn three_stores() -> StoreGroups {
     StoreGroups::new(vec![vec!["a", "b", "c"]], GroupRule::Any).expect("groups")
-}
-
-/// A store that holds a stream whose next sequence is `start`.
-pub(crate) fn store_at(start: u64) -> Store {
-    store_with(StoreSettings::default(), start)
 }
 
 /// Carries frames between a publisher and its store until both are silent.
@@ -171,7 +166,7 @@ fn a_report_paces_the_publisher_before_it_is_on_disk() {
     log.unwritten = 1;
     out.frames.clear();
     let consumption = Consumption { run: Run { ballot, start: 0 }, next: 3 };
-    let report = StoreFrame::Consumed { receiver: 1, consumption };
+    let report = report_of(1, consumption);
     store.on_frame(address, &report, NOW, &mut log, &mut out);
     let told = |out: &Outlet| {
         let frames = out.frames.iter().filter_map(|bytes| StoreFrame::read(bytes).ok());
@@ -268,7 +263,18 @@ fn offer_until(
         ..StoreState::default()
     };
     let (is_live, has_left, consumption, number) = (true, false, None, 0);
-    let offer = StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
+    let is_expired = false;
+    let offer = StoreOffer {
+        token,
+        is_live,
+        has_left,
+        consumption,
+        is_expired,
+        number,
+        since,
+        until,
+        state,
+    };
     receiver.on_frame(store, 7, &StoreFrame::Offer(offer), NOW, out);
     let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
     receiver.on_frame(store, 0, &streams, NOW, out);
@@ -302,7 +308,18 @@ fn offer_runs(receiver: &mut Receiver, starts: &[u64], next: u64, now: u64, out:
     };
     let (is_live, has_left, consumption, number, since) = (true, false, None, 0, 0);
     let until = STORE_NUMBER_MAX;
-    let offer = StoreOffer { token, is_live, has_left, consumption, number, since, until, state };
+    let is_expired = false;
+    let offer = StoreOffer {
+        token,
+        is_live,
+        has_left,
+        consumption,
+        is_expired,
+        number,
+        since,
+        until,
+        state,
+    };
     for store in 0..3 {
         receiver.on_frame(store, 7, &StoreFrame::Offer(offer.clone()), now, out);
         let streams = StoreFrame::Streams { incarnation: 5, token, count: 1 };
@@ -544,7 +561,7 @@ fn an_ended_registration_is_confirmed_when_that_is_durable() {
     let open = StoreFrame::Open { ballot: Ballot { epoch: 3, session: SESSION } };
     store.on_frame(address, &open, NOW, &mut log, &mut out);
     for receiver in 1..=3 {
-        let consumed = StoreFrame::Consumed { receiver, consumption: Consumption::NONE };
+        let consumed = report_of(receiver, Consumption::NONE);
         store.on_frame(address, &consumed, NOW, &mut log, &mut out);
     }
     let ids = |store: &Store| store.receivers(0, 2).map(|(id, _)| id).collect::<Vec<_>>();

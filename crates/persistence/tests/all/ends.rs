@@ -1,7 +1,7 @@
 //! Ends of sessions that a receiver learns of late, or from its stores alone.
 
-use crate::edges::{NOW, SESSION, store_at};
-use crate::parts::{MemoryLog, Outlet, TOPIC};
+use crate::edges::{NOW, SESSION};
+use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
 use crate::receivers::{RUN, SOURCE, answer, answer_all, asking, offer, settings, told};
 use lanecast_persistence::{GroupRule, Receiver, ReceiverSettings, Store, StoreGroups};
 use lanecast_wire::store::{

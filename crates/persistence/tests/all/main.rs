@@ -6,6 +6,7 @@ mod copying;
 mod edges;
 mod ends;
 mod gaps;
+mod lifetimes;
 mod membership;
 mod pacing;
 mod parts;

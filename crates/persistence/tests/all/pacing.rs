@@ -1,7 +1,7 @@
 //! Bounds of a publisher: messages that are not stable, and messages that are not consumed.
 
-use crate::edges::{NOW, SESSION, exchange, groups, store_at};
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_with};
+use crate::edges::{NOW, SESSION, exchange, groups};
+use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at, store_with};
 use lanecast_persistence::{
     Pacing, SendRefusal, Source, SourceSettings, Store, StoreSettings, UnconsumedBounds,
 };
@@ -31,15 +31,15 @@ fn unconsumed_messages_have_a_bound_apart_from_the_flight() {
     let run = Run { ballot: Ballot { epoch: 4, session: SESSION }, start: 0 };
     let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
     let mut sent = 0;
-    for (consumed, until, refusal) in [
+    for (position, until, refusal) in [
         (0, 2, SendRefusal::FlightFull),
         (0, 4, SendRefusal::FlightFull),
         (0, 5, SendRefusal::NotConsumed),
         (1, 6, SendRefusal::NotConsumed),
         (6, 8, SendRefusal::FlightFull),
     ] {
-        let consumption = Consumption { run, next: consumed };
-        let report = StoreFrame::Consumed { receiver: 1, consumption };
+        let consumption = Consumption { run, next: position };
+        let report = report_of(1, consumption);
         store.on_frame(address, &report, NOW, &mut log, &mut out);
         answer(&mut source, &mut out);
         while sent < until {
@@ -53,7 +53,7 @@ fn unconsumed_messages_have_a_bound_apart_from_the_flight() {
         }
         store.on_persisted(&log, &mut out);
         answer(&mut source, &mut out);
-        assert_eq!((source.stable(), source.in_flight()), (sent, sent - consumed));
+        assert_eq!((source.stable(), source.in_flight()), (sent, sent - position));
     }
 }
 
@@ -99,7 +99,7 @@ fn a_store_that_holds_enough_for_its_receivers_takes_no_more() {
     let address = StoreAddress { client: SESSION, source: 7, topic: TOPIC };
     let report = |store: &mut Store, log: &mut MemoryLog, out: &mut Outlet, next| {
         let consumption = Consumption { run, next };
-        let frame = StoreFrame::Consumed { receiver: 1, consumption };
+        let frame = report_of(1, consumption);
         store.on_frame(address, &frame, NOW, log, out);
     };
     report(&mut store, &mut log, &mut out, 0);
@@ -108,15 +108,15 @@ fn a_store_that_holds_enough_for_its_receivers_takes_no_more() {
         store.on_message(SESSION, number, &[7; 100], NOW, &mut log, &mut out);
     }
     carry(&mut source, &mut store, &mut log, &mut out);
-    for consumed in [0, 2, 4, 6, 8] {
-        report(&mut store, &mut log, &mut out, consumed);
+    for position in [0, 2, 4, 6, 8] {
+        report(&mut store, &mut log, &mut out, position);
         carry(&mut source, &mut store, &mut log, &mut out);
-        assert_eq!((source.stable(), source.next()), (consumed + 2, 10));
+        assert_eq!((source.stable(), source.next()), (position + 2, 10));
         // Messages that were asked for again would find no room.
         store.tick(NOW + 1_000_000_000, &mut log, &mut out);
         source.tick(NOW + 1_000_000_000, &mut out);
         let wants = carry(&mut source, &mut store, &mut log, &mut out);
-        assert_eq!((wants, source.stable()), (0, consumed + 2));
+        assert_eq!((wants, source.stable()), (0, position + 2));
     }
     // A store that starts again knows the pacing, and holds the same.
     let found = log.all().map(|record| format!("{record:?}")).collect::<Vec<_>>();

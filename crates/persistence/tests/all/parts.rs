@@ -4,7 +4,9 @@ use lanecast_persistence::{
     LogFull, ReceiverEvent, ReceiverOutlet, SourceEvent, SourceOutlet, Store, StoreLog,
     StoreOutlet, StoreSettings,
 };
-use lanecast_wire::store::{Ballot, LogRecord, Members, Run, StoreAddress, StoreFrame};
+use lanecast_wire::store::{
+    Ballot, Consumption, LogRecord, Members, Registered, Run, StoreAddress, StoreFrame,
+};
 use std::collections::BTreeMap;
 
 pub(crate) const TOPIC: &str = "orders";
@@ -91,7 +93,17 @@ impl StoreLog for MemoryLog {
     }
 }
 
-/// A store with these settings that holds a stream whose next sequence is `start`.
+/// The report of a receiver that holds its publisher back.
+pub(crate) const fn report_of<'a>(receiver: u64, consumption: Consumption) -> StoreFrame<'a> {
+    StoreFrame::Consumed(Registered::new(receiver, consumption))
+}
+
+/// A store that holds a stream whose next sequence is `start`.
+pub(crate) fn store_at(start: u64) -> Store {
+    store_with(StoreSettings::default(), start)
+}
+
+/// The same with other settings.
 pub(crate) fn store_with(settings: StoreSettings, start: u64) -> Store {
     let mut store = Store::new(settings, 5);
     let members = Members::without_groups(1, vec![("a".to_owned(), 5)]);

@@ -47,6 +47,7 @@ pub(crate) fn offer() -> StoreOffer {
         token: 0,
         is_live: true,
         has_left: false,
+        is_expired: false,
         consumption: None,
         number: 0,
         since: 0,

@@ -1,7 +1,7 @@
 //! Messages that a publisher sends again to a store that misses them.
 
-use crate::edges::{NOW, SESSION, exchange, groups, store_at};
-use crate::parts::{MemoryLog, Outlet};
+use crate::edges::{NOW, SESSION, exchange, groups};
+use crate::parts::{MemoryLog, Outlet, store_at};
 use lanecast_persistence::{Source, SourceSettings};
 use lanecast_wire::store::StoreFrame;
 

@@ -33,7 +33,7 @@ fn consumed(offer: StoreOffer) -> StoreOffer {
 /// The last report of what is consumed.
 fn reported(out: &Outlet) -> Option<Consumption> {
     out.frames.iter().rev().find_map(|bytes| match StoreFrame::read(bytes) {
-        Ok((_, StoreFrame::Consumed { consumption, .. })) => Some(consumption),
+        Ok((_, StoreFrame::Consumed(report))) => Some(report.consumption),
         _ => None,
     })
 }

@@ -52,6 +52,7 @@ impl StoreProcess {
             receivers_max: 10,
             retry: 15 * MILLISECOND,
             longest_frame: 400,
+            receiver_lifetime: None,
             unconsumed: UnconsumedBounds { bytes: self.unconsumed, ..UnconsumedBounds::default() },
         };
         self.log.restore(Store::new(settings, self.incarnation))

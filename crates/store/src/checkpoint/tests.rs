@@ -7,7 +7,7 @@ use lanecast_journal::{Durability, Entry, Journal, JournalConfig, Log, Retention
 use lanecast_persistence::StoreLog;
 use lanecast_sim::disk::SimulatedDisk;
 use lanecast_sim::rng::SimRng;
-use lanecast_wire::store::{Ballot, Consumption, Members, Run};
+use lanecast_wire::store::{Ballot, Consumption, Members, Registered, Run};
 
 const INCARNATION: u64 = 77;
 const SEGMENT: u64 = 16 << 10;
@@ -78,7 +78,17 @@ impl Writer {
                     let run = Run { ballot: Ballot { epoch, session: epoch }, start: first };
                     let consumption = Consumption { run, next };
                     let receiver = self.rng.within(1..=3);
-                    self.append(&LogRecord::Consumed { stream, receiver, consumption });
+                    let registered = Registered {
+                        is_non_blocking: self.rng.percent(50),
+                        is_expired: self.rng.percent(30),
+                        heard_unix_ns: self.rng.any(),
+                        ..Registered::new(receiver, consumption)
+                    };
+                    self.append(&LogRecord::Consumed { stream, registered });
+                }
+                5 => {
+                    let is_by_receivers = self.rng.percent(50);
+                    self.append(&LogRecord::Paced { stream, is_by_receivers });
                 }
                 2 => self.append(&LogRecord::Detached { stream, receiver: 2 }),
                 3 if first < next => {

@@ -5,7 +5,9 @@ use crate::checkpoint::{Checkpoints, StoreIdentity};
 use lanecast_journal::{Durability, Journal, JournalConfig, Retention, Storage};
 use lanecast_persistence::{StoreOutlet, StoreSettings};
 use lanecast_sim::disk::SimulatedDisk;
-use lanecast_wire::store::{Ballot, Consumption, Members, Run, StoreAddress, StoreFrame};
+use lanecast_wire::store::{
+    Ballot, Consumption, Members, Registered, Run, StoreAddress, StoreFrame,
+};
 use std::time::Instant;
 
 const SEGMENT: u64 = 64 << 10;
@@ -76,7 +78,11 @@ impl Keeper {
 
     fn consume(&mut self, stream: u32, next: u64) {
         let consumption = Consumption { run: RUN, next };
-        self.add(&LogRecord::Consumed { stream, receiver: 3, consumption });
+        self.register(stream, Registered::new(3, consumption));
+    }
+
+    fn register(&mut self, stream: u32, registered: Registered) {
+        self.add(&LogRecord::Consumed { stream, registered });
     }
 
     /// Lets retention do what is due by now.
@@ -249,6 +255,27 @@ fn a_receiver_paced_stream_loses_nothing_beyond_its_bound() {
     assert!((1..=150).contains(&keeper.first(0)), "{}", keeper.first(0));
     keeper.check(0);
     keeper.check(1);
+}
+
+#[test]
+fn a_receiver_that_holds_nothing_back_has_the_newest_within_the_bound() {
+    let settings = StoreRetention { unconsumed_bytes: SEGMENT, ..StoreRetention::default() };
+    let mut keeper = Keeper::new(settings, &["orders", "quotes"]);
+    keeper.add(&LogRecord::Paced { stream: 0, is_by_receivers: true });
+    keeper.consume(0, 0);
+    let consumption = Consumption { run: RUN, next: 0 };
+    let slow = Registered { is_non_blocking: true, ..Registered::new(4, consumption) };
+    keeper.register(0, slow);
+    for round in 1..=40 {
+        (0..50).for_each(|stream| keeper.send(stream % 2));
+        // The other one consumes all but the last hundred.
+        keeper.consume(0, (25 * round as u64).saturating_sub(100));
+        keeper.retain();
+    }
+    let (first, next) = (keeper.first(0), keeper.next[0]);
+    assert!((1..=next - 100).contains(&first), "{first} of {next}");
+    assert!(keeper.task.given_up() > 0, "the slow one has lost some");
+    keeper.check(0);
 }
 
 #[test]

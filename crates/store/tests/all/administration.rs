@@ -4,11 +4,11 @@ use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
     DeregisterOutcome, DurableOptions, DurableSubscriber, NoAnswer, Pacing, PersistentOptions,
-    PersistentPublisher, ReceiverEvent, Registration, StoreAdministrator, StoreInspection,
-    StoreOptions, read_administration_key,
+    PersistentPublisher, ReceiverEvent, ReceiverReport, Registration, StoreAdministrator,
+    StoreInspection, StoreOptions, read_administration_key,
 };
 use lanecast_transport::{Publish, Transport};
-use lanecast_wire::store::{Consumption, StoreAddress, StoreFrame};
+use lanecast_wire::store::{Consumption, Registered, StoreAddress, StoreFrame};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,9 @@ fn a_store_tells_its_streams_and_the_lags_of_their_receivers() {
         let [stream] = &store.streams[..] else { panic!("{store:?}") };
         assert_eq!((&*stream.topic, stream.source), ("orders", 7));
         assert_eq!((stream.first, stream.next, stream.consumed), (0, 100, 0));
-        assert_eq!(stream.receivers, [(99, 0)]);
+        let (is_non_blocking, is_expired) = (false, false);
+        let expected = ReceiverReport { receiver: 99, next: 0, is_non_blocking, is_expired };
+        assert_eq!(stream.receivers, [expected]);
         assert_eq!(stream.members.stores.len(), 2);
         assert!(stream.bytes > 800 && stream.oldest_unix_ns > 0, "{stream:?}");
     }
@@ -105,7 +107,9 @@ fn more_receivers_than_a_page_holds_are_told_on_several() {
     assert!(link.wait_for_subscribers(1, TIMEOUT));
     let mut bytes = Vec::new();
     for receiver in 0..5_000 {
-        let consumed = StoreFrame::Consumed { receiver, consumption: Consumption::NONE };
+        let is_non_blocking = receiver % 2 == 1;
+        let registered = Registered::new(receiver, Consumption::NONE);
+        let consumed = StoreFrame::Consumed(Registered { is_non_blocking, ..registered });
         consumed.write(StoreAddress { client: 3, source: 7, topic: "orders" }, &mut bytes);
         until(&mut stores, &mut publisher, "sent", |_, _| link.try_send(&bytes).is_ok());
     }
@@ -114,9 +118,10 @@ fn more_receivers_than_a_page_holds_are_told_on_several() {
         assert!(start.elapsed() < TIMEOUT, "{} receivers", told.len());
         let looks = inspect(&mut stores);
         assert!(looks[0].is_complete && looks[0].streams.len() == 1, "{looks:?}");
-        told = looks[0].streams[0].receivers.iter().map(|(id, _)| *id).collect();
+        let receivers = looks[0].streams[0].receivers.iter();
+        told = receivers.map(|it| (it.receiver, it.is_non_blocking)).collect();
     }
-    assert_eq!(told, Vec::from_iter(0..5_000));
+    assert_eq!(told, Vec::from_iter((0..5_000).map(|it| (it, it % 2 == 1))));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::some_stores::{Stores, TIMEOUT, send, until, until_stable};
 use lanecast_shm::Domain;
 use lanecast_store::{
     Acknowledgement, DurableOptions, DurableSubscriber, Pacing, PersistentOptions,
-    PersistentPublisher, ReceiverEnd, ReceiverEvent, ReceiverStart, SourceEvent,
+    PersistentPublisher, PersistentSendError, ReceiverEnd, ReceiverEvent, ReceiverStart,
+    SendRefusal, SourceEvent,
 };
 use lanecast_transport::{Publish, Transport};
 use lanecast_wire::store::{Ballot, StoreAddress, StoreFrame};
@@ -248,6 +249,56 @@ fn receivers_hold_a_publisher_back_until_they_have_consumed() {
         let body = publisher.next().to_le_bytes();
         publisher.try_send(&body).is_ok()
     });
+}
+
+#[test]
+fn a_receiver_that_does_not_block_holds_no_publisher_back() {
+    let mut stores = Stores::new(1);
+    let mut options = PersistentOptions::new(stores.groups());
+    (options.settings.pacing, options.settings.unconsumed_messages) = (Pacing::Receivers, 10);
+    let publisher = PersistentPublisher::open(&stores.domain, "orders", 7, options);
+    let mut publisher = publisher.expect("a publisher");
+    let change = |options: &mut DurableOptions| {
+        options.acknowledgement = Acknowledgement::Explicit;
+        options.settings.is_non_blocking = true;
+    };
+    let mut slow = Reader::with(&stores, 98, change);
+    let mut reader = Reader::open(&stores, 99);
+    for reader in [&mut slow, &mut reader] {
+        until_read(&mut stores, Some(&mut publisher), reader, "registered", |reader| {
+            reader.has("Joined") && reader.subscriber.is_acknowledged()
+        });
+    }
+    // Both get all, and one consumes none of it.
+    let deadline = Instant::now() + TIMEOUT;
+    while publisher.next() < 100 || reader.sequences.len() < 100 || slow.sequences.len() < 100 {
+        assert!(Instant::now() < deadline, "{} are sent", publisher.next());
+        if publisher.next() < 100 {
+            let _ = publisher.try_send(&publisher.next().to_le_bytes());
+        }
+        publisher.poll(|_| {});
+        (reader.poll(), slow.poll());
+        stores.poll();
+    }
+    drop(slow);
+    let mut again = Reader::with(&stores, 98, change);
+    until_read(&mut stores, Some(&mut publisher), &mut again, "all again", |reader| {
+        reader.sequences.len() == 100
+    });
+    assert!(again.has("is_resumed: true") && !again.has("Lost"), "{:?}", again.others);
+    // The same id holds the publisher back when it says so.
+    drop(again);
+    let mut blocking = Reader::with(&stores, 98, explicit);
+    until_read(&mut stores, Some(&mut publisher), &mut blocking, "registered anew", |reader| {
+        reader.has("Joined") && reader.subscriber.is_acknowledged()
+    });
+    let deadline = Instant::now() + TIMEOUT;
+    let is_held = |it| matches!(it, PersistentSendError::Refused(SendRefusal::NotConsumed));
+    while !publisher.try_send(b"one too many").is_err_and(is_held) {
+        assert!(Instant::now() < deadline, "{} are sent", publisher.next());
+        publisher.poll(|_| {});
+        stores.poll();
+    }
 }
 
 #[test]

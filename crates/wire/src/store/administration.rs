@@ -1,6 +1,6 @@
 //! Frames of administration: the streams of a store, page by page, and the end of registrations.
 
-use super::lists::{BallotEntry, bounded};
+use super::lists::{BallotEntry, bounded, flag};
 use super::{Ballot, Members, STORE_HEADER};
 use std::borrow::Cow;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -65,9 +65,22 @@ pub struct StreamReport<'a> {
     pub oldest_unix_ns: u64,
     /// The stores that hold the stream.
     pub members: Members,
-    /// Receivers by id, in ascending order, with the sequence of the first message that each has
-    /// not consumed.
-    pub receivers: Vec<(u64, u64)>,
+    /// Receivers, in ascending order of their ids.
+    pub receivers: Vec<ReceiverReport>,
+}
+
+/// A registered receiver of a stream, as administrators see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverReport {
+    /// The receiver's stable id.
+    pub receiver: u64,
+    /// Sequence of the first message that it has not consumed.
+    pub next: u64,
+    /// The receiver does not hold a receiver-paced publisher back.
+    pub is_non_blocking: bool,
+    /// The receiver was away for longer than registrations live: nothing is kept for it but its
+    /// position, until it comes back.
+    pub is_expired: bool,
 }
 
 /// Streams of a store, from the one on that was asked for.
@@ -154,6 +167,29 @@ pub(super) struct ReportEntry {
 pub(super) struct ReceiverEntry {
     pub(super) receiver: U64,
     pub(super) next: U64,
+    pub(super) is_non_blocking: u8,
+    pub(super) is_expired: u8,
+    pub(super) reserved: [u8; 6],
+}
+
+impl ReceiverEntry {
+    fn read(&self) -> Option<ReceiverReport> {
+        let (receiver, next) = (self.receiver.get(), bounded(self.next)?);
+        let (is_non_blocking, is_expired) = (flag(self.is_non_blocking)?, flag(self.is_expired)?);
+        Some(ReceiverReport { receiver, next, is_non_blocking, is_expired })
+    }
+}
+
+impl From<&ReceiverReport> for ReceiverEntry {
+    fn from(it: &ReceiverReport) -> Self {
+        Self {
+            receiver: it.receiver.into(),
+            next: it.next.into(),
+            is_non_blocking: it.is_non_blocking.into(),
+            is_expired: it.is_expired.into(),
+            reserved: [0; 6],
+        }
+    }
 }
 
 impl Registration {
@@ -281,9 +317,8 @@ impl<'a> StreamReport<'a> {
         let (members, rest) = Members::read(rest)?;
         let count = usize::from(head.receivers.get());
         let (receivers, rest) = <[ReceiverEntry]>::ref_from_prefix_with_elems(rest, count).ok()?;
-        let receiver = |it: &ReceiverEntry| Some((it.receiver.get(), bounded(it.next)?));
-        let receivers = receivers.iter().map(receiver).collect::<Option<Vec<_>>>()?;
-        let ascend = receivers.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let receivers = receivers.iter().map(ReceiverEntry::read).collect::<Option<Vec<_>>>()?;
+        let ascend = receivers.windows(2).all(|pair| pair[0].receiver < pair[1].receiver);
         let (first, next) = (bounded(head.first)?, bounded(head.next)?);
         if first > next || !ascend || head.flags & !(IS_LIVE | IS_COPYING) != 0 {
             return None;
@@ -327,9 +362,8 @@ impl<'a> StreamReport<'a> {
         bytes.extend(head.as_bytes());
         bytes.extend(self.topic.as_bytes());
         self.members.write(bytes);
-        for (receiver, next) in &self.receivers {
-            let (receiver, next) = ((*receiver).into(), (*next).into());
-            bytes.extend(ReceiverEntry { receiver, next }.as_bytes());
+        for receiver in &self.receivers {
+            bytes.extend(ReceiverEntry::from(receiver).as_bytes());
         }
     }
 }

@@ -3,13 +3,14 @@
 //! ```text
 //! 0    CheckpointHeader
 //! 64   for each stream, in the order of their numbers:
-//!        StreamEntry, PacingEntry, the topic, members, runs, ConsumedBody for each receiver
+//!        StreamEntry, PacingEntry, the topic, members, runs
+//!        RegisteredBody for each receiver
 //!        IndexEntry, and for each span SpanEntry and its MarkEntry
 //! ```
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::ConsumedBody;
-use super::{Ballot, Consumption, Members, Run, STORE_NUMBER_MAX};
+use super::offer::{ConsumedBody, RegisteredBody};
+use super::{Ballot, Members, Registered, Run, STORE_NUMBER_MAX};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
@@ -17,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 pub const CHECKPOINT_MAGIC: [u8; 8] = *b"LANECHKP";
 /// The version of the layout.
 pub const CHECKPOINT_VERSION: u32 = 2;
-/// The oldest version that is read: its entries tell no pacing.
+/// The oldest version that is read: its entries tell no pacing, and its receivers no flags.
 pub const CHECKPOINT_VERSION_READ: u32 = 1;
 
 /// No sequence.
@@ -134,8 +135,8 @@ pub struct StreamCheckpoint<'a> {
     pub members: Members,
     /// The runs in the log.
     pub runs: Vec<Run>,
-    /// The registered receivers, and how far each has come.
-    pub receivers: Vec<(u64, Consumption)>,
+    /// The registered receivers, in ascending order.
+    pub receivers: Vec<Registered>,
 }
 
 /// Positions of a stream's messages in the journal.
@@ -197,8 +198,8 @@ impl StreamCheckpoint<'_> {
         bytes.extend(self.topic.as_bytes());
         self.members.write(bytes);
         add_runs(&self.runs, bytes);
-        for (receiver, consumption) in &self.receivers {
-            bytes.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
+        for registered in &self.receivers {
+            bytes.extend(RegisteredBody::from(*registered).as_bytes());
         }
     }
 
@@ -221,14 +222,13 @@ impl StreamCheckpoint<'_> {
         if rest.len() / size_of::<ConsumedBody>() < count {
             return None;
         }
-        let mut receivers: Vec<(u64, Consumption)> = Vec::with_capacity(count);
+        let mut receivers: Vec<Registered> = Vec::with_capacity(count);
         for _ in 0..count {
-            let (body, behind) = ConsumedBody::read_from_prefix(rest).ok()?;
-            let receiver = body.read()?;
-            if receivers.last().is_some_and(|last| last.0 >= receiver.0) {
+            let (registered, behind) = read_registered(rest, version)?;
+            if receivers.last().is_some_and(|last| last.receiver >= registered.receiver) {
                 return None;
             }
-            receivers.push(receiver);
+            receivers.push(registered);
             rest = behind;
         }
         let copied = match entry.copied.get() {
@@ -251,6 +251,16 @@ impl StreamCheckpoint<'_> {
         };
         Some((stream, rest))
     }
+}
+
+/// A receiver of a checkpoint of `version`, and the rest.
+fn read_registered(bytes: &[u8], version: u32) -> Option<(Registered, &[u8])> {
+    if version == 1 {
+        let (body, rest) = ConsumedBody::read_from_prefix(bytes).ok()?;
+        return Some((body.registered()?, rest));
+    }
+    let (body, rest) = RegisteredBody::read_from_prefix(bytes).ok()?;
+    Some((body.read()?, rest))
 }
 
 impl StreamPositions {

@@ -5,10 +5,11 @@ use super::administration::{
     add_deregister, add_deregistered, add_inspect,
 };
 use super::lists::{BallotEntry, add_name, add_runs, bounded, flag, name, runs};
-use super::offer::{AttachBody, ConsumedBody, StreamsBody};
+use super::offer::{AttachBody, ConsumedBody, RegisteredBody, StreamsBody};
 use super::{
-    Ballot, Consumption, DeregisterOutcome, Members, Records, Registration, Run, STORE_VERSION,
-    StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState, TimedRecords,
+    Ballot, Consumption, DeregisterOutcome, Members, Records, Registered, Registration, Run,
+    STORE_VERSION, StoreAddress, StoreHeader, StoreKind, StoreOffer, StorePage, StoreState,
+    TimedRecords,
 };
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
@@ -140,12 +141,7 @@ pub enum StoreFrame<'a> {
         until_unix_ns: u64,
     },
     /// A receiver has consumed messages.
-    Consumed {
-        /// The receiver's stable id.
-        receiver: u64,
-        /// The receiver's consumption.
-        consumption: Consumption,
-    },
+    Consumed(Registered),
     /// A receiver gives up its registration: nothing is kept for it any more.
     Detach {
         /// The receiver's stable id.
@@ -334,9 +330,8 @@ impl<'a> StoreFrame<'a> {
                 (Self::Attach { receiver, token, since_unix_ns, until_unix_ns }, rest)
             }
             StoreKind::Consumed => {
-                let (body, rest) = ConsumedBody::read_from_prefix(body).ok()?;
-                let (receiver, consumption) = body.read()?;
-                (Self::Consumed { receiver, consumption }, rest)
+                let (body, rest) = RegisteredBody::read_from_prefix(body).ok()?;
+                (Self::Consumed(body.read()?), rest)
             }
             StoreKind::Detach => {
                 let (receiver, rest) = U64::read_from_prefix(body).ok()?;
@@ -425,7 +420,7 @@ impl<'a> StoreFrame<'a> {
             Self::Want { .. } => StoreKind::Want,
             Self::Fetched { .. } => StoreKind::Fetched,
             Self::Attach { .. } => StoreKind::Attach,
-            Self::Consumed { .. } => StoreKind::Consumed,
+            Self::Consumed(_) => StoreKind::Consumed,
             Self::Detach { .. } => StoreKind::Detach,
             Self::Offer(_) => StoreKind::Offer,
             Self::Streams { .. } => StoreKind::Streams,
@@ -473,8 +468,8 @@ impl<'a> StoreFrame<'a> {
                     frame.extend(number.to_le_bytes());
                 }
             }
-            Self::Consumed { receiver, consumption }
-            | Self::Acknowledged { receiver, consumption } => {
+            Self::Consumed(it) => frame.extend(RegisteredBody::from(*it).as_bytes()),
+            Self::Acknowledged { receiver, consumption } => {
                 frame.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
             }
             Self::Detach { receiver } => frame.extend(receiver.to_le_bytes()),

@@ -1,7 +1,7 @@
 //! Frames of receivers: the streams that they are offered, and how far they have come.
 
-use super::lists::{BallotEntry, RunEntry, bounded};
-use super::{Consumption, Run, StoreState};
+use super::lists::{BallotEntry, RunEntry, bounded, flag};
+use super::{Consumption, Registered, Run, StoreState};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
@@ -16,6 +16,8 @@ pub struct StoreOffer {
     pub has_left: bool,
     /// The receiver's consumption of it; `None` if it is not registered.
     pub consumption: Option<Consumption>,
+    /// The receiver was away for longer than registrations live, and has not come back yet.
+    pub is_expired: bool,
     /// Number of the current run's first message on its topic.
     pub number: u64,
     /// Sequence of the first message that the store wrote at the asked time or later, its next
@@ -60,13 +62,25 @@ pub(super) struct ConsumedBody {
     pub(super) consumption: ConsumptionEntry,
 }
 
+/// A registered receiver, in frames from it, records and checkpoints.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct RegisteredBody {
+    pub(super) consumed: ConsumedBody,
+    pub(super) is_non_blocking: u8,
+    pub(super) is_expired: u8,
+    pub(super) reserved: [u8; 6],
+    pub(super) heard_unix_ns: U64,
+}
+
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct OfferBody {
     pub(super) is_registered: u8,
     pub(super) is_live: u8,
     pub(super) has_left: u8,
-    pub(super) reserved: [u8; 5],
+    pub(super) is_expired: u8,
+    pub(super) reserved: [u8; 4],
     pub(super) token: U64,
     pub(super) consumption: ConsumptionEntry,
     pub(super) number: U64,
@@ -98,6 +112,34 @@ impl ConsumedBody {
     pub(super) fn read(self) -> Option<(u64, Consumption)> {
         Some((self.receiver.get(), self.consumption.consumption()?))
     }
+
+    /// A receiver as it is told without flags.
+    pub(super) fn registered(self) -> Option<Registered> {
+        let (receiver, consumption) = self.read()?;
+        Some(Registered::new(receiver, consumption))
+    }
+}
+
+impl From<Registered> for RegisteredBody {
+    fn from(it: Registered) -> Self {
+        let consumed = ConsumedBody::new(it.receiver, it.consumption);
+        Self {
+            consumed,
+            is_non_blocking: it.is_non_blocking.into(),
+            is_expired: it.is_expired.into(),
+            reserved: [0; 6],
+            heard_unix_ns: it.heard_unix_ns.into(),
+        }
+    }
+}
+
+impl RegisteredBody {
+    pub(super) fn read(self) -> Option<Registered> {
+        let heard_unix_ns = self.heard_unix_ns.get();
+        let (is_non_blocking, is_expired) = (flag(self.is_non_blocking)?, flag(self.is_expired)?);
+        let registered = self.consumed.registered()?;
+        Some(Registered { is_non_blocking, is_expired, heard_unix_ns, ..registered })
+    }
 }
 
 impl StoreOffer {
@@ -109,7 +151,10 @@ impl StoreOffer {
         let (token, number) = (head.token.get(), bounded(head.number)?);
         let (since, until) = (bounded(head.since)?, bounded(head.until)?);
         let (is_live, has_left) = (head.is_live != 0, head.has_left != 0);
-        Some((Self { token, is_live, has_left, consumption, number, since, until, state }, rest))
+        let is_expired = head.is_expired != 0;
+        let offer =
+            Self { token, is_live, has_left, consumption, is_expired, number, since, until, state };
+        Some((offer, rest))
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
@@ -117,7 +162,8 @@ impl StoreOffer {
             is_registered: self.consumption.is_some().into(),
             is_live: self.is_live.into(),
             has_left: self.has_left.into(),
-            reserved: [0; 5],
+            is_expired: self.is_expired.into(),
+            reserved: [0; 4],
             token: self.token.into(),
             consumption: self.consumption.unwrap_or(Consumption::NONE).into(),
             number: self.number.into(),

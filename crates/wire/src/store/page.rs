@@ -7,7 +7,9 @@ use super::administration::{
 use super::checkpoint::{IndexEntry, MarkEntry, PacingEntry, SpanEntry, StreamEntry};
 use super::frame::{BeginBody, Position, StableBody};
 use super::lists::{BallotEntry, RunEntry};
-use super::offer::{AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, StreamsBody};
+use super::offer::{
+    AttachBody, ConsumedBody, ConsumptionEntry, OfferBody, RegisteredBody, StreamsBody,
+};
 use super::state::StateBody;
 use super::*;
 
@@ -50,6 +52,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(StreamsBody: incarnation, token, count);
     same!(ConsumptionEntry: run, next);
     same!(ConsumedBody: receiver, consumption);
+    same!(RegisteredBody: consumed, is_non_blocking, is_expired, reserved, heard_unix_ns);
     same!(InspectBody: token, receiver, stream, reserved);
     same!(DeregisterBody: nonce, token, receiver, subject, reserved, proof);
     same!(ChallengeBody: token, nonce);
@@ -57,7 +60,7 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(InspectedBody: incarnation, token, next_receiver, streams, next_stream);
     same!(ReportEntry: number, flags, topic, receivers, source, run, promised, first, next,
         consumed, bytes, oldest_unix_ns);
-    same!(ReceiverEntry: receiver, next);
+    same!(ReceiverEntry: receiver, next, is_non_blocking, is_expired, reserved);
     same!(CheckpointHeader: magic, version, streams, incarnation, position, record_crc, reserved,
         journal_bytes, length, body_crc, crc);
     same!(StreamEntry: source, promised, log, first, next, copied, number, receivers, topic);
@@ -65,8 +68,8 @@ fn the_page_states_the_layouts_of_the_code() {
     same!(IndexEntry: bytes, spans, is_open, reserved);
     same!(SpanEntry: first, end, marks, is_moved, reserved);
     same!(MarkEntry: sequence, position, bytes, journal_bytes, unix_ns);
-    same!(OfferBody: is_registered, is_live, has_left, reserved, token, consumption, number, since,
-        until);
+    same!(OfferBody: is_registered, is_live, has_left, is_expired, reserved, token, consumption,
+        number, since, until);
 }
 
 #[test]

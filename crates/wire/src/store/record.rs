@@ -1,8 +1,8 @@
 //! Records of a store's log, as its journal keeps them.
 
 use super::lists::{BallotEntry, add_runs, bounded, flag, runs};
-use super::offer::ConsumedBody;
-use super::{Ballot, Consumption, Members, Run};
+use super::offer::{ConsumedBody, RegisteredBody};
+use super::{Ballot, Members, Registered, Run};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -84,10 +84,8 @@ pub enum LogRecord<'a> {
     Consumed {
         /// The stream.
         stream: u32,
-        /// The receiver's stable id.
-        receiver: u64,
-        /// Position after the last consumed message.
-        consumption: Consumption,
+        /// The receiver, and its position.
+        registered: Registered,
     },
     /// A receiver has given up its registration.
     Detached {
@@ -163,13 +161,15 @@ mod kind {
     pub(super) const BEGAN: u8 = 5;
     pub(super) const RECONFIGURED: u8 = 6;
     pub(super) const TRIMMED: u8 = 7;
-    pub(super) const CONSUMED: u8 = 8;
+    /// Read, and not written any more.
+    pub(super) const CONSUMED_WITHOUT_FLAGS: u8 = 8;
     pub(super) const DETACHED: u8 = 9;
     /// Read, and not written any more.
     pub(super) const MOVED_WITHOUT_TIME: u8 = 10;
     pub(super) const MOVED: u8 = 11;
     pub(super) const COPIED: u8 = 12;
     pub(super) const PACED: u8 = 13;
+    pub(super) const CONSUMED: u8 = 14;
 }
 
 impl<'a> LogRecord<'a> {
@@ -242,10 +242,13 @@ impl<'a> LogRecord<'a> {
                 let (first, rest) = number()?;
                 (Self::Trimmed { stream, first }, rest)
             }
-            kind::CONSUMED => {
+            kind::CONSUMED_WITHOUT_FLAGS => {
                 let (body, rest) = ConsumedBody::read_from_prefix(rest).ok()?;
-                let (receiver, consumption) = body.read()?;
-                (Self::Consumed { stream, receiver, consumption }, rest)
+                (Self::Consumed { stream, registered: body.registered()? }, rest)
+            }
+            kind::CONSUMED => {
+                let (body, rest) = RegisteredBody::read_from_prefix(rest).ok()?;
+                (Self::Consumed { stream, registered: body.read()? }, rest)
             }
             kind::DETACHED => {
                 let (receiver, rest) = U64::read_from_prefix(rest).ok()?;
@@ -316,9 +319,9 @@ impl<'a> LogRecord<'a> {
                 head(kind::TRIMMED);
                 bytes.extend(first.to_le_bytes());
             }
-            Self::Consumed { receiver, consumption, .. } => {
+            Self::Consumed { registered, .. } => {
                 head(kind::CONSUMED);
-                bytes.extend(ConsumedBody::new(*receiver, *consumption).as_bytes());
+                bytes.extend(RegisteredBody::from(*registered).as_bytes());
             }
             Self::Detached { receiver, .. } => {
                 head(kind::DETACHED);

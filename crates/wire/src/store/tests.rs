@@ -18,6 +18,10 @@ fn consumption() -> Consumption {
     Consumption { run: runs()[1], next: 7 }
 }
 
+fn registered(receiver: u64, is_non_blocking: bool) -> Registered {
+    Registered { is_non_blocking, ..Registered::new(receiver, consumption()) }
+}
+
 fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'a>> {
     let (ballot, log) = (BALLOT, Ballot { epoch: 1, session: 9 });
     let (members, runs) = (members(), runs());
@@ -37,6 +41,7 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
         is_live: true,
         has_left: true,
         consumption: Some(consumption),
+        is_expired: true,
         number: 3,
         since: 4,
         until: 6,
@@ -64,7 +69,8 @@ fn frames<'a>(records: Records<'a>, timed: TimedRecords<'a>) -> Vec<StoreFrame<'
         StoreFrame::Want { ballot, from: 6 },
         StoreFrame::Fetched { log, from: 2, first: 3, next: 5, records: timed },
         StoreFrame::Attach { receiver: 11, token: 12, since_unix_ns: 13, until_unix_ns: 14 },
-        StoreFrame::Consumed { receiver: 11, consumption },
+        StoreFrame::Consumed(registered(11, false)),
+        StoreFrame::Consumed(registered(12, true)),
         StoreFrame::Detach { receiver: 11 },
         StoreFrame::Offer(StoreOffer { consumption: None, ..offer.clone() }),
         StoreFrame::Offer(offer),
@@ -104,7 +110,10 @@ fn page() -> StorePage<'static> {
         bytes: 600,
         oldest_unix_ns: 1_000,
         members: members(),
-        receivers: vec![(11, 5), (12, 7)],
+        receivers: vec![
+            ReceiverReport { receiver: 11, next: 5, is_non_blocking: true, is_expired: false },
+            ReceiverReport { receiver: 12, next: 7, is_non_blocking: false, is_expired: true },
+        ],
     };
     let second = StreamReport { number: 4, is_copying: true, receivers: vec![], ..report.clone() };
     let (next_stream, next_receiver) = (4, 13);
@@ -132,7 +141,7 @@ fn reports_that_lie_are_refused() {
     };
     refused(|report| report.first = report.next + 1);
     refused(|report| report.receivers.reverse());
-    refused(|report| report.receivers[0].1 = STORE_NUMBER_MAX + 1);
+    refused(|report| report.receivers[0].next = STORE_NUMBER_MAX + 1);
     refused(|report| report.next = STORE_NUMBER_MAX + 1);
 }
 
@@ -238,7 +247,8 @@ fn lists_that_lie_are_refused() {
     refused(&bytes, StoreKind::Begin);
 
     let before_its_run = Consumption { next: 4, ..consumption() };
-    let consumed = StoreFrame::Consumed { receiver: 11, consumption: before_its_run };
+    let before = Registered { consumption: before_its_run, ..registered(11, false) };
+    let consumed = StoreFrame::Consumed(before);
     consumed.write(ADDRESS, &mut bytes);
     refused(&bytes, StoreKind::Consumed);
 }
@@ -254,7 +264,11 @@ fn records_are_read_as_they_were_written() {
         LogRecord::Began { stream, number: 0, first: 2, members: members.clone(), runs },
         LogRecord::Reconfigured { stream, members },
         LogRecord::Trimmed { stream, first: 4 },
-        LogRecord::Consumed { stream, receiver: 11, consumption: consumption() },
+        LogRecord::Consumed { stream, registered: registered(11, true) },
+        LogRecord::Consumed {
+            stream,
+            registered: Registered { is_expired: true, heard_unix_ns: 9, ..registered(11, false) },
+        },
         LogRecord::Detached { stream, receiver: 11 },
         LogRecord::Moved { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
         LogRecord::Copied { stream, sequence: 5, unix_ns: 1_700, body: b"body" },
@@ -284,6 +298,16 @@ fn records_are_read_as_they_were_written() {
 }
 
 #[test]
+fn receivers_that_were_registered_without_flags_are_read() {
+    let record = LogRecord::Consumed { stream: 3, registered: registered(11, false) };
+    let mut bytes = Vec::new();
+    record.write(&mut bytes);
+    bytes[0] = 8;
+    bytes.truncate(bytes.len() - 16);
+    assert_eq!(LogRecord::read(&bytes), Some(record));
+}
+
+#[test]
 fn messages_that_were_moved_without_their_time_are_read() {
     let (stream, sequence, body) = (3, 5, b"body".as_slice());
     let mut bytes = Vec::new();
@@ -306,7 +330,10 @@ fn stream() -> StreamCheckpoint<'static> {
         is_receiver_paced: true,
         members: members(),
         runs: runs(),
-        receivers: vec![(11, consumption()), (12, Consumption::NONE)],
+        receivers: vec![
+            registered(11, true),
+            Registered { consumption: Consumption::NONE, ..registered(12, false) },
+        ],
     }
 }
 
@@ -340,11 +367,15 @@ fn entries_of_a_checkpoint_are_read_as_they_were_written() {
     for cut in behind..bytes.len() {
         assert_eq!(StreamPositions::read(&bytes[behind..cut]), None, "cut at {cut}");
     }
-    // Version 1 had no pacing behind the fixed part.
+    // Version 1 had no pacing behind the fixed part, and no flags behind receivers.
     bytes.truncate(behind);
+    for end in [behind, behind - 56] {
+        bytes.drain(end - 16..end);
+    }
     bytes.drain(80..88);
     let (read, rest) = StreamCheckpoint::read(&bytes, 1).expect("an entry");
-    let expected = StreamCheckpoint { is_receiver_paced: false, ..stream() };
+    let mut expected = StreamCheckpoint { is_receiver_paced: false, ..stream() };
+    expected.receivers[0].is_non_blocking = false;
     assert_eq!((read, rest.len()), (expected, 0));
 }
 
@@ -364,7 +395,7 @@ fn entries_of_a_checkpoint_that_lie_are_refused() {
     assert!(refused(&|it| it.spans[0].marks[1].sequence = 9), "a mark behind the span");
     assert!(refused(&|it| it.spans[0].marks[1].position = 70), "two of one position");
     let mut bytes = Vec::new();
-    let twice = vec![(11, consumption()), (11, consumption())];
+    let twice = vec![registered(11, false); 2];
     StreamCheckpoint { receivers: twice, ..stream() }.write(&mut bytes);
     assert_eq!(StreamCheckpoint::read(&bytes, CHECKPOINT_VERSION), None, "a receiver twice");
     // Counts of more than there is.
