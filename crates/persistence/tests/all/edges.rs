@@ -564,7 +564,7 @@ fn an_ended_registration_is_confirmed_when_that_is_durable() {
         let consumed = report_of(receiver, Consumption::NONE);
         store.on_frame(address, &consumed, NOW, &mut log, &mut out);
     }
-    let ids = |store: &Store| store.receivers(0, 2).map(|(id, _)| id).collect::<Vec<_>>();
+    let ids = |store: &Store| store.receivers(0, 2).map(|it| it.receiver).collect::<Vec<_>>();
     assert_eq!(ids(&store), [2, 3], "from the second on");
     let told = |out: &Outlet, wanted: u64| {
         let is_told = |bytes: &&Vec<u8>| {

@@ -24,7 +24,7 @@ struct Keeper {
 
 impl Keeper {
     fn new() -> Self {
-        let (log, out) = (MemoryLog { unix_ns: 1, ..MemoryLog::default() }, Outlet::default());
+        let (log, out) = (MemoryLog::at(1), Outlet::default());
         Self { store: store_with(settings(), 10), log, out }
     }
 

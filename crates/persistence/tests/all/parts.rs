@@ -21,6 +21,11 @@ pub(crate) struct MemoryLog {
 }
 
 impl MemoryLog {
+    /// An empty log whose clock says this time.
+    pub(crate) fn at(unix_ns: u64) -> Self {
+        Self { unix_ns, ..Self::default() }
+    }
+
     /// All records.
     pub(crate) fn all(&self) -> impl Iterator<Item = LogRecord<'_>> {
         self.records.iter().filter_map(|bytes| LogRecord::read(bytes))
