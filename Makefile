@@ -50,7 +50,7 @@ house: cargo linters ## The checks that compile nothing of lanecast: formatting,
 	bash tests/deny.sh
 
 bench: cargo ## Micro-benchmarks
-	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-filter -p lanecast-sow
+	cargo bench --locked -p lanecast-ring -p lanecast-shm -p lanecast-measure -p lanecast-journal -p lanecast-store -p lanecast-filter -p lanecast-sow
 	cargo bench --locked -p lanecast --bench patterns
 
 rivals: cargo ## Figures side by side with other messaging libraries

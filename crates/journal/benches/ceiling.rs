@@ -1,7 +1,8 @@
-//! Throughput of the journal beside a raw log: persisted records of 200 bytes per second. The raw
-//! log is a checksum, a write and a synchronization in a preallocated file. Both run in turn, and
-//! the ratio is that of the pairs. A disk may be slow to write a block for the first time, so the
-//! rows with new files also give the raw log a file without blocks.
+//! Throughput of the journal beside a raw log: persisted records of 200 bytes per second, and
+//! records of 100 and of 200 bytes that are read back. The raw log is a checksum, a write and a
+//! synchronization in a preallocated file. Both run in turn, and the ratio is that of the pairs. A
+//! disk may be slow to write a block for the first time, so the rows with new files also give the
+//! raw log a file without blocks.
 //!
 //! `cargo bench -p lanecast-journal`, or `-- --pairs 9` for more certainty, or `-- --only replay`
 //! for rows whose names have that in them. The figures are those of the disk below `target/tmp`, or
@@ -25,6 +26,8 @@ const BODY: usize = 200;
 const WRITERS: usize = 64;
 const LONG: Duration = Duration::from_secs(600);
 const REPLAYED: u64 = 2_000_000;
+/// Lengths of the records that are replayed.
+const REPLAY_BODIES: [usize; 2] = [100, BODY];
 /// Segments kept in the rows with recycled files.
 const KEPT: u64 = 3;
 
@@ -76,7 +79,7 @@ fn main() {
         let run = |stage: &Stage| [stage.raw_bare(batch), stage.journal(batch, Segments::New)];
         stage.row(&format!("batches of {batch}, both new"), run);
     }
-    stage.replay();
+    REPLAY_BODIES.iter().for_each(|length| stage.replay(*length));
 }
 
 struct Stage<'a> {
@@ -182,12 +185,13 @@ impl Stage<'_> {
         measured
     }
 
-    fn replay(&self) {
-        if !"replay".contains(&self.only) {
+    fn replay(&self, length: usize) {
+        let name = format!("replay of {length} B, checked");
+        if !name.contains(&self.only) {
             return;
         }
         let journal = self.open(Segments::Ready);
-        let body = [7; BODY];
+        let body = vec![7; length];
         let entries = vec![Entry { body: &body, ..Entry::default() }; 10_000];
         for _ in 0..REPLAYED / entries.len() as u64 {
             journal.persist(&entries, LONG).expect("persisted");
@@ -199,14 +203,14 @@ impl Stage<'_> {
                     journal.cursor(Start::Oldest, Durability::Persisted).expect("cursor");
                 let mut bytes = 0;
                 let read = cursor.for_each(usize::MAX, |record| bytes += record.body.len());
-                assert_eq!((read, bytes), (Ok(REPLAYED as usize), REPLAYED as usize * BODY));
+                assert_eq!((read, bytes), (Ok(REPLAYED as usize), REPLAYED as usize * length));
                 REPLAYED as f64 / start.elapsed().as_secs_f64()
             })
             .collect();
         rates.sort_by(f64::total_cmp);
         let (low, high) = (rates[0], rates[rates.len() - 1]);
         let median = rates[rates.len() / 2];
-        println!("{:<28} {:>11} {median:>11.0}  ({low:.0} to {high:.0})", "replay, checked", "");
+        println!("{name:<28} {:>11} {median:>11.0}  ({low:.0} to {high:.0})", "");
         drop(journal);
         self.clear();
     }
