@@ -1,5 +1,5 @@
 //! A subscriber that dies under load and comes back: how long until it is live again, and how fast
-//! messages come from the store. All are threads of one process over shared
+//! messages come from the store: each run, then the median, the lowest and the highest. All are threads of one process over shared
 //! memory; every message is checked: none is lost, and none that was acknowledged comes again.
 //!
 //! `cargo bench -p lanecast-store --bench catch_up`, or `-- --rate 100000 --away 10 --runs 3`, and
@@ -58,11 +58,20 @@ fn main() {
     }
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     println!("messages of {BODY} bytes, 1 store, shared memory, {cpus} CPUs, monotonic clock");
-    for _ in 0..arguments.runs {
-        replay(&arguments);
-    }
-    for _ in 0..arguments.runs {
-        catch_up(&arguments);
+    let rates = (0..arguments.runs).map(|_| replay(&arguments)).collect();
+    summarize("replay at a subscriber", rates, "M messages/s");
+    let times = (0..arguments.runs).map(|_| catch_up(&arguments)).collect();
+    summarize("live again after", times, "s");
+}
+
+/// Prints the median of the runs, and their bounds.
+fn summarize(name: &str, mut values: Vec<f64>, unit: &str) {
+    values.sort_by(f64::total_cmp);
+    if let (Some(low), Some(high)) = (values.first(), values.last()) {
+        let (median, runs) = (values[values.len() / 2], values.len());
+        println!(
+            "{name}: {median:.2} {unit}, median of {runs} runs (lowest {low:.2}, highest {high:.2})"
+        );
     }
 }
 
@@ -146,8 +155,9 @@ impl Reader {
     }
 }
 
-/// Everything of a stream whose publisher is gone, as fast as it comes.
-fn replay(arguments: &Arguments) {
+/// Everything of a stream whose publisher is gone, as fast as it comes: millions of messages per
+/// second.
+fn replay(arguments: &Arguments) -> f64 {
     let root = tempfile::tempdir_in(&arguments.directory).expect("a directory");
     let (domain, is_over) = (domain(root.path()), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -168,12 +178,13 @@ fn replay(arguments: &Arguments) {
         }
         let time = begin.elapsed();
         let rate = REPLAYED as f64 / time.as_secs_f64() / 1e6;
-        println!("replay at a subscriber: {REPLAYED} in {time:.2?}: {rate:.2} M/s, 0 lost");
-    });
+        println!("replayed {REPLAYED} messages in {time:.2?}: {rate:.2} M messages/s, 0 lost");
+        rate
+    })
 }
 
-/// A subscriber that is away while messages go on, and comes back.
-fn catch_up(arguments: &Arguments) {
+/// A subscriber that is away while messages go on, and comes back: seconds until it is live again.
+fn catch_up(arguments: &Arguments) -> f64 {
     let root = tempfile::tempdir_in(&arguments.directory).expect("a directory");
     let (domain, is_over) = (domain(root.path()), AtomicBool::new(false));
     let sent = AtomicU64::new(0);
@@ -224,5 +235,6 @@ fn catch_up(arguments: &Arguments) {
              {recovered} recovered, 0 lost, 0 acknowledged again, {again} others again",
             arguments.away
         );
-    });
+        time.as_secs_f64()
+    })
 }

@@ -1,4 +1,5 @@
-//! Time from the start of a store to its readiness, after it died with a large journal.
+//! Milliseconds from the start of a store to its readiness, after it died with a large journal:
+//! median, lowest and highest of five starts.
 //!
 //! `cargo bench -p lanecast-store --bench recovery -- --gigabytes 10`; with `--directory DIR` the
 //! journal is made there, and otherwise below `target/tmp`. `--all` also measures the start without
@@ -80,7 +81,8 @@ fn starts(domain: &Domain, path: &Path, name: &str) {
     times.sort();
     let (low, median, high) = (times[0], times[STARTS / 2], times[STARTS - 1]);
     println!(
-        "{name}: ready after {:.0} ms, median of {STARTS} starts ({:.0} to {:.0}), {} records read",
+        "{name}: ready after {:.0} ms, median of {STARTS} starts (lowest {:.0} ms, highest {:.0} ms), \
+         {} records read",
         median.0.as_secs_f64() * 1e3,
         low.0.as_secs_f64() * 1e3,
         high.0.as_secs_f64() * 1e3,
