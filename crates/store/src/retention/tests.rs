@@ -1,7 +1,9 @@
 //! Retention over a journal on a simulated disk.
 
+mod crashes;
+
 use super::*;
-use crate::checkpoint::{Checkpoints, StoreIdentity};
+use crate::checkpoint::{Checkpoints, Recovered, StoreIdentity};
 use lanecast_journal::{Durability, Journal, JournalConfig, Retention, Storage};
 use lanecast_persistence::{StoreOutlet, StoreSettings};
 use lanecast_sim::disk::SimulatedDisk;
@@ -34,31 +36,45 @@ struct Keeper {
 
 impl Keeper {
     fn open(disk: SimulatedDisk, settings: StoreRetention) -> Self {
-        let journal = Journal::open(disk.clone(), config()).expect("a journal");
-        let identity = StoreIdentity {
-            settings: StoreSettings::default(),
-            incarnation: 7,
-            segment_bytes: SEGMENT,
-        };
+        Self::open_with(disk, settings, config(), |_, _| {})
+    }
+
+    /// The same with other segments; `on_recovered` is given what the journal says.
+    fn open_with(
+        disk: SimulatedDisk,
+        settings: StoreRetention,
+        config: JournalConfig,
+        on_recovered: impl FnOnce(&SimulatedDisk, &mut Recovered<SimulatedDisk>),
+    ) -> Self {
+        let segment_bytes = config.segment_bytes;
+        let journal = Journal::open(disk.clone(), config).expect("a journal");
+        let identity =
+            StoreIdentity { settings: StoreSettings::default(), incarnation: 7, segment_bytes };
         let open = |start| journal.cursor(start, Durability::Persisted);
-        let recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
+        let mut recovered = Checkpoints::recover(&disk, &identity, open).expect("recovered");
+        on_recovered(&disk, &mut recovered);
         let (machine, catalog) = (recovered.replica.machine, recovered.replica.catalog);
         let next = machine.summaries().map(|stream| stream.next).collect();
         let log = JournalLog::new(journal, catalog, None);
-        Self { disk, machine, log, task: RetentionTask::new(settings, SEGMENT), next }
+        Self { disk, machine, log, task: RetentionTask::new(settings, segment_bytes), next }
     }
 
     fn new(settings: StoreRetention, topics: &[&str]) -> Self {
         let mut keeper = Self::open(SimulatedDisk::new(1, 64 << 20), settings);
+        keeper.begin(topics);
+        keeper
+    }
+
+    /// Begins a stream of each topic.
+    fn begin(&mut self, topics: &[&str]) {
         for (stream, topic) in (0..).zip(topics) {
             let members = Members::without_groups(1, vec![("a".into(), 7)]);
-            keeper.add(&LogRecord::Stream { stream, topic, source: 9 });
-            keeper.add(&LogRecord::Promised { stream, ballot: RUN.ballot });
+            self.add(&LogRecord::Stream { stream, topic, source: 9 });
+            self.add(&LogRecord::Promised { stream, ballot: RUN.ballot });
             let runs = vec![RUN];
-            keeper.add(&LogRecord::Began { stream, number: 0, first: 0, members, runs });
-            keeper.next.push(0);
+            self.add(&LogRecord::Began { stream, number: 0, first: 0, members, runs });
+            self.next.push(0);
         }
-        keeper
     }
 
     fn add(&mut self, record: &LogRecord<'_>) {
