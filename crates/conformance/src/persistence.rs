@@ -2,210 +2,28 @@
 //! whatever carries their frames.
 //!
 //! Each case runs its stores on threads of their own, with their data in a temporary directory.
+//!
+//! - `events`: cases about the events of stores
+//! - `stage`: stores, a publisher and a subscriber
+
+mod events;
+mod stage;
 
 use crate::Body;
 use crate::record::PATIENCE;
+pub use events::{
+    a_publisher_that_another_takes_over_from_is_told, a_range_ends_in_front_of_its_end,
+    a_store_that_is_lost_and_back_is_told, messages_that_retention_took_are_told_to_both_ends,
+    stores_that_are_waited_for_are_named,
+};
 use lanecast_store::{
-    Acknowledgement, DurableOptions, DurableSubscriber, GroupRule, Pacing, PersistentOptions,
-    PersistentPublisher, ReceiverEvent, ReceiverStart, SourceEvent, StoreGroups, StoreOptions,
-    StoreServer,
+    Acknowledgement, DurableOptions, Pacing, ReceiverEvent, ReceiverStart, SourceEvent,
 };
 use lanecast_transport::{Publish, Transport};
+use stage::{NAP, SOURCE, Stores};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-const TOPIC: &str = "orders";
-const SOURCE: u64 = 7;
-/// Longest sleep of a loop that also looks whether it is done.
-const NAP: Duration = Duration::from_millis(5);
-
-/// Stores on threads of their own; each may be down.
-struct Stores<T> {
-    transport: T,
-    directory: TempDir,
-    running: Vec<Option<RunningStore>>,
-}
-
-/// A store's thread; it ends when the sender is dropped.
-type RunningStore = (Sender<()>, JoinHandle<()>);
-
-impl<T> Stores<T>
-where
-    T: Transport<Publisher: Send, Error: std::fmt::Debug> + Clone + Send + 'static,
-{
-    fn new(transport: &T, count: usize) -> Self {
-        let directory = TempDir::new().expect("a directory");
-        let running = (0..count).map(|_| None).collect();
-        let mut stores = Self { transport: transport.clone(), directory, running };
-        (0..count).for_each(|index| stores.start(index));
-        stores
-    }
-
-    fn name(index: usize) -> String {
-        format!("store-{index}")
-    }
-
-    fn start(&mut self, index: usize) {
-        let name = Self::name(index);
-        let (transport, path) = (self.transport.clone(), self.directory.path().join(&name));
-        let (stop, stopped) = mpsc::channel::<()>();
-        let run = move || {
-            let mut options = StoreOptions::default();
-            options.journal.segment_bytes = 1 << 20;
-            let mut store = StoreServer::open(transport, &name, &path, options).expect("a store");
-            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                let work = store.poll().expect("a working disk");
-                store.wait_at_most(work, NAP);
-            }
-            store.close().expect("closed");
-        };
-        self.running[index] = Some((stop, thread::spawn(run)));
-    }
-
-    fn stop(&mut self, index: usize) {
-        let (stop, thread) = self.running[index].take().expect("a running store");
-        drop(stop);
-        thread.join().expect("the store ended well");
-    }
-
-    fn groups(&self) -> StoreGroups {
-        let names = (0..self.running.len()).map(Self::name).collect();
-        StoreGroups::new(vec![names], GroupRule::Any).expect("groups")
-    }
-
-    fn publisher(&self) -> Publisher<T> {
-        self.publisher_with(|_| {})
-    }
-
-    fn publisher_with(&self, change: impl FnOnce(&mut PersistentOptions)) -> Publisher<T> {
-        let mut options = PersistentOptions::new(self.groups());
-        change(&mut options);
-        let opened = PersistentPublisher::open(&self.transport, TOPIC, SOURCE, options);
-        Publisher { publisher: opened.expect("a publisher"), events: Vec::new() }
-    }
-
-    fn reader(&self, session: u64) -> Reader<T> {
-        self.reader_with(session, |_| {})
-    }
-
-    fn reader_with(&self, session: u64, change: impl FnOnce(&mut DurableOptions)) -> Reader<T> {
-        let mut options = DurableOptions::new(self.groups());
-        change(&mut options);
-        let opened = DurableSubscriber::open(self.transport.clone(), TOPIC, session, options);
-        Reader {
-            subscriber: opened.expect("a subscriber"),
-            longest: 0,
-            joined: None,
-            next: 0,
-            recovered: 0,
-            events: Vec::new(),
-        }
-    }
-}
-
-impl<T> Drop for Stores<T> {
-    fn drop(&mut self) {
-        for (stop, thread) in self.running.drain(..).flatten() {
-            drop(stop);
-            // A case that failed is told of, and not of its stores.
-            _ = thread.join();
-        }
-    }
-}
-
-struct Publisher<T: Transport> {
-    publisher: PersistentPublisher<T>,
-    events: Vec<SourceEvent>,
-}
-
-impl<T: Transport> Publisher<T> {
-    /// Sends the messages up to `end`, each with the body of its sequence.
-    #[track_caller]
-    fn send_until(&mut self, end: u64, longest: usize) {
-        self.until("registered", |it| it.publisher.is_registered());
-        while self.publisher.next() < end {
-            let body = Body::new(self.publisher.next(), longest).bytes();
-            self.until("accepted", |it| it.publisher.try_send(&body).is_ok());
-        }
-    }
-
-    #[track_caller]
-    fn until_stable(&mut self) {
-        self.until("all is stable", |it| it.publisher.stable() == it.publisher.next());
-    }
-
-    #[track_caller]
-    fn until(&mut self, wanted: &str, mut is_done: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_done(self) {
-            assert!(Instant::now() < deadline, "in vain: {wanted}: {:?}", self.events);
-            let events = &mut self.events;
-            let work = self.publisher.poll(|event| events.push(event));
-            self.publisher.wait_at_most(work, NAP);
-        }
-    }
-}
-
-/// A subscriber, whose messages are checked as they come.
-struct Reader<T: Transport> {
-    subscriber: DurableSubscriber<T>,
-    /// Longest body of the messages that come, to check them.
-    longest: usize,
-    /// Sequence with which the stream began.
-    joined: Option<u64>,
-    next: u64,
-    recovered: u64,
-    events: Vec<String>,
-}
-
-impl<T: Transport> Reader<T> {
-    fn poll(&mut self) -> usize {
-        let Self { subscriber, longest, joined, next, recovered, events } = self;
-        subscriber.poll(64, |event| match event {
-            ReceiverEvent::Message(message) => {
-                assert_eq!((message.source(), message.sequence()), (SOURCE, *next), "{events:?}");
-                assert!(joined.is_some(), "a message before Joined");
-                Body::new(*next, *longest).check(message.bytes());
-                *next += 1;
-                *recovered += u64::from(message.is_recovered());
-            }
-            ReceiverEvent::Joined { source: SOURCE, next: first, .. } => {
-                assert_eq!(joined.replace(first), None, "a stream joins once");
-                *next = first;
-                events.push(format!("{event:?}"));
-            }
-            other => events.push(format!("{other:?}")),
-        })
-    }
-
-    fn has(&self, words: &str) -> bool {
-        self.events.iter().any(|event| event.contains(words))
-    }
-
-    /// Polls this reader, and `publisher` if there is one, until `is_done`.
-    #[track_caller]
-    fn until(
-        &mut self,
-        mut publisher: Option<&mut Publisher<T>>,
-        wanted: &str,
-        is_done: impl Fn(&Self) -> bool,
-    ) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_done(self) {
-            let events = &self.events;
-            assert!(Instant::now() < deadline, "in vain: {wanted}: at {}, {events:?}", self.next);
-            if let Some(it) = &mut publisher {
-                let events = &mut it.events;
-                it.publisher.poll(|event| events.push(event));
-            }
-            let work = self.poll();
-            self.subscriber.wait_at_most(work, NAP);
-        }
-    }
-}
 
 /// A subscriber that comes late gets everything, each message once and in order: first from the
 /// stores, then live ones.
@@ -476,6 +294,11 @@ macro_rules! persistence_tests {
             receivers_pace_a_publisher
             a_durable_subscriber_wakes_its_loop
             a_run_of_messages_is_consumed_when_it_is_dropped
+            a_store_that_is_lost_and_back_is_told
+            stores_that_are_waited_for_are_named
+            a_publisher_that_another_takes_over_from_is_told
+            a_range_ends_in_front_of_its_end
+            messages_that_retention_took_are_told_to_both_ends
         }
     };
     (@each $stage:expr => $($case:ident)*) => {
