@@ -39,6 +39,7 @@ mod smx;
 mod soak;
 mod statuses;
 mod store_admin;
+mod store_disks;
 mod stored;
 mod tap;
 mod threads;

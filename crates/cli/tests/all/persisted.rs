@@ -2,6 +2,7 @@
 //! middle.
 
 use crate::run::{Run, Stage, wait_for};
+use lanecast::persistence::SourceEvent;
 use lanecast::{Context, PersistentPublisher};
 use serde_json::Value;
 use std::process::Command;
@@ -242,6 +243,49 @@ fn a_killed_subscriber_goes_on_where_it_had_come_to() {
         "{line}"
     );
     assert!(line["recovered"].as_u64().is_some_and(|it| (200..=300).contains(&it)), "{line}");
+}
+
+/// The store gives up what the subscriber has not consumed while that is away.
+#[test]
+fn a_subscriber_that_has_lost_messages_ends_with_status_3() {
+    let stage = Stage::new();
+    let store = stage.start("store a --data a.data --keep 8MiB --keep-unconsumed 0");
+    store.until_out("store ");
+    let sub = "perf sub -p s --stores a -E -t trades -a -1";
+    let first = stage.start(sub);
+    first.until_err("subscriber registered with its stores");
+    let context = Context::builder().set("shm.directory", stage.path("domain").display());
+    let context = context.unwrap().build().unwrap();
+    let mut publisher = context.topic("trades").persistent(6).stores(["a"]).publisher().unwrap();
+    send(&mut publisher, 300, true);
+    first.signal("KILL");
+    drop(first);
+    let mut is_given_up = false;
+    wait_for("messages that are given up", || {
+        for _ in 0..100 {
+            let mut body = [7; 4_000];
+            body[..8].copy_from_slice(&publisher.next().to_le_bytes());
+            if publisher.try_send(&body).is_err() {
+                break;
+            }
+        }
+        publisher.poll(|event| {
+            let SourceEvent::Reclaimed { first, is_forced: true } = event else { return };
+            is_given_up |= first > 300;
+        });
+        is_given_up.then_some(())
+    });
+    let second = stage.start(&format!("{sub} --json"));
+    second.until_err("trades: subscriber goes on at message 300");
+    send(&mut publisher, 100, true);
+    let missed = publisher.next() - 300;
+    drop(publisher);
+    let done = second.finish();
+    let text = String::from_utf8_lossy(&done.out).into_owned();
+    assert_eq!(done.code, Some(3), "{text} {}", done.err);
+    let line: Value = serde_json::from_str(&text).expect("a line of JSON");
+    let [received, lost] = ["received", "reported_lost"].map(|it| line[it].as_u64().unwrap());
+    assert!(lost > 0 && received + lost == missed, "{missed}: {line}");
 }
 
 #[test]
