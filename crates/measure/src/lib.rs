@@ -62,7 +62,7 @@ mod threads;
 mod touch;
 
 pub use baseline::Baseline;
-pub use conditions::{Conditions, Setup};
+pub use conditions::{Conditions, DatagramIo, Setup};
 pub use distribution::Distribution;
 pub use expected::expected_time;
 pub use flags::{Flags, UnknownFlags};

@@ -96,6 +96,7 @@ impl RunMonitor {
             transport: self.transport,
             wait: self.setup.wait,
             window: self.setup.window,
+            io: self.setup.io,
             touch: self.touch,
             clock: self.setup.clock.name(),
             clock_cost_ns: self.clock_cost_ns,

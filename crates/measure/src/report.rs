@@ -232,9 +232,10 @@ pub fn conditions(conditions: &Conditions) -> String {
     line(
         &mut text,
         format_args!(
-            "transport={}, wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, \
+            "transport={}, {}wait={}, window={}, touch={}, clock={}, clock_cost_ns={:.1}, \
              recording_cost_ns={:.1}, {}raise={}, ",
             conditions.transport,
+            conditions.io.map_or_else(String::new, |io| format!("io='{io}', ")),
             conditions.wait,
             conditions.window,
             conditions.touch,

@@ -2,6 +2,8 @@
 //! the loopback interface. No protocol can be faster than its sockets, so figures of network
 //! transports are compared with these.
 //!
+//! [`run_between`] takes sockets that the caller has opened, in other networks.
+//!
 //! Each case has two threads: one sends (and times the answers of round trips), the other one
 //! receives (and sends back). The calling thread only waits for them.
 
@@ -24,6 +26,7 @@ use datagrams::Datagrams;
 use end::SocketEnd;
 use lanecast_base::Size;
 use lanecast_base::sync::Ordering;
+use lanecast_os::udp::UdpSocket;
 use packing::Load;
 use settings::Progress;
 use std::thread::{Builder, ScopedJoinHandle};
@@ -40,13 +43,7 @@ pub fn run(
     settings: &Settings,
     stop: &dyn Fn() -> bool,
 ) -> Result<SocketBaseline, SocketBaselineError> {
-    if !(STAMP..=LONGEST).contains(&settings.size) {
-        return Err(SocketBaselineError::Size { size: settings.size });
-    }
-    if settings.rate == 0 || settings.messages == 0 {
-        return Err(SocketBaselineError::Nothing);
-    }
-    let load = Load::of(settings);
+    let load = checked_load(settings)?;
     let refused = |source| settings.refused(source);
     match settings.case.socket {
         SocketKind::Udp => over(settings, load, Datagrams::pair(load).map_err(refused)?, stop),
@@ -55,6 +52,31 @@ pub fn run(
         }
         SocketKind::Tcp => over(settings, load, Stream::pair(load).map_err(refused)?, stop),
     }
+}
+
+/// Measures a case of [`SocketKind::Udp`] between two sockets that are bound to the addresses of
+/// their networks, the sender's first.
+///
+/// # Errors
+/// Same as [`run`].
+pub fn run_between(
+    settings: &Settings,
+    sockets: [UdpSocket; 2],
+    stop: &dyn Fn() -> bool,
+) -> Result<SocketBaseline, SocketBaselineError> {
+    let load = checked_load(settings)?;
+    let ends = Datagrams::between(load, sockets).map_err(|source| settings.refused(source))?;
+    over(settings, load, ends, stop)
+}
+
+fn checked_load(settings: &Settings) -> Result<Load, SocketBaselineError> {
+    if !(STAMP..=LONGEST).contains(&settings.size) {
+        return Err(SocketBaselineError::Size { size: settings.size });
+    }
+    if settings.rate == 0 || settings.messages == 0 {
+        return Err(SocketBaselineError::Nothing);
+    }
+    Ok(Load::of(settings))
 }
 
 fn over<E: SocketEnd>(

@@ -9,6 +9,7 @@ mod group;
 mod groups;
 mod jitter;
 mod lat;
+mod namespaces;
 mod persist;
 mod persistence;
 mod ping;

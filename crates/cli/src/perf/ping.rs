@@ -215,8 +215,7 @@ fn measure<C: Transport>(
     let notify = |notice: Notice<'_>| keep(tell(notice, json));
     let mut announce = |result: &PingResult| {
         if !json {
-            let shown = PingResult { persistence: opened.flight(), ..result.clone() };
-            keep(print(&report::ping_result(&shown)));
+            keep(print(&report::ping_result(&with_context(result.clone(), opened))));
         }
     };
     let recovered = opened.counts.recovered;
@@ -224,8 +223,14 @@ fn measure<C: Transport>(
     let result: Result<PingResult, PingError> = ping(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
-        None => Ok(PingResult { persistence: opened.flight(), ..result? }),
+        None => Ok(with_context(result?, opened)),
     }
+}
+
+/// The result with what its transport knows of the run.
+fn with_context<C: Transport>(result: PingResult, opened: &Opened<C>) -> PingResult {
+    let io_fallback = opened.io_fallback.clone();
+    PingResult { persistence: opened.flight(), io_fallback, ..result }
 }
 
 /// Says on standard error what went wrong; the exit status.

@@ -167,6 +167,9 @@ fn answer<C: Transport>(
     let result = pong(&opened.transport, settings, hooks);
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
-        None => Ok(PongResult { persistence: opened.flight(), ..result? }),
+        None => {
+            let io_fallback = opened.io_fallback.clone();
+            Ok(PongResult { persistence: opened.flight(), io_fallback, ..result? })
+        }
     }
 }

@@ -291,7 +291,7 @@ fn only_jitter(
     if !arguments.json {
         // Neither window nor waiting is in the line, so none need be found out.
         let (wait, window) = (Default::default(), Default::default());
-        let setup = Setup { wait, window, raise, clock: Clock::host() };
+        let setup = Setup { wait, window, io: None, raise, clock: Clock::host() };
         print_line(
             &arguments.options(&arguments.settings(place, setup, 0), &arguments.context()?),
         )?;

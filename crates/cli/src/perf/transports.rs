@@ -19,6 +19,7 @@ use endpoint_pair::EndpointPair;
 use lanecast::Config;
 use lanecast::shm::Domain;
 use lanecast_base::{Size, format_duration};
+use lanecast_measure::DatagramIo;
 use lanecast_net as net;
 use store_backed::StoreBackedWork;
 
@@ -105,6 +106,8 @@ fn open_shm(arguments: &ContextArgs) -> anyhow::Result<Opened<EndpointPair<Domai
         },
         persistence,
         flight: None,
+        io: None,
+        io_fallback: None,
         is_unordered: false,
     })
 }
@@ -138,6 +141,8 @@ fn open_net(
     }
     let network = net::Network::open(settings.clone())?;
     warn_of_fallback(network.io_fallback());
+    let io = io_in_use(&network, kind);
+    let io_fallback = network.io_fallback().map(str::to_owned);
     Ok(Opened {
         publisher_wait: settings.publisher_wait,
         subscriber_wait: settings.subscriber_wait,
@@ -149,6 +154,17 @@ fn open_net(
         },
         persistence,
         flight: None,
+        io,
+        io_fallback,
         is_unordered,
+    })
+}
+
+/// The way of the network's datagrams; none for a stream.
+fn io_in_use(network: &net::Network, kind: net::TransportKind) -> Option<DatagramIo> {
+    (kind != net::TransportKind::Tcp).then(|| match network.xdp_mode() {
+        None => DatagramIo::Sockets,
+        Some(mode) if mode.zero_copy => DatagramIo::XdpZeroCopy,
+        Some(_) => DatagramIo::XdpCopy,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::run::Stage;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -63,6 +64,110 @@ fn another_load_has_no_figures_of_the_document() {
     }
 }
 
+/// The options of rows between two namespaces.
+const VETH: &str = "-n 300 -w 5,1000 --wait park --transports ru,rm --io xdp -o lat.jsonl \
+    -o lat.html";
+
+/// Namespaces of the process that a run had.
+fn namespaces_of(process: u32) -> Vec<String> {
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten();
+    let names = names.filter_map(|name| name.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("lcg{process}x"))).collect()
+}
+
+#[test]
+fn kernel_bypass_is_measured_between_two_namespaces() {
+    if !lanecast_system_tests::possible() {
+        return;
+    }
+    let stage = Stage::new();
+    let run = stage.start(&format!("perf lat-report {VETH}"));
+    let process = run.pid();
+    let done = run.finish();
+    let text = done.good();
+    assert_eq!(namespaces_of(process), Vec::<String>::new());
+    let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
+    assert!(lines.iter().all(|line| line["namespaces"] == true));
+    let ways = |kind: &str| -> Vec<_> {
+        let lines = lines.iter().filter(|line| line["kind"] == kind);
+        lines.map(|line| [&line["transport"], &line["io"]].map(|it| it.as_str().unwrap())).collect()
+    };
+    let bypass = ["ru", "rm"].map(|transport| [[transport, "sockets"], [transport, "xdp copy"]]);
+    assert_eq!(ways("baseline"), [["udp", "sockets"]]);
+    assert_eq!([ways("ping"), ways("pong")], [bypass.as_flattened(); 2]);
+    for line in lines.iter().filter(|line| line["kind"] == "ping") {
+        assert_eq!((&line["received"], &line["io_fallback"]), (&305.into(), &Value::Null));
+    }
+    let page = std::fs::read_to_string(stage.path("lat.html")).unwrap();
+    let names =
+        ["bare udp over veth, park", "ru over veth, park", "rm by xdp copy over veth, park"];
+    for name in names {
+        assert!(text.contains(name) && page.contains(name), "{name}: {text}");
+    }
+}
+
+/// Without CAP_NET_RAW no AF_XDP socket can be made; all else works.
+#[test]
+fn a_row_that_fell_back_to_sockets_says_so() {
+    if !lanecast_system_tests::possible() {
+        return;
+    }
+    let stage = Stage::new();
+    let program = stage.lanecast(&format!("perf lat-report {VETH}"));
+    let mut command = stage.command("setpriv");
+    command.arg("--bounding-set=-net_raw").arg("--inh-caps=-net_raw");
+    command.arg(program.get_program()).args(program.get_args());
+    let done = crate::run::Run::start(command).finish();
+    // What was asked for was not measured.
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    let told = "ru by xdp over veth, park: net.io = xdp: datagrams go by sockets";
+    assert!(done.err.contains(told) && done.err.contains("CAP_NET_RAW"), "{}", done.err);
+    let lines = lines(&std::fs::read_to_string(stage.path("lat.jsonl")).unwrap());
+    let pings: Vec<_> = lines.iter().filter(|line| line["kind"] == "ping").collect();
+    let fell_back = |line: &&Value| line["io_fallback"].is_string();
+    assert_eq!(pings.len(), 4);
+    assert_eq!(pings.iter().copied().map(|line| fell_back(&line)).filter(|it| *it).count(), 2);
+    assert!(pings.iter().all(|line| line["io"] == "sockets"));
+    let page = std::fs::read_to_string(stage.path("lat.html")).unwrap();
+    assert!(page.contains("ru (fell back to sockets: the process may not load"), "no mark");
+    assert!(!page.contains("by xdp copy"), "filed as bypass");
+}
+
+/// A user who may make no namespaces has the other rows.
+#[test]
+fn rows_between_namespaces_are_left_out_without_root() {
+    let stage = Stage::new();
+    // Another user writes its files there.
+    std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let options = "-n 100 -w 5,1000 --wait park --transports ru --no-floor --no-store --json";
+    let as_nobody = |line: &str| {
+        let program = stage.lanecast(line);
+        if rustix::process::geteuid().is_root() {
+            let mut command = stage.command("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.arg(program.get_program()).args(program.get_args());
+            crate::run::Run::start(command).finish()
+        } else {
+            crate::run::Run::start(program).finish()
+        }
+    };
+    let trial = as_nobody("--version");
+    if trial.code != Some(0) {
+        println!("SKIPPED: another user cannot run the program: {}", trial.err);
+        return;
+    }
+    let done = as_nobody(&format!("perf lat-report {options}"));
+    assert!(
+        done.err.contains("kernel bypass) left out: network namespaces need root"),
+        "{}",
+        done.err
+    );
+    let kinds: Vec<_> = lines(&done.good()).iter().map(|line| line["kind"].clone()).collect();
+    assert_eq!(kinds, ["skipped", "ping", "pong"]);
+    let refused = as_nobody(&format!("perf lat-report {options} --io xdp"));
+    assert!(refused.refused(1).contains("need root"), "{}", refused.err);
+}
+
 #[test]
 fn impossible_options_are_refused_before_anything_starts() {
     let stage = Stage::new();
@@ -73,6 +178,7 @@ fn impossible_options_are_refused_before_anything_starts() {
             ("--transports pigeon", "pigeon"),
             ("--wait never", "not a wait strategy"),
             ("-H 300", "such as 300,1000"),
+            ("--io pigeon", "sockets, xdp"),
             ("-w 5", "such as 5,5"),
             ("--repetitions 0", "1..=1000"),
         ],
@@ -83,6 +189,7 @@ fn impossible_options_are_refused_before_anything_starts() {
         &[
             ("-r 0", "measure nothing"),
             ("-w 5,0", "has no rate"),
+            ("--io xdp --transports shm,tcp", "is for rm and ru"),
             ("--cpus 4000", "CPU 4000 cannot be used"),
             ("-o x.hgrm", "x.hgrm"),
         ],

@@ -52,6 +52,7 @@ impl<P: Publish> FinishedRun<'_, P> {
             generic: settings.generic,
             drained: None,
             persistence: None,
+            io_fallback: None,
             receiver: self.receiver.clone(),
             conditions: monitor.conditions(measured.longest_gap_ns),
         }

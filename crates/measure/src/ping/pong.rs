@@ -277,6 +277,7 @@ impl<P: Publish> Responder<'_, P> {
             back_pressured: self.back_pressured,
             generic: settings.generic,
             persistence: None,
+            io_fallback: None,
             conditions,
         })
     }

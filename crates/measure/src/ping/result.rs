@@ -79,6 +79,8 @@ pub struct PingResult {
     pub drained: Option<bool>,
     /// Messages in flight, if stores keep them.
     pub persistence: Option<FlightResult>,
+    /// Why datagrams went by sockets although AF_XDP was asked for.
+    pub io_fallback: Option<String>,
     /// Conditions of the receiving thread, if it is another one.
     pub receiver: Option<Conditions>,
     /// The conditions of the thread that sent.
@@ -111,6 +113,8 @@ pub struct PongResult {
     pub generic: bool,
     /// Messages in flight, if stores keep them.
     pub persistence: Option<FlightResult>,
+    /// Why datagrams went by sockets although AF_XDP was asked for.
+    pub io_fallback: Option<String>,
     /// Conditions of the thread.
     #[serde(flatten)]
     pub conditions: Conditions,

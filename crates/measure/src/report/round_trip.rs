@@ -75,6 +75,7 @@ pub fn ping_result(result: &PingResult) -> String {
             result.back_pressured,
         ),
     );
+    text.push_str(&fallback(result.io_fallback.as_deref()));
     text.push_str(&conditions(&result.conditions));
     if let Some(receiver) = &result.receiver {
         text.push_str(&conditions(receiver));
@@ -135,7 +136,12 @@ pub fn pong_end(result: &PongResult) -> String {
             result.back_pressured
         ),
     );
-    text + &conditions(&result.conditions)
+    text + &fallback(result.io_fallback.as_deref()) + &conditions(&result.conditions)
+}
+
+/// A line that says why datagrams went by sockets, if they were to pass the kernel's stack by.
+fn fallback(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!("io_fallback='{reason}', \n"))
 }
 
 /// As the document counts; a transport that does not count retransmissions has none to count.

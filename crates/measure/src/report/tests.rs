@@ -6,7 +6,7 @@ use super::*;
 use crate::latency::Latency;
 use crate::pinning::{PinChoice, Pinning};
 use crate::publisher::Arrival;
-use crate::{Flags, PriorityChange, Setup, Touch};
+use crate::{DatagramIo, Flags, PriorityChange, Setup, Touch};
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use std::time::Duration;
@@ -15,6 +15,7 @@ fn setup() -> Setup {
     Setup {
         wait: WaitStrategy::SpinPark,
         window: Size(1 << 20),
+        io: None,
         raise: PriorityChange::SharedSession,
         clock: Clock::host(),
     }
@@ -25,6 +26,7 @@ fn found_conditions() -> Conditions {
         transport: "shm",
         wait: WaitStrategy::BusySpin,
         window: Size(1 << 20),
+        io: None,
         touch: Touch::Header,
         clock: "tsc",
         clock_cost_ns: 16.04,

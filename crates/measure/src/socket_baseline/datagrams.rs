@@ -29,7 +29,11 @@ pub(super) struct Datagrams {
 impl Datagrams {
     /// Two sockets that send to each other.
     pub(super) fn pair(load: Load) -> io::Result<(Self, Self)> {
-        let (near, far) = (open(Ipv4Addr::LOCALHOST)?, open(Ipv4Addr::LOCALHOST)?);
+        Self::between(load, [open(Ipv4Addr::LOCALHOST)?, open(Ipv4Addr::LOCALHOST)?])
+    }
+
+    /// The same with sockets that are bound already.
+    pub(super) fn between(load: Load, [near, far]: [UdpSocket; 2]) -> io::Result<(Self, Self)> {
         near.connect(far.local_address()?)?;
         far.connect(near.local_address()?)?;
         Ok((Self::new(load, near, None)?, Self::new(load, far, None)?))

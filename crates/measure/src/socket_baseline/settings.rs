@@ -1,7 +1,7 @@
 //! Parameters and errors of a case, and the progress its threads share.
 
 use super::case::{Case, SocketKind};
-use crate::conditions::Setup;
+use crate::conditions::{DatagramIo, Setup};
 use crate::monitor::RunMonitor;
 use crate::ping::STAMP;
 use crate::pinning::{Pinning, PinningError};
@@ -58,7 +58,7 @@ pub enum SocketBaselineError {
     #[error("-r 0 and -n 0 are no schedule: take 1 or more")]
     Nothing,
     /// The sockets.
-    #[error("{socket} over the loopback interface does not work")]
+    #[error("{socket} by bare sockets does not work")]
     Sockets {
         /// Kind of the sockets.
         socket: SocketKind,
@@ -105,7 +105,8 @@ impl Settings {
 
     pub(super) fn monitor(&self, place: Pinning, window: Size) -> RunMonitor {
         let Self { case, raise, clock, .. } = *self;
-        let setup = Setup { wait: case.wait, window, raise, clock };
+        let io = (case.socket != SocketKind::Tcp).then_some(DatagramIo::Sockets);
+        let setup = Setup { wait: case.wait, window, io, raise, clock };
         RunMonitor::new(case.socket.name(), setup, Touch::Header, place)
     }
 }

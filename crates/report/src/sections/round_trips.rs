@@ -8,6 +8,7 @@ use crate::document::{Block, Chart, ColumnOf, Marks, Origin, Point, Section, Ser
 use crate::line::{Kind, Line};
 use crate::number;
 use crate::since::Since;
+use serde_json::Value;
 
 /// The most histograms drawn; the tables have all lines.
 const DRAWN: usize = 12;
@@ -79,7 +80,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
         single::times_row(line, &reference_name(line, path), &format!("{path}."))
     }));
     let counts = Table::of("What was sent, and what came back", &COUNTS, lines.iter().copied());
-    let mut blocks = vec![Block::Words(intro(!references.is_empty()).into())];
+    let has_veth = lines.iter().any(|line| is_over_veth(line));
+    let mut blocks = vec![Block::Words(intro(!references.is_empty(), has_veth).into())];
     blocks.extend(times.into_iter().chain([counts, answers]).filter_map(Table::block));
     blocks.push(Block::Charts(charts(&lines, &references)));
     let pings = lines.iter().filter(|line| line.kind == Kind::Ping);
@@ -87,8 +89,8 @@ pub(super) fn section(cases: &Cases<'_>) -> Option<Section> {
     Some(Section::new("round-trips", "Round trips", blocks))
 }
 
-/// An explanation of the figures, and of the document's if they are there.
-fn intro(has_document: bool) -> String {
+/// An explanation of the figures, and of the document's and those over veth if they are there.
+fn intro(has_document: bool, has_veth: bool) -> String {
     let mut text = "Messages are sent on a schedule, come back, and are timed: all times are \
                     there and back, so about twice one way. From the actual time of sending is \
                     what the document's tools show; from the intended time, a message that was \
@@ -96,6 +98,11 @@ fn intro(has_document: bool) -> String {
                     that uses them can be faster. SPP and RPP: a store keeps the messages, \
                     source-paced or receiver-paced; it is beside the path."
         .to_owned();
+    if has_veth {
+        text += " Over veth the two sides are in two network namespaces with a virtual cable \
+                 between them; by xdp, datagrams pass the kernel's network stack by there \
+                 (AF_XDP), as with the document's Onload.";
+    }
     if has_document {
         text += " The document's figures are of another machine, or rather of two, with 10 Gb \
                  cards and a cable between them, where one thread sent, another one received and \
@@ -105,7 +112,7 @@ fn intro(has_document: bool) -> String {
     text
 }
 
-/// Transport, stores and wait strategy, such as `shm, spin`.
+/// Transport, stores, way of the datagrams and wait strategy, such as `shm, spin`.
 fn name(line: &Line) -> String {
     let of = |path| line.text(path).unwrap_or("unknown");
     let bare = if line.kind == Kind::Baseline { "bare " } else { "" };
@@ -114,7 +121,19 @@ fn name(line: &Line) -> String {
         Some("r") => " + RPP",
         _ => "",
     };
-    format!("{bare}{}{kept}, {}", of("transport"), of("wait"))
+    let io = line.text("io").filter(|io| *io != "sockets");
+    let way = match (line.text("io_fallback"), io) {
+        (Some(reason), _) => format!(" (fell back to sockets: {reason})"),
+        (None, Some(io)) => format!(" by {io}"),
+        (None, None) => String::new(),
+    };
+    let cable = if is_over_veth(line) { " over veth" } else { "" };
+    format!("{bare}{}{kept}{way}{cable}, {}", of("transport"), of("wait"))
+}
+
+/// Whether the two sides were in two network namespaces with a cable between them.
+fn is_over_veth(line: &Line) -> bool {
+    line.at("namespaces").and_then(Value::as_bool) == Some(true)
 }
 
 fn times(since: Since, lines: &[&Line]) -> Table {

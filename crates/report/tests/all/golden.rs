@@ -88,6 +88,35 @@ fn round_trips_beside_bare_sockets_and_the_document() {
     compare("round-trips.html", &report.to_html());
 }
 
+/// A row that fell back to sockets never stands as kernel bypass.
+#[test]
+fn rows_name_the_way_of_their_datagrams_and_a_fallback() {
+    let recorded = std::fs::read_to_string(directory("recorded").join("round-trips.jsonl"));
+    let recorded = recorded.expect("the recorded file is there");
+    let ping = recorded.lines().find(|line| line.contains("\"kind\":\"ping\"")).expect("a ping");
+    let with = |members: &str| ping.replacen('{', &format!("{{{members},"), 1);
+    let lines = [
+        with("\"io\":\"sockets\",\"io_fallback\":null,\"namespaces\":true"),
+        with("\"io\":\"xdp copy\",\"io_fallback\":null,\"namespaces\":true"),
+        with("\"io\":\"sockets\",\"io_fallback\":\"no rights\",\"namespaces\":true"),
+        with("\"io\":\"sockets\",\"io_fallback\":null"),
+    ];
+    let report = Report::read(&[Source::lines("veth.jsonl", lines.join("\n").into_bytes())]);
+    let report = report.expect("readable lines");
+    for shown in [report.to_text(160), report.to_html()] {
+        let names = [
+            "thread over veth, spin",
+            "thread by xdp copy over veth, spin",
+            "thread (fell back to sockets: no rights) over veth, spin",
+            "thread, spin",
+            "two network namespaces",
+        ];
+        for name in names {
+            assert!(shown.contains(name), "{name}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn messages_that_stores_keep_beside_the_ceiling_and_the_document() {
     let report = report(&["persist.jsonl"]);

@@ -3,9 +3,9 @@
 use super::arguments::GroupArgs;
 use super::carrier::{self, Carrier};
 use super::member;
-use super::namespaces::{self, INTERFACE, Network};
 use crate::child::{ChildProcess, Deadline, TempDomain};
 use crate::output::warn;
+use crate::perf::namespaces::{self, INTERFACE, Network};
 use anyhow::{Context, bail};
 use lanecast_base::sync::{AtomicBool, Ordering};
 use lanecast_measure::Head;

@@ -5,7 +5,6 @@ mod arguments;
 mod carrier;
 mod local;
 mod member;
-mod namespaces;
 mod props;
 mod series;
 mod table;

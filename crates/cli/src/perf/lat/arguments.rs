@@ -1,6 +1,6 @@
 //! Arguments of `lanecast perf lat-report`, and the runs that they ask for.
 
-use super::lat_run::{LatRun, Target};
+use super::lat_run::{LatRun, Target, VethPath};
 use crate::perf::arguments::{Warmup, warmup};
 use crate::perf::transport_name::TransportName;
 use anyhow::bail;
@@ -28,10 +28,13 @@ const OVERHEAD: Duration = Duration::from_secs(1);
     after_help = "Runs perf ping and perf pong over each transport, with the document's load \
     (24 bytes, 50000 a second, 500000 messages, warm-up 5,5) and its spinning threads, then with \
     threads that sleep; target the same load, round trips over bare sockets (see perf floor). \
-    The whole series takes about five minutes, --quick one.\n\
+    The whole series takes about six minutes, --quick one and a half.\n\
     Over shared memory the same follows with a store that keeps the messages, source-paced (SPP) \
     and receiver-paced (RPP): the store is beside the path, so the rows show what it costs. \
     Threads that spin leave it no CPU if there are only two.\n\
+    Rm and ru follow once more between two network namespaces with a cable between them (veth), \
+    by sockets and past the kernel's network stack (AF_XDP, kernel bypass), beside bare UDP: these \
+    rows need root, and are left out without it.\n\
     The document's ping has two hot threads, and its pong one more. With fewer than three CPUs, \
     one thread sends and receives here. Its figures are of two hosts with cards and a cable: they \
     stand beside, and do not compare by themselves.\n\
@@ -101,11 +104,12 @@ pub(crate) struct LatArgs {
     #[arg(short = 'c', long = "config", value_name = "FILE")]
     pub(super) config: Vec<PathBuf>,
 
-    /// Network interface of rm, ru and tcp, for both sides [default: 127.0.0.1]
+    /// Network interface of rm, ru and tcp, for both sides on this host [default: 127.0.0.1]
     #[arg(long, value_name = "INTERFACE")]
     pub(super) interface: Option<String>,
 
-    /// Way of the datagrams of rm and ru: sockets, or xdp (past the kernel's network stack)
+    /// Only the rows between two network namespaces, with kernel bypass among them (xdp), or none
+    /// of them (sockets) [default: all rows]
     #[arg(long, value_name = "WAY", value_parser = ["sockets", "xdp"])]
     pub(super) io: Option<String>,
 
@@ -142,7 +146,28 @@ impl LatArgs {
         if self.warmup.loops > 0 && self.warmup.rate == 0 {
             bail!("-w {},0 has no rate: write loops,rate such as 5,5", self.warmup.loops);
         }
+        if self.wants_bypass() && self.bypassing().next().is_none() {
+            bail!("--io xdp is for rm and ru: have one of them in --transports");
+        }
         Ok(())
+    }
+
+    /// Whether the rows with kernel bypass were asked for by name, and no others.
+    pub(super) fn wants_bypass(&self) -> bool {
+        self.io.as_deref() == Some("xdp")
+    }
+
+    fn transports(&self) -> &[TransportName] {
+        match self.transports.as_slice() {
+            [] => TransportName::value_variants(),
+            transports => transports,
+        }
+    }
+
+    /// Transports that can pass the kernel's stack by.
+    fn bypassing(&self) -> impl Iterator<Item = TransportName> + '_ {
+        let is_datagrams = |it: &TransportName| matches!(it, TransportName::Rm | TransportName::Ru);
+        self.transports().iter().copied().filter(is_datagrams)
     }
 
     /// Expected time of one run.
@@ -152,34 +177,53 @@ impl LatArgs {
         OVERHEAD + warmup + time(self.messages(), self.rate)
     }
 
-    /// One repetition: for each way to wait, bare sockets and transports one after the other.
+    /// One repetition: for each way to wait, bare sockets and transports one after the other, and
+    /// then those between namespaces.
     pub(super) fn runs(&self, cpus: usize) -> Vec<LatRun> {
-        let transports = match self.transports.as_slice() {
-            [] => TransportName::value_variants(),
-            transports => transports,
-        };
         let waits = if self.wait.is_empty() { &WAITS[..] } else { &self.wait };
+        let runs = waits.iter().flat_map(|&wait| {
+            let here = if self.wants_bypass() { Vec::new() } else { self.here(wait, cpus) };
+            let targets = here.into_iter().chain(self.over_veth(wait));
+            targets.map(move |target| LatRun { target, wait })
+        });
+        runs.collect()
+    }
+
+    /// Paths between two processes, or threads, that share this host's network.
+    fn here(&self, wait: WaitStrategy, cpus: usize) -> Vec<Target> {
+        let transports = self.transports();
         let floor = if self.no_floor { &[][..] } else { &SocketKind::ALL };
         let outward = |it: &&TransportName| **it != TransportName::Thread;
         // One is enough: the store is beside the path. Shared memory shows it best.
         let store_backed =
             transports.iter().filter(outward).min_by_key(|it| **it != TransportName::Shm);
         let store_backed = store_backed.filter(|_| !self.no_store);
-        let runs = waits.iter().flat_map(|&wait| {
-            // A bare receive either spins or sleeps.
-            let bare = floor.iter().filter(move |_| WAITS.contains(&wait));
-            let bare = bare.map(|&socket| Target::Bare(socket));
-            let unders =
-                bare.chain(transports.iter().map(|&transport| Target::Transport(transport)));
-            // Two threads that spin would leave the store no CPU.
-            let store_backed =
-                store_backed.filter(|_| wait != WaitStrategy::BusySpin || cpus > SPINNING);
-            let store_backed = store_backed.into_iter().flat_map(|&transport| {
-                PersistMode::ALL.map(|mode| Target::StoreBacked(transport, mode))
-            });
-            let unders = unders.chain(store_backed);
-            unders.map(move |target| LatRun { target, wait })
-        });
-        runs.collect()
+        // A bare receive either spins or sleeps.
+        let bare = floor.iter().filter(|_| WAITS.contains(&wait));
+        let bare = bare.map(|&socket| Target::Bare(socket));
+        let transports = bare.chain(transports.iter().map(|&it| Target::Transport(it)));
+        // Two threads that spin would leave the store no CPU.
+        let store_backed =
+            store_backed.filter(|_| wait != WaitStrategy::BusySpin || cpus > SPINNING);
+        let store_backed = store_backed
+            .into_iter()
+            .flat_map(|&transport| PersistMode::ALL.map(|it| Target::StoreBacked(transport, it)));
+        transports.chain(store_backed).collect()
+    }
+
+    /// Paths between two namespaces: each transport by sockets and past the stack, one after the
+    /// other, beside bare datagrams.
+    fn over_veth(&self, wait: WaitStrategy) -> Vec<Target> {
+        if self.io.as_deref() == Some("sockets") {
+            return Vec::new();
+        }
+        let mut paths = Vec::new();
+        for transport in self.bypassing() {
+            if paths.is_empty() && !self.no_floor && WAITS.contains(&wait) {
+                paths.push(VethPath::Bare);
+            }
+            paths.extend([VethPath::Sockets(transport), VethPath::Xdp(transport)]);
+        }
+        paths.into_iter().map(Target::Veth).collect()
     }
 }

@@ -13,6 +13,28 @@ pub(super) enum Target {
     Transport(TransportName),
     /// The same, with a store that keeps the messages.
     StoreBacked(TransportName, PersistMode),
+    /// Between two network namespaces with a cable between them.
+    Veth(VethPath),
+}
+
+/// The measured path between two network namespaces.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum VethPath {
+    /// Datagrams over bare sockets.
+    Bare,
+    Sockets(TransportName),
+    /// Past the kernel's network stack.
+    Xdp(TransportName),
+}
+
+impl VethPath {
+    /// The setting `net.io` of the path.
+    pub(super) const fn io(self) -> &'static str {
+        match self {
+            Self::Bare | Self::Sockets(_) => "sockets",
+            Self::Xdp(_) => "xdp",
+        }
+    }
 }
 
 /// One run of the series.
@@ -22,6 +44,13 @@ pub(super) struct LatRun {
     pub(super) wait: WaitStrategy,
 }
 
+impl LatRun {
+    /// Whether it needs two network namespaces.
+    pub(super) const fn is_over_veth(&self) -> bool {
+        matches!(self.target, Target::Veth(_))
+    }
+}
+
 impl fmt::Display for LatRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.target {
@@ -29,6 +58,13 @@ impl fmt::Display for LatRun {
             Target::Transport(transport) => write!(f, "{}, {}", transport.name(), self.wait),
             Target::StoreBacked(transport, mode) => {
                 write!(f, "{} and a store (-p {mode}), {}", transport.name(), self.wait)
+            }
+            Target::Veth(VethPath::Bare) => write!(f, "bare udp over veth, {}", self.wait),
+            Target::Veth(VethPath::Sockets(transport)) => {
+                write!(f, "{} by sockets over veth, {}", transport.name(), self.wait)
+            }
+            Target::Veth(VethPath::Xdp(transport)) => {
+                write!(f, "{} by xdp over veth, {}", transport.name(), self.wait)
             }
         }
     }

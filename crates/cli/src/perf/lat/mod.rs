@@ -1,7 +1,8 @@
 //! `lanecast perf lat-report`: the UM latency document's streaming tests, over every transport.
 //!
 //! This process starts the measured ones, one pair at a time, and waits for their lines; between
-//! two pairs it measures the floor of bare sockets itself, under the same load.
+//! two pairs it measures the floor of bare sockets itself, under the same load. Paths with kernel
+//! bypass need two networks: they are measured between two namespaces, which it makes and removes.
 
 mod arguments;
 mod lat_run;
@@ -16,6 +17,7 @@ use crate::output::{INCOMPLETE, warn, words};
 use anyhow::bail;
 use lanecast_measure::smx::Placement;
 use lanecast_measure::{Head, PriorityChange, PriorityRequest};
+use lat_run::LatRun;
 use runner::Runner;
 use std::process::ExitCode;
 
@@ -24,8 +26,19 @@ pub(super) fn run(arguments: &LatArgs, stop: &dyn Fn() -> bool) -> anyhow::Resul
     let cpus = Placement::cpus(&arguments.cpus)?;
     let files = Files::open(&arguments.output(), Times::Several)?;
     let raise = PriorityChange::by(PriorityRequest::Auto);
-    let (runs, mut record) = (arguments.runs(cpus.len()), Record::default());
-    let runner = Runner::new(Head::now(), arguments, cpus, raise)?;
+    let (mut runs, mut record) = (arguments.runs(cpus.len()), Record::default());
+    let mut runner = Runner::new(Head::now(), arguments, cpus, raise)?;
+    if runs.iter().any(LatRun::is_over_veth)
+        && let Err(error) = runner.build_network()
+    {
+        if arguments.wants_bypass() {
+            return Err(error.context("--io xdp measures between two network namespaces"));
+        }
+        let why = format!("rows between namespaces (kernel bypass) left out: {}", words(&error));
+        warn(&why);
+        record.keep(runner.skipped(why)?, true);
+        runs.retain(|lat_run| !lat_run.is_over_veth());
+    }
     let each = arguments.expected();
     let count = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     let mut progress =

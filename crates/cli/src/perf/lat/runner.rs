@@ -1,11 +1,14 @@
-//! Runs one turn: bare sockets here, or a ping and a pong as processes of their own.
+//! Runs one turn: bare sockets here, or a ping and a pong as processes of their own, in this host's
+//! network or in two namespaces.
 
 use super::arguments::LatArgs;
-use super::lat_run::{LatRun, Target};
+use super::lat_run::{LatRun, Target, VethPath};
 use crate::child::{ChildProcess, Deadline, TempDomain};
+use crate::output::warn;
+use crate::perf::namespaces::{INTERFACE, Network, address};
 use crate::perf::store_process::{StoreArguments, StoreProcess};
 use crate::perf::transport_name::TransportName;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use lanecast_base::WaitStrategy;
 use lanecast_base::clock::Clock;
 use lanecast_measure::persistent::PersistMode;
@@ -13,7 +16,9 @@ use lanecast_measure::ping::Reference;
 use lanecast_measure::smx::Skipped;
 use lanecast_measure::socket_baseline::{self, Case, Settings, SocketKind};
 use lanecast_measure::{Head, Kind, Pinning, PriorityChange};
+use lanecast_os::udp::{UdpOptions, UdpSocket};
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Constant part of a run's limit, added to its expected time.
@@ -25,11 +30,25 @@ const BARE_WARM_UP: u64 = 1000;
 /// Fewest CPUs for a ping with two threads, as in the document.
 const TWO_THREADS_FROM: usize = 3;
 
+/// Length of packets between namespaces: that of any Ethernet.
+const MTU: u32 = 1500;
+/// The namespaces of the ping and of the pong.
+const MEMBERS: [usize; 2] = [0, 1];
+
 /// Name of the store.
 const STORE: &str = "lat";
 
 /// A measurement line, and whether every message came back.
 type Measured = (String, bool);
+
+/// A run of a ping and a pong.
+#[derive(Clone, Copy, Debug)]
+struct CarriedRun {
+    transport: TransportName,
+    mode: Option<PersistMode>,
+    /// The path between namespaces; none for one in this host's network.
+    veth: Option<VethPath>,
+}
 
 /// Runs the cases of a series.
 #[derive(Debug)]
@@ -40,6 +59,8 @@ pub(super) struct Runner<'a> {
     /// The ping's, the pong's, and the ping's second one; at least one.
     cpus: Vec<usize>,
     raise: PriorityChange,
+    /// Two namespaces, once they are built.
+    network: Option<Network>,
 }
 
 impl<'a> Runner<'a> {
@@ -52,7 +73,17 @@ impl<'a> Runner<'a> {
         if cpus.is_empty() {
             bail!("this process may use no CPU of its choice");
         }
-        Ok(Self { head, domain: TempDomain::build("lat")?, arguments, cpus, raise })
+        let domain = TempDomain::build("lat")?;
+        Ok(Self { head, domain, arguments, cpus, raise, network: None })
+    }
+
+    /// Makes the two namespaces of runs over veth.
+    ///
+    /// # Errors
+    /// If the user is not root, or the system refuses.
+    pub(super) fn build_network(&mut self) -> anyhow::Result<()> {
+        self.network = Some(Network::pair(MTU)?);
+        Ok(())
     }
 
     /// The line of a turn that was not measured.
@@ -72,16 +103,26 @@ impl<'a> Runner<'a> {
             bail!("two threads that spin need two CPUs");
         }
         let until = Instant::now() + SLACK + self.arguments.expected().saturating_mul(SLOWNESS);
-        match lat_run.target {
-            Target::Bare(socket) => self.bare(socket, lat_run.wait, stop),
-            Target::Transport(transport) => {
-                self.carried((transport, None), lat_run.wait, repetition, &Deadline { until, stop })
+        let (transport, mode, veth) = match lat_run.target {
+            Target::Bare(socket) => return self.bare(socket, lat_run.wait, stop),
+            Target::Veth(VethPath::Bare) => return self.bare_over_veth(lat_run.wait, stop),
+            Target::Transport(transport) => (transport, None, None),
+            Target::StoreBacked(transport, mode) => (transport, Some(mode), None),
+            Target::Veth(path @ (VethPath::Sockets(it) | VethPath::Xdp(it))) => {
+                (it, None, Some(path))
             }
-            Target::StoreBacked(transport, mode) => {
-                let deadline = Deadline { until, stop };
-                self.carried((transport, Some(mode)), lat_run.wait, repetition, &deadline)
-            }
+        };
+        let carried = CarriedRun { transport, mode, veth };
+        let deadline = Deadline { until, stop };
+        let (lines, said) = self.carried(carried, lat_run.wait, repetition, &deadline)?;
+        for line in said.lines().filter(|line| !line.is_empty()) {
+            warn(&format!("{lat_run}: {}", line.trim_start_matches("lanecast: ")));
         }
+        let lines = lines.into_iter().map(|line| {
+            let fell_back = line["io_fallback"].is_string() && self.arguments.wants_bypass();
+            (line.to_string(), is_complete(&line) && !fell_back)
+        });
+        Ok(lines.collect())
     }
 
     /// The CPU of the pong: its own, if there are two.
@@ -95,8 +136,37 @@ impl<'a> Runner<'a> {
         wait: WaitStrategy,
         stop: &dyn Fn() -> bool,
     ) -> anyhow::Result<Vec<Measured>> {
+        let result = socket_baseline::run(&self.bare_settings(socket, wait)?, stop)?;
+        Ok(vec![(self.head.line(Kind::Baseline, &result)?, result.is_complete())])
+    }
+
+    /// Datagrams over bare sockets of the two namespaces.
+    fn bare_over_veth(
+        &self,
+        wait: WaitStrategy,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Vec<Measured>> {
+        let network = self.network()?;
+        let open = |member| {
+            let local = SocketAddr::from((address(member), 0));
+            let options = UdpOptions { local, ..UdpOptions::default() };
+            network.inside(member, || Ok(UdpSocket::open(&options)?))
+        };
+        let [near, far] = MEMBERS.map(open);
+        let settings = self.bare_settings(SocketKind::Udp, wait)?;
+        let result = socket_baseline::run_between(&settings, [near?, far?], stop)?;
+        let mut line: Value = serde_json::from_str(&self.head.line(Kind::Baseline, &result)?)?;
+        line["namespaces"] = true.into();
+        Ok(vec![(line.to_string(), result.is_complete())])
+    }
+
+    fn network(&self) -> anyhow::Result<&Network> {
+        self.network.as_ref().context("there are no namespaces")
+    }
+
+    fn bare_settings(&self, socket: SocketKind, wait: WaitStrategy) -> anyhow::Result<Settings> {
         let place = |cpu: usize| Pinning::on_this_host(i64::try_from(cpu).ok(), 0);
-        let settings = Settings {
+        Ok(Settings {
             case: Case::round_trip(socket, wait),
             size: self.arguments.size,
             rate: self.arguments.rate,
@@ -108,48 +178,61 @@ impl<'a> Runner<'a> {
             receiver: place(self.pong_cpu())?,
             raise: self.raise,
             clock: Clock::host(),
-        };
-        let result = socket_baseline::run(&settings, stop)?;
-        Ok(vec![(self.head.line(Kind::Baseline, &result)?, result.is_complete())])
+        })
     }
 
+    /// The lines of a ping and its pong, and what both wrote to standard error.
     fn carried(
         &self,
-        (transport, mode): (TransportName, Option<PersistMode>),
+        carried: CarriedRun,
         wait: WaitStrategy,
         repetition: u32,
         deadline: &Deadline<'_>,
-    ) -> anyhow::Result<Vec<Measured>> {
-        let mut common = self.common(transport, wait);
+    ) -> anyhow::Result<([Value; 2], String)> {
+        let CarriedRun { transport, mode, veth } = carried;
+        let mut common = self.common(carried, wait);
         if let Some(mode) = mode {
             common.extend(["-p", mode.name(), "--stores", STORE].map(str::to_owned));
         }
         // Dropping it kills the store and removes its data.
         let _store = mode.map(|_| self.store(transport)).transpose()?;
-        let start =
-            |role, words: Vec<String>| ChildProcess::start(role, &[words, common.clone()].concat());
+        let start = |role, member: usize, words: Vec<String>| {
+            let enter = veth.map(|_| Ok::<_, anyhow::Error>(self.network()?.enter(member)));
+            let enter = enter.transpose()?.unwrap_or_default();
+            ChildProcess::start_in(role, &enter, &[words, common.clone()].concat())
+        };
+        let [near, far] = MEMBERS;
         // Between threads, the ping's process has the pong, too.
         let mut pong = match transport {
             TransportName::Thread => None,
-            _ => Some(start("pong", self.pong())?),
+            _ => Some(start("pong", far, self.pong())?),
         };
-        let mut ping = start("ping", self.ping(transport))?;
+        let mut ping = start("ping", near, self.ping(transport))?;
         let mut there: Value = ping.read(deadline)?;
-        let back: Value = pong.as_mut().unwrap_or(&mut ping).read(deadline)?;
+        let mut back: Value = pong.as_mut().unwrap_or(&mut ping).read(deadline)?;
+        let mut said = String::new();
         for actor in [Some(ping), pong].into_iter().flatten() {
-            actor.finish(deadline)?;
+            said += &actor.finish(deadline)?;
+            said += "\n";
         }
         let arguments = self.arguments;
         there["repetition"] = repetition.into();
         there["repetitions"] = arguments.repetitions.into();
         there["reference"] = serde_json::to_value(Reference::of(arguments.size, arguments.rate))?;
-        let line = |mut line: Value| {
+        if there["io_fallback"].is_null()
+            && let Some(reason) = back["io_fallback"].as_str()
+        {
+            // Half of each round trip went by sockets.
+            there["io_fallback"] = format!("at the pong, {reason}").into();
+        }
+        for line in [&mut there, &mut back] {
             // One command has made all of them.
             line["command"] = self.head.command.clone().into();
-            let is_complete = is_complete(&line);
-            (line.to_string(), is_complete)
-        };
-        Ok(vec![line(there), line(back)])
+            if veth.is_some() {
+                line["namespaces"] = true.into();
+            }
+        }
+        Ok(([there, back], said))
     }
 
     /// A store for one run.
@@ -160,7 +243,7 @@ impl<'a> Runner<'a> {
             domain: self.domain.path("domain"),
             config: &arguments.config,
             interface: arguments.interface.as_deref(),
-            io: arguments.io.as_deref(),
+            io: Some("sockets"),
             cpu: None,
         };
         StoreProcess::start(STORE, &store, arguments.store_data.as_deref())
@@ -197,7 +280,8 @@ impl<'a> Runner<'a> {
         ["perf", "pong", "-E", "-a", &cpu].map(str::to_owned).to_vec()
     }
 
-    fn common(&self, transport: TransportName, wait: WaitStrategy) -> Vec<String> {
+    fn common(&self, carried: CarriedRun, wait: WaitStrategy) -> Vec<String> {
+        let CarriedRun { transport, veth, .. } = carried;
         let directory = self.domain.path("domain").to_string_lossy().into_owned();
         let mut words = vec!["--json", "--own-session", "--wait", wait.name()];
         words.extend(["--transport", transport.name(), "--directory", &directory]);
@@ -208,12 +292,13 @@ impl<'a> Runner<'a> {
         let process = std::process::id();
         // Others on this network may measure as well.
         words.extend(["--topics".to_owned(), format!("lat{process}.there,lat{process}.back")]);
-        if let Some(interface) = &self.arguments.interface {
-            words.extend(["--interface".to_owned(), interface.clone()]);
+        let interface = veth.map_or(self.arguments.interface.as_deref(), |_| Some(INTERFACE));
+        if let Some(interface) = interface {
+            words.extend(["--interface", interface].map(str::to_owned));
         }
-        if let Some(io) = &self.arguments.io {
-            words.extend(["--io".to_owned(), io.clone()]);
-        }
+        // Datagrams of one host to itself never come to a card, whatever a file says.
+        let io = veth.map_or("sockets", VethPath::io);
+        words.extend(["--io", io].map(str::to_owned));
         if let Some(window) = self.arguments.window {
             words.extend(["--window".to_owned(), window.to_string()]);
         }

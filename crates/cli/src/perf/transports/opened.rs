@@ -4,7 +4,7 @@ use lanecast::PersistenceSettings;
 use lanecast_base::clock::Clock;
 use lanecast_base::{Size, WaitStrategy};
 use lanecast_measure::persistent::FlightResult;
-use lanecast_measure::{PriorityChange, Setup};
+use lanecast_measure::{DatagramIo, PriorityChange, Setup};
 use lanecast_transport::Transport;
 
 /// A transport made from arguments, and its settings.
@@ -23,6 +23,10 @@ pub(crate) struct Opened<C: Transport> {
     pub(crate) persistence: PersistenceSettings,
     /// Messages in flight so far, if stores keep them.
     pub(crate) flight: Option<Box<dyn Fn() -> FlightResult + Sync>>,
+    /// Way of the datagrams, as in use; none without datagrams.
+    pub(crate) io: Option<DatagramIo>,
+    /// The reason why it is not the way that was asked for.
+    pub(crate) io_fallback: Option<String>,
     /// Subscribers get messages in order of arrival.
     pub(crate) is_unordered: bool,
 }
@@ -37,7 +41,7 @@ pub(crate) struct Counts<C: Transport> {
 
 impl<C: Transport> Opened<C> {
     pub(crate) fn setup(&self, wait: WaitStrategy, raise: PriorityChange) -> Setup {
-        Setup { wait, window: self.window, raise, clock: Clock::host() }
+        Setup { wait, window: self.window, io: self.io, raise, clock: Clock::host() }
     }
 
     /// Messages in flight so far, if stores keep them.

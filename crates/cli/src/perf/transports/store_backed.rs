@@ -56,6 +56,8 @@ impl<W: TransportWork> TransportWork for StoreBackedWork<W> {
             },
             persistence: configured.clone(),
             flight: Some(Box::new(move || store_backed.flight())),
+            io: opened.io,
+            io_fallback: opened.io_fallback.clone(),
             is_unordered: false,
         })
     }

@@ -47,6 +47,7 @@ fn found() -> PingResult {
         threads: Threads::One,
         generic: false,
         persistence: None,
+        io_fallback: None,
         drained: None,
         receiver: None,
         conditions: found_conditions(),
@@ -132,11 +133,22 @@ fn a_pong_tells_its_options_and_counts() {
         back_pressured: 4,
         generic: false,
         persistence: None,
+        io_fallback: None,
         conditions: found_conditions(),
     };
     let counts = "answered=500005, num_rcv_msgs=500005, num_rx_msgs=0, num_unrec_loss=7, \
         back_pressured=4, \n";
     assert_eq!(pong_end(&result), format!("{counts}{CONDITIONS}"));
+    let by = |io, reason: Option<&str>| PongResult {
+        io_fallback: reason.map(str::to_owned),
+        conditions: Conditions { io: Some(io), ..found_conditions() },
+        ..result.clone()
+    };
+    let past = pong_end(&by(DatagramIo::XdpCopy, None));
+    assert!(past.contains("\ntransport=shm, io='xdp copy', wait=spin, "), "{past}");
+    let fallen = pong_end(&by(DatagramIo::Sockets, Some("lo is a loopback")));
+    assert!(fallen.contains("\nio_fallback='lo is a loopback', \ntransport="), "{fallen}");
+    assert!(fallen.contains(", io='sockets', "), "{fallen}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn setup() -> Setup {
     Setup {
         wait: WaitStrategy::Park,
         window: Size(4096),
+        io: None,
         raise: PriorityChange::NotPermitted,
         clock,
     }

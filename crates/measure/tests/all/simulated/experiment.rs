@@ -19,6 +19,7 @@ fn setup() -> Setup {
     Setup {
         wait: WaitStrategy::BusySpin,
         window: Size(4096),
+        io: None,
         raise: PriorityChange::NotAsked,
         clock: clock(),
     }

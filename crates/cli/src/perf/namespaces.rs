@@ -1,10 +1,15 @@
-//! Network namespaces for the members of one machine, joined by a bridge.
+//! Network namespaces of one machine, joined by a bridge, or two of them by one cable.
+//!
+//! The command that measures makes them and owns them; their processes are its children.
 
 use crate::output::print_error;
 use anyhow::{Context, bail, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,11 +19,13 @@ const NAMES: &str = "/run/netns";
 /// The interface of each namespace.
 pub(super) const INTERFACE: &str = "eth0";
 
-/// Namespaces and the bridge between them; removed when dropped.
+/// Namespaces, and what joins them; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// The bridge's namespace, and then one for each member.
+    /// The bridge's namespace if there is one, and then one for each member.
     names: Vec<String>,
+    /// Index of the first member's.
+    first: usize,
 }
 
 impl Network {
@@ -27,17 +34,7 @@ impl Network {
     /// # Errors
     /// If the user is not root, or `ip` is missing or refuses.
     pub(super) fn build(members: usize, mtu: u32) -> anyhow::Result<Self> {
-        ensure!(
-            lanecast_os::process::own_user() == 0,
-            "--namespaces needs root: network namespaces cannot be made otherwise"
-        );
-        clear_stale();
-        let mut network = Self { names: Vec::new() };
-        for number in 0..=members {
-            let name = format!("{PREFIX}{}x{number}", std::process::id());
-            ip(&[], &format!("netns add {name}\n"))?;
-            network.names.push(name);
-        }
+        let network = Self::unjoined(members + 1, 1)?;
         let bridge = &network.names[0];
         // It hands every group to every port: a bridge that listens to memberships needs a querier.
         ip(
@@ -54,20 +51,76 @@ impl Network {
         }
         ip(&[], &cables)?;
         ip(&["-n", bridge], &ports)?;
-        for (index, name) in network.names.iter().enumerate().skip(1) {
-            let address = address(index - 1);
+        network.configure(mtu)?;
+        Ok(network)
+    }
+
+    /// Makes two namespaces with a cable (veth) between them, for packets of `mtu` bytes.
+    ///
+    /// # Errors
+    /// Same as [`build`](Self::build).
+    pub(super) fn pair(mtu: u32) -> anyhow::Result<Self> {
+        let network = Self::unjoined(2, 0)?;
+        let [one, other] = [&network.names[0], &network.names[1]];
+        let peer = format!("peer name {INTERFACE} netns {other}");
+        ip(&[], &format!("link add {INTERFACE} netns {one} type veth {peer}\n"))?;
+        network.configure(mtu)?;
+        Ok(network)
+    }
+
+    fn unjoined(namespaces: usize, first: usize) -> anyhow::Result<Self> {
+        ensure!(
+            lanecast_os::process::own_user() == 0,
+            "network namespaces need root: run the command by sudo"
+        );
+        clear_stale();
+        let mut network = Self { names: Vec::new(), first };
+        for number in 0..namespaces {
+            let name = format!("{PREFIX}{}x{number}", std::process::id());
+            ip(&[], &format!("netns add {name}\n"))?;
+            network.names.push(name);
+        }
+        Ok(network)
+    }
+
+    fn configure(&self, mtu: u32) -> anyhow::Result<()> {
+        for (member, name) in self.names[self.first..].iter().enumerate() {
+            let address = address(member);
             let script = format!(
                 "link set lo up\nlink set {INTERFACE} mtu {mtu} up\n\
                  addr add {address}/24 dev {INTERFACE}\nroute add 224.0.0.0/4 dev {INTERFACE}\n"
             );
             ip(&["-n", name], &script)?;
         }
-        Ok(network)
+        Ok(())
     }
 
     /// The words before a command that runs it at a member.
     pub(super) fn enter(&self, member: usize) -> Vec<String> {
-        ["ip", "netns", "exec", &self.names[member + 1]].map(str::to_owned).to_vec()
+        ["ip", "netns", "exec", self.name(member)].map(str::to_owned).to_vec()
+    }
+
+    /// Calls `work` on a thread at a member. Sockets that it opens stay there for good, on any
+    /// thread.
+    pub(super) fn inside<T: Send>(
+        &self,
+        member: usize,
+        work: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let name = self.name(member);
+        let place = File::open(Path::new(NAMES).join(name)).with_context(|| name.to_owned())?;
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))
+                    .with_context(|| format!("cannot enter {name}"))?;
+                work()
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn name(&self, member: usize) -> &str {
+        &self.names[self.first + member]
     }
 }
 
