@@ -32,6 +32,7 @@ mod namespace;
 mod network;
 mod process;
 mod requirements;
+mod rights;
 mod tool;
 mod wait;
 
@@ -42,4 +43,5 @@ pub use namespace::clear_stale;
 pub use network::Network;
 pub use process::{Done, Process};
 pub use requirements::possible;
+pub use rights::without;
 pub use wait::wait_for;

@@ -266,12 +266,18 @@ impl XdpDevice {
             if place >= SOCKETS_MAX * self.mode.queues {
                 return Err(io::Error::other("all AF_XDP sockets of the interface are in use"));
             }
-            let mut sockets = Vec::new();
+            let (mut sockets, mut shares) = (Vec::new(), Vec::new());
             for (number, queue) in (place..).zip(&self.queues) {
-                let socket = queue.open_socket(self.interface.index)?;
+                let (socket, share) = queue.open_socket(self.interface.index)?;
                 self.configure(&socket)?;
                 bpf::update(table.map.as_fd(), &number, &socket.fd.as_raw_fd())?;
                 sockets.push(socket);
+                shares.push(share);
+            }
+            // Only now: a share keeps its socket's rings mapped, and sockets of an attempt that
+            // failed have no owner who would read them.
+            for (queue, share) in self.queues.iter().zip(shares) {
+                queue.lock().add_share(share);
             }
             table.next += self.mode.queues;
             (place, sockets)

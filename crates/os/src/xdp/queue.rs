@@ -71,16 +71,16 @@ impl Queue {
         Ok(Self { holder, index, frames: Mutex::new(frames), _transmit: transmit })
     }
 
-    /// Opens a socket of its own rings on this queue.
-    pub(super) fn open_socket(&self, interface: u32) -> io::Result<QueueSocket> {
+    /// Opens a socket of its own rings on this queue, and the share by which the queue takes frames
+    /// from it once it is [added](Frames::add_share).
+    pub(super) fn open_socket(&self, interface: u32) -> io::Result<(QueueSocket, ReceivedShare)> {
         let fd = socket()?;
         let receive = ConsumerRing::map(fd.as_fd(), RingKind::Receive, RING_FRAMES)?;
         let transmit = ProducerRing::map(fd.as_fd(), RingKind::Transmit, RING_FRAMES)?;
         bind(fd.as_fd(), interface, self.index, 0, Some(self.holder.as_fd()))?;
         let (receive, share) = ReceivedShare::split(receive);
         let reclaimed = Arc::clone(share.reclaimed());
-        self.lock().shares.push(share);
-        Ok(QueueSocket { fd: fd.into(), receive, transmit, reclaimed })
+        Ok((QueueSocket { fd: fd.into(), receive, transmit, reclaimed }, share))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Frames> {
@@ -95,6 +95,11 @@ impl Queue {
 }
 
 impl Frames {
+    /// Adds the share of a socket that stays for as long as the queue.
+    pub(super) fn add_share(&mut self, share: ReceivedShare) {
+        self.shares.push(share);
+    }
+
     /// Gives frames of received datagrams to the kernel again.
     pub(super) fn refill(&mut self, memory: &PacketMemory, used: &mut Vec<FrameBuffer>) {
         self.push_returned(used);
@@ -150,7 +155,8 @@ pub(super) struct QueueSocket {
 }
 
 impl QueueSocket {
-    /// Datagrams that were dropped for lack of room in the ring, or of empty frames.
+    /// Datagrams that were dropped for lack of room in the ring, or of empty frames, since the
+    /// kernel made the socket: owners before this one included.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped_by_kernel() + self.reclaimed.load(Ordering::Relaxed)
     }

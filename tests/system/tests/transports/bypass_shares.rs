@@ -4,25 +4,48 @@ use anyhow::{Context, Result, ensure};
 use lanecast_os::interface::interfaces;
 use lanecast_os::udp::{GSO_SEGMENTS_MAX, GsoBatch, UdpOptions, UdpSocket};
 use lanecast_os::xdp::{RING_FRAMES, XdpDevice, XdpOptions, XdpSocket};
-use lanecast_system_tests::{Host, Network, possible};
+use lanecast_system_tests::{Host, Network, possible, without};
+use rustix::thread::CapabilitySet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens sockets past the stack of `host`, on a thread of it.
-fn sockets(host: &Host, count: usize) -> Result<Vec<XdpSocket>> {
+/// Opens the interface of `host` past its stack, on a thread of it.
+fn device(host: &Host, options: XdpOptions) -> Result<Arc<XdpDevice>> {
     let address = host.v4().into();
     let mut interfaces = interfaces()?.into_iter();
     let interface = interfaces.find(|it| it.addresses.iter().any(|(ip, _)| *ip == address));
     let interface = interface.context("no interface has the address")?;
-    let device = XdpDevice::open(&interface, 1_400, XdpOptions::default())?;
-    let open = |_| {
-        let options = UdpOptions { local: SocketAddr::new(address, 0), ..Default::default() };
-        XdpSocket::open(&device, UdpSocket::open(&options)?, 1).map_err(|(_, error)| error.into())
-    };
-    (0..count).map(open).collect()
+    Ok(XdpDevice::open(&interface, 1_400, options)?)
+}
+
+/// Opens a socket past the stack of `host`, on a thread of it.
+fn socket(host: &Host, device: &Arc<XdpDevice>) -> Result<XdpSocket> {
+    let local = SocketAddr::new(host.v4().into(), 0);
+    let system = UdpSocket::open(&UdpOptions { local, ..Default::default() })?;
+    XdpSocket::open(device, system, 1).map_err(|(_, error)| error.into())
+}
+
+/// Opens sockets past the stack of `host`, on a thread of it.
+fn sockets(host: &Host, count: usize) -> Result<Vec<XdpSocket>> {
+    let device = device(host, XdpOptions::default())?;
+    (0..count).map(|_| socket(host, &device)).collect()
+}
+
+/// Sends datagrams to a socket that reads none, until it has dropped some.
+fn overrun(sender: &std::net::UdpSocket, socket: &XdpSocket) -> Result<()> {
+    let start = Instant::now();
+    // The cable of a busy machine may drop datagrams, too.
+    while socket.dropped() == 0 {
+        within(start, "a ring is not full")?;
+        for _ in 0..RING_FRAMES / 8 {
+            sender.send_to(b"unread", socket.local_address())?;
+        }
+    }
+    Ok(())
 }
 
 fn within(start: Instant, what: &str) -> Result<()> {
@@ -43,13 +66,7 @@ fn sockets_that_read_nothing_lose_their_own_datagrams_only() -> Result<()> {
         let mut sockets = sockets(to, 3)?;
         let start = Instant::now();
         for still in &sockets[..2] {
-            // The cable of a busy machine may drop datagrams, too.
-            while still.dropped() == 0 {
-                within(start, "a ring is not full")?;
-                for _ in 0..RING_FRAMES / 8 {
-                    sender.send_to(b"unread", still.local_address())?;
-                }
-            }
+            overrun(&sender, still)?;
         }
         let mut buffer = vec![0; 1 << 16];
         let reader = &mut sockets[2];
@@ -92,6 +109,41 @@ fn sockets_that_send_no_more_leave_frames_to_others() -> Result<()> {
                 within(start, &format!("socket {number} has no frames"))?;
             }
         }
+        Ok(())
+    })?
+}
+
+/// Mappings of sockets' rings in this process.
+fn rings() -> Result<usize> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    Ok(maps.lines().filter(|line| line.contains("socket:[")).count())
+}
+
+/// The queue kept the rings of sockets that could not be opened to the end.
+#[test]
+fn sockets_that_cannot_be_opened_leave_nothing_behind() -> Result<()> {
+    // More than the tests beside this one have.
+    const ATTEMPTS: usize = 1_000;
+    if !possible() {
+        return Ok(());
+    }
+    let net = Network::pair()?;
+    let host = net.host(0);
+    host.inside(|| {
+        let options =
+            XdpOptions { busy_poll: Some(Duration::from_micros(50)), ..Default::default() };
+        let device = device(host, options)?;
+        let before = rings()?;
+        // The rings are mapped before the kernel refuses to poll busily.
+        let refused = without(CapabilitySet::NET_ADMIN, || {
+            (0..ATTEMPTS).filter(|_| socket(host, &device).is_err()).count()
+        })?;
+        ensure!(refused == ATTEMPTS, "{refused} of {ATTEMPTS} were refused");
+        let after = rings()?;
+        ensure!(after < before + ATTEMPTS / 2, "{before} rings became {after}");
+        let one = socket(host, &device)?;
+        ensure!(rings()? > 0, "mapped rings are not seen");
+        drop(one);
         Ok(())
     })?
 }
