@@ -43,6 +43,8 @@ pub struct XdpSocket {
     address: SocketAddrV4,
     place: u32,
     queues: Vec<QueueSocket>,
+    /// Datagrams that the queues' sockets had dropped before this owner took them.
+    dropped_before: u64,
     /// Queue that datagrams leave by.
     out: usize,
     free: Vec<FrameBuffer>,
@@ -85,6 +87,7 @@ impl XdpSocket {
             address,
             place,
             out: out_queue(place, queues.len()),
+            dropped_before: dropped(&queues),
             queues,
             free: Vec::with_capacity(GSO_SEGMENTS_MAX + TAKE),
             is_pending: false,
@@ -323,11 +326,17 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Datagrams that were dropped for lack of room, or as they were not read for too long.
+    /// Datagrams that were dropped since the socket was opened, for lack of room, or as they were
+    /// not read for too long.
     pub fn dropped(&self) -> u64 {
-        let own: u64 = self.queues.iter().map(QueueSocket::dropped).sum();
+        let own = dropped(&self.queues).saturating_sub(self.dropped_before);
         own + u64::from(self.system.dropped().unwrap_or(0))
     }
+}
+
+/// Datagrams that were dropped at sockets of queues, for all their owners.
+fn dropped(queues: &[QueueSocket]) -> u64 {
+    queues.iter().map(QueueSocket::dropped).sum()
 }
 
 /// The queue by which the socket with this first place sends. Sockets spread over the queues, so

@@ -113,6 +113,27 @@ fn sockets_that_send_no_more_leave_frames_to_others() -> Result<()> {
     })?
 }
 
+/// The kernel's counts stay with the sockets, which the next owner takes over.
+#[test]
+fn a_socket_counts_no_datagrams_that_its_predecessor_dropped() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    let net = Network::pair()?;
+    let (from, to) = (net.host(0), net.host(1));
+    let sender = from.inside(|| std::net::UdpSocket::bind((from.v4(), 0)))??;
+    to.inside(|| {
+        let device = device(to, XdpOptions::default())?;
+        for round in 0..3 {
+            // The device has no other sockets: each one is that of the round before.
+            let socket = socket(to, &device)?;
+            ensure!(socket.dropped() == 0, "round {round}: {} before all", socket.dropped());
+            overrun(&sender, &socket)?;
+        }
+        Ok(())
+    })?
+}
+
 /// Mappings of sockets' rings in this process.
 fn rings() -> Result<usize> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
