@@ -32,7 +32,12 @@ const FILL_FRAMES: u32 = 4_096;
 const SEND_FRAMES: u32 = 2_048;
 /// Frames of one queue.
 const FRAMES_EACH: u32 = FILL_FRAMES + SEND_FRAMES;
+/// Bytes of a frame, unless datagrams are longer than it.
+const FRAME_BYTES: usize = 2_048;
+/// Bytes of memory for the frames of one queue, which the kernel locks; twice as many with
+/// datagrams that are longer than a common packet.
+pub const QUEUE_BYTES: usize = FRAMES_EACH as usize * FRAME_BYTES;
 /// The most sockets of a device.
 const SOCKETS_MAX: u32 = 128;
 /// The most queues of a card that are used; datagrams of others pass to the kernel's stack.
-const QUEUES_MAX: u32 = 16;
+pub const QUEUES_MAX: u32 = 16;

@@ -3,10 +3,11 @@
 use super::Proposal;
 use super::finding::{Check, Finding};
 use super::network::set;
-use super::permission::{BPF, NET_ADMIN, NET_RAW, may};
+use super::permission::{BPF, IPC_LOCK, LOCKED_MEMORY, NET_ADMIN, NET_RAW, limit, may};
 use super::words::{count, joined, time};
 use crate::nearest_cpu::CardCpus;
 use crate::root::Root;
+use lanecast_os::xdp::{QUEUE_BYTES, QUEUES_MAX};
 
 const LOOPBACK: Check = Check::new("loopback", "loopback");
 const LINKS: Check = Check::new("interfaces", "network interfaces");
@@ -20,6 +21,8 @@ const ZERO_COPY: [&str; 9] =
     ["bnxt_en", "i40e", "ice", "idpf", "igb", "igc", "ixgbe", "mlx5_core", "stmmac"];
 /// Virtual cards, which run programs but copy frames.
 const COPYING: [&str; 4] = ["veth", "virtio_net", "tun", "hv_netvsc"];
+/// Capabilities for datagrams past the kernel's stack.
+const BYPASS_RIGHTS: &str = "cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock";
 const FOLDER: &str = "sys/class/net";
 /// Bits of an interface's flags.
 const UP: u32 = 0x1;
@@ -101,14 +104,38 @@ fn check_bypass(root: &Root, links: &[Link]) -> Finding {
     if outer.clone().next().is_none() {
         return BYPASS.good("no interface but loopback, which needs none");
     }
-    let found = joined(outer.map(told));
-    if [NET_ADMIN, NET_RAW, BPF].into_iter().all(|capability| may(root, capability)) {
+    let found = joined(outer.clone().map(told));
+    if ![NET_ADMIN, NET_RAW, BPF].into_iter().all(|capability| may(root, capability)) {
+        return BYPASS
+            .note(found)
+            .effect("net.io = xdp falls back to sockets: this process may load no program")
+            .mend(format!("sudo setcap {BYPASS_RIGHTS}+ep on the program, or run it as root"));
+    }
+    let allowed = limit(root, LOCKED_MEMORY).unwrap_or(u64::MAX);
+    let needs = outer.map(|link| (frame_bytes(root, link), &link.name));
+    let Some((bytes, name)) = needs.max().filter(|(bytes, _)| *bytes > allowed) else {
+        return BYPASS.good(found);
+    };
+    if may(root, IPC_LOCK) {
         return BYPASS.good(found);
     }
     BYPASS
         .note(found)
-        .effect("net.io = xdp falls back to sockets: this process may load no program")
-        .mend("sudo setcap cap_net_admin,cap_net_raw,cap_bpf+ep on the program, or run it as root")
+        .effect(format!(
+            "net.io = xdp falls back to sockets: {name} needs {bytes} B of locked memory, and \
+             this process may lock {allowed} B"
+        ))
+        .mend(format!(
+            "ulimit -l {}, or: sudo setcap {BYPASS_RIGHTS}+ep on the program",
+            bytes.div_ceil(1024)
+        ))
+}
+
+/// Bytes of memory for frames of an interface, which the kernel locks.
+fn frame_bytes(root: &Root, link: &Link) -> u64 {
+    let queues = root.names(&format!("{FOLDER}/{}/queues", link.name));
+    let receiving = queues.iter().filter(|name| name.starts_with("rx-")).count();
+    (receiving.clamp(1, QUEUES_MAX as usize) * QUEUE_BYTES) as u64
 }
 
 fn check_loopback(root: &Root, links: &[Link]) -> Finding {
@@ -341,6 +368,33 @@ mod tests {
         assert_eq!(refused.found, "eth0 (zero-copy by ice), eth1 (virtual, copying)");
         assert!(refused.mend.expect("a command").contains("cap_bpf"));
         put(&tree, "proc/self/status", "CapEff:\t000001ffffffffff\n");
+        assert_eq!(found(&tree, "kernel-bypass").state, State::Good);
+    }
+
+    #[test]
+    fn memory_for_frames_of_kernel_bypass_has_to_be_lockable() {
+        let limits = |bytes: &str| format!("Max locked memory   {bytes}   {bytes}   bytes\n");
+        let tree = tree(&LO);
+        for (name, queues) in [("eth0", 1), ("eth1", 2)] {
+            add(&tree, name, "0x1003", "1500", "up");
+            for queue in 0..queues {
+                put(&tree, &format!("sys/class/net/{name}/queues/rx-{queue}/rps_cpus"), "0");
+            }
+        }
+        // CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+        put(&tree, "proc/self/status", "CapEff:\t0000008000003000\n");
+        put(&tree, "proc/self/limits", limits("8388608"));
+        let refused = found(&tree, "kernel-bypass");
+        assert_eq!(refused.state, State::Note);
+        let effect = refused.effect.expect("an effect");
+        assert!(effect.contains("eth1 needs 25165824 B of locked memory"), "{effect}");
+        let mend = refused.mend.expect("a command");
+        assert!(mend.contains("ulimit -l 24576") && mend.contains("cap_ipc_lock"), "{mend}");
+        put(&tree, "proc/self/limits", limits("25165824"));
+        assert_eq!(found(&tree, "kernel-bypass").state, State::Good);
+        put(&tree, "proc/self/limits", limits("8388608"));
+        // CAP_IPC_LOCK, too.
+        put(&tree, "proc/self/status", "CapEff:\t0000008000007000\n");
         assert_eq!(found(&tree, "kernel-bypass").state, State::Good);
     }
 

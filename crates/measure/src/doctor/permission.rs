@@ -8,6 +8,8 @@ use crate::root::Root;
 const RAISE: Check = Check::new("priority", "priority");
 const LIMITS: Check = Check::new("limits", "limits");
 const SANDBOX: Check = Check::new("sandbox", "system call filter");
+/// The limit of locked memory, in bytes, as /proc names it.
+pub(super) const LOCKED_MEMORY: &str = "Max locked memory";
 /// Descriptors for some sessions: a publisher and each subscriber need two.
 const FILES_WANTED: u64 = 256;
 
@@ -41,7 +43,7 @@ fn check_raise(root: &Root, raise: PriorityChange) -> Finding {
 }
 
 /// A soft limit of the process; `u64::MAX` if there is none.
-fn limit(root: &Root, name: &str) -> Option<u64> {
+pub(super) fn limit(root: &Root, name: &str) -> Option<u64> {
     let text = root.text("proc/self/limits")?;
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     match value.split_whitespace().next()? {
@@ -55,6 +57,8 @@ const SYS_NICE: u32 = 23;
 /// The capability that large socket buffers need.
 pub(super) const NET_ADMIN: u32 = 12;
 
+/// The capability that memory beyond the limit of locked memory needs.
+pub(super) const IPC_LOCK: u32 = 14;
 /// The capability that sockets for frames need.
 pub(super) const NET_RAW: u32 = 13;
 /// The capability that loading programs into the kernel needs.
@@ -72,7 +76,7 @@ fn check_limits(root: &Root) -> Finding {
         limit(root, "Max open files"),
         limit(root, "Max realtime priority"),
         limit(root, "Max nice priority"),
-        limit(root, "Max locked memory"),
+        limit(root, LOCKED_MEMORY),
     ) else {
         return LIMITS.unavailable();
     };

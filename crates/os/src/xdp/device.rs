@@ -6,8 +6,8 @@ use super::packet::{IP_UDP_BYTES, Mac};
 use super::packet_memory::PacketMemory;
 use super::ports::Ports;
 use super::program::{PortKey, assemble};
-use super::queue::{Queue, QueueSocket};
-use super::{FRAMES_EACH, QUEUES_MAX, SOCKETS_MAX};
+use super::queue::{self, Queue, QueueSocket};
+use super::{FRAME_BYTES, FRAMES_EACH, QUEUES_MAX, SOCKETS_MAX};
 use crate::interface::Interface;
 use std::fmt;
 use std::io;
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a frame that the kernel keeps free before a received datagram.
 const HEADROOM: usize = 256;
+/// The longest frame: a page.
+const FRAME_BYTES_MAX: usize = 4_096;
 /// The longest Ethernet header: with a VLAN tag.
 const ETHERNET_MAX: usize = 18;
 /// Longest wait for a program that is attached to be detached.
@@ -67,9 +69,21 @@ pub enum XdpError {
     /// The process has not the rights.
     #[error(
         "the process may not load a program into the kernel ({0}): give it CAP_NET_ADMIN, \
-         CAP_NET_RAW and CAP_BPF, for instance by `setcap`, or run it as root"
+         CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK, for instance by `setcap`, or run it as root"
     )]
     Rights(io::Error),
+    /// The kernel locks the memory for frames, and the process may not lock as much.
+    #[error(
+        "the process may not lock the {bytes} bytes of memory that frames of {interface} need: \
+         give it CAP_IPC_LOCK, for instance by `setcap`, or a limit beyond that by \
+         `ulimit -l {}` or more", .bytes.div_ceil(1024)
+    )]
+    LockedMemory {
+        /// Name of the interface.
+        interface: String,
+        /// Bytes of memory for the frames of all its queues.
+        bytes: usize,
+    },
     /// Another program is attached, or another process has the queues.
     #[error(
         "{0} has a program attached already ({1}): one process can have an interface; look at \
@@ -140,8 +154,8 @@ impl XdpDevice {
             return Ok(device);
         }
         let frame_bytes = match datagram_bytes + IP_UDP_BYTES + ETHERNET_MAX + HEADROOM {
-            0..=2048 => 2048,
-            2049..=4096 => 4096,
+            0..=FRAME_BYTES => FRAME_BYTES,
+            bytes if bytes <= FRAME_BYTES_MAX => FRAME_BYTES_MAX,
             _ => return Err(XdpError::TooLong(datagram_bytes)),
         };
         // The kernel releases the queues of a process that ended in the background, without a sign,
@@ -153,7 +167,7 @@ impl XdpDevice {
                 Err(failure) if begin.elapsed() < failure.patience() => {
                     std::thread::sleep(RELEASE_INTERVAL);
                 }
-                Err(failure) => return Err(classify(interface, failure.into_error())),
+                Err(failure) => return Err(classify(interface, failure)),
             }
         };
         devices.push(Arc::downgrade(&device));
@@ -189,7 +203,13 @@ impl XdpDevice {
         let flags = libc::XDP_USE_NEED_WAKEUP | copy;
         let mut queues = Vec::new();
         for index in 0..count {
-            let queue = Queue::open(&memory, interface.index, index, flags, queues.first());
+            let holder = queue::socket()?;
+            if index == 0 {
+                let refused = |error| Failure::Memory(memory.bytes(), error);
+                memory.register(holder.as_fd()).map_err(refused)?;
+            }
+            let at = (interface.index, index);
+            let queue = Queue::open(holder, &memory, at, flags, queues.first());
             queues.push(queue.map_err(Failure::Queue)?);
         }
         let mode = XdpMode {
@@ -317,6 +337,8 @@ impl XdpDevice {
 enum Failure {
     /// A queue, after the program was attached: no other process has the interface any more.
     Queue(io::Error),
+    /// Registration of so many bytes of memory for frames.
+    Memory(usize, io::Error),
     Other(io::Error),
 }
 
@@ -329,12 +351,6 @@ impl Failure {
             _ => Duration::ZERO,
         }
     }
-
-    fn into_error(self) -> io::Error {
-        match self {
-            Self::Queue(error) | Self::Other(error) => error,
-        }
-    }
 }
 
 impl From<io::Error> for Failure {
@@ -344,8 +360,15 @@ impl From<io::Error> for Failure {
 }
 
 /// Finds the reason of a failure, for its reader.
-fn classify(interface: &Interface, error: io::Error) -> XdpError {
+fn classify(interface: &Interface, failure: Failure) -> XdpError {
     let name = interface.name.clone();
+    let error = match failure {
+        // The limit of locked memory; the kernel has no other use of this number here.
+        Failure::Memory(bytes, error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+            return XdpError::LockedMemory { interface: name, bytes };
+        }
+        Failure::Queue(error) | Failure::Memory(_, error) | Failure::Other(error) => error,
+    };
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => XdpError::Rights(error),
         Some(libc::EBUSY | libc::EEXIST) => XdpError::Busy(name, error),

@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// A frame's place in the memory. It is owned by one end at a time: the kernel, by a ring, or this
 /// process, by this token.
@@ -31,6 +32,16 @@ impl PacketMemory {
         let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         let start = NonNull::new(start.cast::<u8>()).filter(|_| start != libc::MAP_FAILED);
         Ok(Self { start: start.ok_or_else(io::Error::last_os_error)?, bytes, frame_bytes })
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Shares the memory with the kernel, which locks it.
+    pub(super) fn register(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let option = libc::XDP_UMEM_REG;
+        crate::socket::set(socket, libc::SOL_XDP, option, &self.registration())
     }
 
     /// Place and sizes of the memory, for the kernel.

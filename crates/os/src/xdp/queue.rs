@@ -37,20 +37,15 @@ pub(super) struct Frames {
 }
 
 impl Queue {
-    /// Opens queue `index`, with its share of the `memory`, which the queue `first` has registered.
+    /// Opens queue `index` by its `holder`, with its share of the `memory`, which the holder of the
+    /// queue `first`, or else this one, has registered.
     pub(super) fn open(
+        holder: OwnedFd,
         memory: &PacketMemory,
-        interface: u32,
-        index: u32,
+        (interface, index): (u32, u32),
         flags: u16,
         first: Option<&Self>,
     ) -> io::Result<Self> {
-        let holder = socket()?;
-        if first.is_none() {
-            let registration = memory.registration();
-            let level = libc::SOL_XDP;
-            crate::socket::set(holder.as_fd(), level, libc::XDP_UMEM_REG, &registration)?;
-        }
         let fill = ProducerRing::map(holder.as_fd(), RingKind::Fill, FILL_FRAMES)?;
         let completion = ConsumerRing::map(holder.as_fd(), RingKind::Completion, SEND_FRAMES)?;
         let transmit = ProducerRing::map(holder.as_fd(), RingKind::Transmit, UNUSED_ENTRIES)?;
@@ -189,7 +184,8 @@ impl QueueSocket {
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
+/// A socket that is bound to nothing yet.
+pub(super) fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: it only makes a descriptor.
     let fd = checked(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod bypass;
+mod bypass_fallbacks;
 mod bypass_shares;
 mod crowd;
 mod deaths;
