@@ -73,9 +73,7 @@ impl WayArgs {
 
     /// The context of a tool that meets other programs.
     pub(crate) fn outward(&self) -> anyhow::Result<Context> {
-        let context = self.over(self.domain.outward()?)?.build()?;
-        warn_of_fallback(context.io_fallback());
-        Ok(context)
+        built(self.over(self.domain.outward()?)?)
     }
 
     /// The context of a tool that only looks, and leaves no directory behind where there was none.
@@ -89,7 +87,7 @@ impl WayArgs {
         let is_missing = std::fs::symlink_metadata(directory)
             .is_err_and(|error| error.kind() == ErrorKind::NotFound);
         if !is_missing {
-            return Ok(Some(builder.build()?));
+            return built(builder).map(Some);
         }
         let Some(kind) = config.transports.kind() else {
             let directory = directory.display();
@@ -101,7 +99,7 @@ impl WayArgs {
         };
         // The network alone, whose counters would make the directory.
         let builder = builder.transports(Transports::net(kind));
-        Ok(Some(builder.shm(|shm| shm.visibility = Visibility::Process).build()?))
+        built(builder.shm(|shm| shm.visibility = Visibility::Process)).map(Some)
     }
 
     /// The first option that was given.
@@ -134,6 +132,13 @@ impl WayArgs {
         }
         Ok(builder)
     }
+}
+
+/// Opens the context, and says if its datagrams go another way than they should.
+fn built(builder: Builder) -> anyhow::Result<Context> {
+    let context = builder.build()?;
+    warn_of_fallback(context.io_fallback());
+    Ok(context)
 }
 
 /// Says that datagrams go by sockets although they should pass the kernel's stack by, and why.

@@ -37,6 +37,24 @@ fn two_commands_carry_a_topic_over_each_way() {
     }
 }
 
+/// No card is behind the loopback, so that all of it goes by sockets.
+#[test]
+fn commands_tell_that_datagrams_cannot_pass_the_stack_by() {
+    let stage = Stage::new();
+    let start = |line: &str| start(&stage, 30, &format!("{line} --transports ru --io xdp"));
+    let (subscriber, mut publisher) =
+        (start("sub prices --once"), start("pub prices --wait-subscribers 1"));
+    let input = lines(10);
+    publisher.feed(&input);
+    let (published, received) = (publisher.finish(), subscriber.finish());
+    assert_eq!(received.good(), input);
+    published.good();
+    let looking = start("group ls lunch").finish();
+    for told in [published.err, received.err, looking.err] {
+        assert!(told.contains("net.io = xdp: datagrams go by sockets, because lo is"), "{told}");
+    }
+}
+
 /// One publisher over both transports: subscribers on its host read its memory, the others the
 /// network, and none receives a message twice.
 #[test]

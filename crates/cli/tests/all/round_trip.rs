@@ -59,6 +59,26 @@ fn threads_of_one_process_need_no_other() {
     assert_eq!(ping["latency"]["intended"]["samples"], 2000);
 }
 
+/// No card is behind the loopback.
+#[test]
+fn datagrams_that_cannot_pass_the_stack_by_are_told() {
+    let stage = Stage::new();
+    let words = "--transport ru --io xdp --topics xdp.there,xdp.back";
+    let pong = stage.start(&format!("perf pong -E {words}"));
+    let done = stage.run(&format!("{PING} {words} --json"));
+    let ping: Value = serde_json::from_str(&done.good()).unwrap();
+    assert_eq!((&ping["io"], &ping["received"]), (&"sockets".into(), &2005.into()));
+    let reason = ping["io_fallback"].as_str().unwrap();
+    assert!(reason.contains("lo is a loopback"), "{reason}");
+    let warning = format!("lanecast: net.io = xdp: datagrams go by sockets, because {reason}");
+    assert!(done.err.contains(&warning), "{}", done.err);
+    let answered = pong.finish();
+    assert!(answered.err.contains(&warning), "{}", answered.err);
+    let text = answered.good();
+    assert!(text.contains(&format!("\nio_fallback='{reason}', ")), "{text}");
+    assert!(text.contains("\ntransport=ru, io='sockets', "), "{text}");
+}
+
 #[test]
 fn a_pong_serves_one_ping_after_the_other_until_it_is_interrupted() {
     let stage = Stage::new();

@@ -153,3 +153,24 @@ mod persistence {
         shm_and_tcp: "shm+tcp",
     }
 }
+
+/// No card is behind the loopback, so that no rights are needed to be refused.
+#[test]
+fn a_context_tells_why_its_datagrams_go_by_sockets() {
+    let directory = TempDir::new_in("/dev/shm").expect("a directory");
+    for (io, transports) in [("xdp", "ru"), ("xdp", "shm"), ("sockets", "ru")] {
+        let settings = [
+            ("transports", transports),
+            ("shm.directory", directory.path().to_str().expect("a name")),
+            ("net.io", io),
+            ("net.interface", "127.0.0.1"),
+        ];
+        let builder = settings.iter().try_fold(Context::builder(), |b, (k, v)| b.set(k, v));
+        let context = builder.expect("settings").build().expect("a context");
+        let reason = context.io_fallback();
+        // Memory has no datagrams.
+        let is_told = io == "xdp" && transports == "ru";
+        assert_eq!(reason.is_some(), is_told, "{io} {transports}: {reason:?}");
+        assert!(reason.is_none_or(|reason| reason.contains("lo is a loopback")), "{reason:?}");
+    }
+}

@@ -390,7 +390,11 @@ fn namespace() -> u64 {
 /// namespace's interfaces.
 fn hardware_address(name: &str) -> io::Result<Mac> {
     let mut all = nix::ifaddrs::getifaddrs()?.filter(|entry| entry.interface_name == name);
-    let address = all.find_map(|entry| entry.address.as_ref()?.as_link_addr()?.addr());
+    let address = all.find_map(|entry| {
+        let link = *entry.address.as_ref()?.as_link_addr()?;
+        // Tunnels have an address of zeroes.
+        (link.hatype() == libc::ARPHRD_ETHER).then(|| link.addr())?
+    });
     address.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "it has no Ethernet address"))
 }
 
