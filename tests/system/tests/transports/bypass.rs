@@ -318,6 +318,39 @@ fn a_killed_process_leaves_nothing_attached() -> Result<()> {
     Ok(())
 }
 
+/// Frames are on their way in all rings when either end dies; a successor takes its interface over,
+/// and other programs of the host go on.
+#[test]
+fn a_process_killed_under_traffic_leaves_nothing_attached() -> Result<()> {
+    if !possible() {
+        return Ok(());
+    }
+    let net = Network::bridged(2)?;
+    for round in 0..if has_time() { 100 } else { 4 } {
+        let transport = DATAGRAMS[round % 2];
+        // Without a count or a rate: it sends as fast as the other end reads, until it dies.
+        let role = format!("publish transport={transport} {PATIENT} io=xdp subscribers=1");
+        let mut source = Actor::start(net.host(0), &role)?;
+        let mut reader = Actor::start(net.host(1), &format!("subscribe {PATIENT} io=xdp"))?;
+        for actor in [&mut source, &mut reader] {
+            check_bypass(actor).with_context(|| format!("round {round}"))?;
+        }
+        reader.reads(2_000)?;
+        let mut ends = [(source, net.host(0)), (reader, net.host(1))];
+        if round / 2 % 2 == 0 {
+            ends.reverse();
+        }
+        for (actor, host) in ends {
+            ensure!(host.has_program()?, "round {round}: no program is seen");
+            actor.kill()?;
+            let is_gone = || Ok((!host.has_program()?).then_some(()));
+            wait_for("the program to go", PATIENCE, is_gone)
+                .with_context(|| format!("round {round}"))?;
+        }
+    }
+    other_traffic(net.host(0), net.host(1))
+}
+
 #[test]
 fn loopback_falls_back_to_sockets_and_says_why() -> Result<()> {
     if !possible() {
