@@ -135,7 +135,8 @@ pub(crate) fn run(arguments: &ReportArgs) -> anyhow::Result<ExitCode> {
         let name = output.path.display();
         let text = output.form.render(&report, arguments.since.since());
         let text = text.with_context(|| format!("nothing to write into {name}"))?;
-        rewrite_file(&output.path, text.as_bytes()).with_context(|| format!("{name} cannot be written"))?;
+        rewrite_file(&output.path, text.as_bytes())
+            .with_context(|| format!("{name} cannot be written"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

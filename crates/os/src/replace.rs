@@ -196,12 +196,19 @@ mod tests {
         for shared in [0o664, 0o646, 0o600] {
             fs::set_permissions(&path, Permissions::from_mode(shared)).expect("set");
             rewrite_file(&path, b"new content").expect("rewritten");
-            assert_eq!((mode(&path), fs::read(&path).expect("readable")), (shared, b"new content".into()));
+            assert_eq!(
+                (mode(&path), fs::read(&path).expect("readable")),
+                (shared, b"new content".into())
+            );
         }
         let plain = directory.path().join("plain");
         fs::write(&plain, "").expect("written");
         rewrite_file(&directory.path().join("new"), b"x").expect("made");
-        assert_eq!(mode(&directory.path().join("new")), mode(&plain), "the mask counts for new ones");
+        assert_eq!(
+            mode(&directory.path().join("new")),
+            mode(&plain),
+            "the mask counts for new ones"
+        );
     }
 
     #[test]
@@ -260,7 +267,10 @@ mod tests {
             assert!(prevents_replacement(&denied(error)), "{error}");
         }
         for error in [libc::ENOSPC, libc::EIO, libc::EDQUOT] {
-            assert!(!prevents_replacement(&denied(error)), "the old content would be lost: {error}");
+            assert!(
+                !prevents_replacement(&denied(error)),
+                "the old content would be lost: {error}"
+            );
         }
     }
 

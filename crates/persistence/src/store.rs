@@ -288,22 +288,9 @@ impl Store {
                     stream.promise(*ballot, log)?;
                 }
             }
-            StoreFrame::Begin {
-                ballot,
-                log: chosen,
-                start,
-                number,
-                is_receiver_paced,
-                donor,
-                members,
-                runs,
-            } => {
+            StoreFrame::Begin { ballot, log: chosen, start, donor, .. } => {
                 stream.owes_state_to = Some(client);
-                if stream.awaits(*ballot, now) {
-                    let (members, runs) = (members.clone(), runs.clone());
-                    let (number, is_receiver_paced) = (*number, *is_receiver_paced);
-                    let ballot = *ballot;
-                    let run = NewRun { ballot, number, is_receiver_paced, members, runs };
+                if let Some(run) = NewRun::of(frame).filter(|_| stream.awaits(*ballot, now)) {
                     self.take_over(index, run, *chosen, *start, donor, log)?;
                     self.copy(index, now, log, out)?;
                 }
@@ -319,15 +306,8 @@ impl Store {
             StoreFrame::Elsewhere { ballot, until, donor }
                 if stream.takes(*ballot) && stream.next < *until =>
             {
-                stream.copying = Some(Copying {
-                    donor: (*donor).to_owned(),
-                    logs: [*ballot; 2],
-                    next: stream.next,
-                    until: *until,
-                    ask_at: now,
-                    asked: 0,
-                    run: None,
-                });
+                let messages = stream.next..*until;
+                stream.copying = Some(Copying::of_run(donor, *ballot, messages, now));
                 self.copy(index, now, log, out)?;
             }
             StoreFrame::Reconfigure { ballot, members } if stream.takes(*ballot) => {

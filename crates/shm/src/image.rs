@@ -137,9 +137,10 @@ impl Image {
         write_slot_owner(segment.slot(lease.index()), request.wait);
         let limits = *segment.limits();
         let pid = publisher.as_ref().map_or_else(std::process::id, |publisher| publisher.pid());
+        let wanted = (request.topics.admission(), Arc::clone(&request.room));
         Self {
             reader: RingReader::join(segment, lease.index(), limits.longest_message),
-            streams: StreamTable::new(session, pid, request, source),
+            streams: StreamTable::new(session, pid, wanted, source),
             release_every: limits.window_bytes / 8,
             publisher,
             copy: evicts.then(|| CopyBuffer::new(limits.longest_message)),

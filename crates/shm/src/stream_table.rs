@@ -4,7 +4,6 @@
 //! by a run, so that a handler that panics and a run that is dropped lose no event.
 
 use crate::awaited_room::AwaitedRoom;
-use crate::image::JoinRequest;
 use crate::memory::Memory;
 use crate::numbered_stream::NumberedStream;
 use crate::ring_reader::{Next, RingReader};
@@ -61,7 +60,12 @@ enum Stage {
 }
 
 impl StreamTable {
-    pub(crate) fn new(session: u64, pid: u32, request: &JoinRequest, source: String) -> Self {
+    pub(crate) fn new(
+        session: u64,
+        pid: u32,
+        (wanted, room): (AdmittedTopics, Arc<AwaitedRoom>),
+        source: String,
+    ) -> Self {
         let progress = LifeProgress { stage: Stage::Joined, index: 0 };
         Self {
             streams: Vec::new(),
@@ -71,8 +75,8 @@ impl StreamTable {
             end: None,
             session,
             pid,
-            wanted: request.topics.admission(),
-            room: Arc::clone(&request.room),
+            wanted,
+            room,
             source,
         }
     }

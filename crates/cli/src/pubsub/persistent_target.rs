@@ -166,8 +166,7 @@ impl PersistentTarget {
     pub(super) fn finish(mut self, linger: Duration) -> bool {
         let until = Instant::now() + linger;
         let left = || until.saturating_duration_since(Instant::now());
-        let is_unstable =
-            |publisher: &PersistentPublisher| publisher.stable() < publisher.next();
+        let is_unstable = |publisher: &PersistentPublisher| publisher.stable() < publisher.next();
         while !self.is_superseded && is_unstable(&self.publisher) && !left().is_zero() {
             let work = self.poll();
             self.publisher.wait_at_most(work, left().min(CHECK_INTERVAL));

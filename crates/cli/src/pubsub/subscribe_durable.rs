@@ -111,7 +111,8 @@ impl Listener<'_> {
             }
             ReceiverEvent::Joined { source, next, is_resumed } => {
                 self.news.go_on();
-                let (verb, stream) = (if is_resumed { "goes on" } else { "begins" }, stream(source));
+                let (verb, stream) =
+                    (if is_resumed { "goes on" } else { "begins" }, stream(source));
                 self.note(&format!("{} from {stream} {verb} at message {next}", self.topic));
             }
             ReceiverEvent::Left { source, next } => {

@@ -7,8 +7,8 @@ use crate::content::connect;
 use crate::output::{print_error, warn};
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
-use lanecast::{Completion, FilterablePublisher};
 use lanecast::prelude::*;
+use lanecast::{Completion, FilterablePublisher};
 use lanecast_client::{AckLevel, Client, Publication};
 use std::time::Duration;
 

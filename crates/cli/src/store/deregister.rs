@@ -158,10 +158,7 @@ impl DeregisterArgs {
 
 /// Reason why a store may still have the registration, behind the store's name; `None` if it has
 /// not. An interruption ends the wait for answers.
-fn failure(
-    answer: Result<DeregisterOutcome, NoAnswer>,
-    is_interrupted: bool,
-) -> Option<String> {
+fn failure(answer: Result<DeregisterOutcome, NoAnswer>, is_interrupted: bool) -> Option<String> {
     match answer {
         Ok(DeregisterOutcome::Done | DeregisterOutcome::UnknownStream) => None,
         Ok(DeregisterOutcome::NotPermitted) => Some(

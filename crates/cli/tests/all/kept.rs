@@ -57,7 +57,10 @@ fn kept_records_are_printed_beside_their_owner() {
     let orders = json(&stage.run("sow dump kept orders --json --type fix").good());
     assert_eq!(orders.len(), 2);
     assert_eq!((&orders[0]["topic"], &orders[0]["sequence"]), (&"orders".into(), &1.into()));
-    assert_eq!((&orders[0]["command"], &orders[0]["expires_unix_ns"]), (&"sow".into(), &Value::Null));
+    assert_eq!(
+        (&orders[0]["command"], &orders[0]["expires_unix_ns"]),
+        (&"sow".into(), &Value::Null)
+    );
     assert_eq!(orders[1]["message"], serde_json::json!({"11": "b", "55": "\u{1b}[2J"}));
     let matching = json(&stage.run("sow dump --json --type fix -f /55='IBM' kept").good());
     assert_eq!(matching, orders[..1], "the blob cannot be read, and matches no filter");
@@ -85,13 +88,18 @@ fn records_have_the_forms_and_the_order_of_a_query() {
     assert_eq!(dump("--format json -f /55='IBM'"), "{\"11\":\"a\",\"55\":\"IBM\"}\n");
     let order = |by: &str| {
         let mut command = stage.lanecast("sow dump kept orders --type fix --json --order-by");
-        let records = json(&Run::start({
-            command.arg(by);
-            command
-        })
-        .finish()
-        .good());
-        records.iter().map(|it| it["message"]["11"].as_str().unwrap().to_owned()).collect::<String>()
+        let records = json(
+            &Run::start({
+                command.arg(by);
+                command
+            })
+            .finish()
+            .good(),
+        );
+        records
+            .iter()
+            .map(|it| it["message"]["11"].as_str().unwrap().to_owned())
+            .collect::<String>()
     };
     assert_eq!([order("/11"), order("/11 DESC"), order("/55, /11")], ["ab", "ba", "ba"]);
     let old = stage.run("sow dump kept -t orders --json --type fix");

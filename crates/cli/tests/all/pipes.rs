@@ -363,7 +363,9 @@ fn messages_have_their_numbers_and_their_publisher_and_subscribers_are_told_of()
     subscriber.until_out("{\"id\":4}");
     let killed = stage.start("sub orders");
     killed.until_err("joined orders from ");
-    wait_for("the second one", || (publisher.err().matches(" joined\n").count() == 2).then_some(()));
+    wait_for("the second one", || {
+        (publisher.err().matches(" joined\n").count() == 2).then_some(())
+    });
     killed.signal("KILL");
     drop(killed);
     publisher.until_err(" is gone: died\n");

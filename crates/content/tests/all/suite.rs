@@ -1,8 +1,8 @@
 //! The conformance suite over publishers that serve filters and subscribers whose filter matches
 //! every message.
 //!
-//! Left out are, among others, the cases of several topics, of patterns and of sessions by number: a
-//! filter is one topic's, and the session of matching messages has a number of its own.
+//! Left out are, among others, the cases of several topics, of patterns and of sessions by number:
+//! a filter is one topic's, and the session of matching messages has a number of its own.
 
 use crate::stage::Stage;
 use lanecast::{

@@ -1,7 +1,8 @@
 //! Copying messages from another store.
 
 use crate::Nanos;
-use lanecast_wire::store::{Ballot, Consumption, Members, Run, TimedRecords};
+use core::ops::Range;
+use lanecast_wire::store::{Ballot, Consumption, Members, Run, StoreFrame, TimedRecords};
 
 /// Requests to another store without an answer until it is given up.
 const UNANSWERED_MAX: u32 = 5;
@@ -32,6 +33,19 @@ pub(super) struct Copying {
 }
 
 impl Copying {
+    /// Copying of these `messages` of a run that goes on.
+    pub(super) fn of_run(donor: &str, run: Ballot, messages: Range<u64>, now: Nanos) -> Self {
+        Self {
+            donor: donor.to_owned(),
+            logs: [run; 2],
+            next: messages.start,
+            until: messages.end,
+            ask_at: now,
+            asked: 0,
+            run: None,
+        }
+    }
+
     /// The donor has answered with these messages, from `first` on; it has those before `next`.
     pub(super) const fn on_answer(&mut self, first: u64, next: u64, records: TimedRecords<'_>) {
         // An answer with messages: the next request goes out at once. An empty one is repeated in
@@ -61,6 +75,23 @@ pub(super) struct NewRun {
     pub(super) members: Members,
     /// The runs in its log, itself last.
     pub(super) runs: Vec<Run>,
+}
+
+impl NewRun {
+    /// The run that a publisher's frame asks for, if it asks for one.
+    pub(super) fn of(frame: &StoreFrame<'_>) -> Option<Self> {
+        let StoreFrame::Begin { ballot, number, is_receiver_paced, members, runs, .. } = frame
+        else {
+            return None;
+        };
+        Some(Self {
+            ballot: *ballot,
+            number: *number,
+            is_receiver_paced: *is_receiver_paced,
+            members: members.clone(),
+            runs: runs.clone(),
+        })
+    }
 }
 
 /// Number of messages of a receiver's consumption that are part of the log up to `last` in `runs`.

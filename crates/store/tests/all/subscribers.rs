@@ -277,7 +277,8 @@ fn a_receiver_that_does_not_block_holds_no_publisher_back() {
             let _ = publisher.try_send(&publisher.next().to_le_bytes());
         }
         publisher.poll(|_| {});
-        (reader.poll(), slow.poll());
+        reader.poll();
+        slow.poll();
         stores.poll();
     }
     drop(slow);

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens the interface of `host` past its stack, on a thread of it.
 fn device(host: &Host, options: XdpOptions) -> Result<Arc<XdpDevice>> {
-    let address = host.v4().into();
+    let address = std::net::IpAddr::from(host.v4());
     let mut interfaces = interfaces()?.into_iter();
     let interface = interfaces.find(|it| it.addresses.iter().any(|(ip, _)| *ip == address));
     let interface = interface.context("no interface has the address")?;
