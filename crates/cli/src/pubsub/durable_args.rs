@@ -42,6 +42,11 @@ impl DurableArgs {
         self.until.is_some()
     }
 
+    /// Whether messages come again that were acknowledged: stores forget none of that.
+    pub(super) const fn is_replay(&self) -> bool {
+        self.replay
+    }
+
     /// Opens the subscriber of `topic`, with the settings of `context` for what was not given. The
     /// caller says what it has consumed.
     pub(super) fn subscriber(

@@ -35,6 +35,8 @@ impl StoreNews {
 
     /// The wait is over.
     pub(super) fn go_on(&mut self) {
+        // A store that was late is no longer silent; one that is will be told of as lost.
+        self.silent.clear();
         self.waiting = None;
     }
 

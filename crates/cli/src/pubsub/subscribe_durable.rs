@@ -64,7 +64,8 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
         }
         feed.wait_at_most(work, CHECK_INTERVAL);
     }
-    let is_known = feed.wait_acknowledged(ACKNOWLEDGEMENT, |_| {});
+    let is_known =
+        arguments.durable.is_replay() || feed.wait_acknowledged(ACKNOWLEDGEMENT, |_| {});
     if !is_known {
         let no_answer = listener.news.no_answer();
         warn(&format!(

@@ -101,7 +101,7 @@ fn records_have_the_forms_and_the_order_of_a_query() {
             .map(|it| it["message"]["11"].as_str().unwrap().to_owned())
             .collect::<String>()
     };
-    assert_eq!([order("/11"), order("/11 DESC"), order("/55, /11")], ["ab", "ba", "ba"]);
+    assert_eq!([order("/11"), order("/11 DESC"), order("/55 DESC, /11")], ["ab", "ba", "ba"]);
     let old = stage.run("sow dump kept -t orders --json --type fix");
     assert!(old.err.contains("-t goes with the next version"), "{}", old.err);
     assert_eq!(old.good(), dump("--json"));

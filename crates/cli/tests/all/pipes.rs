@@ -258,8 +258,10 @@ fn a_filter_works_without_a_server() {
     publisher.feed("{\"symbol\":\"IBM\",\"qty\":1}\n");
     publisher.finish().good();
     let objects = raw.finish().good();
-    let expected = r#"{"command":"p","topic":"orders","message":{"symbol":"IBM","qty":1}}"#;
-    assert_eq!(objects.lines().nth(1), Some(expected), "{objects}");
+    let second = objects.lines().nth(1).expect("two messages");
+    let expected = r#""number":3,"message":{"symbol":"IBM","qty":1}}"#;
+    assert!(second.starts_with(r#"{"command":"p","topic":"orders","source":"#), "{objects}");
+    assert!(second.ends_with(expected), "{objects}");
     let done = table.finish();
     assert_eq!(done.good(), "/qty  /symbol\n   5  IBM\n   7  MSFT\n");
     assert!(done.err.contains("1 message could not be read as json"), "{}", done.err);
@@ -372,7 +374,8 @@ fn messages_have_their_numbers_and_their_publisher_and_subscribers_are_told_of()
     publisher.feed("{\"id\":5}\n");
     let received = subscriber.finish();
     publisher.until_err(" is gone: left\n");
-    publisher.finish().good();
+    // One of them died.
+    publisher.finish().refused(3);
 
     let text = received.good();
     let lines: Vec<serde_json::Value> =
