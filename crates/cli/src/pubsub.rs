@@ -17,6 +17,7 @@ mod subscribe;
 mod subscribe_durable;
 mod subscribe_server;
 mod subscribe_transport;
+mod subscriber_news;
 mod target;
 
 pub(crate) use frames::Frames;

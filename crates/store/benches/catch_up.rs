@@ -1,6 +1,7 @@
 //! A subscriber that dies under load and comes back: how long until it is live again, and how fast
-//! messages come from the store: each run, then the median, the lowest and the highest. All are threads of one process over shared
-//! memory; every message is checked: none is lost, and none that was acknowledged comes again.
+//! messages come from the store: each run, then the median, the lowest and the highest. All are
+//! threads of one process over shared memory; every message is checked: none is lost, and none that
+//! was acknowledged comes again.
 //!
 //! `cargo bench -p lanecast-store --bench catch_up`, or `-- --rate 100000 --away 10 --runs 3`, and
 //! `-- --directory PATH` for another disk than that of the temporary directory;

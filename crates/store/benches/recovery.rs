@@ -81,8 +81,8 @@ fn starts(domain: &Domain, path: &Path, name: &str) {
     times.sort();
     let (low, median, high) = (times[0], times[STARTS / 2], times[STARTS - 1]);
     println!(
-        "{name}: ready after {:.0} ms, median of {STARTS} starts (lowest {:.0} ms, highest {:.0} ms), \
-         {} records read",
+        "{name}: ready after {:.0} ms, median of {STARTS} starts (lowest {:.0} ms, highest \
+         {:.0} ms), {} records read",
         median.0.as_secs_f64() * 1e3,
         low.0.as_secs_f64() * 1e3,
         high.0.as_secs_f64() * 1e3,

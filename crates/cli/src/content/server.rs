@@ -72,8 +72,8 @@ pub(crate) fn warn_old_topic() {
 #[command(next_help_heading = "Content server")]
 pub(crate) struct ServerArgs {
     /// The content server [without a value: that of LANECAST_SERVER, of the configuration file
-    /// (server = "HOST:PORT"), or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only to be spoken
-    /// to with --ca
+    /// (server = "HOST:PORT"), or 127.0.0.1:9007]; tcps://HOST:PORT is one that is only to be
+    /// spoken to with --ca
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1)]
     #[arg(env = VARIABLE, value_parser = address)]
     server: Option<Option<ServerAddress>>,

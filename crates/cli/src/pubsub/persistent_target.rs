@@ -3,7 +3,7 @@
 use super::frames::Longest;
 use super::pub_args::PubArgs;
 use super::store_news::{StoreNews, silent_words};
-use super::target::{CHECK_INTERVAL, report, tell_subscribers};
+use super::subscriber_news::{CHECK_INTERVAL, report, tell_subscribers};
 use crate::output::warn;
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;

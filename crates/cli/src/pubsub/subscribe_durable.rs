@@ -3,7 +3,7 @@
 use super::received::Received;
 use super::store_news::{StoreNews, silent_words};
 use super::sub_args::SubArgs;
-use super::target::CHECK_INTERVAL;
+use super::subscriber_news::CHECK_INTERVAL;
 use crate::content::Origin;
 use crate::output::{INCOMPLETE, warn};
 use crate::refused_hosts::RefusedHosts;
@@ -64,8 +64,7 @@ pub(super) fn run(arguments: &SubArgs, session: u64) -> anyhow::Result<ExitCode>
         }
         feed.wait_at_most(work, CHECK_INTERVAL);
     }
-    let is_known =
-        arguments.durable.is_replay() || feed.wait_acknowledged(ACKNOWLEDGEMENT, |_| {});
+    let is_known = arguments.durable.is_replay() || feed.wait_acknowledged(ACKNOWLEDGEMENT, |_| {});
     if !is_known {
         let no_answer = listener.news.no_answer();
         warn(&format!(

@@ -2,7 +2,7 @@
 
 use super::received::Received;
 use super::sub_args::SubArgs;
-use super::target::CHECK_INTERVAL;
+use super::subscriber_news::CHECK_INTERVAL;
 use crate::content::Origin;
 use crate::output::{INCOMPLETE, print_error, warn};
 use crate::refused_hosts::RefusedHosts;

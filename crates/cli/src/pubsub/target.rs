@@ -3,19 +3,18 @@
 use super::frames::Longest;
 use super::persistent_target::PersistentTarget;
 use super::pub_args::PubArgs;
+use super::subscriber_news::{CHECK_INTERVAL, report, tell_subscribers};
 use crate::content::connect;
-use crate::output::{print_error, warn};
+use crate::output::warn;
 use crate::refused_hosts::RefusedHosts;
 use crate::table::counted;
+use lanecast::FilterablePublisher;
 use lanecast::prelude::*;
-use lanecast::{Completion, FilterablePublisher};
 use lanecast_client::{AckLevel, Client, Publication};
 use std::time::Duration;
 
 /// Time to wait for subscribers at the end, unless --linger says another.
 const LINGER: Duration = Duration::from_secs(5);
-/// Longest delay until the stop flag is seen.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest message for a server; its own limit is usually lower, and an error of its own.
 const SERVER_LONGEST: Longest = Longest { bytes: 1 << 30, remedy: "no server takes it" };
 
@@ -192,22 +191,6 @@ pub(crate) fn wait_for_subscribers<P: Publish>(
     }
 }
 
-/// Tells of subscribers that have joined and left since the last call, unless the user wants quiet.
-pub(super) fn tell_subscribers(publisher: &mut impl Publish, is_quiet: bool) {
-    let note = |text: String| {
-        if !is_quiet {
-            print_error(&text);
-        }
-    };
-    publisher.poll_events(|event| match event {
-        PublisherEvent::SubscriberJoined(subscriber) => note(format!("{subscriber} joined")),
-        PublisherEvent::SubscriberLeft(subscriber, why) => {
-            note(format!("{subscriber} is gone: {why}"));
-        }
-        _ => {}
-    });
-}
-
 /// Sends, waiting for room, unless told to stop first; says whether it was sent.
 pub(crate) fn send(
     publisher: &mut impl Publish,
@@ -231,19 +214,4 @@ pub(crate) fn send(
 /// Waits until everything was read; warns of what was not, and says whether all was.
 pub(crate) fn drain(publisher: impl Publish, linger: Duration) -> bool {
     report(&publisher.close(linger), linger)
-}
-
-/// Warns of subscribers that had not read everything after `linger`; returns whether all had.
-pub(super) fn report(completion: &Completion, linger: Duration) -> bool {
-    if completion.timed_out() {
-        warn(&format!("not every subscriber read everything in {linger:?}"));
-    }
-    for subscriber in completion.incomplete().iter().filter(|it| !it.has_left()) {
-        warn(&format!("not all was read by {subscriber}"));
-    }
-    if completion.omitted() > 0 {
-        let omitted = completion.omitted();
-        warn(&format!("not all was read by {omitted} others, which are gone"));
-    }
-    completion.is_complete()
 }

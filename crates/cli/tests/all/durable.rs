@@ -1,4 +1,4 @@
-//! `lanecast pub --persistent` and `lanecast sub --durable`: messages that stores keep, from a shell.
+//! `lanecast pub --persistent` and `lanecast sub --durable`: messages that stores keep, in a shell.
 
 use crate::run::{Run, Stage, wait_for};
 use serde_json::Value;

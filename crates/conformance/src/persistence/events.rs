@@ -1,5 +1,5 @@
-//! Events of stores at publishers and subscribers: lost and back, waited for, taken over, ended, and
-//! given up.
+//! Events of stores at publishers and subscribers: lost and back, waited for, taken over, ended,
+//! and given up.
 
 use super::stage::{Reader, SOURCE, Stores};
 use crate::record::PATIENCE;
@@ -73,7 +73,7 @@ where
     assert_eq!(reader.joined, Some(0));
 }
 
-/// Of two publishers with the same id the later one goes on; the other is told, and sends no more.
+/// The later one of two publishers with the same id goes on; the other is told, and sends no more.
 pub fn a_publisher_that_another_takes_over_from_is_told<T>(transport: &T)
 where
     T: Transport<Publisher: Send, Error: Debug> + Clone + Send + 'static,
@@ -155,7 +155,10 @@ where
     drop(reader);
     // More than the limit, until some of it is gone.
     let mut end = 20;
-    let is_forced = |event: &SourceEvent| matches!(event, SourceEvent::Reclaimed { first, is_forced: true } if *first > 20);
+    let is_forced = |event: &SourceEvent| match event {
+        SourceEvent::Reclaimed { first, is_forced } => *is_forced && *first > 20,
+        _ => false,
+    };
     let deadline = Instant::now() + PATIENCE;
     while !publisher.events.iter().any(is_forced) {
         assert!(Instant::now() < deadline, "nothing is given up: {:?}", publisher.events);

@@ -443,8 +443,8 @@ pub(super) const NET: &[Setting] = &[
         values: "sockets or xdp",
         about: "The way of the datagrams of rm and ru. sockets: through the kernel's network \
                 stack. xdp: past it (AF_XDP), for IPv4; it needs CAP_NET_ADMIN, CAP_NET_RAW, \
-                CAP_BPF and CAP_IPC_LOCK, and a process has the interface to itself. Where that cannot be, \
-                sockets are used. The other end may use either.",
+                CAP_BPF and CAP_IPC_LOCK, and a process has the interface to itself. Where that \
+                cannot be, sockets are used. The other end may use either.",
         set: |config, text| {
             config.net.io = match text {
                 "sockets" => IoKind::Sockets,

@@ -33,9 +33,9 @@ const RELEASE_INTERVAL: Duration = Duration::from_millis(10);
 /// Options of an [`XdpDevice`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// SO_BUSY_POLL of the sockets: the kernel polls the card's queue when a socket calls it. A send
-    /// does, and with zero-copy one in 64 receives that find nothing. Other receives read the ring
-    /// in memory and call nothing, so in copy mode an empty receive never polls.
+    /// SO_BUSY_POLL of the sockets: the kernel polls the card's queue when a socket calls it. A
+    /// send does, and with zero-copy one in 64 receives that find nothing. Other receives read the
+    /// ring in memory and call nothing, so in copy mode an empty receive never polls.
     pub busy_poll: Option<Duration>,
     /// Send buffer of a socket, in bytes; 0 leaves the system's default.
     pub send_buffer_bytes: usize,

@@ -527,8 +527,8 @@ impl Incoming {
         self.log.consumption(next)
     }
 
-    /// Whether the stores tell that the session of the followed run has ended, by the answers to the
-    /// question `token` and those before. `answered` has the last question that a member has
+    /// Whether the stores tell that the session of the followed run has ended, by the answers to
+    /// the question `token` and those before. `answered` has the last question that a member has
     /// answered.
     pub(super) fn has_publisher_left(
         &mut self,
@@ -574,7 +574,7 @@ impl Incoming {
         }
     }
 
-    /// Whether a store that is away, and may soon come back, has told of messages behind this place.
+    /// Whether a store that is away, and may soon come back, has told of later messages.
     pub(super) fn may_be_brought(&self, is_awaited: impl Fn(usize) -> bool) -> bool {
         let mut away = self.offers.away().filter(|(store, _)| is_awaited(*store));
         away.any(|(_, state)| self.log.shared(state) > self.next)

@@ -11,8 +11,8 @@ const UNHEARD_QUESTIONS: u64 = 100;
 /// The end of the session of the run that a stream follows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionEnd {
-    /// It has ended, and that was not told yet: the first question whose answers tell whether
-    /// anything of it is missing.
+    /// The session has ended, and that was not told yet: the first question whose answers tell
+    /// whether anything of it is missing.
     asked: Option<u64>,
     /// Sequence of the next message when it was told.
     told_at: Option<u64>,
@@ -21,17 +21,18 @@ pub(super) struct SessionEnd {
 }
 
 impl SessionEnd {
-    /// It has ended: told when the answers to question `token` confirm that nothing is missing.
+    /// The session has ended: told when the answers to question `token` confirm that nothing is
+    /// missing.
     pub(super) const fn on_left(&mut self, token: u64) {
         self.asked = Some(token);
     }
 
-    /// It lives: only this receiver's connection to it had ended.
+    /// The session lives: only this receiver's connection to it had ended.
     pub(super) const fn on_live(&mut self) {
         (self.asked, self.told_at) = (None, None);
     }
 
-    /// It goes on without this receiver: from now on the stores tell its end.
+    /// The session goes on without this receiver: from now on the stores tell its end.
     pub(super) const fn on_cut_off(&mut self) {
         self.unheard = None;
     }
@@ -42,7 +43,7 @@ impl SessionEnd {
         self.asked
     }
 
-    /// It is told, in front of message `next`.
+    /// The end is told, in front of message `next`.
     pub(super) const fn on_told(&mut self, next: u64) {
         (self.asked, self.told_at) = (None, Some(next));
     }

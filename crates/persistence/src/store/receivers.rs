@@ -46,9 +46,9 @@ struct Receiver {
     pending: VecDeque<(u64, Consumption)>,
     /// The client that waits for an answer.
     owed_to: Option<u64>,
-    /// It does not hold a receiver-paced publisher back.
+    /// The receiver does not hold a receiver-paced publisher back.
     is_non_blocking: bool,
-    /// It was away for longer than registrations live.
+    /// The receiver was away for longer than registrations live.
     is_expired: bool,
     /// Time at which it was heard of; 0 if that is not known.
     heard_unix_ns: u64,

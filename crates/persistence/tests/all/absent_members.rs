@@ -69,7 +69,7 @@ fn a_member_that_has_lost_its_data_is_not_waited_for() {
     assert_eq!(told(&out, "Left"), ["Left { source: 7, next: 3 }"]);
 }
 
-/// Its host has gone, so nothing tells the end of its connection.
+/// The member's host has gone, so nothing tells the end of its connection.
 #[test]
 fn a_member_that_answers_no_more_is_named_while_the_end_waits_for_it() {
     let mut now = NOW;

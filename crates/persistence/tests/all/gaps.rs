@@ -154,7 +154,7 @@ fn a_store_that_told_of_the_messages_and_is_away_is_waited_for() {
     }
 }
 
-/// It has messages behind the last one that came here.
+/// The store has messages behind the last one that came here.
 #[test]
 fn the_end_waits_for_a_store_that_told_of_more_and_moves_behind_what_it_brings_later() {
     let mut gap = Gap::new();

@@ -12,6 +12,7 @@ mod pacing;
 mod parts;
 mod receivers;
 mod resends;
+mod silence;
 mod slow_answers;
 mod undecided_runs;
 mod unkept;
