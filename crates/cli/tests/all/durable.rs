@@ -40,8 +40,9 @@ fn all_recovered(lines: &[Value]) -> bool {
 fn until_acknowledged(stage: &Stage, position: u64) {
     wait_for("the acknowledgement", || {
         let look: Value = serde_json::from_str(&stage.run("store ls --json").good()).unwrap();
-        let receiver = serde_json::json!([{"receiver": 99, "position": position, "lag": 0}]);
-        (look["streams"][0]["receivers"] == receiver).then_some(())
+        let receiver = &look["streams"][0]["receivers"][0];
+        let has_come = receiver["position"] == position && receiver["lag"] == 0;
+        (receiver["receiver"] == 99 && has_come).then_some(())
     });
 }
 

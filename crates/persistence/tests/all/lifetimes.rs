@@ -125,6 +125,7 @@ fn a_receiver_whose_lifetime_has_ended_is_told_and_counts_again() {
     }
     let events = &told.receiver_events;
     let expired = events.iter().filter(|it| it.starts_with("Expired")).count();
-    assert!(expired == 1 && events[0].contains("next: 2, is_resumed: true"), "{events:?}");
+    let is_resumed = events.iter().any(|it| it.contains("next: 2, is_resumed: true"));
+    assert!(expired == 1 && is_resumed, "{events:?}");
     assert_eq!((keeper.receivers(), keeper.consumed()), (vec![(1, 2, false)], 2));
 }
