@@ -89,8 +89,6 @@ impl<C: Transport + 'static> DerefMut for FilterableClaim<'_, C> {
 
 /// Several messages that become visible together, to subscribers with and without filters. Dropping
 /// it without publishing aborts all of them.
-///
-/// While there are filters, the messages of a batch together may be as long as one message.
 pub struct FilterableBatch<'a, C: Transport + 'static> {
     all: <C::Publisher as Publish>::Batch<'a>,
     matching: &'a mut Matching<C>,

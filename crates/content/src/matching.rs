@@ -5,7 +5,7 @@ use crate::filters::Filters;
 use crate::settings::ContentSettings;
 use crate::topics::{content_topic, control_topic};
 use lanecast_transport::{
-    Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId, Transport,
+    BackPressureReason, Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId, Transport,
 };
 use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
 use std::collections::VecDeque;
@@ -27,6 +27,10 @@ pub(crate) struct Matching<C: Transport> {
     filters: Filters,
     /// Control events not yet handled.
     control_events: VecDeque<(SessionId, ControlEvent)>,
+    /// Marks of departed subscribers, to be withdrawn before the next message or answer: a frame
+    /// at once would be news after the last message that a departed subscriber has read, and
+    /// reports would no longer count that subscriber as complete.
+    departed_marks: Vec<u16>,
     /// Messages until the next poll of the control topic.
     until_poll: u32,
     malformed_frames: u64,
@@ -52,8 +56,10 @@ enum ControlEvent {
     FilterRequested(String),
     /// A request of another version.
     OtherVersion(u8),
-    /// The subscriber is gone, or a message that it may want was not published.
-    Ended,
+    /// The subscriber is gone.
+    Departed,
+    /// A message that the subscriber may want was not published.
+    Lapsed,
 }
 
 impl<C: Transport> Matching<C> {
@@ -75,6 +81,7 @@ impl<C: Transport> Matching<C> {
             control,
             filters,
             control_events: VecDeque::new(),
+            departed_marks: Vec::new(),
             until_poll: 0,
             malformed_frames: 0,
             malformed_messages: 0,
@@ -158,10 +165,13 @@ impl<C: Transport> Matching<C> {
     pub(crate) fn reserve(
         &mut self,
         len: usize,
-        claim: impl FnOnce(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+        mut claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
+        }
+        if !self.departed_marks.is_empty() {
+            self.withdraw_departed(&mut claim)?;
         }
         let filters = self.filters.len();
         let frame = ContentFrame::message_len(filters, len);
@@ -200,14 +210,33 @@ impl<C: Transport> Matching<C> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
+        if !self.departed_marks.is_empty() {
+            self.withdraw_departed(|session, len| session.try_claim(len).map(Claim::abort))?;
+        }
         if self.filters.len() == 0 {
             self.settle();
             return Ok(());
         }
         let each = FRAME_OVERHEAD + ContentFrame::message_len(self.filters.len(), 0);
-        let claimed = self.session.try_claim(frames * each + bytes).map(Claim::abort);
+        let claimed = self.try_claim_together(frames * each + bytes);
         self.is_refused = claimed.is_err();
         claimed
+    }
+
+    /// Checks that there is room for `bytes` at once, which may be more than the longest message.
+    fn try_claim_together(&mut self, mut bytes: usize) -> Result<(), ClaimError> {
+        let longest = self.session.longest_message();
+        if bytes <= longest {
+            return self.session.try_claim(bytes).map(Claim::abort);
+        }
+        // Dropped: only the room counts.
+        let mut batch = self.session.batch();
+        while bytes > 0 {
+            let part = bytes.min(longest);
+            batch.try_add(TopicId::FIRST, part)?;
+            bytes -= part;
+        }
+        Ok(())
     }
 
     /// The frame of the message `number`, if `body` matches any filter.
@@ -252,7 +281,7 @@ impl<C: Transport> Matching<C> {
     #[cold]
     fn end_filters(&mut self, count: u64) {
         self.unpublished += count;
-        let ended = self.filters.subscribers().map(|session| (session, ControlEvent::Ended));
+        let ended = self.filters.subscribers().map(|session| (session, ControlEvent::Lapsed));
         self.control_events.extend(ended);
     }
 
@@ -313,7 +342,7 @@ impl<C: Transport> Matching<C> {
                 }
             }
             Event::Left(stream, _) => {
-                control_events.push_back((stream.session, ControlEvent::Ended))
+                control_events.push_back((stream.session, ControlEvent::Departed))
             }
             // Subscribers repeat lost requests until they are answered.
             _ => {}
@@ -322,10 +351,19 @@ impl<C: Transport> Matching<C> {
 
     /// Handles a control event. Returns false if there is no room for the answer.
     fn handle(&mut self, session: SessionId, event: &ControlEvent) -> bool {
+        if matches!(event, ControlEvent::Departed) {
+            self.departed_marks.extend(self.filters.sole_mark(session));
+            self.filters.release(session);
+            return true;
+        }
+        // First: a new filter may get the mark of a departed subscriber.
+        if self.withdraw_departed(|_, _| Ok(())).is_err() {
+            return false;
+        }
         let text = match event {
             ControlEvent::FilterRequested(text) => text,
             ControlEvent::OtherVersion(version) => return self.refuse_version(session, *version),
-            ControlEvent::Ended => return self.withdraw(session),
+            ControlEvent::Departed | ControlEvent::Lapsed => return self.withdraw(session),
         };
         let next = self.next_number;
         let in_force = |mark| ContentFrame::InForce { mark, session: session.0, next };
@@ -370,6 +408,30 @@ impl<C: Transport> Matching<C> {
         }
         self.filters.release(session);
         true
+    }
+
+    /// Withdraws the marks of departed subscribers: one of them may still read, and have lost only
+    /// the way of its requests. Has `claim` find room for each frame.
+    #[cold]
+    fn withdraw_departed(
+        &mut self,
+        mut claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+    ) -> Result<(), ClaimError> {
+        while let Some(mark) = self.departed_marks.last() {
+            let frame = ContentFrame::Withdrawn { mark: *mark };
+            self.reserved = 0;
+            if let Err(refused @ ClaimError::BackPressured(_)) =
+                claim(&mut self.session, frame.len())
+            {
+                self.is_refused = true;
+                return Err(refused);
+            }
+            if !self.send(&frame) {
+                return Err(ClaimError::BackPressured(BackPressureReason::WindowFull));
+            }
+            self.departed_marks.pop();
+        }
+        Ok(())
     }
 
     /// Sends a frame. Returns false if there is no room now; errors that retrying cannot mend drop

@@ -105,7 +105,7 @@ impl<C: Transport> Publisher<C> {
         &mut self,
         topic: TopicId,
         len: usize,
-        claim: impl FnOnce(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+        claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
         if topic != TopicId::FIRST {
             return Ok(());
