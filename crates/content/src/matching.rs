@@ -5,7 +5,8 @@ use crate::filters::Filters;
 use crate::settings::ContentSettings;
 use crate::topics::{content_topic, control_topic};
 use lanecast_transport::{
-    BackPressureReason, Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId, Transport,
+    BackPressureReason, Batch, Claim, ClaimError, Event, Publish, SessionId, Subscribe, TopicId,
+    Transport,
 };
 use lanecast_wire::content::{CONTENT_VERSION, ContentFrame, ContentFrameError};
 use std::collections::VecDeque;
