@@ -16,6 +16,7 @@ mod window;
 use crate::Nanos;
 use crate::event::SourceEvent;
 use crate::outlet::SourceOutlet;
+use core::cmp::Reverse;
 use known_store::KnownStore;
 use lanecast_wire::store::{
     Ballot, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreFrame, StoreState,
@@ -359,7 +360,8 @@ impl Source {
             let state = store.as_member(self.membership.members())?;
             (state.promised == ballot).then_some((index, state))
         });
-        let Some((donor, state)) = promised.max_by_key(|(_, state)| (state.log, state.next)) else {
+        let longest = |(_, it): &(usize, &StoreState)| (it.log, it.next, Reverse(it.first));
+        let Some((donor, state)) = promised.max_by_key(longest) else {
             return;
         };
         let (log, start) = (state.log, state.next);
@@ -469,10 +471,12 @@ impl Source {
         self.stores[store].silence.on_request(now);
     }
 
-    /// A store other than `store` that has the log in front of the run; `store` itself if it does.
+    /// A store other than `store` that has the log in front of the run, with the oldest messages;
+    /// `store` itself if it does.
     fn donor(&self, store: usize, run: &Beginning) -> Option<&str> {
         let begun = self.begun(run.ballot).filter(|(index, _)| *index != store);
-        let latest = begun.max_by_key(|(_, it)| it.heard).map(|(_, it)| it);
+        let first = |it: &KnownStore| it.state.as_ref().map_or(u64::MAX, |state| state.first);
+        let latest = begun.max_by_key(|(_, it)| (Reverse(first(it)), it.heard)).map(|(_, it)| it);
         latest.or_else(|| self.stores.get(run.donor)).map(|it| it.name.as_str())
     }
 
@@ -502,11 +506,14 @@ impl Source {
         }
         let until = self.window.first();
         if from < until {
-            let others = self.stores.iter().enumerate().filter(|(index, it)| {
-                let has_them = |state: &StoreState| state.next >= until;
-                *index != store && it.has_begun(ballot) && it.state.as_ref().is_some_and(has_them)
+            let others = self.stores.iter().enumerate().filter_map(|(index, it)| {
+                let state = it.state.as_ref().filter(|state| state.next >= until)?;
+                let is_other = index != store && it.has_begun(ballot);
+                // Behind those that retention has given up, the store would begin anew.
+                let has_all = state.first <= from && !it.is_lost;
+                is_other.then_some((has_all, it.heard, it))
             });
-            if let Some((_, donor)) = others.max_by_key(|(_, it)| it.heard) {
+            if let Some((.., donor)) = others.max_by_key(|&(has_all, heard, _)| (has_all, heard)) {
                 out.request(store, &StoreFrame::Elsewhere { ballot, until, donor: &donor.name });
             }
             return;

@@ -11,6 +11,7 @@ mod receivers;
 mod replay_error;
 mod settings;
 mod stream;
+mod stream_summary;
 mod unconsumed_room;
 
 use crate::Nanos;
@@ -27,7 +28,7 @@ pub use replay_error::ReplayError;
 pub use settings::{StoreSettings, UnconsumedBounds};
 use std::collections::{BTreeMap, BTreeSet};
 use stream::Stream;
-pub use stream::StreamSummary;
+pub use stream_summary::StreamSummary;
 use unconsumed_room::UnconsumedRoom;
 
 /// A store: keeps the messages of many streams.
@@ -333,7 +334,12 @@ impl Store {
                 let is_awaited = |copying: &&mut Copying| {
                     copying.logs.contains(of) && copying.next == *from && *from <= *first
                 };
-                if let Some(copying) = stream.copying.as_mut().filter(is_awaited) {
+                // One that would end what receivers need counts as none: another store may have
+                // the messages between.
+                let may_copy = stream.may_copy_from(*first);
+                if let Some(copying) = stream.copying.as_mut().filter(is_awaited)
+                    && may_copy
+                {
                     copying.on_answer(*first, *next, *records);
                     stream.take_copies(*first, *records, log)?;
                 }

@@ -4,6 +4,7 @@ use super::copying::{Copying, NewRun};
 use super::durable::DurableTrail;
 use super::receivers::Receivers;
 use super::replay_error::ReplayError;
+use super::stream_summary::StreamSummary;
 use super::unconsumed_room::UnconsumedRoom;
 use crate::Nanos;
 use crate::early::EarlyMessages;
@@ -61,38 +62,6 @@ pub(super) struct Stream {
     /// During the replay of the log, from a truncation to the next run: sequence after the copies,
     /// which are no part of the log until the run begins.
     pub(super) copied: Option<u64>,
-}
-
-/// A stream as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamSummary<'a> {
-    /// The stream's number at this store.
-    pub number: u32,
-    /// The topic.
-    pub topic: &'a str,
-    /// The publisher's stable id.
-    pub source: u64,
-    /// The run whose log this is.
-    pub run: Ballot,
-    /// The last run that was accepted.
-    pub promised: Ballot,
-    /// The publisher has told that its run is registered.
-    pub is_live: bool,
-    /// The stores that hold the stream.
-    pub members: &'a Members,
-    /// Sequence of the oldest message.
-    pub first: u64,
-    /// Sequence after the last message that is on disk.
-    pub next: u64,
-    /// Sequence of the first message that a registered receiver has not consumed, of those that
-    /// hold a receiver-paced publisher back; `next` if there is none.
-    pub consumed: u64,
-    /// The same of all registered receivers that have not expired.
-    pub consumed_by_all: u64,
-    /// Messages are being copied from another store.
-    pub is_copying: bool,
-    /// Registered receivers hold the publisher back: what they have not consumed is kept.
-    pub is_receiver_paced: bool,
 }
 
 impl Stream {
@@ -297,6 +266,17 @@ impl Stream {
         self.append_early(log)?;
         self.resends += usize::from(self.next > before);
         Ok(self.resends == RESENDS_MAX)
+    }
+
+    /// Whether copies from `first` on may be taken. They come behind a gap if the donor has given
+    /// up those before; the log goes on there without what it has in front. Of a receiver-paced
+    /// stream that waits for the receivers: the donor may not know them.
+    pub(super) fn may_copy_from(&self, first: u64) -> bool {
+        let Some(copying) = &self.copying else { return false };
+        let run = copying.run.as_ref();
+        let is_receiver_paced = run.map_or(self.is_receiver_paced, |run| run.is_receiver_paced);
+        let reported = self.receivers.reported(&self.runs, self.next);
+        first <= copying.next || !is_receiver_paced || reported.max(self.first) >= self.next
     }
 
     /// Appends copies of the messages from `first` on.

@@ -2,6 +2,7 @@
 //! stores end and come back between any two of them.
 
 use crate::parts::{MemoryLog, TOPIC};
+use core::ops::Range;
 use lanecast_persistence::{
     GroupRule, Source, SourceEvent, SourceOutlet, SourceSettings, Store, StoreGroups, StoreLog,
     StoreOutlet, StoreSettings,
@@ -128,6 +129,19 @@ impl Cluster {
     /// The same, without a word to the publisher: its connection stands.
     pub(crate) fn freeze(&mut self, name: &str) {
         self.host(name).store = None;
+    }
+
+    /// Retention of a store gives up the messages before `first`.
+    pub(crate) fn trim(&mut self, name: &str, first: u64) {
+        let Host { store: Some(store), log, .. } = self.host(name) else { return };
+        store.trim(TOPIC, SOURCE, first, log).expect("room");
+    }
+
+    /// Sequences of the messages that a store has.
+    pub(crate) fn messages(&mut self, name: &str) -> Range<u64> {
+        let store = self.host(name).store.as_ref().expect("it runs");
+        let mut streams = store.summaries().map(|it| it.first..it.next);
+        streams.next().expect("a stream")
     }
 
     /// A store comes back without its data.

@@ -1,12 +1,13 @@
 //! Messages that a store gets from others: from a store that answers late or not at all, and from a
 //! publisher that goes on behind the last sequence.
 
+use crate::cluster::Cluster;
 use crate::edges::{NOW, SESSION};
-use crate::parts::{MemoryLog, Outlet, TOPIC, store_at};
+use crate::parts::{MemoryLog, Outlet, TOPIC, report_of, store_at};
 use lanecast_persistence::{Store, StoreLog, StoreSettings};
 use lanecast_wire::store::{
-    Ballot, LogRecord, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreAddress, StoreFrame,
-    TimedRecords, TimedRecordsWriter,
+    Ballot, Consumption, LogRecord, Members, RecordsWriter, Run, STORE_NUMBER_MAX, StoreAddress,
+    StoreFrame, TimedRecords, TimedRecordsWriter,
 };
 
 const OLD: Ballot = Ballot { epoch: 3, session: 9 };
@@ -189,4 +190,138 @@ fn a_later_run_makes_the_copies_of_the_one_before_void() {
     assert_eq!(ticks_of_copying(&mut store, &mut log, &mut out), 0);
     let void = LogRecord::Truncated { stream: 0, next: 0 };
     assert_eq!(log.all().filter(|it| *it == void).count(), 2, "before the copies, and behind");
+}
+
+/// A store of three messages whose receiver has consumed one.
+struct Lagging {
+    store: Store,
+    log: MemoryLog,
+    out: Outlet,
+}
+
+impl Lagging {
+    fn new(is_by_receivers: bool) -> Self {
+        let (log, out) = (MemoryLog::default(), Outlet::default());
+        let mut lagging = Self { store: store_at(0), log, out };
+        let paced = LogRecord::Paced { stream: 0, is_by_receivers };
+        lagging.store.replay(&paced).expect("it follows");
+        lagging.hear(&StoreFrame::Query { ballot: OLD, next: 0 });
+        let mut writer = RecordsWriter::default();
+        (0..3).for_each(|_| writer.add(b"body"));
+        let records = writer.records();
+        lagging.hear(&StoreFrame::Resend { ballot: OLD, first: 0, records });
+        lagging.report(1);
+        lagging
+    }
+
+    fn hear(&mut self, frame: &StoreFrame<'_>) {
+        self.store.on_frame(ADDRESS, frame, NOW, &mut self.log, &mut self.out);
+        self.store.on_persisted(&self.log, &mut self.out);
+    }
+
+    fn report(&mut self, next: u64) {
+        let run = Run { ballot: OLD, start: 0 };
+        self.hear(&report_of(1, Consumption { run, next }));
+    }
+
+    /// The publisher names a store that answers with messages 8 and 9; returns the first sequence
+    /// and the next one.
+    fn copy(&mut self) -> (u64, u64) {
+        self.hear(&StoreFrame::Elsewhere { ballot: OLD, until: 10, donor: "b" });
+        let mut writer = TimedRecordsWriter::default();
+        (0..2).for_each(|_| writer.add(1, b"body"));
+        let records = writer.records();
+        self.hear(&StoreFrame::Fetched { log: OLD, from: 3, first: 8, next: 10, records });
+        let mut streams = self.store.summaries().map(|it| (it.first, it.next));
+        streams.next().expect("a stream")
+    }
+}
+
+/// A donor that joined later does not know the receivers of the time before.
+#[test]
+fn copies_behind_a_gap_end_nothing_that_a_pacing_receiver_needs() {
+    let mut lagging = Lagging::new(true);
+    assert_eq!(lagging.copy(), (0, 3));
+    assert_eq!(lagging.out.to_peers, 1, "it asks again in its time");
+    let Lagging { store, log, out } = &mut lagging;
+    let ticks = ticks_of_copying(store, log, out);
+    assert!((2..10).contains(&ticks), "the donor is given up as one that is silent: {ticks}");
+    lagging.report(2);
+    assert_eq!(lagging.copy(), (0, 3));
+    // The receiver has what there is here: the log goes on.
+    lagging.report(3);
+    assert_eq!(lagging.copy(), (8, 10));
+    let restored = lagging.log.all().last();
+    assert!(matches!(restored, Some(LogRecord::Copied { sequence: 9, .. })), "{restored:?}");
+}
+
+#[test]
+fn copies_behind_a_gap_do_not_wait_for_receivers_that_hold_nothing_back() {
+    assert_eq!(Lagging::new(false).copy(), (8, 10), "paced by its source");
+    let mut lagging = Lagging::new(true);
+    lagging.hear(&StoreFrame::Detach { receiver: 1 });
+    assert_eq!(lagging.copy(), (8, 10), "deregistered");
+}
+
+/// A run that begins waits in the same way, until the receiver has what there is in front of it.
+#[test]
+fn a_take_over_behind_a_gap_ends_nothing_that_a_pacing_receiver_needs() {
+    let mut lagging = Lagging::new(true);
+    lagging.hear(&StoreFrame::Open { ballot: NEW });
+    let begin = |lagging: &mut Lagging| {
+        let (members, start) = (Members::without_groups(1, vec![("a".to_owned(), 5)]), 10);
+        let runs = vec![Run { ballot: OLD, start: 0 }, Run { ballot: NEW, start }];
+        let (ballot, number, donor, is_receiver_paced) = (NEW, 0, "b", true);
+        let log = OLD;
+        let frame = StoreFrame::Begin {
+            ballot,
+            log,
+            start,
+            number,
+            is_receiver_paced,
+            donor,
+            members,
+            runs,
+        };
+        lagging.hear(&frame);
+        let mut writer = TimedRecordsWriter::default();
+        (0..2).for_each(|_| writer.add(1, b"body"));
+        let records = writer.records();
+        lagging.hear(&StoreFrame::Fetched { log: OLD, from: 3, first: 8, next: 10, records });
+        let mut streams = lagging.store.summaries().map(|it| (it.run, it.first, it.next));
+        streams.next().expect("a stream")
+    };
+    assert_eq!(begin(&mut lagging), (OLD, 0, 3));
+    lagging.report(3);
+    assert_eq!(begin(&mut lagging), (NEW, 8, 10));
+}
+
+/// The publisher knows where the messages of each store begin.
+#[test]
+fn a_publisher_names_a_store_that_has_all_that_is_missed() {
+    let names = ["a", "b", "c"];
+    for trimmed in ["a", "b"] {
+        let mut cluster = Cluster::new(&names);
+        cluster.publish(&names);
+        cluster.run(10);
+        cluster.send(3, &[]);
+        cluster.run(3);
+        cluster.stop("c");
+        cluster.send(5, &[]);
+        cluster.run(3);
+        cluster.trim(trimmed, 8);
+        cluster.run(3);
+        cluster.start("c");
+        cluster.run(30);
+        assert_eq!(cluster.messages("c"), 0..8, "{trimmed} has none");
+        // The same before a run begins.
+        cluster.stop("c");
+        cluster.send(5, &[]);
+        cluster.run(3);
+        cluster.trim(trimmed, 13);
+        cluster.start("c");
+        cluster.publish(&names);
+        cluster.run(30);
+        assert_eq!(cluster.messages("c"), 0..13, "{trimmed} has none");
+    }
 }
