@@ -154,13 +154,17 @@ fn a_publisher_of_three_stores_that_crashes_at_any_moment_of_a_message() {
 }
 
 /// A store of three loses its data, and the publisher crashes, each at any moment of a message: the
-/// next publisher goes on behind what was stable, whichever stores answer it first. A store that
-/// lost its data never outvotes those that kept theirs.
+/// next publisher goes on behind what was stable, whichever stores answer it first. The first five
+/// million states for each store: the scopes are larger, and are not explored to their ends.
 #[test]
 #[ignore = "takes minutes: make test-long"]
-fn a_wiped_store_of_three_never_outvotes_the_others() {
-    let one = StoreScope { messages: 1, ticks: 1, states: 100_000_000, ..QUIET };
-    explores_any_store(StoreScope { wipes: 1, publisher_crashes: 1, ..one });
+fn millions_of_orders_in_which_a_store_of_three_is_wiped_and_its_publisher_crashes() {
+    let one = StoreScope { messages: 1, ticks: 1, states: 5_000_000, ..QUIET };
+    for store in 0..one.stores {
+        let failing = Some(store);
+        let explored = explores(StoreScope { failing, wipes: 1, publisher_crashes: 1, ..one });
+        assert_eq!(explored.drained, explored.ends);
+    }
 }
 
 /// 33 million states.
