@@ -100,7 +100,7 @@ fn memory_for_frames_needs_a_right_or_a_limit() -> Result<()> {
             Err(Errno::PERM) => println!("SKIPPED: a limit of locked memory beyond {before:?}"),
             Err(error) => return Err(error.into()),
         }
-        setrlimit(Resource::Memlock, before.clone())?;
+        setrlimit(Resource::Memlock, before)?;
         Ok(())
     })?
 }

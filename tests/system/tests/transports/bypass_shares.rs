@@ -168,7 +168,7 @@ fn sockets_that_cannot_be_opened_leave_nothing_behind() -> Result<()> {
         let device = device(host, XdpOptions::default())?;
         let before = rings()?;
         let limit = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), ..limit.clone() })?;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), ..limit })?;
         let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
         // One for the socket of the system, and one for the first queue: none is left for the
         // second.
