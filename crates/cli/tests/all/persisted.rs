@@ -219,13 +219,7 @@ fn a_killed_subscriber_goes_on_where_it_had_come_to() {
     let mut publisher = topic.receiver_paced(1_000).publisher().unwrap();
     // The stream is new to the topic, so it begins with its first message.
     send(&mut publisher, 300, false);
-    wait_for("the store knows that the subscriber has consumed them", || {
-        publisher.poll(|_| {});
-        let look: Value = serde_json::from_str(&stage.run("store ls a --json").good()).unwrap();
-        let receivers = &look["streams"][0]["receivers"];
-        let has_come = receivers[0]["position"] == 300 && receivers[0]["lag"] == 0;
-        (receivers[0]["receiver"] == 7 && has_come).then_some(())
-    });
+    until_consumed(&stage, &mut publisher);
     first.signal("KILL");
     drop(first);
     send(&mut publisher, 200, false);
@@ -245,6 +239,17 @@ fn a_killed_subscriber_goes_on_where_it_had_come_to() {
     assert!(line["recovered"].as_u64().is_some_and(|it| (200..=300).contains(&it)), "{line}");
 }
 
+/// Waits until store a knows that subscriber 7 has consumed the first 300 messages.
+fn until_consumed(stage: &Stage, publisher: &mut PersistentPublisher) {
+    wait_for("the store knows that the subscriber has consumed them", || {
+        publisher.poll(|_| {});
+        let look: Value = serde_json::from_str(&stage.run("store ls a --json").good()).unwrap();
+        let receivers = &look["streams"][0]["receivers"];
+        let has_come = receivers[0]["position"] == 300 && receivers[0]["lag"] == 0;
+        (receivers[0]["receiver"] == 7 && has_come).then_some(())
+    });
+}
+
 /// The store gives up what the subscriber has not consumed while that is away.
 #[test]
 fn a_subscriber_that_has_lost_messages_ends_with_status_3() {
@@ -258,6 +263,7 @@ fn a_subscriber_that_has_lost_messages_ends_with_status_3() {
     let context = context.unwrap().build().unwrap();
     let mut publisher = context.topic("trades").persistent(6).stores(["a"]).publisher().unwrap();
     send(&mut publisher, 300, true);
+    until_consumed(&stage, &mut publisher);
     first.signal("KILL");
     drop(first);
     let mut is_given_up = false;
