@@ -93,11 +93,11 @@ impl Deref for Stage {
 }
 
 macro_rules! suites {
-    ($($name:ident: $kind:ident $wait:ident $threading:ident
+    ($tests:ident, $($name:ident: $kind:ident $wait:ident $threading:ident
         from $first:expr, fec $fec:expr;)*) => {
         $(mod $name {
             use super::*;
-            lanecast_conformance::conformance_tests!(
+            lanecast_conformance::$tests!(
                 Stage::new(
                     TransportKind::$kind,
                     WaitStrategy::$wait,
@@ -110,7 +110,7 @@ macro_rules! suites {
     };
 }
 
-suites! {
+suites! { conformance_tests,
     rm: Rm SpinPark Caller from 0, fec None;
     ru: Ru SpinPark Caller from 0, fec None;
     tcp: Tcp SpinPark Caller from 0, fec None;
@@ -123,6 +123,18 @@ suites! {
     // Sequences run through 2^64, and through 2^32; blocks of datagrams have parity.
     rm_wrap: Rm SpinPark Caller from u64::MAX - 20, fec Some((4, 1));
     ru_wrap_of_halves: Ru SpinPark Caller from u32::MAX as u64 - 20, fec Some((2, 1));
+}
+
+// Each transport waits in every way.
+suites! { waiting_tests,
+    rm_spins: Rm BusySpin Caller from 0, fec None;
+    ru_spins: Ru BusySpin Caller from 0, fec None;
+    tcp_spins: Tcp BusySpin Caller from 0, fec None;
+    rm_yields: Rm SpinYield Caller from 0, fec None;
+    ru_yields: Ru SpinYield Caller from 0, fec None;
+    tcp_yields: Tcp SpinYield Caller from 0, fec None;
+    rm_parked: Rm Park Caller from 0, fec None;
+    tcp_parked: Tcp Park Caller from 0, fec None;
 }
 
 mod rm_sealed {
