@@ -129,6 +129,15 @@ impl Record {
         bytes.collect()
     }
 
+    /// The messages of one topic.
+    pub(crate) fn of_topic(&self, wanted: &str) -> Vec<&[u8]> {
+        let bytes = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Message { topic, bytes, .. } if topic == wanted => Some(bytes.as_slice()),
+            _ => None,
+        });
+        bytes.collect()
+    }
+
     /// The streams that joined.
     pub fn joined(&self) -> Vec<&Stream> {
         let streams = self.entries.iter().filter_map(|entry| match entry {

@@ -97,7 +97,10 @@ impl Context {
         self.subscriber_to(&[topic])
     }
 
-    /// A subscriber to several topics, which it receives in one order for each publisher.
+    /// A subscriber to several topics.
+    ///
+    /// Shared memory and tcp keep the order of one publisher's messages across its topics. Over rm
+    /// and ru each topic has its order: a missing datagram delays only the topics that it has.
     ///
     /// # Errors
     /// See [`Error`].
@@ -197,6 +200,10 @@ impl Transport for Context {
 
     fn name(&self) -> &'static str {
         self.config.transports.name()
+    }
+
+    fn keeps_order_across_topics(&self) -> bool {
+        self.transports.keeps_order_across_topics()
     }
 
     fn publisher(&self, topic: &str) -> Result<Publisher, Error> {

@@ -136,6 +136,16 @@ impl Transport for ExactTopics {
         self.name
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        match &self.open {
+            Open::Shm(domain) => domain.keeps_order_across_topics(),
+            Open::Net(network) => network.keeps_order_across_topics(),
+            Open::Both(domain, network) => {
+                domain.keeps_order_across_topics() && network.keeps_order_across_topics()
+            }
+        }
+    }
+
     fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
         Ok(match &self.open {
             Open::Shm(domain) => domain.publisher(topic)?.into(),

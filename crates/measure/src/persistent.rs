@@ -72,6 +72,11 @@ impl<C: Transport + Clone + Send + 'static> Transport for StoreBacked<C> {
         self.carrier.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        // A store sends what a receiver lacks topic by topic.
+        false
+    }
+
     fn publisher(&self, topic: &str) -> Result<Self::Publisher, StoreBackedError> {
         StoreBackedPublisher::open(self.carrier.clone(), topic, Arc::clone(&self.shared))
     }

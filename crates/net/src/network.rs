@@ -347,6 +347,11 @@ impl Transport for NetTransport {
         self.kind.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        // A repair of a datagram delays only the topics that it has.
+        self.kind == TransportKind::Tcp
+    }
+
     fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
         self.publisher_of(SessionId(random()?), topic)
     }

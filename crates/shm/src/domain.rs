@@ -65,6 +65,10 @@ impl Transport for Domain {
         }
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        true
+    }
+
     fn publisher(&self, topic: &str) -> Result<Publisher, OpenError> {
         Publisher::open(&self.state, topic)
     }

@@ -8,7 +8,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// A publisher: one session, one or several topics, messages in one order.
+/// A publisher: one session, one or several topics.
+///
+/// Each topic's messages arrive in order. Those of several topics arrive in one order where
+/// [`Transport::keeps_order_across_topics`](crate::Transport::keeps_order_across_topics) says so;
+/// elsewhere a missing message delays only its own topic.
 ///
 /// Claims borrow the publisher, so that it writes one message at a time; to publish from
 /// several threads, wrap it in [`Shared`](crate::Shared).

@@ -82,6 +82,11 @@ pub trait Transport {
     /// The name on the command line: `shm`, `tcp`, ...
     fn name(&self) -> &'static str;
 
+    /// Whether a subscriber gets the messages of one publisher in one order across its topics.
+    /// False if only each topic has its order, because a message that is missing delays only those
+    /// of its own topic.
+    fn keeps_order_across_topics(&self) -> bool;
+
     /// A publisher of `topic`.
     ///
     /// # Errors

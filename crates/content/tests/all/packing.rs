@@ -106,6 +106,10 @@ impl Transport for Noting {
         self.domain.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        self.domain.keeps_order_across_topics()
+    }
+
     fn publisher(&self, topic: &str) -> Result<NotingPublisher, OpenError> {
         let publisher = self.domain.publisher(topic)?;
         Ok(NotingPublisher { publisher, calls: Arc::clone(&self.calls) })

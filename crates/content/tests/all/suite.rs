@@ -79,6 +79,10 @@ impl Transport for Suite {
         self.stage.publishers.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        self.stage.publishers.keeps_order_across_topics()
+    }
+
     fn publisher(&self, topic: &str) -> Result<SuitePublisher, Error> {
         let publisher = self.stage.publishers.topic(topic).filterable().publisher()?;
         Ok(SuitePublisher { publisher, new: self.new.clone() })

@@ -75,6 +75,10 @@ impl Transport for Stage {
         self.publishers.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        self.publishers.keeps_order_across_topics()
+    }
+
     fn publisher(&self, topic: &str) -> Result<Publisher, Error> {
         self.publishers.publisher(topic)
     }

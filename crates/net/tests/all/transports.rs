@@ -46,6 +46,12 @@ impl Stage {
         Self::open(kind, settings, (None, None))
     }
 
+    /// The same, whose subscribers lose one datagram in thirty.
+    fn lossy(kind: TransportKind) -> Self {
+        let settings = NetSettings { artificial_loss: 33, ..NetSettings::default() };
+        Self::open(kind, settings, (None, None))
+    }
+
     /// The same with sealed datagrams.
     fn sealed(kind: TransportKind, threading: ThreadingMode) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -135,6 +141,16 @@ suites! { waiting_tests,
     tcp_yields: Tcp SpinYield Caller from 0, fec None;
     rm_parked: Rm Park Caller from 0, fec None;
     tcp_parked: Tcp Park Caller from 0, fec None;
+}
+
+mod rm_lossy {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::lossy(TransportKind::Rm));
+}
+
+mod ru_lossy {
+    use super::*;
+    lanecast_conformance::conformance_tests!(Stage::lossy(TransportKind::Ru));
 }
 
 mod rm_sealed {

@@ -31,6 +31,10 @@ impl<C: Transport> Transport for EndpointPair<C> {
         self.sending.name()
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        self.sending.keeps_order_across_topics()
+    }
+
     fn publisher(&self, topic: &str) -> Result<C::Publisher, C::Error> {
         self.sending.publisher(topic)
     }

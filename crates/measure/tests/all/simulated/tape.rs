@@ -109,6 +109,10 @@ impl Transport for Tape {
         "tape"
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        true
+    }
+
     fn publisher(&self, _topic: &str) -> Result<Recording, Infallible> {
         Ok(Recording(self.clone()))
     }

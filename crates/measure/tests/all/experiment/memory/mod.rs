@@ -133,6 +133,10 @@ impl Transport for Memory {
         "memory"
     }
 
+    fn keeps_order_across_topics(&self) -> bool {
+        true
+    }
+
     fn publisher(&self, topic: &str) -> Result<MemoryPublisher, Infallible> {
         let mut state = self.hub.lock();
         state.sessions += 1;
