@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(20);
 
 fn is_readable(descriptor: BorrowedFd<'_>, limit: Duration) -> bool {
-    // An interrupted sleep ends early: only time proves the descriptor unreadable.
+    // Only time proves the descriptor unreadable: an interrupted sleep ends early, and a datagram
+    // without an event makes it readable until the conductor has read it.
     let start = Instant::now();
     loop {
         let left = limit.saturating_sub(start.elapsed());
-        if wait_readable([descriptor], Some(left)) == [true] || left.is_zero() {
-            return wait_readable([descriptor], Some(Duration::ZERO)) == [true];
+        let _ = wait_readable([descriptor], Some(left));
+        let is_readable = wait_readable([descriptor], Some(Duration::ZERO)) == [true];
+        if is_readable || left.is_zero() {
+            return is_readable;
         }
     }
 }
