@@ -16,7 +16,7 @@ use surgery::Mutation;
 
 /// The sources whose orderings are weakened, and the models that must notice; the first that fits
 /// counts.
-const MODELS: [(&str, &str); 8] = [
+const MODELS: [(&str, &str); 9] = [
     ("crates/base/src/", "-p lanecast-ring --lib rings::loom::sleeping"),
     ("crates/os/src/biased", "-p lanecast-os --lib biased::loom"),
     ("crates/ring/src/bytes/", "-p lanecast-ring --lib bytes::loom"),
@@ -25,6 +25,7 @@ const MODELS: [(&str, &str); 8] = [
     ("crates/ring/src/signal/", "-p lanecast-ring --lib signal::loom"),
     ("crates/ring/src/", "-p lanecast-ring --lib rings::loom"),
     ("crates/shm/src/", "-p lanecast-shm --lib loom"),
+    ("crates/transport/src/topic_selection", "-p lanecast-shm --lib loom::room"),
 ];
 
 /// Pairs that are left alone, and why.

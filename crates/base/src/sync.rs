@@ -18,9 +18,9 @@ pub use loom::sync::atomic::{
 };
 
 #[cfg(loom)]
-pub use loom::sync::Arc;
+pub use loom::sync::{Arc, Mutex, MutexGuard};
 #[cfg(not(loom))]
-pub use std::sync::Arc;
+pub use std::sync::{Arc, Mutex, MutexGuard};
 
 #[cfg(not(loom))]
 mod cell {

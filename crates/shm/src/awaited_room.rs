@@ -27,7 +27,8 @@ impl AwaitedRoom {
         room
     }
 
-    /// Notes that topics wait for room; called by the subscriber, which looks before it sleeps.
+    /// Notes that topics wait for room; called by the subscriber, which
+    /// [looks](Self::may_sleep) before it sleeps.
     pub(crate) fn request(&self) {
         self.is_awaited.store(true, Ordering::Relaxed);
         self.topics.fence_before_look();
@@ -50,6 +51,14 @@ impl AwaitedRoom {
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
         self.is_awaited() && self.topics.has_room()
+    }
+
+    /// Whether the subscriber may sleep on its signal, whose causes up to `seen_epoch` it has
+    /// handled. Room that was made and taken by others while it tried what waits, and then made
+    /// again, has not woken it: nothing was noted as waiting then.
+    #[inline]
+    pub(crate) fn may_sleep(&self, seen_epoch: u32) -> bool {
+        self.signal.epoch() == seen_epoch && !self.is_there()
     }
 
     /// Notes that nothing waits for room: what did is tried now.

@@ -8,6 +8,7 @@
 mod descriptor;
 mod held_run;
 mod memory;
+mod room;
 mod stop;
 
 use self::memory::{Bodies, Model};

@@ -7,12 +7,9 @@
 //! Shared by the clones of a segment. A publisher notifies on its own thread; subscribers register
 //! on theirs.
 
+use lanecast_base::sync::{Mutex, MutexGuard};
 use lanecast_os::event::ArmedEvent;
-#[cfg(loom)]
-use loom::sync::{Mutex, MutexGuard};
 use std::sync::{Arc, PoisonError};
-#[cfg(not(loom))]
-use std::sync::{Mutex, MutexGuard};
 
 /// The subscribers of a segment that have a descriptor and are in the publisher's process.
 #[derive(Debug, Default)]

@@ -131,9 +131,7 @@ impl Subscriber {
             // writers.
             let fence = || wakeup.note_coverage(barrier::heavy_fence());
             arm_subscriber(event, announce, fence, || {
-                let is_awaited = self.signal.epoch() != self.seen_epoch;
-                is_awaited
-                    || self.subscription.room().is_there()
+                !self.subscription.room().may_sleep(self.seen_epoch)
                     || self.images.iter().any(Image::has_news)
             });
         }
@@ -229,7 +227,7 @@ impl Subscriber {
     /// Sleeps until there is a message or another event, at most for `limit` and a tenth of a
     /// second.
     pub fn sleep(&self, limit: Duration) {
-        if self.signal.epoch() != self.seen_epoch {
+        if !self.subscription.room().may_sleep(self.seen_epoch) {
             return;
         }
         if let Some(event) = self.wakeup.as_ref().map(Wakeup::event) {

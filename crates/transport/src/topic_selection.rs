@@ -3,10 +3,10 @@
 //! Shared by the subscriber and the threads that find topics for it.
 
 use crate::topic_pattern::TopicPattern;
-use lanecast_base::sync::{AtomicUsize, Ordering, fence};
+use lanecast_base::sync::{AtomicUsize, Mutex, Ordering, fence};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 /// Topics that a subscriber wants: some by name, others by pattern. Clones share everything.
 ///

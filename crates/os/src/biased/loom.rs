@@ -4,6 +4,7 @@
 
 use super::*;
 use ::loom::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = ::loom::model::Builder::new();
@@ -59,6 +60,52 @@ fn a_patient_visitor_gets_in_and_so_does_the_owner() {
         *owner.lock() += 1;
         visits.join().unwrap();
         assert_eq!(*owner.lock(), 3);
+    });
+}
+
+/// The owner reads what it finds after it was outside, and a visitor adds meanwhile or later.
+#[test]
+fn an_owner_that_steps_out_never_meets_a_visitor() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let visits = thread::spawn(move || try_add(&visitor) + try_add(&visitor));
+        let mut inside = owner.lock();
+        *inside += 1;
+        inside.unlocked(|| ());
+        *inside += 1;
+        drop(inside);
+        let visited = visits.join().unwrap();
+        assert_eq!(*owner.lock(), 2 + visited);
+    });
+}
+
+/// The owner waits outside for what only a visitor does, as for room in a window.
+#[test]
+fn a_visitor_gets_in_while_the_owner_is_outside() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let mut inside = owner.lock();
+        *inside += 1;
+        let visits = thread::spawn(move || *visitor.try_lock_while(wait_for_ever).unwrap() += 1);
+        inside.unlocked(|| visits.join().unwrap());
+        assert_eq!(*inside, 2);
+    });
+}
+
+#[test]
+fn an_owner_that_panics_outside_is_inside_again() {
+    check(|| {
+        let (mut owner, visitor) = Biased::split(0);
+        let visits = thread::spawn(move || try_add(&visitor) + try_add(&visitor));
+        let mut inside = owner.lock();
+        *inside += 1;
+        // `resume_unwind` skips the panic hook and its backtrace.
+        let outside = AssertUnwindSafe(|| inside.unlocked(|| resume_unwind(Box::new(()))));
+        catch_unwind(outside).unwrap_err();
+        *inside += 1;
+        drop(inside);
+        let visited = visits.join().unwrap();
+        assert_eq!(*owner.lock(), 2 + visited);
     });
 }
 

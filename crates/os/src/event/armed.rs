@@ -9,15 +9,11 @@
 //! While the event is not armed, a notification costs a fence and a load, and no system call.
 
 use super::EventFd;
-use lanecast_base::sync::{AtomicBool, Ordering, fence};
-#[cfg(loom)]
-use loom::sync::{Mutex, MutexGuard};
+use lanecast_base::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence};
 use std::io;
 #[cfg(not(loom))]
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
-#[cfg(not(loom))]
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// An event that is signalled once for each time that its owner arms it.
