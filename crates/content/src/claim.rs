@@ -94,9 +94,10 @@ pub struct FilterableBatch<'a, C: Transport + 'static> {
     matching: &'a mut Matching<C>,
     /// Topic of the last message, whose bytes may still change: it is not evaluated yet.
     last: Option<TopicId>,
-    /// Bytes of the messages on the topic with filters, and their count.
+    /// Bytes of the messages on the topic with filters, their count, and the longest of them.
     bytes: usize,
     count: usize,
+    longest: usize,
     /// Frames of the matching messages, one after another, and their lengths.
     frames: Vec<u8>,
     lengths: Vec<usize>,
@@ -115,6 +116,7 @@ impl<'a, C: Transport + 'static> FilterableBatch<'a, C> {
             last: None,
             bytes: 0,
             count: 0,
+            longest: 0,
             frames: Vec::new(),
             lengths: Vec::new(),
             evaluated: 0,
@@ -134,12 +136,14 @@ impl<C: Transport + 'static> Batch for FilterableBatch<'_, C> {
     fn try_add(&mut self, topic: TopicId, len: usize) -> Result<&mut [u8], ClaimError> {
         self.evaluate_last();
         if topic == TopicId::FIRST {
-            self.matching.reserve_batch(self.count + 1, self.bytes + len, len)?;
+            let longest = self.longest.max(len);
+            self.matching.reserve_batch(self.count + 1, self.bytes + len, longest)?;
         }
         let room = self.all.try_add(topic, len)?;
         if topic == TopicId::FIRST {
             self.count += 1;
             self.bytes += len;
+            self.longest = self.longest.max(len);
         }
         self.last = Some(topic);
         Ok(room)

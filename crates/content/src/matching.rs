@@ -18,6 +18,8 @@ const CONTROL_POLL_LIMIT: usize = 64;
 const CONTROL_POLL_INTERVAL: u32 = 32;
 /// Longest reason of a refusal, in characters.
 const REASON_MAX: usize = 300;
+/// Most parts in which room for a batch is claimed, whose claim is repeated for each message.
+const PARTS_MAX: usize = 16;
 /// Room that a transport may take for one message beside its bytes.
 const FRAME_OVERHEAD: usize = 64;
 
@@ -28,9 +30,8 @@ pub(crate) struct Matching<C: Transport> {
     filters: Filters,
     /// Control events not yet handled.
     control_events: VecDeque<(SessionId, ControlEvent)>,
-    /// Marks of departed subscribers, to be withdrawn before the next message or answer: a frame
-    /// at once would be news after the last message that a departed subscriber has read, and
-    /// reports would no longer count that subscriber as complete.
+    /// Marks of departed subscribers, to be withdrawn before the next message or answer, when there
+    /// is room for the frame.
     departed_marks: Vec<u16>,
     /// Messages until the next poll of the control topic.
     until_poll: u32,
@@ -50,6 +51,8 @@ pub(crate) struct Matching<C: Transport> {
     is_refused: bool,
     found: Vec<u32>,
     marks: Vec<U16>,
+    /// Bytes of the last answer.
+    answer: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -93,6 +96,7 @@ impl<C: Transport> Matching<C> {
             is_refused: false,
             found: Vec::new(),
             marks: Vec::new(),
+            answer: Vec::new(),
         })
     }
 
@@ -200,8 +204,8 @@ impl<C: Transport> Matching<C> {
         }
     }
 
-    /// Checks that there is room for the frames of a batch, `bytes` of messages in all, with one
-    /// of `len` bytes as its last.
+    /// Checks that there is room for the `frames` frames of a batch, `bytes` of messages in all,
+    /// the longest of them of `len` bytes.
     pub(crate) fn reserve_batch(
         &mut self,
         frames: usize,
@@ -219,17 +223,17 @@ impl<C: Transport> Matching<C> {
             return Ok(());
         }
         let each = FRAME_OVERHEAD + ContentFrame::message_len(self.filters.len(), 0);
-        let claimed = self.try_claim_together(frames * each + bytes);
+        let claimed = self.try_claim_together(frames * each + bytes, each + len);
         self.is_refused = claimed.is_err();
         claimed
     }
 
-    /// Checks that there is room for `bytes` at once, which may be more than the longest message.
-    fn try_claim_together(&mut self, mut bytes: usize) -> Result<(), ClaimError> {
-        let longest = self.session.longest_message();
-        if bytes <= longest {
-            return self.session.try_claim(bytes).map(Claim::abort);
-        }
+    /// Checks that there is room at once for frames of up to `frame` bytes, `bytes` in all.
+    ///
+    /// Not for one message of that length: a transport that splits it needs more room for it than
+    /// for the frames.
+    fn try_claim_together(&mut self, mut bytes: usize, frame: usize) -> Result<(), ClaimError> {
+        let longest = frame.max(bytes.div_ceil(PARTS_MAX)).min(self.session.longest_message());
         // Dropped: only the room counts.
         let mut batch = self.session.batch();
         while bytes > 0 {
@@ -439,10 +443,11 @@ impl<C: Transport> Matching<C> {
     /// the frame.
     fn send(&mut self, frame: &ContentFrame<'_>) -> bool {
         self.reserved = 0;
-        match self.session.try_claim(frame.len()) {
-            Ok(mut claim) => {
-                frame.write(&mut claim);
-                claim.commit();
+        self.answer.resize(frame.len(), 0);
+        frame.write(&mut self.answer);
+        // Reports on what was read tell of messages, not of answers.
+        match self.session.try_send_uncounted(&self.answer) {
+            Ok(()) => {
                 self.is_refused = false;
                 true
             }

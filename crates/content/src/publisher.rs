@@ -161,6 +161,11 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         Ok(FilterableClaim::new(room, &mut self.matching, topic))
     }
 
+    /// Reaches subscribers without a filter only.
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.all.try_send_uncounted(bytes)
+    }
+
     fn batch(&mut self) -> FilterableBatch<'_, C> {
         self.matching.serve_sometimes();
         self.settle_all(TopicId::FIRST, 0);

@@ -83,6 +83,10 @@ impl Publish for Publisher {
         Ok(delegate_into!(&mut self.inner, Inner => AnyClaim, it => it.claim_on(topic, len)?))
     }
 
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        delegate!(&mut self.inner, Inner, it => it.try_send_uncounted(bytes))
+    }
+
     fn batch(&mut self) -> AnyBatch<'_> {
         delegate_into!(&mut self.inner, Inner => AnyBatch, it => it.batch())
     }

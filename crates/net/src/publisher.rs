@@ -148,6 +148,10 @@ impl Publish for Publisher {
         Ok(NetClaim::new(session, topic))
     }
 
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.owner.lock().try_send_uncounted(bytes)
+    }
+
     fn batch(&mut self) -> NetBatch<'_> {
         NetBatch::new(self.owner.lock())
     }

@@ -283,6 +283,19 @@ impl SendSession {
         count
     }
 
+    /// Publishes `bytes` on the first topic as a message that reports do not count, if there is
+    /// room.
+    pub(crate) fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        // Its datagrams have no other messages.
+        self.sender.flush();
+        self.stage(TopicId::FIRST, bytes.len())?;
+        self.sender.staged().copy_from_slice(bytes);
+        self.sender.publish_uncounted();
+        self.staged = 0;
+        self.flush();
+        Ok(())
+    }
+
     #[cold]
     #[inline(never)]
     fn send_batch(&mut self) {

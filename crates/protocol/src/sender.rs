@@ -33,6 +33,7 @@ mod session;
 mod status;
 mod subscribers;
 mod token_bucket;
+mod uncounted;
 mod window;
 
 pub use config::{Distribution, Pacing, SenderSettings};
@@ -170,6 +171,17 @@ impl Sender {
         if unsubscribed > 0 {
             self.session.counters.unsubscribed += unsubscribed as u64;
         }
+        messages
+    }
+
+    /// Publishes all staged messages, which reports of completion do not count, in datagrams of
+    /// their own; the caller has called [`flush`](Self::flush) before it staged them.
+    pub fn publish_uncounted(&mut self) -> usize {
+        debug_assert!(!self.session.packetizer.has_open(), "flushed");
+        let first = self.session.packetizer.visible();
+        let messages = self.publish();
+        self.flush();
+        self.session.uncounted.add(first, self.session.packetizer.visible(), messages as u64);
         messages
     }
 

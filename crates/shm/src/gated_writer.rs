@@ -299,10 +299,17 @@ impl GatedWriter {
     /// Whether every live subscriber has read everything; evicts dead ones.
     fn is_drained(&mut self) -> bool {
         let at = self.ring.at();
-        let behind: Vec<_> =
-            self.ring.gating_readers().filter(|&(_, _, cursor)| cursor != at).collect();
+        let uncounted = &self.roster.uncounted;
+        let is_behind = |&(_, _, cursor): &_| !uncounted.are_all(cursor, at);
+        let behind: Vec<_> = self.ring.gating_readers().filter(is_behind).collect();
         let living = behind.into_iter().filter(|&reader| self.evict_dead(reader)).count();
         living == 0
+    }
+
+    /// Leaves the frame that starts at `start`, the last one, out of reports.
+    pub(crate) fn note_uncounted(&mut self, start: Position) {
+        let window = self.ring.memory().window();
+        self.roster.uncounted.add(start, self.ring.at(), window);
     }
 
     /// Waits until every live subscriber has read everything, at most `timeout`.
@@ -316,15 +323,18 @@ impl GatedWriter {
         let at = self.ring.at();
         let memory = self.ring.memory();
         self.roster.update(memory);
-        let mut completion = self.roster.membership.completion(at.get());
+        let mut completion = self.roster.completion_of_departed(at);
+        let uncounted = &self.roster.uncounted;
         for (index, info) in self.roster.present() {
             // PAIRS(cursor): acquire here, release in `RingReader::release`. A reader that leaves
             // meanwhile stores its last cursor.
             let cursor = Position::new(memory.slot(index).cursor.load(Ordering::Acquire));
-            if cursor == at {
+            if uncounted.are_all(cursor, at) {
                 completion.add_complete(1);
             } else {
-                let (messages, bytes) = (self.ring.count_since(cursor), at.since(cursor));
+                let (frames, bytes) = (self.ring.count_since(cursor), at.since(cursor));
+                let messages =
+                    frames.map(|count| count.saturating_sub(uncounted.count(cursor, at)));
                 let reason = IncompleteReason::Behind { messages, bytes };
                 completion.add_incomplete(info.clone(), reason);
             }

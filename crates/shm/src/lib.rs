@@ -118,6 +118,7 @@ mod subscriber;
 mod subscription;
 #[cfg(not(loom))]
 mod telemetry;
+mod uncounted_frames;
 #[cfg(not(loom))]
 mod wake_pipe;
 mod wake_signal;

@@ -408,7 +408,7 @@ fn a_roster_knows_each_owner_once() {
         assert_eq!((events.len(), reasons.len()), (6, 3), "{events:?}");
         let died = reasons.iter().filter(|reason| **reason == DepartureReason::Died).count();
         assert_eq!(died, 1, "{events:?}");
-        let report = roster.membership.completion(writer.at().get());
+        let report = roster.completion_of_departed(writer.at());
         assert!(report.complete() >= 1, "the last one read everything: {report}");
     });
 }

@@ -148,6 +148,13 @@ impl Publish for Publisher {
         ShmClaim::wait_new(&mut self.writer, topic, len)
     }
 
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        let start = self.writer.ring().at();
+        self.try_send(bytes)?;
+        self.writer.note_uncounted(start);
+        Ok(())
+    }
+
     fn batch(&mut self) -> ShmBatch<'_> {
         ShmBatch::new(&mut self.writer)
     }

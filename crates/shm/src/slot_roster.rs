@@ -5,10 +5,11 @@
 
 use crate::memory::Memory;
 use crate::ring_writer::{Eviction, bits};
+use crate::uncounted_frames::UncountedFrames;
 use lanecast_base::Position;
 use lanecast_base::sync::Ordering;
 use lanecast_transport::{
-    Departure, DepartureReason, Membership, Progress, SubscriberId, SubscriberInfo,
+    Completion, Departure, DepartureReason, Membership, Progress, SubscriberId, SubscriberInfo,
 };
 use lanecast_wire::shm::{SUBSCRIBERS_MAX, Slot, lease_deaths, lease_owners};
 
@@ -22,11 +23,17 @@ pub(crate) struct SlotRoster {
     leases: [u64; SUBSCRIBERS_MAX as usize],
     /// Events pending, and departures for the completion report.
     pub(crate) membership: Membership,
+    /// Frames that the completion report does not count.
+    pub(crate) uncounted: UncountedFrames,
 }
 
 impl SlotRoster {
     pub(crate) fn new() -> Self {
-        Self { leases: [0; SUBSCRIBERS_MAX as usize], membership: Membership::default() }
+        Self {
+            leases: [0; SUBSCRIBERS_MAX as usize],
+            membership: Membership::default(),
+            uncounted: UncountedFrames::default(),
+        }
     }
 
     /// Reads the slots: notes the subscribers that joined and left since the last update.
@@ -59,10 +66,9 @@ impl SlotRoster {
             self.membership.join(info(index, owner, Some(slot)));
         }
         if lease.is_multiple_of(2) {
-            let progress = match slot.unread.load(Ordering::Relaxed) {
-                0 => Progress::ReadAllOf(slot.cursor.load(Ordering::Relaxed)),
-                _ => Progress::Behind,
-            };
+            let cursor = Position::new(slot.cursor.load(Ordering::Relaxed));
+            let end = cursor.plus(slot.unread.load(Ordering::Relaxed));
+            let progress = self.progress(cursor, end);
             let departure = Departure { reason: DepartureReason::Left, progress };
             self.membership.depart(subscriber_id(index, owner), departure);
         }
@@ -101,16 +107,26 @@ impl SlotRoster {
         why: Eviction,
     ) {
         self.update_slot(memory, index);
-        let has_read_all = cursor == at;
         let departure = Departure {
             reason: match why {
                 Eviction::Dead => DepartureReason::Died,
                 Eviction::Stalled => DepartureReason::Evicted,
                 Eviction::InvalidCursor => DepartureReason::Damaged,
             },
-            progress: if has_read_all { Progress::ReadAllOf(at.get()) } else { Progress::Behind },
+            progress: self.progress(cursor, at),
         };
         self.membership.depart(subscriber_id(index, lease_owners(lease)), departure);
+    }
+
+    /// Progress of a reader that departed at `cursor` when the writer was at `at`.
+    fn progress(&self, cursor: Position, at: Position) -> Progress {
+        let has_read_all = self.uncounted.are_all(cursor, at);
+        if has_read_all { Progress::ReadAllOf(cursor.get()) } else { Progress::Behind }
+    }
+
+    /// Report on the departed subscribers, for a writer that is at `at`.
+    pub(crate) fn completion_of_departed(&self, at: Position) -> Completion {
+        self.membership.completion(|read| self.uncounted.are_all(Position::new(read), at))
     }
 
     /// The present subscribers at the last update: slot, and who is in it.

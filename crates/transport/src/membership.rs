@@ -61,12 +61,12 @@ struct Departed {
 }
 
 impl Departed {
-    /// Why the subscriber has not read everything of a stream that ends at `end`.
-    fn incomplete_reason(&self, end: u64) -> Option<IncompleteReason> {
+    /// Why the subscriber has not read everything; `is_all`: as for [`Membership::completion`].
+    fn incomplete_reason(&self, is_all: &impl Fn(u64) -> bool) -> Option<IncompleteReason> {
         let Departure { reason, progress } = self.departure;
         match progress {
             Progress::Lost => Some(IncompleteReason::LostMessages),
-            Progress::ReadAllOf(read) if read == end => None,
+            Progress::ReadAllOf(read) if is_all(read) => None,
             // Messages published after it left were not meant for it.
             Progress::ReadAllOf(_) | Progress::Unknown if reason == DepartureReason::Left => None,
             _ => Some(IncompleteReason::Departed(reason)),
@@ -153,17 +153,15 @@ impl Membership {
         events
     }
 
-    /// Report on the departed subscribers of a stream that ends at `end`; the transport adds the
-    /// present ones.
-    pub fn completion(&self, end: u64) -> Completion {
+    /// Report on the departed subscribers; the transport adds the present ones. `is_all`: whether
+    /// a subscriber that has read [up to there](Progress::ReadAllOf) has read everything.
+    pub fn completion(&self, is_all: impl Fn(u64) -> bool) -> Completion {
         let mut completion = Completion::default();
         for known in &self.departed {
-            match known.incomplete_reason(end) {
-                Some(reason) => completion.add_incomplete(known.info.clone(), reason),
-                None if known.departure.progress == Progress::ReadAllOf(end) => {
-                    completion.add_complete(1);
-                }
-                None => {}
+            match (known.incomplete_reason(&is_all), known.departure.progress) {
+                (Some(reason), _) => completion.add_incomplete(known.info.clone(), reason),
+                (None, Progress::ReadAllOf(read)) if is_all(read) => completion.add_complete(1),
+                (None, _) => {}
             }
         }
         completion.add_omitted(self.omitted);
@@ -234,7 +232,7 @@ mod tests {
             membership.depart(SubscriberId(id), departure(DepartureReason::Died, None));
         }
         assert!(membership.pending.len() <= UNSEEN_MAX + 1 && membership.departed.len() <= 256);
-        let completion = membership.completion(0);
+        let completion = membership.completion(|read| read == 0);
         assert_eq!(completion.incomplete().len() + completion.omitted(), 10_000);
         let events = poll(&mut membership);
         assert_eq!(events.len(), 1 + 2 * UNSEEN_MAX);
@@ -259,7 +257,7 @@ mod tests {
         }
         assert!(membership.forget(SubscriberId(5)) && !membership.forget(SubscriberId(5)));
         let ids = |end| {
-            let report = membership.completion(end);
+            let report = membership.completion(|read| read == end);
             let ids = report.incomplete().iter().map(|it| it.subscriber.id.0).collect::<Vec<_>>();
             (report.complete(), ids)
         };

@@ -112,6 +112,18 @@ pub trait Publish: Send + 'static {
         self.try_send_on(TopicId::FIRST, bytes)
     }
 
+    /// As [`try_send`](Self::try_send), and the reports of [`drain`](Self::drain) and
+    /// [`close`](Self::close) do not count the message: a subscriber that has only such ones to
+    /// read has read everything. For layers over a transport that talk with subscribers beside the
+    /// program's messages, as rarely as these come and go. A publisher that does not say otherwise
+    /// counts it.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        self.try_send(bytes)
+    }
+
     /// Copies `bytes` into a message and publishes it, waiting for room.
     ///
     /// # Errors

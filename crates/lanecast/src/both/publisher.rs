@@ -86,6 +86,13 @@ impl Publish for BothPublisher {
         Ok(BothClaim { near, far, longest })
     }
 
+    fn try_send_uncounted(&mut self, bytes: &[u8]) -> Result<(), ClaimError> {
+        // Room in both halves first.
+        self.try_claim(bytes.len())?.abort();
+        self.far.try_send_uncounted(bytes)?;
+        self.near.try_send_uncounted(bytes)
+    }
+
     fn batch(&mut self) -> BothBatch<'_> {
         if self.wakeup.is_open() {
             settle(&mut self.far, TopicId::FIRST, 0);

@@ -11,6 +11,7 @@ use super::packetizer::Packetizer;
 use super::parity_encoder::{self, ParityEncoder};
 use super::plan::Planned;
 use super::receiver_state::{Peer, ReceiverState};
+use super::uncounted::Uncounted;
 use super::window::Window;
 use crate::round_trip::RoundTrip;
 use crate::sequence::{before, earlier, later};
@@ -72,6 +73,8 @@ pub(super) struct Session {
     /// Time of the last call of `on_time`.
     polled_at: Nanos,
     pub(super) counters: SenderCounters,
+    /// Messages that reports of completion do not count.
+    pub(super) uncounted: Uncounted,
 }
 
 impl Session {
@@ -120,6 +123,7 @@ impl Session {
             closed: false,
             polled_at: now,
             counters: SenderCounters::default(),
+            uncounted: Uncounted::default(),
             settings,
         }
     }
@@ -243,7 +247,7 @@ impl Session {
         let progress = if known.has_lost {
             Progress::Lost
         } else if self.has_read_all(known) {
-            Progress::ReadAllOf(self.counters.messages)
+            Progress::ReadAllOf(self.counted_messages())
         } else {
             Progress::Behind
         };
@@ -268,7 +272,13 @@ impl Session {
     /// Whether the receiver has reported that it has read everything published.
     pub(super) fn has_read_all(&self, receiver: &ReceiverState) -> bool {
         let packetizer = &self.packetizer;
-        !packetizer.has_open() && !before(receiver.consumed, packetizer.visible())
+        let end = self.uncounted.counted_end(packetizer.visible());
+        !packetizer.has_open() && !before(receiver.consumed, end)
+    }
+
+    /// Number of published messages that reports count.
+    pub(super) const fn counted_messages(&self) -> u64 {
+        self.counters.messages - self.uncounted.messages
     }
 
     /// Recomputes what flow control allows, from the receivers' reports.

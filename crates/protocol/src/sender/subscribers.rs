@@ -51,7 +51,8 @@ impl<'a> Subscribers<'a> {
     /// The subscribers that have read everything published, and those that have not.
     pub fn completion(&self) -> Completion {
         let session = &*self.session;
-        let mut completion = session.membership.completion(session.counters.messages);
+        let mut completion =
+            session.membership.completion(|read| read == session.counted_messages());
         for known in &session.receivers {
             let info = known.subscriber.and_then(|id| session.membership.get(id));
             let Some(info) = info else { continue };

@@ -154,7 +154,7 @@ fn an_evicted_owner_departs_once() {
     assert_eq!(poll(&mut roster, &memory), []);
     memory.join(0, 8);
     assert_eq!(poll(&mut roster, &memory), [(Some(8), None)]);
-    assert!(!roster.membership.completion(32).is_complete());
+    assert!(!roster.completion_of_departed(Position::new(32)).is_complete());
 }
 
 #[test]
@@ -166,9 +166,29 @@ fn a_reader_that_left_with_messages_unread_has_left_early() {
         memory.slots[0].unread.store(unread, Ordering::Relaxed);
         memory.leave(0);
         roster.update(&memory);
-        let report = roster.membership.completion(64);
+        let report = roster.completion_of_departed(Position::new(64));
         assert_eq!((report.complete(), report.incomplete().len()), (1, early));
     }
+}
+
+#[test]
+fn a_reader_that_left_with_uncounted_frames_unread_has_read_everything() {
+    let (memory, mut roster) = (Slots::new(), SlotRoster::new());
+    let at = Position::new;
+    roster.uncounted.add(at(64), at(96), 1 << 16);
+    memory.join(0, 7);
+    memory.slots[0].cursor.store(64, Ordering::Relaxed);
+    memory.slots[0].unread.store(32, Ordering::Relaxed);
+    memory.leave(0);
+    roster.update(&memory);
+    memory.join(1, 8);
+    let lease = memory.slots[1].lease.load(Ordering::Relaxed);
+    roster.evicted(&memory, (1, lease, at(64)), at(96), Eviction::Dead);
+    roster.uncounted.add(at(96), at(128), 1 << 16);
+    let report = roster.completion_of_departed(at(128));
+    assert_eq!((report.complete(), report.incomplete().len()), (2, 0), "{report}");
+    let report = roster.completion_of_departed(at(144));
+    assert_eq!((report.complete(), report.incomplete().len()), (0, 1), "a message: {report}");
 }
 
 /// A process that writes the slots' words at random costs bounded time and memory.

@@ -119,3 +119,42 @@ fn the_last_progress_of_a_receiver_comes_with_its_leave() {
     let report = sender.subscribers().completion();
     assert_eq!((report.complete(), report.incomplete().len()), (1, 0), "{report}");
 }
+
+/// A receiver that has only uncounted messages to read has read everything, before and after it
+/// leaves; one that has a message to read before them has not.
+#[test]
+fn uncounted_messages_leave_nothing_to_read() {
+    let mut sender = sender(settings(Distribution::Unicast));
+    let start = let_in(&mut sender, 1, 1, 0, &["a"]);
+    let_in(&mut sender, 1, 2, 0, &["a"]);
+    // The last one is in the open datagram, which ends before an uncounted one.
+    sender.stage(0, 100).expect("room").fill(0);
+    sender.publish();
+    let send_uncounted = |sender: &mut Sender| {
+        sender.flush();
+        sender.stage(0, 20).expect("room").fill(0);
+        assert_eq!(sender.publish_uncounted(), 1);
+    };
+    send_uncounted(&mut sender);
+    send_uncounted(&mut sender);
+    let read = start.wrapping_add(1);
+    hear(&mut sender, 2, address(1), &status(1, read, read.wrapping_add(64)));
+    let complete = |sender: &mut Sender| {
+        let report = sender.subscribers().completion();
+        (report.complete(), report.timed_out())
+    };
+    assert_eq!((complete(&mut sender), sender.is_drained()), ((1, true), false));
+    hear(&mut sender, 3, address(2), &status(2, read, read.wrapping_add(64)));
+    assert_eq!((complete(&mut sender), sender.is_drained()), ((2, false), true));
+    let last = written((Kind::Leave, 0), read, |writer| {
+        assert!(writer.add(&LeaveBody { receiver: 2.into() }));
+    });
+    hear(&mut sender, 4, address(2), &last);
+    send_uncounted(&mut sender);
+    assert_eq!((complete(&mut sender), sender.is_drained()), ((2, false), true));
+    publish(&mut sender, 0, 100);
+    assert_eq!((complete(&mut sender), sender.is_drained()), ((0, true), false), "a message");
+    let end = read.wrapping_add(4);
+    hear(&mut sender, 5, address(1), &status(1, end, end.wrapping_add(64)));
+    assert_eq!((complete(&mut sender), sender.is_drained()), ((1, false), true));
+}
