@@ -1,6 +1,6 @@
 //! Claims and batches of a publisher that serves filters.
 
-use crate::matching::Matching;
+use crate::matching::{Matching, find_room};
 use lanecast_transport::{Batch, Claim, ClaimError, Publish, TopicId, Transport};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -56,7 +56,7 @@ impl<C: Transport + 'static> Claim for FilterableClaim<'_, C> {
                 return Ok(());
             }
             matching.serve_sometimes();
-            matching.reserve(len, |session, len| session.claim(len).map(Claim::abort))
+            matching.reserve(len, find_room)
         })?;
         Ok(Self { room, matching, topic })
     }

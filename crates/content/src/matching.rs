@@ -18,10 +18,6 @@ const CONTROL_POLL_LIMIT: usize = 64;
 const CONTROL_POLL_INTERVAL: u32 = 32;
 /// Longest reason of a refusal, in characters.
 const REASON_MAX: usize = 300;
-/// Most parts in which room for a batch is claimed, whose claim is repeated for each message.
-const PARTS_MAX: usize = 16;
-/// Room that a transport may take for one message beside its bytes.
-const FRAME_OVERHEAD: usize = 64;
 
 /// The second session of a publisher that serves filters.
 pub(crate) struct Matching<C: Transport> {
@@ -163,20 +159,20 @@ impl<C: Transport> Matching<C> {
         done
     }
 
-    /// Has `claim` check that there is room for the frame of a message of `len` bytes, if any
+    /// Has `find` check that there is room for the frame of a message of `len` bytes, if any
     /// filter could want it. The room stays free until something is written, because only this
     /// publisher writes to the session: messages that match no filter cost no further claim.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
         len: usize,
-        mut claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+        mut find: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
         if len > self.longest {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
         if !self.departed_marks.is_empty() {
-            self.withdraw_departed(&mut claim)?;
+            self.withdraw_departed(&mut find)?;
         }
         let filters = self.filters.len();
         let frame = ContentFrame::message_len(filters, len);
@@ -188,9 +184,9 @@ impl<C: Transport> Matching<C> {
             return Ok(());
         }
         self.reserved = 0;
-        let claimed = claim(&mut self.session, frame);
-        self.is_refused = claimed.is_err();
-        claimed?;
+        let found = find(&mut self.session, frame);
+        self.is_refused = found.is_err();
+        found?;
         self.reserved = frame;
         Ok(())
     }
@@ -216,32 +212,16 @@ impl<C: Transport> Matching<C> {
             return Err(ClaimError::TooLong { longest: self.longest });
         }
         if !self.departed_marks.is_empty() {
-            self.withdraw_departed(|session, len| session.try_claim(len).map(Claim::abort))?;
+            self.withdraw_departed(try_find_room)?;
         }
         if self.filters.len() == 0 {
             self.settle();
             return Ok(());
         }
-        let each = FRAME_OVERHEAD + ContentFrame::message_len(self.filters.len(), 0);
-        let claimed = self.try_claim_together(frames * each + bytes, each + len);
-        self.is_refused = claimed.is_err();
-        claimed
-    }
-
-    /// Checks that there is room at once for frames of up to `frame` bytes, `bytes` in all.
-    ///
-    /// Not for one message of that length: a transport that splits it needs more room for it than
-    /// for the frames.
-    fn try_claim_together(&mut self, mut bytes: usize, frame: usize) -> Result<(), ClaimError> {
-        let longest = frame.max(bytes.div_ceil(PARTS_MAX)).min(self.session.longest_message());
-        // Dropped: only the room counts.
-        let mut batch = self.session.batch();
-        while bytes > 0 {
-            let part = bytes.min(longest);
-            batch.try_add(TopicId::FIRST, part)?;
-            bytes -= part;
-        }
-        Ok(())
+        let each = ContentFrame::message_len(self.filters.len(), 0);
+        let found = self.session.try_reserve(frames, frames * each + bytes);
+        self.is_refused = found.is_err();
+        found
     }
 
     /// The frame of the message `number`, if `body` matches any filter.
@@ -271,11 +251,14 @@ impl<C: Transport> Matching<C> {
         }
         let frame = ContentFrame::Message { number, marks: &self.marks, body };
         self.reserved = 0;
-        let claimed = self.session.claim(frame.len()).map(|mut room| {
+        // Never waits for room: the caller's claim locks the other session, whose subscribers would
+        // take the publisher for dead.
+        let claimed = self.session.try_claim(frame.len()).map(|mut room| {
             frame.write(&mut room);
             room.commit();
         });
-        // Only a closed session refuses: its room was reserved.
+        // The room was reserved: a closed session refuses, or one to which a subscriber has come
+        // back that reads on where it was given up.
         if claimed.is_err() {
             self.end_filters(1);
         }
@@ -320,7 +303,7 @@ impl<C: Transport> Matching<C> {
             frames = rest;
         }
         let refused = lengths.len() - batch.publish();
-        // Only a closed session refuses: the room was reserved.
+        // As for a single message.
         if refused > 0 {
             self.end_filters(refused as u64);
         }
@@ -459,11 +442,28 @@ impl<C: Transport> Matching<C> {
     }
 }
 
+/// Finds room for a message of `len` bytes that stays, if there is some now.
+pub(crate) fn try_find_room(session: &mut impl Publish, len: usize) -> Result<(), ClaimError> {
+    session.try_reserve(1, len)
+}
+
+/// The same, waiting for room.
+pub(crate) fn find_room(session: &mut impl Publish, len: usize) -> Result<(), ClaimError> {
+    loop {
+        match session.try_reserve(1, len) {
+            // A refusal has sent what was packed: room for a claim is room that stays.
+            Err(ClaimError::BackPressured(_)) => session.claim(len)?.abort(),
+            other => return other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Subscriber;
     use lanecast::Context;
+    use std::sync::atomic::{AtomicU16, Ordering};
     use std::time::{Duration, Instant};
 
     /// Serves and polls until `done` of the events so far: messages by their number, losses.
@@ -518,6 +518,51 @@ mod tests {
             assert!(seen.iter().map(|it| it.start).eq(starts(&seen)), "{seen:?}");
             assert_eq!(seen.last().map(|last| last.end - last.start), Some(lost), "{seen:?}");
             assert_eq!(matching.filters(), 1, "active again, in round {round}");
+        }
+    }
+
+    /// The room of a batch stays when the open datagram is sent, and is enough for datagrams that
+    /// are padded.
+    fn the_room_of_a_batch_stays(transports: &str, length: usize) {
+        static PORT: AtomicU16 = AtomicU16::new(39_900);
+        let (run, port) = (std::process::id() as u16, PORT.fetch_add(1, Ordering::Relaxed));
+        let group = format!("239.194.{}.{}:{port}", run >> 8, run & 0xff);
+        let settings = [("transports", transports), ("net.window", "64KiB")];
+        let settings = settings.into_iter().chain([("net.resolver_group", &*group)]);
+        let builder = settings.fold(Context::builder(), |builder, (key, value)| {
+            builder.set(key, value).expect("a setting")
+        });
+        let context = builder.build().expect("a context");
+        let settings = || ContentSettings::new(lanecast_filter::message_type::MessageType::Fix);
+        let mut matching = Matching::new(&context, "t", settings()).expect("a session");
+        let opened = Subscriber::new(&context, "t", "/38 = 1", &settings());
+        let mut subscriber = opened.expect("a subscriber");
+        listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
+        let body = [b"38=1\x0158=".as_slice(), &vec![b'x'; length], b"\x01"].concat();
+        let mut published = 0;
+        matching.session.pack();
+        // Batches leave a datagram open, of which the next one finds the tail.
+        for count in [11, 5, 2].into_iter().flat_map(|count| std::iter::repeat_n(count, 200)) {
+            if matching.reserve_batch(count, count * body.len(), body.len()).is_err() {
+                continue;
+            }
+            matching.session.flush();
+            let (mut frames, mut lengths) = (Vec::new(), Vec::new());
+            (0..count as u64).for_each(|at| matching.collect(at, &body, &mut frames, &mut lengths));
+            matching.publish_batch(count as u64, &frames, &lengths);
+            assert_eq!(matching.unpublished(), 0, "{transports}: {count} times {length} bytes");
+            published += frames.len();
+        }
+        assert!(published > 16 << 10, "{transports}: a good part of the window: {published}");
+    }
+
+    #[test]
+    fn the_room_of_batches_stays() {
+        for length in [10, 100, 620, 690, 1_300, 3_000] {
+            the_room_of_a_batch_stays("ru", length);
+        }
+        for length in [10, 620, 3_700, 5_000] {
+            the_room_of_a_batch_stays("tcp", length);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::claim::{FilterableBatch, FilterableClaim};
 use crate::error::OpenError;
-use crate::matching::Matching;
+use crate::matching::{Matching, find_room, try_find_room};
 use crate::settings::ContentSettings;
 use lanecast_os::epoll::Epoll;
 use lanecast_transport::{
@@ -76,8 +76,9 @@ impl<C: Transport> Publisher<C> {
         self.matching.evaluations()
     }
 
-    /// Number of matching messages that were not published to subscribers with a filter: a batch
-    /// found less room than it was promised. Each such subscriber is told of the loss.
+    /// Number of matching messages that were not published to subscribers with a filter: one that
+    /// was given up came back, and took the room that was promised to them. Each such subscriber is
+    /// told of the loss.
     pub const fn unpublished_matches(&self) -> u64 {
         self.matching.unpublished()
     }
@@ -99,19 +100,19 @@ impl<C: Transport> Publisher<C> {
         self.matching.serve()
     }
 
-    /// Has `claim` find room for the frame of a message, if filters are evaluated on `topic`.
+    /// Has `find` find room for the frame of a message, if filters are evaluated on `topic`.
     #[inline]
     fn reserve(
         &mut self,
         topic: TopicId,
         len: usize,
-        claim: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
+        find: impl FnMut(&mut C::Publisher, usize) -> Result<(), ClaimError>,
     ) -> Result<(), ClaimError> {
         if topic != TopicId::FIRST {
             return Ok(());
         }
         self.matching.serve_sometimes();
-        self.matching.reserve(len, claim)
+        self.matching.reserve(len, find)
     }
 
     /// Makes the descriptor of the session with every message unreadable, or wait for further
@@ -140,9 +141,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         topic: TopicId,
         len: usize,
     ) -> Result<FilterableClaim<'_, C>, ClaimError> {
-        let reserved =
-            self.reserve(topic, len, |session, len| session.try_claim(len).map(Claim::abort));
-        if let Err(refused) = reserved {
+        if let Err(refused) = self.reserve(topic, len, try_find_room) {
             self.settle_all(topic, len);
             return Err(refused);
         }
@@ -156,7 +155,7 @@ impl<C: Transport + 'static> Publish for Publisher<C> {
         topic: TopicId,
         len: usize,
     ) -> Result<FilterableClaim<'_, C>, ClaimError> {
-        self.reserve(topic, len, |session, len| session.claim(len).map(Claim::abort))?;
+        self.reserve(topic, len, find_room)?;
         let room = self.all.claim_on(topic, len)?;
         Ok(FilterableClaim::new(room, &mut self.matching, topic))
     }

@@ -91,6 +91,10 @@ impl Publish for Publisher {
         delegate_into!(&mut self.inner, Inner => AnyBatch, it => it.batch())
     }
 
+    fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
+        delegate!(&mut self.inner, Inner, it => it.try_reserve(count, bytes))
+    }
+
     fn pack(&mut self) {
         delegate!(&mut self.inner, Inner, it => it.pack());
     }

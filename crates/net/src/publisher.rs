@@ -156,6 +156,10 @@ impl Publish for Publisher {
         NetBatch::new(self.owner.lock())
     }
 
+    fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
+        self.owner.lock().try_reserve(count, bytes)
+    }
+
     fn pack(&mut self) {
         self.owner.lock().pack();
     }

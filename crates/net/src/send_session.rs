@@ -113,13 +113,33 @@ impl SendSession {
     /// Stages a message in the window, if there is room.
     #[inline(always)]
     pub(crate) fn stage(&mut self, topic: TopicId, len: usize) -> Result<(), ClaimError> {
-        match self.sender.stage(topic.0, len) {
-            Ok(_) => {}
+        self.find_room(|sender| sender.stage(topic.0, len).map(drop))?;
+        self.staged += item_bytes(len);
+        self.room_event.on_claimed();
+        Ok(())
+    }
+
+    /// Checks that `count` messages of `bytes` bytes in all have room on the first topic, which
+    /// stays when the open datagram is sent.
+    pub(crate) fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
+        self.find_room(|sender| sender.reserve(TopicId::FIRST.0, count, bytes))?;
+        self.room_event.on_claimed();
+        Ok(())
+    }
+
+    /// Has `stage` find room, twice if the first time was too early.
+    #[inline(always)]
+    fn find_room(
+        &mut self,
+        stage: impl Fn(&mut Sender) -> Result<(), StageError>,
+    ) -> Result<(), ClaimError> {
+        match stage(&mut self.sender) {
+            Ok(()) => {}
             // Unread status frames may free room: one turn is worth a try before back-pressure.
             Err(StageError::WindowFull) => {
                 self.status.back_pressured.fetch_add(1, Ordering::Relaxed);
                 self.make_room();
-                if let Err(refused) = self.sender.stage(topic.0, len) {
+                if let Err(refused) = stage(&mut self.sender) {
                     let retained = self.sender.retain_from();
                     // The conductor takes the session over while the owner sleeps. A parked one
                     // sleeps on sockets that it was given before, and has to be woken for it.
@@ -132,8 +152,6 @@ impl SendSession {
             }
             Err(refused) => return Err(claim_error(refused)),
         }
-        self.staged += item_bytes(len);
-        self.room_event.on_claimed();
         Ok(())
     }
 

@@ -133,15 +133,28 @@ impl Sender {
         let retain_from = session.retain_from();
         match session.packetizer.stage(topic, len, retain_from) {
             Ok(()) => Ok(session.packetizer.staged()),
-            Err(error) => {
-                if error == StageError::WindowFull {
-                    session.counters.window_full += 1;
-                    session.was_refused = true;
-                    session.refused = Some((topic, len));
-                }
-                Err(error)
-            }
+            Err(error) => Err(refuse(session, error, (topic, len))),
         }
+    }
+
+    /// Checks that `count` messages on `topic` of `bytes` bytes in all have room. With nothing
+    /// staged it stays until something is, also if [`flush`](Self::flush) closes the open datagram,
+    /// unless a receiver that was dropped comes back.
+    ///
+    /// # Errors
+    /// See [`StageError`].
+    pub fn reserve(&mut self, topic: u32, count: usize, bytes: usize) -> Result<(), StageError> {
+        let session = &mut self.session;
+        if session.closed {
+            return Err(StageError::Closed);
+        }
+        let longest = session.packetizer.longest();
+        if count <= 1 && bytes > longest {
+            return Err(StageError::TooLong { longest });
+        }
+        let retain_from = session.retain_from();
+        let room = session.packetizer.has_room_for(topic, (count, bytes), retain_from);
+        room.map_err(|error| refuse(session, error, (topic, bytes.min(longest))))
     }
 
     /// First sequence that the window has to keep, `None` if it may overwrite all. Once it has
@@ -488,6 +501,16 @@ impl Sender {
     pub fn has_data_to_send(&self) -> bool {
         scheduler::has_data_to_send(&self.session)
     }
+}
+
+/// Counts a refusal; `of` is a message that has no room until the session tells of some.
+fn refuse(session: &mut Session, error: StageError, of: (u32, usize)) -> StageError {
+    if error == StageError::WindowFull {
+        session.counters.window_full += 1;
+        session.was_refused = true;
+        session.refused = Some(of);
+    }
+    error
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+/// Room that a transport may take for one message beside its bytes.
+const FRAME_OVERHEAD: usize = 64;
+
 /// A publisher: one session, one or several topics.
 ///
 /// Each topic's messages arrive in order. Those of several topics arrive in one order where
@@ -69,6 +72,30 @@ pub trait Publish: Send + 'static {
 
     /// Starts a batch: several messages, published together.
     fn batch(&mut self) -> Self::Batch<'_>;
+
+    /// Checks that `count` messages of `bytes` bytes in all have room on the topic that the
+    /// publisher was made with, for layers that promise room before they know the messages. It
+    /// stays until the publisher's next message, unlike that of an aborted claim, which a transport
+    /// may have found in a packet that it sends meanwhile. Only a subscriber that was given up and
+    /// comes back may take it.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
+        let longest = self.longest_message();
+        let mut left = bytes + count.saturating_sub(1) * FRAME_OVERHEAD;
+        if count <= 1 || left <= longest {
+            return self.try_claim(left).map(Claim::abort);
+        }
+        // Dropped: only the room counts.
+        let mut batch = self.batch();
+        while left > 0 {
+            let part = left.min(longest);
+            batch.try_add(TopicId::FIRST, part)?;
+            left -= part;
+        }
+        Ok(())
+    }
 
     /// Packs the messages that follow into as few system calls as the transport can, until
     /// [`send_packed`](Self::send_packed): for programs that know that several messages follow one

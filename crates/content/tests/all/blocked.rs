@@ -85,3 +85,57 @@ fn a_blocked_publisher_serves_those_without_a_filter_over_each_transport() {
         a_blocked_publisher_serves_those_without_a_filter(&Stage::new(transports));
     }
 }
+
+/// A claim has found room in the datagram that the session of matching messages keeps open, and
+/// that is sent before the commit. The subscriber with a filter does not read.
+fn promised_room_stays(stage: &Stage) {
+    let mut publisher =
+        stage.publishers.topic("market").filterable().publisher().expect("a publisher");
+    let mut filtered =
+        stage.subscribers.topic("market").filter("/38 = 1").subscriber().expect("a subscriber");
+    let mut witness = stage.subscribers.subscriber("market").expect("a subscriber");
+    until("both have met the publisher", || {
+        publisher.serve_filters();
+        read(&mut filtered);
+        read(&mut witness);
+        filtered.active_streams() == 1 && publisher.subscribers() == 2
+    });
+    let body = format!("38=1\u{1}58={}\u{1}", "x".repeat(80)).into_bytes();
+    let is_done = Arc::new(AtomicUsize::new(0));
+    // Not scoped: a publisher that waits for room would hold up the failure.
+    let writer = thread::spawn({
+        let is_done = Arc::clone(&is_done);
+        move || {
+            let mut sent = 0;
+            while publisher.try_claim(body.len()).map(Claim::abort).is_ok() {
+                // As the conductor does for an owner that is elsewhere.
+                publisher.pack();
+                publisher.send_packed();
+                publisher.try_send(&body).expect("the room that was there");
+                // Several messages share a datagram.
+                publisher.pack();
+                for _ in 0..sent % 11 {
+                    sent += usize::from(publisher.try_send(&body).is_ok());
+                }
+                sent += 1;
+            }
+            is_done.store(sent, Ordering::Release);
+            (sent, publisher.unpublished_matches())
+        }
+    });
+    let mut came = 0;
+    until("the window is full, and no commit waits for room", || {
+        came += read(&mut witness);
+        is_done.load(Ordering::Acquire) > 0
+    });
+    let (sent, unpublished) = writer.join().expect("the writer");
+    assert!(sent > 100, "{sent}");
+    assert_eq!(unpublished, 0);
+}
+
+#[test]
+fn promised_room_stays_over_each_transport() {
+    for transports in ["threads", "shm", "rm", "ru", "tcp", "shm+ru"] {
+        promised_room_stays(&Stage::new(transports));
+    }
+}

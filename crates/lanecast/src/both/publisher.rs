@@ -101,6 +101,16 @@ impl Publish for BothPublisher {
         BothBatch { near: self.near.batch(), far: self.far.batch(), last: None, longest }
     }
 
+    fn try_reserve(&mut self, count: usize, bytes: usize) -> Result<(), ClaimError> {
+        if let Err(refused) = self.near.try_reserve(count, bytes) {
+            if self.wakeup.is_open() {
+                settle(&mut self.far, TopicId::FIRST, 0);
+            }
+            return Err(refused);
+        }
+        self.far.try_reserve(count, bytes)
+    }
+
     fn pack(&mut self) {
         self.far.pack();
     }

@@ -140,10 +140,7 @@ impl Packetizer {
             self.count_unsubscribed(topic);
             self.last = LastStaged::Discarded(len);
         } else if DATA_OFFSET + BLOCK + bytes > self.limit {
-            // Room for the open datagram and for all that the message may need, although it is
-            // split only later: splitting must not fail.
-            let each = (self.limit - DATA_OFFSET - BLOCK - ITEM) & !3;
-            let room = self.has_room(None, 1 + (len + TOTAL_BYTES).div_ceil(each), floor);
+            let room = self.has_room(None, self.datagrams_of(len), floor);
             room.then_some(()).ok_or(StageError::WindowFull)?;
             self.last = LastStaged::Long { topic, len };
         } else {
@@ -154,6 +151,53 @@ impl Packetizer {
         }
         self.staged += 1;
         Ok(())
+    }
+
+    /// Whether `count` messages on `topic` of `bytes` bytes in all have room, however they are
+    /// packed, and also if the open datagram is closed before. The room stays until something is
+    /// staged, unless `floor` goes back. Makes room as [`stage`](Self::stage) does.
+    pub(super) fn has_room_for(
+        &mut self,
+        topic: u32,
+        (count, bytes): (usize, usize),
+        floor: Option<u64>,
+    ) -> Result<(), StageError> {
+        let known = self.topics.get(topic as usize).ok_or(StageError::NoSuchTopic)?;
+        let limit = self.limit;
+        let header = DATA_OFFSET + BLOCK;
+        let items = bytes + count * (ITEM + ALIGN);
+        let open = (self.at.used > 0).then(|| self.at.position + limit as u64);
+        let has_room = if !known.subscribed {
+            true
+        } else if count <= 1 {
+            let open = open.map(|_| self.at.position + self.length(false) as u64);
+            self.has_room(open, self.datagrams_of(bytes), floor)
+        } else if header + items <= limit {
+            self.has_room(open, 1, floor)
+        } else {
+            // Two datagrams in a row have more items than fit into one. A long message leaves less
+            // than a shortest fragment free, and adds an item to each of its datagrams.
+            let fragment = ITEM + TOTAL_BYTES + ALIGN;
+            let datagrams = 1 + (2 * items).div_ceil(limit - header - fragment - FRAGMENT_MIN);
+            let used = items + datagrams * (header + fragment);
+            // Padding adds at most an eighth of the result. A long message finds room before it is
+            // split: for the open datagram, and for its own at their full length.
+            let length = used + used / 7 + datagrams * ALIGN + 2 * limit;
+            let until = self.floor(floor);
+            self.window.make_room_for(open, (datagrams, length), limit, until)
+        };
+        has_room.then_some(()).ok_or(StageError::WindowFull)
+    }
+
+    /// Datagrams for which a message needs room beside the open one.
+    fn datagrams_of(&self, len: usize) -> usize {
+        if DATA_OFFSET + BLOCK + item_bytes(len) <= self.limit {
+            return 1;
+        }
+        // Room for the open datagram and for all that the message may need, although it is split
+        // only later: splitting must not fail.
+        let each = (self.limit - DATA_OFFSET - BLOCK - ITEM) & !3;
+        1 + (len + TOTAL_BYTES).div_ceil(each)
     }
 
     /// The bytes of the last staged message; empty without one.
@@ -258,8 +302,13 @@ impl Packetizer {
 
     /// Whether `count` datagrams fit, after the open one if that will end at `open`.
     fn has_room(&mut self, open: Option<u64>, count: usize, floor: Option<u64>) -> bool {
-        let until = floor.map_or(self.mark.next, |floor| earlier(floor, self.mark.next));
+        let until = self.floor(floor);
         self.window.make_room(open, count, self.limit, until)
+    }
+
+    /// The first datagram that may not be overwritten.
+    fn floor(&self, floor: Option<u64>) -> u64 {
+        floor.map_or(self.mark.next, |floor| earlier(floor, self.mark.next))
     }
 
     /// Opens a block on `topic` with room for `bytes`, in a new datagram if necessary.

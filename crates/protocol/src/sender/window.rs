@@ -136,7 +136,27 @@ impl Window {
         let start = open.unwrap_or(self.end);
         // At the longest lengths: the messages are split only after the room is granted.
         let end = (0..count).fold(start, |at, _| self.begin(at, limit) + limit as u64);
-        let count = count + usize::from(open.is_some());
+        self.make_room_to(end, count + usize::from(open.is_some()), until)
+    }
+
+    /// Makes room for `count` datagrams of different lengths and `bytes` bytes in all, after an
+    /// open one that will end at `open`; each is followed by `limit` bytes that are contiguous.
+    pub(super) fn make_room_for(
+        &mut self,
+        open: Option<u64>,
+        (count, bytes): (usize, usize),
+        limit: usize,
+        until: u64,
+    ) -> bool {
+        let start = open.unwrap_or(self.end);
+        let wraps = self.index(start) + bytes + limit > self.bytes.len();
+        // Behind the last whole datagram before the end of the memory less than `limit` stays free.
+        let bytes = bytes + limit + if wraps { limit } else { 0 };
+        self.make_room_to(start + bytes as u64, count + usize::from(open.is_some()), until)
+    }
+
+    /// Makes room for `count` datagrams, the last of which ends at `end`.
+    fn make_room_to(&mut self, end: u64, count: usize, until: u64) -> bool {
         // More than the whole window: no progress of receivers would ever make room.
         if end - self.end > self.bytes.len() as u64 || count > self.slots.len() {
             return false;

@@ -162,6 +162,38 @@ proptest! {
             prop_assert_eq!(packetizer.position(*topic), *numbers);
         }
     }
+
+    #[test]
+    fn reserved_room_stays_when_the_open_datagram_is_closed(
+        steps in steps(),
+        lens in proptest::collection::vec(prop_oneof![0usize..64, 200usize..500, 0usize..4_000], 1..9),
+        spare in 0usize..200,
+        flush: bool,
+    ) {
+        let mut packetizer = packetizer(0, 32 << 10, 512, 4_000);
+        for step in steps {
+            match step {
+                // Nothing is read: the window fills up.
+                Step::Stage(topic, len) => drop(packetizer.stage(topic, len, Some(0))),
+                Step::Publish => drop(packetizer.publish()),
+                Step::Unstage => packetizer.unstage(),
+                Step::Flush => drop(packetizer.flush()),
+            }
+        }
+        packetizer.publish();
+        let bytes = lens.iter().sum::<usize>() + spare;
+        // As little as is enough may be overwritten.
+        let mut floors = (0..=packetizer.visible()).map(Some);
+        let floor =
+            floors.find(|floor| packetizer.has_room_for(0, (lens.len(), bytes), *floor).is_ok());
+        let Some(floor) = floor else { return Ok(()) };
+        if flush {
+            packetizer.flush();
+        }
+        for len in &lens {
+            prop_assert_eq!(packetizer.stage(0, *len, floor), Ok(()), "{} of {:?}", len, lens);
+        }
+    }
 }
 
 #[test]
