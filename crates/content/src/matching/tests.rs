@@ -1,0 +1,147 @@
+//! The session of matching messages over real transports, without the session of all messages.
+
+use super::*;
+use crate::Subscriber;
+use lanecast::Context;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+/// Serves and polls until `done` of the events so far: messages by their number, losses.
+fn listen(
+    matching: &mut Matching<Context>,
+    subscriber: &mut Subscriber<Context>,
+    (seen, active): (&mut Vec<std::ops::Range<u64>>, usize),
+    done: impl Fn(&[std::ops::Range<u64>]) -> bool,
+) {
+    let start = Instant::now();
+    while subscriber.active_streams() != active || !done(seen) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
+        matching.serve();
+        subscriber.poll(64, |event| match event {
+            Event::Message(message) => seen.push(message.number()..message.number() + 1),
+            Event::Lost(gap) => seen.push(gap.first..gap.first + gap.count),
+            _ => {}
+        });
+    }
+}
+
+/// Frames that the session has no room for, as no claim checked it, are a loss that subscribers
+/// are told of.
+#[test]
+fn refused_frames_are_a_told_loss() {
+    let settings = [("transports", "shm"), ("shm.visibility", "process")];
+    let settings = settings.into_iter().chain([("shm.window", "64KiB")]);
+    let builder = settings.fold(Context::builder(), |builder, (key, value)| {
+        builder.set(key, value).expect("a setting")
+    });
+    let context = builder.build().expect("a context");
+    let settings = || ContentSettings::new(lanecast_filter::message_type::MessageType::Fix);
+    let mut matching = Matching::new(&context, "t", settings()).expect("a session");
+    let opened = Subscriber::new(&context, "t", "/38 = 1", &settings());
+    let mut subscriber = opened.expect("a subscriber");
+    let mut seen = Vec::new();
+    listen(&mut matching, &mut subscriber, (&mut seen, 1), |_| true);
+    let body = [b"38=1\x0158=".as_slice(), &[b'x'; 4_000], b"\x01"].concat();
+    let mut next = 0;
+    for round in 1..4 {
+        let (mut frames, mut lengths) = (Vec::new(), Vec::new());
+        (0..40).for_each(|at| matching.collect(at, &body, &mut frames, &mut lengths));
+        assert_eq!(lengths.len(), 40, "all match");
+        let unpublished = matching.unpublished();
+        matching.publish_batch(40, &frames, &lengths);
+        let lost = matching.unpublished() - unpublished;
+        assert!((1..40).contains(&lost), "40 are more than a window: {lost}");
+        next += 40;
+        listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| {
+            seen.last().is_some_and(|last| last.end == next)
+        });
+        assert!(seen.iter().map(|it| it.start).eq(starts(&seen)), "{seen:?}");
+        assert_eq!(seen.last().map(|last| last.end - last.start), Some(lost), "{seen:?}");
+        assert_eq!(matching.filters(), 1, "active again, in round {round}");
+    }
+}
+
+/// The room of a batch stays when the open datagram is sent, and is enough for datagrams that
+/// are padded.
+fn the_room_of_a_batch_stays(transports: &str, length: usize) {
+    static PORT: AtomicU16 = AtomicU16::new(39_900);
+    let (run, port) = (std::process::id() as u16, PORT.fetch_add(1, Ordering::Relaxed));
+    let group = format!("239.194.{}.{}:{port}", run >> 8, run & 0xff);
+    let settings = [("transports", transports), ("net.window", "64KiB")];
+    let settings = settings.into_iter().chain([("net.resolver_group", &*group)]);
+    let builder = settings.fold(Context::builder(), |builder, (key, value)| {
+        builder.set(key, value).expect("a setting")
+    });
+    let context = builder.build().expect("a context");
+    let settings = || ContentSettings::new(lanecast_filter::message_type::MessageType::Fix);
+    let mut matching = Matching::new(&context, "t", settings()).expect("a session");
+    let opened = Subscriber::new(&context, "t", "/38 = 1", &settings());
+    let mut subscriber = opened.expect("a subscriber");
+    listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
+    let body = [b"38=1\x0158=".as_slice(), &vec![b'x'; length], b"\x01"].concat();
+    let mut published = 0;
+    matching.session.pack();
+    // Batches leave a datagram open, of which the next one finds the tail.
+    for count in [11, 5, 2].into_iter().flat_map(|count| std::iter::repeat_n(count, 200)) {
+        if matching.reserve_batch(count, count * body.len(), body.len()).is_err() {
+            continue;
+        }
+        matching.session.flush();
+        let (mut frames, mut lengths) = (Vec::new(), Vec::new());
+        (0..count as u64).for_each(|at| matching.collect(at, &body, &mut frames, &mut lengths));
+        matching.publish_batch(count as u64, &frames, &lengths);
+        assert_eq!(matching.unpublished(), 0, "{transports}: {count} times {length} bytes");
+        published += frames.len();
+    }
+    assert!(published > 16 << 10, "{transports}: a good part of the window: {published}");
+}
+
+#[test]
+fn the_room_of_batches_stays() {
+    for length in [10, 100, 620, 690, 1_300, 3_000] {
+        the_room_of_a_batch_stays("ru", length);
+    }
+    for length in [10, 620, 3_700, 5_000] {
+        the_room_of_a_batch_stays("tcp", length);
+    }
+}
+
+/// The first numbers of ranges that follow one another from 0 on.
+fn starts(seen: &[std::ops::Range<u64>]) -> impl Iterator<Item = u64> {
+    let ends = seen.iter().map(|it| it.end).take(seen.len() - 1);
+    std::iter::once(0).chain(ends.collect::<Vec<_>>())
+}
+
+/// A subscriber whose control stream had left, as its program was stopped, and has come back: it
+/// learns at once that its filter is not in force, and not by the loss of a message.
+#[test]
+fn a_subscriber_that_comes_back_loses_nothing() {
+    let settings = [("transports", "shm"), ("shm.visibility", "process")];
+    let builder = settings.into_iter().fold(Context::builder(), |builder, (key, value)| {
+        builder.set(key, value).expect("a setting")
+    });
+    let context = builder.build().expect("a context");
+    let settings = || ContentSettings::new(lanecast_filter::message_type::MessageType::Fix);
+    let mut matching = Matching::new(&context, "back", settings()).expect("a session");
+    let opened = Subscriber::new(&context, "back", "/38 = 1", &settings());
+    let mut subscriber = opened.expect("a subscriber");
+    listen(&mut matching, &mut subscriber, (&mut Vec::new(), 1), |_| true);
+    let session = matching.filters.subscribers().next().expect("a filter");
+    matching.control_events.push_back((session, ControlEvent::Departed));
+    assert_eq!(matching.serve(), 1);
+    let (start, mut has_lapsed) = (Instant::now(), false);
+    while !has_lapsed || subscriber.active_streams() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "lapsed: {has_lapsed}");
+        subscriber.poll(64, |event| match event {
+            Event::FilterInactive(_) => has_lapsed = true,
+            Event::Lost(gap) => panic!("{gap:?}"),
+            _ => {}
+        });
+        matching.serve();
+    }
+    matching.reserve(5, try_find_room).expect("room");
+    matching.publish(b"38=1\x01");
+    let mut seen = Vec::new();
+    listen(&mut matching, &mut subscriber, (&mut seen, 1), |seen| !seen.is_empty());
+    assert_eq!(seen, [0..1]);
+}
