@@ -118,14 +118,12 @@ pub(crate) trait SubAgent: Debug + Send {
     }
 }
 
-/// Locks a session for the conductor. The only driver of a session waits up to 50 µs; a stand-in
-/// for the owner gives way at once.
-pub(crate) fn lock_session<T>(
-    visitor: &Visitor<T>,
-    only_driver: bool,
-) -> Option<VisitorGuard<'_, T>> {
+/// Locks a session for the conductor. One that `waits` for the owner does so for up to 50 µs: the
+/// only driver of the session, or with a task that the owner never does. A stand-in for the owner
+/// gives way at once.
+pub(crate) fn lock_session<T>(visitor: &Visitor<T>, waits: bool) -> Option<VisitorGuard<'_, T>> {
     // No driver may block without limit: other sessions wait for this thread.
-    if only_driver { visitor.try_lock_for(LOCK_PATIENCE) } else { visitor.try_lock() }
+    if waits { visitor.try_lock_for(LOCK_PATIENCE) } else { visitor.try_lock() }
 }
 
 /// The duty cycle of a conductor thread.

@@ -420,6 +420,56 @@ mod tests {
         }
     }
 
+    /// The owner is in its call at nearly every moment.
+    #[test]
+    fn the_conductor_joins_for_a_subscriber_that_polls_without_a_pause() {
+        let settings = NetSettings { resolver_group: None, ..NetSettings::default() };
+        let network = Network::open(settings).expect("a network");
+        let context = &network.conductor.context;
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        let source = Source { kind: TransportKind::Ru, session: 1, address, group: None, pid: 0 };
+        let socket = context.session_socket(0).expect("a socket");
+        let state = Arc::new(OwnerState::new().expect("an event"));
+        let topics = TopicSelection::of_names(&["prices"]);
+        let how = (None, DeliverySettings::default());
+        let (context, rng) = (Arc::clone(context), Rng::new(1));
+        let owner_state = Arc::clone(&state);
+        let sessions = ReceiveSessions::new(context, topics, how, socket, rng, state);
+        let (mut owner, visitor) = Biased::split(sessions);
+        let mut stand_in = StandIn::new(visitor);
+        stand_in.found.push(source, "prices".to_owned());
+        let (polls, polled) = std::sync::mpsc::channel();
+        let owner = std::thread::spawn(move || {
+            let mut polls = Some(polls);
+            let start = Instant::now();
+            loop {
+                let sessions = owner.lock();
+                let (entered, is_joined) = (Instant::now(), sessions.has_session(&source));
+                while entered.elapsed() < Duration::from_micros(20) {
+                    lanecast_base::spin(1);
+                }
+                if let Some(polls) = polls.take() {
+                    let _ = polls.send(());
+                }
+                drop(sessions);
+                if is_joined || start.elapsed() > LIMIT {
+                    return is_joined;
+                }
+            }
+        });
+        polled.recv().expect("a poll");
+        // A few duty cycles: their pauses double up to 16 ms.
+        for now in 1..=20 {
+            stand_in.join_found(&owner_state, now);
+        }
+        let is_joined = stand_in.found.is_empty();
+        while !stand_in.found.is_empty() {
+            stand_in.join_found(&owner_state, 21);
+        }
+        assert!(owner.join().expect("no panic"));
+        assert!(is_joined, "the owner's call was waited out");
+    }
+
     #[test]
     fn shares_of_a_receive_thread_that_has_ended_are_served_on() {
         // A daemon of its own finds publishers: no other test is met.

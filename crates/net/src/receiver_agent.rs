@@ -78,7 +78,7 @@ pub(crate) struct StandIn {
     look_at: Nanos,
     pacing: StandInPacing,
     /// Not joined yet: the owner held the lock, or the join was deferred.
-    found: FoundSources,
+    pub(crate) found: FoundSources,
 }
 
 impl StandIn {
@@ -94,12 +94,13 @@ impl StandIn {
     }
 
     /// Joins the publishers that were found.
-    fn join_found(&mut self, owner_state: &OwnerState, now: Nanos) {
+    pub(crate) fn join_found(&mut self, owner_state: &OwnerState, now: Nanos) {
         if self.found.is_empty() {
             return;
         }
-        // Never waits for an owner: one that is long in its call would hold up all the others.
-        let Some(mut sessions) = self.visitor.try_lock() else { return };
+        // Announced: an owner that polls without a pause is inside at nearly every moment, and lets
+        // a visitor in. One that is long in its call holds up the others for a moment only.
+        let Some(mut sessions) = lock_session(&self.visitor, true) else { return };
         self.found.join(&mut sessions, now);
         // The lock is free before the owner wakes up to take it.
         drop(sessions);
